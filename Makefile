@@ -1,0 +1,48 @@
+# `make demo` and `make test` work on a fresh machine: each first makes .venv with the Python that is there.
+
+.PHONY: help venv demo test check faults bench schema lock clean
+.DEFAULT_GOAL := help
+
+BIN := .venv/bin
+PARALLEL := -n $(or $(JOBS),logical) --maxprocesses 8
+PYTEST := $(BIN)/pytest $(PARALLEL)
+PG15 := $(or $(AGENTMESH_PG15_BIN),/usr/lib/postgresql/15/bin)
+
+help:  ## show this
+	@awk -F ':|## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$3}' Makefile
+
+venv:  ## make .venv and install the locked dependencies; done once
+	@sh scripts/venv.sh
+
+demo: venv  ## let a root agent and three children work on this directory; needs no key, server or Docker
+	@$(BIN)/agentmesh demo
+
+test: venv  ## run the whole test suite on the embedded PostgreSQL; JOBS=n processes, ARGS="-k word" for some
+	$(PYTEST) $(ARGS)
+
+check: venv  ## check format, lint, types, imports and tests; the database tests on PostgreSQL 15 too where it is
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	sh scripts/test.sh $(PARALLEL)
+	@if [ -x $(PG15)/postgres ]; then \
+	    set -x; AGENTMESH_TEST_PG_BIN=$(PG15) sh scripts/test.sh $(PARALLEL) --ignore=tests/unit --ignore=tests/architecture; \
+	else \
+	    echo "PostgreSQL 15 is not in $(PG15): nothing was tested on it. AGENTMESH_PG15_BIN names another folder."; \
+	fi
+
+faults: venv  ## kill workers at every commit, and hurt them FAULTS_ROUNDS times at random moments (FAULTS_SEED)
+	FAULTS_ROUNDS=$(or $(FAULTS_ROUNDS),200) FAULTS_SEED=$(or $(FAULTS_SEED),$(shell date +%s)) $(PYTEST) tests/faults $(ARGS)
+
+bench: venv  ## measure, and write bench/RESULTS.md
+	$(BIN)/python -m bench
+
+schema: venv  ## write agentmesh/sql/schema.sql, the snapshot of the schema, anew
+	AGENTMESH_UPDATE_SCHEMA=1 $(BIN)/pytest -q tests/migrations/test_snapshot.py
+
+lock: venv  ## write requirements/ anew, the newest releases that pyproject.toml allows, hashed
+	@sh scripts/lock.sh
+
+clean:  ## remove what make made
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

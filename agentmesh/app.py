@@ -1,0 +1,356 @@
+"""The composition root: reads nothing by itself, opens what settings say, and hands everyone what they need."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
+
+from agentmesh.config.settings import Settings, resolve_model
+from agentmesh.domain.errors import AgentmeshError, NoModel, UnknownSession
+from agentmesh.domain.ids import SessionId
+from agentmesh.domain.rows import Session
+from agentmesh.domain.states import PermissionMode
+from agentmesh.store import agents, schema, sessions, workers
+from agentmesh.store.listener import Listener
+from agentmesh.store.tx import Database
+
+if TYPE_CHECKING:
+    from agentmesh.config.catalog import Catalog, Loaded
+    from agentmesh.config.documents import Problem
+    from agentmesh.engine.tool import Tool
+    from agentmesh.engine.worker import Worker
+    from agentmesh.llm.provider import Provider
+    from agentmesh.store.embedded import EmbeddedServer
+
+DEMO = "demo"
+"""``--model demo``: the scripted model."""
+
+_STARTING = 15.0
+"""Seconds that a worker is given to start before this process starts another one."""
+_AGAIN = 3.0
+"""The same for one that has ended."""
+
+_NO_MODEL = (
+    "Name one: --model NAME with OPENAI_API_KEY (and OPENAI_BASE_URL for other servers) set, or `model = ...` in the "
+    "configuration. --model demo is a scripted model that needs nothing."
+)
+_NO_KEY = "OPENAI_BASE_URL names another server; --model demo is a scripted model that needs nothing."
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where this process runs: workers serve sessions of their own host and user."""
+
+    host: str
+    os_user: str
+
+    @classmethod
+    def here(cls) -> Place:
+        """Return this host and user."""
+        try:
+            os_user = getpass.getuser()
+        except (KeyError, OSError):  # a container's user need not have a name
+            os_user = f"uid {os.getuid()}"
+        return cls(socket.gethostname(), os_user)
+
+
+def open_mesh(
+    settings: Settings, *, role: str, environ: Mapping[str, str] = os.environ, migrate: bool = True, pool_size: int = 8
+) -> Mesh:
+    """Connect to the configured database, or start the embedded one, and see that its schema is the program's.
+
+    Raise a DatabaseError when that fails. ``migrate=False`` looks at no schema.
+    """
+    server = None
+    if settings.database_url:
+        url = settings.database_url
+    else:
+        from agentmesh.store.embedded import EmbeddedServer
+
+        server = EmbeddedServer(settings.data_dir)
+        url = server.acquire()
+    try:
+        if migrate:
+            schema.ensure(settings.direct_database_url or url, automatic=server is not None)
+        revive = server.acquire if server else None
+        database = Database(url, settings.direct_database_url, role=role, pool_size=pool_size, revive=revive)
+    except BaseException:
+        if server:
+            server.release()
+        raise
+    return Mesh(settings, database, server, environ)
+
+
+class Mesh:
+    """One process's way to everything: the database, sessions, workers."""
+
+    def __init__(
+        self, settings: Settings, database: Database, server: EmbeddedServer | None, environ: Mapping[str, str]
+    ) -> None:
+        self.settings = settings
+        self.database = database
+        self.server = server
+        self.place = Place.here()
+        self._environ = environ
+        self._closers: list[Callable[[], None]] = []
+        self._started: subprocess.Popen[bytes] | None = None
+        self._started_at = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop workers, close connections, and give back the share of the embedded server; idempotent."""
+        while self._closers:
+            self._closers.pop()()
+        self.database.close()
+        if self.server:
+            self.server.release()
+
+    def listener(
+        self,
+        on_notify: Callable[[str, str], None],
+        on_reconnect: Callable[[], None],
+        setup: Callable[[Any], None] | None = None,
+    ) -> Listener:
+        """Return a listener on a connection of its own, not started."""
+        return Listener(self.database.direct_url, on_notify=on_notify, on_reconnect=on_reconnect, setup=setup)
+
+    def start_session(
+        self, workdir: Path, *, model: str | None = None, title: str = "", mode: PermissionMode | None = None
+    ) -> Session:
+        """Begin a session in a directory; raise NoModel when no usable model is named."""
+        from agentmesh.config import rules
+        from agentmesh.tools import toolset
+        from agentmesh.tools.prompt import system_prompt
+
+        name = self.model_name(model)
+        limits = asdict(self.settings.limits)
+        for own in (
+            "tool_output_bytes",
+            "max_task_steps",
+            "task_silence",
+        ):  # not the session's: each worker has its own
+            del limits[own]
+        new = sessions.NewSession(
+            workdir=str(workdir.resolve()),
+            host=self.place.host,
+            os_user=self.place.os_user,
+            model=name,
+            system_prompt=system_prompt(workdir.resolve()),
+            tools=toolset.definitions(self._tools(workdir.resolve())),
+            title=title,
+            permission_mode=mode or self.settings.permission_mode,
+            permissions=rules.permissions(self.settings.rules).to_json(),
+            limits=limits,
+        )
+        root = self.database.run(sessions.start_session, new)
+        return self.database.run(sessions.get, self.database.run(agents.get, root).session_id)
+
+    def agent_types(self, workdir: Path) -> Loaded:
+        """Return the types of sub-agents for a working directory, as their files are now, and what is wrong there."""
+        return self._catalog.of(workdir.resolve())
+
+    @cached_property
+    def _catalog(self) -> Catalog:
+        from agentmesh.config.catalog import Catalog
+
+        return Catalog(self._environ, self.settings.model_aliases, self.settings.agent_types)
+
+    def _tools(self, workdir: Path | None = None) -> dict[str, Tool]:
+        """Return the tools; for a new session, with what they tell of its working directory."""
+        from agentmesh.config import rules
+        from agentmesh.tools import toolset
+        from agentmesh.tools.task import Delegation
+
+        return toolset.builtin(
+            self.database,
+            self.settings.web,
+            self.settings.sandbox,
+            [self.settings.data_dir],
+            Delegation(
+                lambda where: self.agent_types(where).types,
+                self.model_name,
+                self.settings.limits.max_task_steps,
+                rules.permissions(self.settings.rules),
+            ),
+            workdir,
+        )
+
+    def remarks(self, workdir: Path) -> list[Problem]:
+        """Return what to tell people about the types, rules and instructions that hold in a working directory."""
+        from agentmesh.config.remarks import remarks
+
+        return remarks(workdir.resolve(), self._catalog, self.settings.rules, self.tool_names())
+
+    def tool_names(self) -> list[str]:
+        """Return the names of the tools that agents may have."""
+        return list(self._tools())
+
+    def model_name(self, model: str | None) -> str:
+        """Return the ``provider/model`` that a name means; raise NoModel for none, and for a provider without key."""
+        wanted = model or self.settings.model
+        if not wanted:
+            raise NoModel("no model is configured", hint=_NO_MODEL)
+        if wanted in (DEMO, f"{DEMO}/{DEMO}"):
+            return f"{DEMO}/{DEMO}"
+        provider, name = resolve_model(self.settings, wanted)
+        if provider not in self.providers():
+            variable = self.settings.providers[provider].api_key_env or "its key"
+            raise NoModel(f"the provider {provider} of model {wanted} has no key", hint=f"Set {variable}. {_NO_KEY}")
+        return f"{provider}/{name}"
+
+    def providers(self) -> dict[str, Provider]:
+        """Return the model servers that this process can use: those whose key is set, or that want none."""
+        from agentmesh.llm.provider import Provider
+
+        calls = self.settings.model_calls
+        usable = {}
+        for name, provider in self.settings.providers.items():
+            key = self._environ.get(provider.api_key_env or "", "")
+            if provider.api_key_env and not key and _is_openai(provider.base_url):
+                continue
+            usable[name] = Provider(
+                name=name,
+                base_url=provider.base_url,
+                api_key=key,
+                api_key_env=provider.api_key_env or "",
+                headers=provider.headers,
+                context_window=provider.context_window,
+                priced_as=provider.priced_as or "",
+                text_tool_calls=provider.text_tool_calls,
+                connect_timeout=calls.connect_timeout,
+                first_token_timeout=calls.first_token_timeout,
+                idle_timeout=calls.idle_timeout,
+            )
+        return usable
+
+    def context_window(self, model: str) -> int | None:
+        """Return the size in tokens of what a model reads, None where unknown."""
+        from agentmesh.llm.models import Models
+
+        models = Models(self.providers())
+        try:
+            return models.context_window(model)
+        except AgentmeshError:  # a provider that is not configured here
+            return None
+        finally:
+            models.close()
+
+    def find_session(self, *, session: str | None, workdir: Path) -> Session:
+        """Return the session named, else the newest of this directory; raise UnknownSession."""
+        if session:
+            return self.database.run(sessions.resolve, session)
+        found = self.database.run(sessions.newest, str(workdir.resolve()), self.place.host, self.place.os_user)
+        if found is None:
+            raise UnknownSession(
+                f"there is no session in {workdir.resolve()}",
+                hint='Start one: agentmesh run "prompt". agentmesh sessions lists the others; --session names one.',
+            )
+        return found
+
+    def worker(
+        self,
+        *,
+        session: SessionId | None = None,
+        serves_any: bool = False,
+        concurrency: int | None = None,
+        on_event: Callable[[str], None] = lambda _: None,
+    ) -> Worker:
+        """Return a worker, not started; it stops when the mesh closes."""
+        from agentmesh.engine.feed import Feed
+        from agentmesh.engine.pauses import SharedPauses
+        from agentmesh.engine.turn import Engine
+        from agentmesh.engine.worker import Worker
+        from agentmesh.llm.models import Models
+        from agentmesh.llm.pauses import Pauses
+        from agentmesh.llm.retry import RetryPolicy
+        from agentmesh.tools.gate import ToolGate
+
+        usable = self.providers()
+        calls = self.settings.model_calls
+        policy = RetryPolicy(retries=calls.retries, longest_pause=calls.longest_pause)
+        pauses = Pauses(policy)
+        shared = SharedPauses(self.database, pauses, f"{self.place.host} pid {os.getpid()}")
+        models = Models(usable, policy, pauses)
+        engine = Engine(
+            self.database,
+            models,
+            self._tools(),
+            ToolGate(),
+            Feed(self.database),
+            self.settings.limits.tool_output_bytes,
+            self.settings.limits.task_silence,
+            self.settings.compact_at,
+        )
+        identity = workers.Identity(
+            host=self.place.host,
+            os_user=self.place.os_user,
+            pid=os.getpid(),
+            concurrency=concurrency or self.settings.concurrency,
+            providers=(*usable, DEMO),
+            serves_any=serves_any,
+            session=session,
+        )
+        made = Worker(engine, identity, self.listener, on_event, heed=shared.read)
+        self._closers += [models.close, made.stop]
+        return made
+
+    def ensure_worker(self, session: Session) -> bool:
+        """Start a worker in the background when none serves the session; return whether one was started."""
+        root = self.database.run(agents.get, session.root_id)
+        provider = root.model.partition("/")[0]
+        if self.database.run(workers.serving, session.id, provider):
+            return False
+        if self._started is not None:
+            patience = _STARTING if self._started.poll() is None else _AGAIN
+            if time.monotonic() - self._started_at < patience:
+                return False
+        self._started_at = time.monotonic()
+        environ = dict(self._environ)
+        if self.settings.database_url:
+            environ["AGENTMESH_DATABASE_URL"] = self.settings.database_url
+        if self.settings.direct_database_url:
+            environ["AGENTMESH_DIRECT_DATABASE_URL"] = self.settings.direct_database_url
+        environ["AGENTMESH_DATA_DIR"] = str(self.settings.data_dir)
+        with _open_worker_log() as log:
+            self._started = subprocess.Popen(
+                [sys.executable, "-m", "agentmesh", "worker", "--linger", "60"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=session.workdir if Path(session.workdir).is_dir() else None,
+                env=environ,
+                start_new_session=True,
+            )
+        return True
+
+
+def _open_worker_log() -> BinaryIO:
+    """Open the log of background workers; where the home cannot be written to, they work without one."""
+    import platformdirs
+
+    folder = platformdirs.user_state_path("agentmesh", appauthor=False)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return (folder / "worker.log").open("ab")
+    except OSError:
+        return open(os.devnull, "ab")
+
+
+def _is_openai(base_url: str) -> bool:
+    from urllib.parse import urlsplit
+
+    return urlsplit(base_url).hostname == "api.openai.com"

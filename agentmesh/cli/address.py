@@ -1,0 +1,45 @@
+"""Finding the agents that a person names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentmesh.cli.options import Place
+from agentmesh.domain.errors import AmbiguousAgent, UnknownAgent, UnknownSession
+from agentmesh.domain.rows import Ref, Session
+from agentmesh.domain.text import one_line
+
+if TYPE_CHECKING:
+    from agentmesh.app import Mesh
+
+
+def find_agent(mesh: Mesh, place: Place, who: str) -> tuple[Ref, Session]:
+    """Return the agent and its session: in the session that is meant, else by id in any; raise UnknownAgent.
+
+    With --session no other one is searched.
+    """
+    from agentmesh.store import agents
+
+    try:
+        session = place.find_session(mesh)
+        return mesh.database.run(agents.resolve, session.id, who, idempotent=True), session
+    except (UnknownAgent, UnknownSession):
+        found = _elsewhere(mesh, who) if place.session is None else None
+        if found is None:
+            raise
+        return found
+
+
+def _elsewhere(mesh: Mesh, who: str) -> tuple[Ref, Session] | None:
+    from agentmesh.store import agents, sessions
+
+    found = mesh.database.run(agents.anywhere, who.strip(), idempotent=True)
+    if len(found) > 1:
+        names = ", ".join(f"{ref.name} ({ref.id})" for ref, _ in found[:5])
+        raise AmbiguousAgent(
+            f"{one_line(who, 60)!r} fits agents of other sessions", hint=f"Give more of the id: {names}."
+        )
+    if not found:
+        return None
+    ref, session = found[0]
+    return ref, mesh.database.run(sessions.get, session, idempotent=True)

@@ -1,0 +1,42 @@
+"""Which call of task an agent works for: its own task's, or that of the nearest sub-agent above it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agentmesh.domain.ids import AgentId
+from agentmesh.domain.rows import AgentView
+from agentmesh.store import tasks
+
+if TYPE_CHECKING:
+    from agentmesh.store.tasks import TaskCall
+    from agentmesh.store.tx import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """The calls of task that one agent works, or worked, for; oldest first."""
+
+    agent: AgentId
+    calls: Sequence[TaskCall] = ()
+
+    def at(self, seq: int | None = None) -> str | None:
+        """Return the id of the call that a row of the agent (None: what it does now) belongs to, None for no call."""
+        begun = [call for call in self.calls if seq is None or call.child != self.agent or call.from_seq < seq]
+        return begun[-1].call_id if begun else None
+
+
+def sub_agents(agents: Sequence[AgentView]) -> frozenset[AgentId]:
+    """Return the sub-agents of tasks and all below them; ``agents``: parents before their children."""
+    found: set[AgentId] = set()
+    for agent in agents:
+        if agent.clean or agent.parent_id in found:
+            found.add(agent.id)
+    return frozenset(found)
+
+
+def below(database: Database, agent: AgentId) -> Below:
+    """Return the calls of task that an agent works for."""
+    return Below(agent, database.run(tasks.calls, agent, idempotent=True))

@@ -1,0 +1,252 @@
+"""What ``agentmesh doctor`` looks at: one generator per matter, each yielding findings in words."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
+
+from agentmesh import __version__
+from agentmesh.cli.guides_check import guides_checks
+from agentmesh.cli.models_check import model_checks
+from agentmesh.cli.options import Place
+from agentmesh.cli.render.figures import moment, plural
+from agentmesh.domain.errors import AgentmeshError
+
+if TYPE_CHECKING:
+    from agentmesh.app import Mesh
+    from agentmesh.config.settings import Settings
+
+_ECHOES = 5
+_ECHO_SECONDS = 5.0
+_GIB = 1024**3
+_DISK_LOW = 2 * _GIB
+_DISK_FULL = _GIB // 4
+_BUBBLEWRAP = "Install bubblewrap (apt install bubblewrap); in a container it needs user namespaces."
+
+
+class State(StrEnum):
+    """How a thing is."""
+
+    OK = "ok"
+    NOTE = "note"
+    """Not wrong, but worth knowing."""
+    BROKEN = "broken"
+
+    @property
+    def glyph(self) -> str:
+        """The sign before the words."""
+        return {State.OK: "✓", State.NOTE: "·", State.BROKEN: "✗"}[self]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    state: State
+    about: str
+    words: str
+    hint: str = ""
+
+
+def all_checks(place: Place) -> Iterator[Finding]:
+    """Yield every finding as it is made."""
+    import platform
+
+    from agentmesh.store import health
+
+    yield Finding(
+        State.OK, "program", f"agentmesh {__version__} on Python {platform.python_version()}, {platform.platform()}"
+    )
+    try:
+        settings = place.settings()
+    except AgentmeshError as error:
+        yield _broken("configuration", error)
+        return
+    tools: list[str] = []
+    try:
+        with place.mesh("doctor", migrate=False) as mesh:
+            tools = mesh.tool_names()
+            with health.look(mesh.database.url):
+                pass  # fails at once, and with the reason, where the pool would try for long
+            yield from _database_checks(mesh)
+    except AgentmeshError as error:
+        yield _broken("server", error)
+    if not settings.database_url:
+        yield _disk(settings.data_dir)
+    yield _sandbox(settings)
+    for state, about, words, hint in (
+        *guides_checks(settings, os.environ, Path.cwd(), tools),
+        *model_checks(settings),
+    ):
+        yield Finding(State(state), about, words, hint)
+
+
+def _database_checks(mesh: Mesh) -> Iterator[Finding]:
+    from agentmesh.store import health, schema
+
+    server = mesh.database.run(health.server, idempotent=True)
+    owner = "embedded, this user's own" if mesh.server else "configured by URL"
+    words = (
+        f"PostgreSQL {server.version}, {owner}; {mesh.database.where}, as role {server.role}; up since "
+        f"{moment(server.started_at)}; {server.connections} of {server.max_connections} connections used"
+    )
+    yield Finding(State.OK, "server", words)
+    if mesh.server:
+        yield _holders(mesh)
+    found = mesh.database.run(schema.state, idempotent=True)
+    yield from _schema(mesh, found)
+    yield from _listen(mesh)
+    yield from _pooler(mesh)
+    if found is schema.SchemaState.CURRENT:
+        yield from _reader(mesh)
+        yield _workers(mesh)
+        yield from _stuck(mesh)
+
+
+def _holders(mesh: Mesh) -> Finding:
+    assert mesh.server is not None  # noqa: S101  asked only then
+    status = mesh.server.status()
+    shared = "" if status.holders is None else f"; processes that use it, this one included: {status.holders}"
+    return Finding(State.OK, "embedded", f"data in {status.data_dir}, pid {status.pid}{shared}")
+
+
+def _schema(mesh: Mesh, found: str) -> Iterator[Finding]:
+    from agentmesh.store import schema
+
+    revision = mesh.database.run(schema.revision, idempotent=True)
+    match found:
+        case schema.SchemaState.CURRENT:
+            yield Finding(State.OK, "schema", f"at {revision}, as this program needs it")
+        case schema.SchemaState.EMPTY:
+            yield Finding(
+                State.NOTE, "schema", "the database is empty; the first command that needs it makes the schema"
+            )
+        case schema.SchemaState.BEHIND:
+            words = f"at {revision or 'none'}, older than the {schema.head()} of this program"
+            yield Finding(State.BROKEN, "schema", words, "Run `agentmesh db upgrade`.")
+        case _:
+            words = f"at {revision}, newer than the {schema.head()} of this program"
+            yield Finding(State.BROKEN, "schema", words, "Upgrade agentmesh: a newer one already uses this database.")
+
+
+def _listen(mesh: Mesh) -> Iterator[Finding]:
+    """Measure the way that every wake-up takes."""
+    import secrets
+
+    from agentmesh.store import status
+
+    channel = f"agentmesh_doctor_{secrets.token_hex(8)}"
+    heard: SimpleQueue[str] = SimpleQueue()
+    listener = mesh.listener(lambda _channel, payload: heard.put(payload), lambda: None)
+    try:
+        listener.listen(channel)
+        listener.start()
+        times = []
+        for n in range(_ECHOES):
+            started = time.monotonic()
+            mesh.database.run(status.publish, [(channel, str(n))])
+            heard.get(timeout=_ECHO_SECONDS)
+            times.append(time.monotonic() - started)
+        yield Finding(
+            State.OK, "notifications", f"LISTEN hears NOTIFY; round trip {statistics.median(times) * 1000:.1f} ms"
+        )
+    except Empty:
+        words = f"a NOTIFY was not heard within {_ECHO_SECONDS:g} s; everything works, but late"
+        yield Finding(
+            State.BROKEN, "notifications", words, "Is a pooler in between? Set AGENTMESH_DIRECT_DATABASE_URL."
+        )
+    except AgentmeshError as error:
+        yield _broken("notifications", error)
+    finally:
+        listener.stop()
+
+
+def _pooler(mesh: Mesh) -> Iterator[Finding]:
+    from agentmesh.store import health
+
+    try:
+        pooled = health.is_pooled(mesh.database.url)
+    except AgentmeshError as error:
+        yield _broken("pooler", error)
+        return
+    if not pooled:
+        yield Finding(State.OK, "pooler", "none in transaction mode in between")
+    elif mesh.database.direct_url != mesh.database.url:
+        yield Finding(State.OK, "pooler", "one in transaction mode in between; a direct URL for LISTEN is configured")
+    else:
+        words = "one in transaction mode in between, and no direct URL: nobody can be woken, no worker can run"
+        yield Finding(State.BROKEN, "pooler", words, "Set AGENTMESH_DIRECT_DATABASE_URL to PostgreSQL itself.")
+
+
+def _reader(mesh: Mesh) -> Iterator[Finding]:
+    from agentmesh.store import reader
+
+    own = mesh.settings.reader_url
+    url = own or (mesh.server.url(role=reader.READER) if mesh.server else reader.reader_url(mesh.database.url))
+    try:
+        if reader.can_change(url):
+            who = "the role behind AGENTMESH_READER_URL" if own else f"who logs in as {reader.READER}"
+            words = f"{who} may change rows: `agentmesh sql` is no boundary"
+            hint = f"Let it log in as {reader.READER}." if own else "Does a pooler log in as another role?"
+            yield Finding(State.BROKEN, "reader", words, hint)
+        else:
+            yield Finding(State.OK, "reader", "the role for `agentmesh sql` logs in, and may change nothing")
+    except AgentmeshError as error:
+        yield Finding(State.NOTE, "reader", error.message, error.hint)
+
+
+def _workers(mesh: Mesh) -> Finding:
+    from agentmesh.store import workers
+
+    alive = mesh.database.run(workers.alive, idempotent=True)
+    if not alive:
+        return Finding(State.OK, "workers", "none runs; `agentmesh run` is one itself, other commands start one")
+    words = "; ".join(
+        f"worker {one['id']} (pid {one['pid']} on {one['host']}, {plural(one['agents'], 'agent')})" for one in alive
+    )
+    return Finding(State.OK, "workers", words)
+
+
+def _stuck(mesh: Mesh) -> Iterator[Finding]:
+    from agentmesh.store import health
+
+    found = mesh.database.run(health.stuck, idempotent=True)
+    if not found:
+        yield Finding(State.OK, "agents", "none is stuck")
+    for one in found:
+        words = f"{one.name} of session {str(one.session_id)[:8]}: {one.problem}: {one.why}"
+        yield Finding(State.BROKEN, "agents", words)
+
+
+def _sandbox(settings: Settings) -> Finding:
+    from agentmesh.tools.sandbox import Sandbox
+
+    mode = settings.sandbox.bash
+    problem = "" if mode == "off" else Sandbox(settings.sandbox, [settings.data_dir]).problem()
+    if mode == "off":
+        return Finding(State.OK, "sandbox", "off: commands of agents run as this user (sandbox.bash is not set)")
+    if not problem:
+        return Finding(State.OK, "sandbox", f"{mode}: bubblewrap works; commands of agents run in it")
+    if mode == "required":
+        return Finding(State.BROKEN, "sandbox", f"required, but {problem}: agents can run no command", _BUBBLEWRAP)
+    return Finding(State.NOTE, "sandbox", f"auto, but {problem}: commands of agents run without", _BUBBLEWRAP)
+
+
+def _disk(folder: Path) -> Finding:
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    free = shutil.disk_usage(there).free
+    state = State.BROKEN if free < _DISK_FULL else State.NOTE if free < _DISK_LOW else State.OK
+    hint = "" if state is State.OK else "A full disk stops PostgreSQL: make room, or move it with AGENTMESH_DATA_DIR."
+    return Finding(state, "disk", f"{free / _GIB:.1f} GiB free at {there}", hint)
+
+
+def _broken(about: str, error: AgentmeshError) -> Finding:
+    return Finding(State.BROKEN, about, error.message, error.hint)

@@ -1,0 +1,125 @@
+"""``agentmesh db``: upgrade, status, url, stop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from agentmesh.cli.options import Place, json_option, place_options
+from agentmesh.cli.render.data import emit
+from agentmesh.cli.talk import say
+from agentmesh.domain.errors import UsageError
+
+if TYPE_CHECKING:
+    from agentmesh.config.settings import Settings
+    from agentmesh.store.embedded import EmbeddedServer
+
+_MISSING = (
+    "Roles are missing that this user may not make. Somebody who may can run these statements; "
+    "then `agentmesh db upgrade` once more gives them their rights:"
+)
+
+
+@click.group()
+def db() -> None:
+    """The database: its schema, the facts, its URL, the end of the embedded server."""
+
+
+@db.command()
+@place_options(session=False)
+def upgrade(place: Place) -> None:
+    """Bring the schema up to date. Safe at any time, and from several places at once."""
+    from agentmesh.store import roles, schema
+
+    with place.mesh("db", migrate=False, pool_size=1) as mesh:
+        schema.upgrade(mesh.database.direct_url)
+        say(f"The schema of {mesh.database.where} is at {schema.head()}.")
+        if missing := mesh.database.run(roles.settle):
+            say(f"{_MISSING}\n" + "\n".join(f"  {statement}" for statement in missing))
+
+
+@db.command()
+@json_option
+@place_options(session=False)
+def status(*, as_json: bool, place: Place) -> None:
+    """Say which database this is, and how it is. Starts nothing."""
+    from agentmesh.cli.render.status import print_facts
+
+    settings = place.settings()
+    server = _embedded(settings)
+    facts: dict[str, object] = {}
+    if server:
+        now = server.status()
+        facts |= {
+            "kind": "embedded",
+            "running": now.running,
+            "version": now.version,
+            "pid": now.pid,
+            "processes": now.holders,
+            "data_dir": str(now.data_dir),
+            "socket_dir": str(now.socket_dir),
+            "log_file": str(now.log_file) if now.log_file else None,
+        }
+        if now.running:
+            facts |= _schema(server.url())
+    else:
+        url = settings.direct_database_url or settings.database_url or ""
+        facts |= {"kind": "url", **_schema(url)}
+    (emit if as_json else print_facts)(facts)
+
+
+@db.command("url")
+@click.option("--reader", "as_reader", is_flag=True, help="For the role that can only read the views.")
+@place_options(session=False)
+def show_url(*, as_reader: bool, place: Place) -> None:
+    """Print the URL for psql and other programs. It may hold a password."""
+    from agentmesh.store.reader import READER, reader_url
+
+    settings = place.settings()
+    server = _embedded(settings)
+    if server:
+        print(server.url(role=READER) if as_reader else server.url())
+        if not server.running():
+            say("The embedded server is not running; it runs while a command of agentmesh does (a worker, say).")
+    elif as_reader:
+        print(settings.reader_url or reader_url(settings.database_url or ""))
+    else:
+        print(settings.database_url)
+
+
+@db.command()
+@click.option("--force", is_flag=True, help="Also while other processes use it.")
+@place_options(session=False)
+def stop(*, force: bool, place: Place) -> None:
+    """Stop the embedded server."""
+    server = _embedded(place.settings())
+    if server is None:
+        raise UsageError("A database given by URL is not ours to stop.", hint="Stop it where it was started.")
+    say("Stopped the embedded server." if server.stop(force=force) else "The embedded server was not running.")
+
+
+def _embedded(settings: Settings) -> EmbeddedServer | None:
+    if settings.database_url:
+        return None
+    from agentmesh.store.embedded import EmbeddedServer
+
+    return EmbeddedServer(settings.data_dir)
+
+
+def _schema(url: str) -> dict[str, object]:
+    """Return the facts that a look into the database gives."""
+    from agentmesh.store import health, schema
+
+    with health.look(url) as connection:
+        server = health.server(connection)
+        return {
+            "database": server.database,
+            "role": server.role,
+            "server_version": server.version,
+            "connections": server.connections,
+            "bytes": server.bytes,
+            "schema": schema.revision(connection),
+            "schema_needed": schema.head(),
+            "schema_state": schema.state(connection),
+        }

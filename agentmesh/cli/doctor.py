@@ -1,0 +1,62 @@
+"""``agentmesh doctor``: what works, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import click
+
+from agentmesh.cli.options import Place, json_option, place_options
+from agentmesh.cli.render.data import emit
+from agentmesh.domain.errors import AgentmeshError
+from agentmesh.domain.text import one_line
+
+if TYPE_CHECKING:
+    from agentmesh.cli.checks import Finding
+    from agentmesh.store.checks import Invariant
+
+
+@click.command()
+@click.option("--deep", is_flag=True, help="Also prove from all rows of the database that every invariant holds.")
+@json_option
+@place_options(session=False)
+def doctor(*, deep: bool, as_json: bool, place: Place) -> int:
+    """Say what works and what does not; exit code 1 when something is broken. Starts the embedded server if need be."""
+    from agentmesh.cli.checks import State, all_checks
+
+    findings = []
+    invariants: list[Invariant] = []
+    for finding in chain(all_checks(place), _deep(place, invariants) if deep else ()):
+        findings.append(finding)
+        if not as_json:
+            _print(finding.state.glyph, finding.about, finding.words, finding.hint)
+    broken = list(dict.fromkeys(finding.about for finding in findings if finding.state is State.BROKEN))
+    if as_json:
+        found = {"healthy": not broken, "findings": [asdict(finding) for finding in findings]}
+        emit({**found, "invariants": [asdict(one) for one in invariants]} if deep else found)
+    else:
+        print(f"\nBroken: {', '.join(broken)}." if broken else "\nNothing is broken.")
+    return 1 if broken else 0
+
+
+def _deep(place: Place, invariants: list[Invariant]) -> Iterator[Finding]:
+    """Yield a finding for each invariant, and keep them."""
+    from agentmesh.cli import deep_check
+    from agentmesh.cli.checks import Finding, State
+
+    try:
+        invariants += deep_check.look(place)
+    except AgentmeshError as error:
+        yield Finding(State.BROKEN, "rows", f"they cannot be looked at: {error.message}", error.hint)
+    for one in invariants:
+        state = State.BROKEN if one.breaches else State.OK
+        yield Finding(state, "rows", f"{one.meaning} ({one.name})", deep_check.rows(one))
+
+
+def _print(glyph: str, about: str, words: str, hint: str) -> None:
+    print(f"{glyph} {about:14} {one_line(words, 1000)}", flush=True)
+    for line in hint.splitlines():
+        print(f"  {'':14} {one_line(line, 1000)}")

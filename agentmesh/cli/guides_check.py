@@ -1,0 +1,44 @@
+"""What guides the agents of this directory: rules, types of sub-agents, the project's instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentmesh.cli.models_check import Check
+
+if TYPE_CHECKING:
+    from agentmesh.config.agent_types import AgentType
+    from agentmesh.config.settings import Settings
+
+
+def guides_checks(
+    settings: Settings, environ: Mapping[str, str], workdir: Path, tools: Sequence[str]
+) -> Iterator[Check]:
+    """Yield the rules by file, the types with their source, and all remarks; ``tools`` are those that there are."""
+    from agentmesh.config import instructions, remarks
+    from agentmesh.config.catalog import Catalog
+
+    yield from _rules(settings)
+    types = Catalog(environ, settings.model_aliases, settings.agent_types)
+    yield "ok", "agent types", "; ".join(_shown(kind) for kind in types.of(workdir).types.values()), ""
+    if found := instructions.read(workdir).file:
+        yield "ok", "instructions", f"agents of new sessions here read {workdir / found}", ""
+    for problem in remarks.remarks(workdir, types, settings.rules, tools):
+        yield "broken" if problem.broken else "note", "guides", str(problem), ""
+
+
+def _rules(settings: Settings) -> Iterator[Check]:
+    from agentmesh.config.rules import written
+
+    lists: dict[tuple[str, str], list[str]] = {}
+    for each in settings.rules:
+        lists.setdefault((each.source, each.rule.effect.value), []).append(written(each.rule))
+    for (source, effect), rules in lists.items():
+        yield "ok", "rules", f"{effect} {', '.join(rules)} ({source})", ""
+
+
+def _shown(kind: AgentType) -> str:
+    remarks = [kind.source, *(["hidden"] if kind.hidden else []), *([kind.model] if kind.model else [])]
+    return f"{kind.name} ({', '.join(remarks)})"

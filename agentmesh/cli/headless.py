@@ -1,0 +1,230 @@
+"""A run without a screen: send the root a prompt, run the agents in this process, tell what happens until all rest."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from agentmesh.cli.below import Below, below, sub_agents
+from agentmesh.cli.cursors import Cursors
+from agentmesh.cli.render import events
+from agentmesh.cli.render.figures import cut_off
+from agentmesh.cli.render.progress import Progress
+from agentmesh.cli.stopping import Stop, stoppable
+from agentmesh.cli.talk import complain, say
+from agentmesh.cli.wakes import Wakes
+from agentmesh.domain.errors import AgentmeshError, DatabaseUnreachable
+from agentmesh.domain.ids import AgentId
+from agentmesh.domain.rows import AgentView, Row, Session
+from agentmesh.domain.states import AgentStatus, Kind
+from agentmesh.store import agents, mailbox
+
+if TYPE_CHECKING:
+    from agentmesh.app import Mesh
+
+_TICK = 1.0
+"""Seconds after which the agents' states are looked at although nothing was heard."""
+_SWEEP = 5.0
+"""Seconds after which every agent's rows are looked at, whatever was heard."""
+_SETTLE = 8.0
+"""Seconds that interrupted agents are given to come to rest."""
+_FAREWELL = "Left at once. What still ran goes on with the next worker; `agentmesh interrupt --all` stops it."
+
+
+@dataclass(slots=True)
+class Result:
+    """How a run ended."""
+
+    status: str = "completed"
+    """completed, failed, limit, timeout, interrupted."""
+    text: str = ""
+    """What the root said last."""
+    error: str = ""
+    hint: str = ""
+    agents: int = 0
+    tokens: int = 0
+    cost_usd: Decimal | None = None
+    seconds: float = 0.0
+    refused: dict[str, set[str]] = field(default_factory=dict)
+    """What was not permitted: tools by the flag that allows them."""
+    denied: set[str] = field(default_factory=set)
+    """Tools that were refused where no flag would have helped."""
+    unasked: int = 0
+    """Questions that nobody was there to answer."""
+    remark: str = ""
+    """What there is to say about the root's last words, for a person."""
+
+    def note_refusal(self, tool: str, result: Mapping[str, Any]) -> None:
+        """Note a result of a call if it says that it was not permitted, or that nobody could be asked."""
+        if result.get("refused") is True and result.get("allow_with"):
+            self.refused.setdefault(str(result["allow_with"]), set()).add(tool)
+        elif result.get("refused") is True:
+            self.denied.add(tool)
+        elif tool == "ask_user" and "error" in result:
+            self.unasked += 1
+
+
+class Headless:
+    """One run. Its events are read from the rows, each once, so none is lost whatever notifications are."""
+
+    def __init__(
+        self, mesh: Mesh, session: Session, progress: Progress, tell: Callable[[events.Event], None] | None = None
+    ) -> None:
+        """``tell`` is given each event; without it none is made."""
+        self._mesh = mesh
+        self._session = session
+        self._progress = progress
+        self._tell = tell or _tell_nobody
+        self._cursors = Cursors(mesh.database)
+        self._known: dict[AgentId, str] = {}
+        self._result = Result()
+        self._last_error: dict[str, Any] = {}
+        self._last_answer: dict[str, Any] = {}
+
+    def run(self, prompt: str, *, concurrency: int | None = None, timeout: float | None = None) -> Result:
+        """Send the prompt and work until root and all others are idle or dead, or somebody or ``timeout`` stops it."""
+        started = time.monotonic()
+        before = self._look()
+        for agent in before:
+            self._known[agent.id] = agent.status
+            self._cursors.skip(agent.id)
+        worker = self._mesh.worker(session=self._session.id, concurrency=concurrency)
+        with Wakes(self._mesh, [self._session.id]) as wakes, stoppable(wakes.poke, _FAREWELL) as stop, self._progress:
+            worker.start()
+            try:
+                self._send(prompt)
+                deadline = started + timeout if timeout is not None else None
+                self._follow(wakes, stop, deadline)
+            except BrokenPipeError:
+                # Whoever read the events has left: nobody is there for whom to work on.
+                self._tell = _tell_nobody
+                self._interrupt(wakes, "Nobody reads the events any more. ")
+                raise
+            finally:
+                worker.stop()
+            after = self._tell_all(None)
+        self._conclude(before, after)
+        self._result.seconds = round(time.monotonic() - started, 3)
+        return self._result
+
+    def _send(self, prompt: str) -> None:
+        # The key makes a repetition after a lost connection harmless.
+        key = f"run-{uuid.uuid4()}"
+        root = self._session.root_id
+        self._mesh.database.run(mailbox.send, None, root, prompt, key, idempotent=True)
+
+    def _follow(self, wakes: Wakes, stop: Stop, deadline: float | None) -> None:
+        heard: set[AgentId] | None = None
+        swept = time.monotonic()
+        while True:
+            if time.monotonic() - swept >= _SWEEP:
+                heard, swept = None, time.monotonic()
+            try:
+                working = _working(self._tell_all(heard))
+            except DatabaseUnreachable as error:
+                if stop.asked or (deadline is not None and time.monotonic() >= deadline):
+                    raise
+                wakes.endure(error)
+                heard = None
+                continue
+            if not working:
+                return
+            left = _TICK if deadline is None else min(_TICK, deadline - time.monotonic())
+            if (stop_asked := stop.asked) or left <= 0:
+                self._result.status = "interrupted" if stop_asked else "timeout"
+                stop.asked = True  # from here on Ctrl+C means: at once
+                self._interrupt(wakes, "" if stop_asked else "The time limit passed. ")
+                return
+            heard = wakes.wait(left)
+
+    def _interrupt(self, wakes: Wakes, why: str) -> None:
+        """Interrupt whoever works, also who is woken by another's end, until all rest or the patience ends."""
+        say(f"{why}Interrupting the agents; Ctrl+C {'again ' if not why else ''}leaves at once.")
+        deadline = time.monotonic() + _SETTLE
+        while working := _working(self._tell_all(None)):
+            for agent in working:
+                self._mesh.database.run(agents.interrupt, agent.id, idempotent=True)
+            if time.monotonic() >= deadline:
+                names = ", ".join(agent.name for agent in working)
+                complain(f"still stopping: {names}", "They go on with the next worker: `agentmesh interrupt --all`.")
+                return
+            wakes.wait(0.5)
+
+    def _look(self) -> Sequence[AgentView]:
+        return self._mesh.database.run(agents.view, self._session.id, idempotent=True)
+
+    def _tell_all(self, heard: set[AgentId] | None) -> Sequence[AgentView]:
+        """Tell what is new about the agents heard of (None: about all); return all agents as they are."""
+        now = self._look()
+        delegated = sub_agents(now)
+        for agent in now:
+            is_new = agent.id not in self._known
+            changed = self._known.get(agent.id) != agent.status
+            is_told = is_new or changed or heard is None or agent.id in heard
+            of = below(self._mesh.database, agent.id) if is_told and agent.id in delegated else Below(agent.id)
+            if is_new:
+                self._tell(events.forked(agent, of.at()))
+                self._known[agent.id] = ""  # told once, also when the database is lost below
+            if is_told:
+                for row in self._cursors.new(agent.id):
+                    self._note(agent, row, of.at(row.seq))
+            if changed:
+                self._known[agent.id] = agent.status
+                self._tell(events.status(agent, of.at()))
+        self._progress.show(now)
+        return now
+
+    def _note(self, agent: AgentView, row: Row, parent_call: str | None) -> None:
+        if row.kind == Kind.ERROR and agent.id == self._session.root_id:
+            self._last_error = dict(row.content)
+        if row.kind == Kind.ASSISTANT and agent.id == self._session.root_id:
+            self._last_answer = dict(row.content)
+        if row.kind == Kind.TOOL_RESULT:
+            result = row.content.get("result")
+            if isinstance(result, dict):
+                self._result.note_refusal(str(row.content.get("name")), result)
+        for event in events.of_row(agent, row, parent_call):
+            self._tell(event)
+
+    def _conclude(self, before: Sequence[AgentView], after: Sequence[AgentView]) -> None:
+        """Fill in what the root said, or why it did not, and what was used since the start."""
+        result, root = self._result, _root(after)
+        result.text, error = self._mesh.database.run(agents.last_output, self._session.root_id, idempotent=True)
+        if result.status == "timeout":
+            result.error = "the time limit passed before all agents were done"
+        elif result.status == "completed" and root.status == AgentStatus.DEAD:
+            result.status, result.error = "failed", "the session was ended"
+        elif error is not None and result.status == "completed":
+            result.status = "limit" if self._last_error.get("kind") == "limit" else "failed"
+            result.error, result.hint = error, str(self._last_error.get("hint", ""))
+        if result.status == "completed":
+            result.remark = cut_off(self._last_answer) or ("" if result.text.strip() else "empty")
+        result.agents = len(after)
+        result.tokens = int(root.tree_tokens - _root(before).tree_tokens)
+        if root.tree_cost_usd is not None:
+            result.cost_usd = root.tree_cost_usd - (_root(before).tree_cost_usd or 0)
+
+
+def _tell_nobody(_event: events.Event) -> None:
+    """Stand where nobody wants events."""
+
+
+def _working(now: Sequence[AgentView]) -> list[AgentView]:
+    return [agent for agent in now if agent.status == AgentStatus.RUNNING and not agent.external]
+
+
+def _root(of: Sequence[AgentView]) -> AgentView:
+    return next(agent for agent in of if agent.parent_id is None)
+
+
+def failure(result: Result) -> AgentmeshError | None:
+    """Return what to raise for a run that did not end well."""
+    from agentmesh.domain.errors import Interrupted, LimitReached, ModelError, Timeout
+
+    kinds = {"failed": ModelError, "limit": LimitReached, "timeout": Timeout, "interrupted": Interrupted}
+    kind = kinds.get(result.status)
+    return kind(result.error or None, hint=result.hint) if kind else None

@@ -1,0 +1,134 @@
+"""``agentmesh log``: an agent's conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from agentmesh.cli.address import find_agent
+from agentmesh.cli.options import Place, json_option, place_options
+from agentmesh.cli.render.data import emit
+from agentmesh.cli.talk import say
+from agentmesh.domain.errors import DatabaseUnreachable
+from agentmesh.domain.ids import SessionId, short
+from agentmesh.domain.rows import Ref, Row
+from agentmesh.domain.states import AgentStatus, Kind
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from agentmesh.app import Mesh
+    from agentmesh.store.tasks import GivenTask
+
+_TICK = 2.0
+"""Seconds after which the agent is looked at although nothing was heard."""
+
+Show = Callable[[Row, str], None]
+"""Shows one row of the agent with that name."""
+TellTask = Callable[["GivenTask"], None]
+"""Shows which sub-agent works on a call of task."""
+
+
+@click.command()
+@click.argument("agent")
+@click.option("-f", "--follow", is_flag=True, help="Go on showing what comes, until Ctrl+C or the agent's death.")
+@click.option("--inherited", is_flag=True, help="Also what the agent inherited when it was forked.")
+@click.option("--full", is_flag=True, help="Whole tool results, and the model's reasoning.")
+@json_option
+@place_options()
+def log(agent: str, *, follow: bool, inherited: bool, full: bool, as_json: bool, place: Place) -> None:
+    """Show the conversation of AGENT: a name, an id, or the first 4 or more digits of one."""
+    show, tell_task = (_show_json, None) if as_json else _shower(full)
+    with place.mesh("log") as mesh:
+        ref, session = find_agent(mesh, place, agent)
+        if not as_json:
+            say(f"{ref.name} ({short(ref.id)}) in session {short(session.id)}")
+        if inherited:
+            _show_inherited(mesh, ref, session.id, show)
+        reading = _Reading(mesh, ref, show, tell_task)
+        if follow:
+            _follow(mesh, ref, session.id, reading)
+        else:
+            reading.show_new()
+
+
+class _Reading:
+    """What was shown of one agent."""
+
+    def __init__(self, mesh: Mesh, ref: Ref, show: Show, tell_task: TellTask | None) -> None:
+        from agentmesh.cli.cursors import Cursors
+
+        self._database = mesh.database
+        self._ref, self._show, self._tell_task = ref, show, tell_task
+        self._cursors = Cursors(mesh.database)
+        self._step = 0
+        """The newest step, if it asked for tasks; which sub-agent has one is known later than its row."""
+        self._told: set[int] = set()
+
+    def show_new(self) -> None:
+        """Show the rows since the last call, and which sub-agents have the tasks that they ask for."""
+        self._tell_tasks()
+        for row in self._cursors.new(self._ref.id):
+            self._show(row, self._ref.name)
+            if row.kind == Kind.ASSISTANT:
+                gives = any(call.get("name") == "task" for call in row.content.get("calls") or [])
+                self._step, self._told = row.seq if gives else 0, set()
+                self._tell_tasks()
+
+    def _tell_tasks(self) -> None:
+        from agentmesh.store import tasks
+
+        if self._tell_task is None or not self._step:
+            return
+        for task in self._database.run(tasks.given, self._ref.id, self._step, idempotent=True):
+            if task.ordinal not in self._told:
+                self._told.add(task.ordinal)
+                self._tell_task(task)
+
+
+def _follow(mesh: Mesh, ref: Ref, session: SessionId, reading: _Reading) -> None:
+    from agentmesh.cli.wakes import Wakes
+    from agentmesh.store import agents
+
+    with Wakes(mesh, [session]) as wakes:
+        while True:
+            try:
+                # The state first: what a dead agent has by then is all that it will ever have.
+                dead = mesh.database.run(agents.get, ref.id, idempotent=True).status == AgentStatus.DEAD
+                reading.show_new()
+            except DatabaseUnreachable as error:
+                wakes.endure(error)
+                continue
+            if dead:
+                return
+            while (heard := wakes.wait(_TICK)) and ref.id not in heard:
+                pass  # it was about others
+
+
+def _show_inherited(mesh: Mesh, ref: Ref, session: SessionId, show: Show) -> None:
+    from agentmesh.store import agents, transcript
+
+    names = {agent.id: agent.name for agent in mesh.database.run(agents.view, session, idempotent=True)}
+    for row in mesh.database.run(transcript.context, ref.id, 0, idempotent=True):
+        if row.agent_id != ref.id:
+            show(row, names.get(row.agent_id, short(row.agent_id)))
+
+
+def _show_json(row: Row, name: str) -> None:
+    emit({"agent_id": row.agent_id, "name": name, "seq": row.seq, "kind": row.kind, "content": row.content})
+
+
+def _shower(full: bool) -> tuple[Show, TellTask]:
+    from agentmesh.cli.render.conversation import row_text, task_text
+    from agentmesh.cli.render.screen import console
+
+    out = console()
+
+    def tell(text: Text | None) -> None:
+        if text is not None:
+            out.print(text, soft_wrap=not out.is_terminal)
+            out.file.flush()
+
+    return lambda row, name: tell(row_text(row, name, full=full)), lambda task: tell(task_text(task))

@@ -1,0 +1,93 @@
+"""Whether the model servers that are configured answer; costs nothing, since only their list of models is asked for."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from agentmesh.config.settings import resolve_model
+from agentmesh.domain.text import one_line
+
+if TYPE_CHECKING:
+    from agentmesh.config.schema import Provider
+    from agentmesh.config.settings import Settings
+
+_SECONDS = 5.0
+_MOST_BYTES = 4 * 1024 * 1024
+
+Check = tuple[str, str, str, str]
+"""State, what it is about, words, hint."""
+
+
+def model_checks(settings: Settings, environ: Mapping[str, str] = os.environ) -> Iterator[Check]:
+    """Yield what there is to say about the model and each server that may be asked."""
+    wanted = resolve_model(settings, settings.model) if settings.model and settings.model != "demo" else None
+    for name, provider in settings.providers.items():
+        needed = wanted is not None and wanted[0] == name
+        key = environ.get(provider.api_key_env or "", "").strip()
+        if provider.api_key_env and not key and "api.openai.com" in provider.base_url:
+            if needed:
+                yield "broken", f"models {name}", f"{provider.api_key_env} is not set", "Set it to your API key."
+            continue
+        yield _ask(name, provider, key, wanted[1] if needed and wanted else None)
+    if wanted:
+        yield "ok", "model", f"{'/'.join(wanted)} is the model of new sessions", ""
+    else:
+        hint = "`model = ...` in the configuration, AGENTMESH_MODEL or --model names one; --model demo needs nothing."
+        yield "note", "model", "no model is configured", hint
+
+
+def _ask(name: str, provider: Provider, key: str, model: str | None) -> Check:
+    about, address = f"models {name}", provider.base_url.rpartition("@")[2].partition("?")[0]
+    headers = {**provider.headers, **({"Authorization": f"Bearer {key}"} if key else {})}
+    try:
+        request = urllib.request.Request(f"{provider.base_url}/models", headers=headers)  # noqa: S310  http(s), checked
+        with urllib.request.build_opener(_StayThere).open(request, timeout=_SECONDS) as response:
+            served = _names(response.read(_MOST_BYTES))
+    except urllib.error.HTTPError as error:
+        return _refused(about, address, error.code, provider.api_key_env)
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        reason = one_line(str(getattr(error, "reason", error)), 200)
+        return "broken", about, f"{address} does not answer: {reason}", "Is the server running, and the URL right?"
+    if model and served and model not in served:
+        return (
+            "note",
+            about,
+            f"{address} answers, but does not list {model}",
+            f"It lists: {one_line(', '.join(served), 300)}",
+        )
+    return "ok", about, f"{address} answers" + (f" and lists {len(served)} models" if served else ""), ""
+
+
+def _refused(about: str, address: str, status: int, key_variable: str | None) -> Check:
+    if status in (401, 403):
+        return (
+            "broken",
+            about,
+            f"{address} refuses the key (HTTP {status})",
+            f"Look at {key_variable or 'the headers'}.",
+        )
+    if status in (404, 405, 501):
+        return "ok", about, f"{address} answers (it has no list of models)", ""
+    return "broken", about, f"{address} answers with HTTP {status}", "Try again later, or look at the server's log."
+
+
+def _names(body: bytes) -> list[str]:
+    """Return the models that an answer lists; none when it is of another form."""
+    try:
+        listed: Any = json.loads(body)["data"]
+        return [str(entry["id"]) for entry in listed]
+    except (ValueError, KeyError, TypeError):
+        return []
+
+
+class _StayThere(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: the key is for this server only."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None

@@ -1,0 +1,99 @@
+"""Options that many commands share, and what they mean."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agentmesh.cli.talk import complain, say
+from agentmesh.domain.errors import UsageError
+from agentmesh.domain.text import storable
+
+if TYPE_CHECKING:
+    from agentmesh.app import Mesh
+    from agentmesh.config.settings import Settings
+    from agentmesh.domain.rows import Session
+
+Function = Callable[..., Any]
+
+_HOW_TO_GIVE = "Give it as an argument, or `-` to read it from stdin."
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which database, and which of its sessions, a command is about."""
+
+    database_url: str | None
+    data_dir: str | None
+    session: str | None = None
+    """As the person named it; None for the newest of this directory."""
+
+    def settings(self, **flags: Any) -> Settings:
+        """Read the configuration; say what in it was ignored."""
+        from agentmesh.config.settings import load
+
+        place = {"database_url": self.database_url, "data_dir": self.data_dir}
+        settings = load({**place, **flags}, os.environ, Path.cwd())
+        for warning in settings.warnings:
+            complain(warning)
+        return settings
+
+    def mesh(self, role: str, *, migrate: bool = True, pool_size: int = 2, **flags: Any) -> Mesh:
+        """Open the database; ``flags`` are settings that come from options."""
+        from agentmesh.app import open_mesh
+
+        return open_mesh(self.settings(**flags), role=role, migrate=migrate, pool_size=pool_size)
+
+    def find_session(self, mesh: Mesh) -> Session:
+        """Return the session; raise UnknownSession."""
+        return mesh.find_session(session=self.session, workdir=Path.cwd())
+
+
+def place_options(
+    *, session: bool = True, session_help: str = "Session; else the newest of this directory."
+) -> Callable[[Function], Function]:
+    """Add --database-url, --data-dir and --session; the command gets them as ``place``."""
+    options = [
+        click.option("--database-url", metavar="URL", help="PostgreSQL to use instead of the embedded one."),
+        click.option("--data-dir", metavar="FOLDER", help="Folder of the embedded PostgreSQL."),
+    ]
+    if session:
+        options.insert(0, click.option("--session", metavar="ID", help=session_help))
+
+    def decorate(command: Function) -> Function:
+        @functools.wraps(command)
+        def with_place(
+            *args: Any, database_url: str | None, data_dir: str | None, session: str | None = None, **kwargs: Any
+        ) -> Any:
+            return command(*args, place=Place(database_url, data_dir, session), **kwargs)
+
+        return functools.reduce(lambda decorated, option: option(decorated), reversed(options), with_place)
+
+    return decorate
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+"""``--json``, as the argument ``as_json``."""
+
+
+def text_argument(given: str | None, what: str) -> str:
+    """Return a text given as an argument, as ``-`` for stdin, or through a pipe; UsageError when there is none."""
+    if given == "-" or (given is None and sys.stdin and not sys.stdin.isatty()):
+        text = sys.stdin.buffer.read().decode("utf-8", "replace")
+    elif given is None:
+        raise UsageError(f"There is no {what}.", hint=_HOW_TO_GIVE)
+    else:
+        text = given
+    if not text.strip():
+        raise UsageError(f"The {what} is empty.", hint=_HOW_TO_GIVE)
+    clean = storable(text)
+    if clean != text:
+        say(f"The {what} has characters that no database can store; each became U+FFFD.")
+    return clean

@@ -1,0 +1,75 @@
+"""Agents and sessions as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.text import Text
+
+from agentmesh.cli.render.figures import STYLES, count, moment, money, state
+from agentmesh.cli.render.screen import Column, Grid, cell, print_block
+from agentmesh.domain.ids import short
+from agentmesh.domain.rows import AgentView, SessionSummary
+from agentmesh.domain.states import AgentStatus
+
+_AGENT = (
+    Column("AGENT"),
+    Column("NAME", least=12),
+    Column("STATUS"),
+    Column("ACTIVITY", least=10, spare=1),
+    Column("UNREAD", right=True, spare=4),
+    Column("CALLS", right=True, spare=5),
+    Column("TOKENS", right=True, spare=3),
+    Column("COST", right=True, spare=2),
+    Column("MODEL", least=8, spare=6),
+)
+_SESSION = (
+    Column("SESSION"),
+    Column("STARTED", spare=1),
+    Column("AGENTS", right=True, spare=5),
+    Column("RUNNING", right=True, spare=3),
+    Column("TOKENS", right=True, spare=6),
+    Column("COST", right=True, spare=7),
+    Column("STATE", spare=4),
+    Column("DIRECTORY", least=12),
+    Column("TITLE", least=10, spare=2),
+)
+
+
+def print_agents(agents: Iterable[AgentView], *, sessions: bool) -> None:
+    """Print agents, one a line; with ``sessions`` the session of each."""
+    columns = [Column("SESSION"), *_AGENT] if sessions else _AGENT
+    print_block(Grid(columns, ([*([short(a.session_id)] if sessions else []), *_agent(a)] for a in agents)))
+
+
+def _agent(agent: AgentView) -> list[str | Text]:
+    return [
+        short(agent.id),
+        agent.name,
+        Text(state(agent.status), STYLES[AgentStatus(agent.status)]),
+        cell(agent.activity, width=40),
+        str(agent.unread),
+        str(agent.tool_calls),
+        count(agent.tokens),
+        money(agent.cost_usd),
+        agent.model,
+    ]
+
+
+def print_sessions(sessions: Iterable[SessionSummary]) -> None:
+    """Print sessions, one a line."""
+    rows = (
+        [
+            short(s.id),
+            moment(s.created_at),
+            str(s.agents),
+            str(s.running),
+            count(s.tokens),
+            money(s.cost_usd),
+            "ended" if s.ended_at else "open",
+            s.workdir,
+            cell(s.title, width=60),
+        ]
+        for s in sessions
+    )
+    print_block(Grid(_SESSION, rows))

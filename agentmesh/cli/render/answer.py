@@ -1,0 +1,96 @@
+"""Answers of queries as table, CSV or JSON."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from agentmesh.cli.render.data import emit
+from agentmesh.cli.render.figures import plural
+from agentmesh.cli.talk import say
+from agentmesh.domain.text import printable
+
+if TYPE_CHECKING:
+    from agentmesh.store.reader import Answer
+
+
+def _number(text: str) -> Any:
+    """Read a number; NaN and infinities, which JSON has not, stay text."""
+    return json.loads(text) if text not in ("NaN", "Infinity", "-Infinity") else text
+
+
+_BOOL, _INTEGERS, _DECIMALS, _JSON = 16, (20, 21, 23, 26), (700, 701, 1700), (114, 3802)
+_READ: Final[Mapping[int, Callable[[str], Any]]] = MappingProxyType(
+    {
+        _BOOL: lambda text: text == "t",
+        **dict.fromkeys(_INTEGERS, int),
+        **dict.fromkeys(_DECIMALS, _number),
+        **dict.fromkeys(_JSON, json.loads),
+    }
+)
+"""How JSON shows a value, by the OID of its type; others stay text."""
+
+
+def print_rows(answer: Answer) -> None:
+    """Print a table, or what is too wide for one field by field, and say how many rows there are."""
+    from rich.text import Text
+
+    from agentmesh.cli.render.screen import Column, Grid, console, print_block
+
+    def cell(value: str | None) -> Text:
+        """Keep blanks, which indent plans; only line breaks must go."""
+        return Text(printable(value or "").expandtabs().replace("\n", "↵"), end="")
+
+    numbers = [
+        name for name, kind in zip(answer.columns, answer.types, strict=True) if kind in (*_INTEGERS, *_DECIMALS)
+    ]
+    table = Grid(
+        [Column(name, right=name in numbers) for name in answer.columns],
+        ([cell(value) for value in row] for row in answer.rows),
+    )
+    if table.width > (out := console()).width:
+        for number, row in enumerate(answer.rows, 1):
+            out.print(f"-[ row {number} ]-")
+            for name, value in zip(answer.columns, row, strict=True):
+                out.print(Text(f"{name}: ", "bold", end="") + cell(value), soft_wrap=True)
+    elif answer.columns:
+        print_block(table)
+    say(f"({plural(len(answer.rows), 'row')})")
+
+
+def print_csv(answer: Answer) -> None:
+    """Print CSV with a header; NULL is an empty field."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(answer.columns)
+    writer.writerows(answer.rows)
+
+
+def print_json(answer: Answer) -> None:
+    """Print an array with one object per row."""
+    names = _unique(answer.columns)
+    readers = [_READ.get(kind, str) for kind in answer.types]
+    emit(
+        [
+            {
+                name: None if value is None else read(value)
+                for name, read, value in zip(names, readers, row, strict=True)
+            }
+            for row in answer.rows
+        ]
+    )
+
+
+def _unique(columns: list[str]) -> list[str]:
+    """Return the names, each further one of the same with a number."""
+    names: list[str] = []
+    for column in columns:
+        name, number = column, 1
+        while name in names:
+            number += 1
+            name = f"{column}_{number}"
+        names.append(name)
+    return names

@@ -1,0 +1,121 @@
+"""Rows of a transcript as a person reads them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from agentmesh.cli.render.figures import cut_off
+from agentmesh.domain.ids import short
+from agentmesh.domain.rows import Row
+from agentmesh.domain.states import Kind
+from agentmesh.domain.text import one_line, printable
+
+if TYPE_CHECKING:
+    from agentmesh.store.tasks import GivenTask
+
+_FOLDED_LINES = 12
+"""Lines of a tool's result that are shown unless all are asked for."""
+_ARGUMENTS_WIDTH = 300
+
+
+def row_text(row: Row, name: str, *, full: bool = False) -> Text | None:
+    """Return one row of the agent called ``name``; results of tools are folded unless ``full``; None for nothing."""
+    content = row.content
+    match row.kind:
+        case Kind.USER:
+            return _said("user", "bold green", content.get("text"))
+        case Kind.MAIL:
+            note = " (automatic report)" if content.get("automatic") else ""
+            return _said(f"{content.get('name')}{note}", "bold magenta", content.get("text"))
+        case Kind.ASSISTANT:
+            return _answer(content, name, full)
+        case Kind.TOOL_RESULT:
+            return _result(content, full)
+        case Kind.ERROR:
+            return _block("✗ ", "red", "\n".join(filter(None, [content.get("error"), content.get("hint")])))
+        case Kind.EVENT:
+            return _block("· ", "dim", content.get("text") or content.get("event"))
+        case Kind.COMMAND:
+            return _block("/", "dim", _command(content, full))
+        case Kind.SUMMARY | Kind.CAPTURE | Kind.MARK:
+            return _block(f"· {row.kind}: ", "dim", content.get("text") or content.get("label"))
+
+
+def task_text(task: GivenTask) -> Text:
+    """Return which sub-agent works on a call of task, and how to see what it does."""
+    kind = f" ({one_line(task.subagent_type, 60)})" if task.subagent_type else ""
+    return _block("  ↳ ", "yellow", f"{task.name}{kind}: agentmesh log {short(task.child)}")
+
+
+def _answer(content: Any, name: str, full: bool) -> Text | None:
+    parts = []
+    if full and content.get("reasoning"):
+        parts.append(_block("  ~ ", "dim italic", content["reasoning"]))
+    if content.get("text"):
+        parts.append(_said(name, "bold cyan", content["text"]))
+    parts.extend(_call(call, full) for call in content.get("calls") or [])
+    if content.get("interrupted"):
+        parts.append(_block("· ", "dim", "interrupted here"))
+    if (cut := cut_off(content)) and "ending" not in content:  # an event of its own tells that
+        parts.append(_block("· ", "dim", cut))
+    return Text("\n").join(parts) if parts else None
+
+
+def _call(call: Any, full: bool) -> Text:
+    arguments = (
+        printable(str(call.get("arguments", "")))
+        if full
+        else one_line(str(call.get("arguments", "")), _ARGUMENTS_WIDTH)
+    )
+    return _block("  → ", "yellow", f"{call.get('name')} {arguments}")
+
+
+def _command(content: Any, full: bool) -> str:
+    """Return what a person's command came to: of a wait who was found how; the messages follow as mail."""
+    result = content.get("result")
+    if full or not isinstance(result, dict) or "results" not in result:
+        return f"{content.get('command')} {_json(result)}"
+    found = [f"{entry.get('name')} {entry.get('status', '')}".strip() for entry in result["results"]]
+    return f"{content.get('command')}: {', '.join([str(result.get('outcome')), *found])}"
+
+
+def _result(content: Any, full: bool) -> Text:
+    result = content.get("result")
+    failed = isinstance(result, dict) and "error" in result
+    lines = list(_result_lines(result))
+    hidden = 0 if full else len(lines) - _FOLDED_LINES
+    if hidden > 0:
+        lines = [*lines[:_FOLDED_LINES], f"… {hidden} more lines (--full)"]
+    if not full:
+        lines = [line if len(line) <= _ARGUMENTS_WIDTH else line[:_ARGUMENTS_WIDTH] + "…" for line in lines]
+    return _block(f"  ← {content.get('name')} ", "red" if failed else "dim", "\n".join(lines))
+
+
+def _result_lines(result: Any) -> Iterator[str]:
+    """Yield a result's fields, each text with its own line breaks."""
+    if not isinstance(result, dict):
+        yield from printable(_json(result)).splitlines()
+        return
+    for key, value in result.items():
+        text = printable(value if isinstance(value, str) else _json(value))
+        yield from f"{key}: {text}".splitlines()
+
+
+def _said(who: str, style: str, text: Any) -> Text:
+    return _block(f"{one_line(who, 60)} ▸ ", style, text, body="")
+
+
+def _block(label: str, style: str, text: Any, body: str | None = None) -> Text:
+    """Return a label and a text whose later lines stand below its first."""
+    first, *later = printable(str(text or "")).rstrip().split("\n")
+    indent = " " * min(len(label), 4)
+    below = "".join(f"\n{indent}{line}".rstrip(" ") for line in later)
+    return Text.assemble((label, style), (first + below, style if body is None else body))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

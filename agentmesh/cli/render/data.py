@@ -1,0 +1,106 @@
+"""JSON on stdout: one value a line, nothing in it that a terminal would act on."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from agentmesh.domain.rows import AgentView, Request, SessionSummary
+
+_UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What JSON may hold as it is, but a terminal acts on or no encoding takes."""
+
+
+def emit(value: Any) -> None:
+    """Print a value as one line of JSON, at once."""
+    print(dumps(value), flush=True)
+
+
+def dumps(value: Any) -> str:
+    """Return one line of JSON: in the terminal's own letters where its encoding has them all, else in ASCII."""
+    encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower()
+    text = json.dumps(value, ensure_ascii="utf" not in encoding, default=_plain)
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _plain(value: object) -> Any:
+    match value:
+        case UUID():
+            return str(value)
+        case datetime():
+            return value.isoformat()
+        case Decimal():
+            return float(value)
+    raise TypeError(f"no JSON for {type(value).__name__}")
+
+
+def agent_data(agent: AgentView) -> dict[str, Any]:
+    """Return an agent as ``ps --json`` prints it."""
+    return {
+        "agent_id": agent.id,
+        "name": agent.name,
+        "parent_id": agent.parent_id,
+        "session_id": agent.session_id,
+        "path": agent.path,
+        "depth": agent.depth,
+        "status": agent.status,
+        "activity": agent.activity,
+        "unread": agent.unread,
+        "model": agent.model,
+        "subagent_type": agent.subagent_type,
+        "clean": agent.clean,
+        "external": agent.external,
+        "worker_id": agent.worker_id,
+        "tool_calls": agent.tool_calls,
+        "tokens": agent.tokens,
+        "cost_usd": agent.cost_usd,
+        "tree_tokens": int(agent.tree_tokens),
+        "tree_cost_usd": agent.tree_cost_usd,
+        "created_at": agent.created_at,
+        "died_at": agent.died_at,
+        "reaped_at": agent.reaped_at,
+    }
+
+
+def request_data(request: Request) -> dict[str, Any]:
+    """Return a request as ``answer --json`` prints it."""
+    return {
+        "request_id": request.id,
+        "session_id": request.session_id,
+        "agent_id": request.agent_id,
+        "name": request.name,
+        "path": request.path,
+        "kind": request.kind,
+        "tool": request.tool,
+        "arguments": request.arguments,
+        "reason": request.reason,
+        "rules": request.rules,
+        "question": request.question,
+        "options": request.options,
+        "state": request.state,
+        "asked_at": request.asked_at,
+        "answer": request.answer,
+        "answered_at": request.answered_at,
+        "answered_by": request.answered_by,
+    }
+
+
+def session_data(session: SessionSummary) -> dict[str, Any]:
+    """Return a session as ``sessions --json`` prints it."""
+    return {
+        "session_id": session.id,
+        "title": session.title,
+        "workdir": session.workdir,
+        "created_at": session.created_at,
+        "ended_at": session.ended_at,
+        "active_at": session.active_at,
+        "agents": session.agents,
+        "running": session.running,
+        "tokens": session.tokens,
+        "cost_usd": session.cost_usd,
+    }

@@ -1,0 +1,79 @@
+"""What happens in a run as JSON objects with a ``type``; docs/cli.md lists them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from agentmesh.domain.rows import AgentView, Row
+from agentmesh.domain.states import Kind
+
+Event = dict[str, Any]
+
+
+def forked(agent: AgentView, below: str | None = None) -> Event:
+    """Return the event of an agent's beginning; ``below``: the id of the call of task that it works for."""
+    return {"type": "forked", **_who(agent, below)}
+
+
+def status(agent: AgentView, below: str | None = None) -> Event:
+    """Return the event of a change of status; ``below`` as in ``forked``."""
+    return {"type": "status", **_who(agent, below), "status": agent.status}
+
+
+def of_row(agent: AgentView, row: Row, below: str | None = None) -> Iterator[Event]:
+    """Yield the events that a row of the agent's transcript tells of, in order; ``below`` as in ``forked``."""
+    content, who = row.content, {**_who(agent, below), "seq": row.seq}
+    match row.kind:
+        case Kind.USER:
+            yield {"type": "mail", **who, "from": "user", "from_id": None, "text": content.get("text", "")}
+        case Kind.MAIL:
+            sender = {"from": content.get("name"), "from_id": content.get("sender")}
+            automatic = bool(content.get("automatic"))
+            yield {"type": "mail", **who, **sender, "text": content.get("text", ""), "automatic": automatic}
+        case Kind.ASSISTANT:
+            yield from _answer(content, who)
+        case Kind.TOOL_RESULT:
+            yield {
+                "type": "tool_result",
+                **who,
+                "call_id": content.get("call_id"),
+                "tool": content.get("name"),
+                "result": content.get("result"),
+            }
+        case Kind.ERROR:
+            yield {"type": "error", **who, **{key: value for key, value in content.items() if key not in who}}
+        case _:
+            yield {"type": str(row.kind), **who, **{key: value for key, value in content.items() if key not in who}}
+
+
+def _answer(content: Any, who: Event) -> Iterator[Event]:
+    if content.get("text") or content.get("reasoning") or not content.get("calls"):
+        message = {"type": "message", **who, "text": content.get("text") or ""}
+        message |= {"reasoning": content["reasoning"]} if content.get("reasoning") else {}
+        message |= {"interrupted": True} if content.get("interrupted") else {}
+        message |= {"finish_reason": content["finish_reason"]} if content.get("finish_reason") else {}
+        yield message
+    for call in content.get("calls") or []:
+        yield {
+            "type": "tool_call",
+            **who,
+            "call_id": call.get("id"),
+            "tool": call.get("name"),
+            "arguments": _arguments(call.get("arguments")),
+        }
+
+
+def _arguments(text: Any) -> Any:
+    """Return a call's arguments as the object that they should be, else as the text that the model wrote."""
+    try:
+        parsed = json.loads(text)
+    except (TypeError, ValueError):
+        return text
+    return parsed if isinstance(parsed, dict) else text
+
+
+def _who(agent: AgentView, below: str | None) -> Event:
+    who = {"agent_id": agent.id, "name": agent.name, "parent_id": agent.parent_id}
+    return who if below is None else {**who, "parent_call_id": below}

@@ -1,0 +1,62 @@
+"""Numbers, states, times and endings as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+
+from agentmesh.domain.rows import AgentView
+from agentmesh.domain.states import AgentStatus
+
+GLYPHS = {AgentStatus.RUNNING: "◐", AgentStatus.IDLE: "○", AgentStatus.DEAD: "✗"}
+STYLES = {AgentStatus.RUNNING: "cyan", AgentStatus.IDLE: "", AgentStatus.DEAD: "red"}
+
+
+def state(status: AgentStatus | str) -> str:
+    """Return ``◐ running``."""
+    return f"{GLYPHS[AgentStatus(status)]} {status}"
+
+
+def count(number: int) -> str:
+    """Return ``941``, ``13k``, ``2.4M``."""
+    if number < 1000:
+        return str(number)
+    if number < 999_500:
+        return f"{number / 1000:.0f}k"
+    return f"{number / 1_000_000:.1f}M"
+
+
+def money(usd: Decimal | float | None) -> str:
+    """Return ``$0.0312``, or ``?`` where no price is known."""
+    if usd is None:
+        return "?"
+    return f"${usd:.2f}" if usd >= 1 or usd == 0 else f"${usd:.4f}"
+
+
+def used(agent: AgentView) -> str:
+    """Return ``9 calls  14k tokens  cost $0.0312``."""
+    return f"{plural(agent.tool_calls, 'call')}  {count(agent.tokens)} tokens  cost {money(agent.cost_usd)}"
+
+
+def plural(number: int, noun: str) -> str:
+    """Return ``1 agent``, ``2 agents``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def moment(at: datetime | None) -> str:
+    """Return a time in the reader's own zone."""
+    return f"{at.astimezone():%Y-%m-%d %H:%M:%S}" if at else ""
+
+
+def cut_off(content: Mapping[str, object]) -> str:
+    """Return why an answer ended before its end; nothing for one that did not."""
+    match content.get("finish_reason"):
+        case None:
+            return ""
+        case "length":
+            return "cut off at the model's limit of output"
+        case "content_filter":
+            return "cut off by the provider's content filter"
+        case other:
+            return f"ended by the model server ({other})"

@@ -1,0 +1,97 @@
+"""The agents of a run on stderr: a live tree in a terminal, else one plain line per change of state."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Protocol, Self
+
+from agentmesh.cli.render.figures import state, used
+from agentmesh.cli.talk import say
+from agentmesh.domain.ids import AgentId
+from agentmesh.domain.rows import AgentView
+from agentmesh.domain.states import AgentStatus
+
+
+class Progress(Protocol):
+    """Shows agents as they change; a context manager."""
+
+    def show(self, agents: Sequence[AgentView]) -> None:
+        """Show all agents of the session as they are now."""
+
+    def __enter__(self) -> Self:
+        """Begin."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave the last state in sight."""
+
+
+def progress(*, quiet: bool) -> Progress:
+    """Return what suits stderr; ``quiet`` shows nothing where lines would be printed."""
+    import os
+
+    if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not (quiet and sys.stdout.isatty()):
+        return LiveTree()
+    return Silence() if quiet else Lines()
+
+
+class _Plain:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+
+class Silence(_Plain):
+    """Shows nothing."""
+
+    def show(self, agents: Sequence[AgentView]) -> None:
+        """Show nothing."""
+
+
+class Lines(_Plain):
+    """One line for each agent that begins or changes its state; no escape byte."""
+
+    def __init__(self) -> None:
+        self._before: dict[AgentId, str] = {}
+
+    def show(self, agents: Sequence[AgentView]) -> None:
+        """Say what changed."""
+        for agent in agents:
+            before = self._before.get(agent.id)
+            if agent.status != before:
+                self._before[agent.id] = agent.status
+                rested = before is not None and agent.status != AgentStatus.RUNNING
+                say(f"{agent.path}  {state(agent.status)}" + (f"  {used(agent)}" if rested else ""))
+
+
+class LiveTree:
+    """The tree, drawn again in place whenever it is shown."""
+
+    def __init__(self) -> None:
+        from rich.live import Live
+
+        from agentmesh.cli.render.screen import console
+        from agentmesh.cli.render.tree import tree_table
+
+        self._table = tree_table
+        self._live = Live(console=console(sys.stderr), auto_refresh=False, redirect_stdout=False)
+
+    def show(self, agents: Sequence[AgentView]) -> None:
+        """Draw the tree."""
+        self._live.update(self._table(agents), refresh=True)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()

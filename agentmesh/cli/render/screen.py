@@ -1,0 +1,119 @@
+"""The one way to rich: consoles on which no text is markup, and tables without borders that fit a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TextIO
+
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from agentmesh.domain.text import one_line
+
+_UNLIMITED = 100_000
+"""Characters; lines for a pipe are never wrapped or cut."""
+_GAP = 2
+"""Blanks between two columns."""
+
+
+def console(stream: TextIO | None = None) -> Console:
+    """Return a console on stdout or another stream: markup, emoji codes and highlighting off; no colour in a pipe."""
+    stream = stream or sys.stdout
+    terminal = stream.isatty()
+    return Console(
+        file=stream,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        force_terminal=terminal,
+        width=None if terminal else _UNLIMITED,
+    )
+
+
+def cell(text: str, style: str = "", width: int = _UNLIMITED) -> Text:
+    """Return foreign text for one cell, on one line of at most ``width`` characters."""
+    return Text(one_line(text, width), style=style, no_wrap=True, overflow="ellipsis", end="")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """How a column behaves where the terminal is too narrow for the table."""
+
+    header: str = ""
+    right: bool = False
+    """Whether it holds numbers."""
+    least: int | None = None
+    """Characters to which its cells may be cut; None: they stay whole."""
+    spare: int = 0
+    """Columns with the highest number are left out first; those with 0 stay."""
+
+
+class Grid:
+    """A table without borders that fits its terminal: columns are left out, and long cells cut, before ids suffer."""
+
+    def __init__(self, columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) -> None:
+        self._columns = columns
+        self._rows = [[value if isinstance(value, Text) else cell(value) for value in row] for row in rows]
+        self._widths = [
+            max([len(column.header), *(row[i].cell_len for row in self._rows)]) for i, column in enumerate(columns)
+        ]
+
+    @property
+    def width(self) -> int:
+        """What it takes to show everything whole."""
+        return sum(self._widths) + _GAP * (len(self._widths) - 1)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the table for this width."""
+        yield self._table(options.max_width)
+
+    def _table(self, room: int) -> Table:
+        shown = self._fitting(room)
+        widths = self._cut(shown, room)
+        named = any(column.header for column in self._columns)
+        table = Table(box=None, pad_edge=False, show_header=named, header_style="bold", padding=(0, _GAP, 0, 0))
+        for i in shown:
+            column = self._columns[i]
+            justify: JustifyMethod = "right" if column.right else "left"
+            table.add_column(column.header, justify=justify, no_wrap=True, overflow="ellipsis", width=widths[i])
+        for row in self._rows:
+            table.add_row(*(row[i] for i in shown))
+        return table
+
+    def _fitting(self, room: int) -> list[int]:
+        """Return the columns to show: as few as needed are left out."""
+        shown = list(range(len(self._columns)))
+        for i in sorted(shown, key=lambda i: -self._columns[i].spare):
+            if not self._columns[i].spare or sum(map(self._least, shown)) + _GAP * (len(shown) - 1) <= room:
+                break
+            shown.remove(i)
+        return shown
+
+    def _cut(self, shown: Sequence[int], room: int) -> dict[int, int]:
+        """Return the width of each column, the longest cut first."""
+        widths = {i: self._widths[i] for i in shown}
+        excess = sum(widths.values()) + _GAP * (len(shown) - 1) - room
+        for i in sorted(shown, key=lambda i: self._least(i) - widths[i]):
+            cut = max(0, min(excess, widths[i] - self._least(i)))
+            widths[i] -= cut
+            excess -= cut
+        return widths
+
+    def _least(self, i: int) -> int:
+        least = self._columns[i].least
+        return self._widths[i] if least is None else min(least, self._widths[i])
+
+
+def print_block(block: Grid) -> None:
+    """Print a table on stdout, in a pipe without the blanks that fill up its lines."""
+    out = console()
+    if out.is_terminal:
+        out.print(block)
+        return
+    with out.capture() as captured:
+        out.print(block)
+    for line in captured.get().splitlines():
+        print(line.rstrip())

@@ -1,0 +1,94 @@
+"""The tree of agents: as a table with one line per agent, and as nested data."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.text import Text
+
+from agentmesh.cli.render.data import agent_data
+from agentmesh.cli.render.figures import STYLES, count, money, plural, state
+from agentmesh.cli.render.screen import Column, Grid, cell
+from agentmesh.domain.ids import AgentId, short
+from agentmesh.domain.resting import resting
+from agentmesh.domain.rows import AgentView
+from agentmesh.domain.states import AgentStatus
+
+_Children = dict[AgentId | None, list[AgentView]]
+
+
+_NAME, _ID, _STATE = Column(least=16), Column(), Column()
+_REST = (
+    Column(least=12, spare=1),
+    Column(right=True, spare=4),
+    Column(right=True, spare=3),
+    Column(right=True, spare=2),
+)
+
+
+def tree_table(agents: Sequence[AgentView], *, ids: bool = False, everything: bool = False) -> Grid:
+    """Return the tree, a line per agent, the reaped left out; with ``ids`` also the beginnings of their ids.
+
+    Sub-agents whose task is over are in it, dimmed, only with ``everything``.
+    """
+    return Grid([_NAME, *([_ID] if ids else []), _STATE, *_REST], _cells(agents, ids, everything))
+
+
+def _cells(agents: Sequence[AgentView], ids: bool, everything: bool) -> Iterator[list[str | Text]]:
+    at_rest = resting(agents)
+    for guide, agent in _lines(agents, everything=everything):
+        status = AgentStatus(agent.status)
+        style = "dim" if agent.id in at_rest else STYLES[status]
+        unread = f"{agent.unread} unread" if agent.unread else ""
+        doing = ", ".join(filter(None, [agent.activity, unread]))
+        name = Text.assemble((guide, "dim"), (agent.name, "bold" if status == AgentStatus.RUNNING else style))
+        yield [
+            name,
+            *([Text(short(agent.id), "dim")] if ids else []),
+            Text(state(status), style),
+            cell(doing, "dim", 40),
+            plural(agent.tool_calls, "call"),
+            f"{count(agent.tokens)} tokens",
+            money(agent.cost_usd),
+        ]
+
+
+def tree_data(agents: Sequence[AgentView], *, everything: bool = False) -> list[dict[str, Any]]:
+    """Return the roots, each with its ``children``; the reaped left out, as in ``tree_table``."""
+    children = _by_parent(agents, everything=everything)
+
+    def nested(agent: AgentView) -> dict[str, Any]:
+        return {**agent_data(agent), "children": [nested(child) for child in children[agent.id]]}
+
+    return [nested(agent) for agent in children[None]]
+
+
+def _by_parent(agents: Sequence[AgentView], *, everything: bool) -> _Children:
+    """Return the agents below each parent; one whose parent was reaped stands below the nearest one that was not."""
+    known = {agent.id: agent for agent in agents}
+    hidden = frozenset() if everything else resting(agents)
+    children: _Children = defaultdict(list)
+    for agent in agents:
+        if agent.reaped_at is None and agent.id not in hidden:
+            parent = agent.parent_id
+            while parent in known and known[parent].reaped_at is not None:
+                parent = known[parent].parent_id
+            children[parent].append(agent)
+    return children
+
+
+def _lines(agents: Sequence[AgentView], *, everything: bool) -> Iterator[tuple[str, AgentView]]:
+    """Yield each agent with the lines that lead to it."""
+    children = _by_parent(agents, everything=everything)
+
+    def below(parent: AgentId | None, indent: str) -> Iterator[tuple[str, AgentView]]:
+        for agent in children[parent]:
+            last = agent is children[parent][-1]
+            branch = "" if parent is None else "└─ " if last else "├─ "
+            yield indent + branch, agent
+            deeper = "" if parent is None else "   " if last else "│  "
+            yield from below(agent.id, indent + deeper)
+
+    yield from below(None, "")

@@ -1,0 +1,191 @@
+"""``agentmesh run`` and ``agentmesh demo``: a prompt in, the root's last words out."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agentmesh.cli.options import Place, json_option, place_options, text_argument
+from agentmesh.cli.render.data import emit
+from agentmesh.cli.render.figures import count, money, plural
+from agentmesh.cli.serving import require_provider
+from agentmesh.cli.talk import complain, say
+from agentmesh.domain.errors import UsageError
+from agentmesh.domain.ids import short
+from agentmesh.domain.rows import Session
+from agentmesh.domain.states import PermissionMode
+from agentmesh.domain.text import printable
+from agentmesh.tools.environment import conceal_environment
+
+if TYPE_CHECKING:
+    from agentmesh.app import Mesh
+    from agentmesh.cli.headless import Result
+
+_MODES = [str(mode) for mode in PermissionMode]
+_SECONDS = click.FloatRange(min=0, min_open=True)
+
+
+@click.command()
+@click.argument("prompt", required=False)
+@click.option("--model", metavar="NAME", help="Model of a new session: NAME, PROVIDER/NAME, or `demo`.")
+@click.option("-c", "--continue", "go_on", is_flag=True, help="Go on with the newest session of this directory.")
+@click.option("--resume", metavar="ID", help="Go on with this session.")
+@click.option(
+    "--permission-mode", type=click.Choice(_MODES), help="What tools may do; nobody is asked here, so `ask` refuses."
+)
+@click.option("--timeout", type=_SECONDS, metavar="SECONDS", help="Interrupt all agents after so long; exit code 3.")
+@click.option("--max-cost", type=click.FloatRange(min=0), metavar="USD", help="Cost cap of a new session.")
+@click.option("--concurrency", type=click.IntRange(1, 1000), metavar="N", help="Model calls and tools at once.")
+@click.option("--title", default="", help="Title of a new session.")
+@json_option
+@place_options(session_help="The same as --resume.")
+def run(
+    prompt: str | None,
+    *,
+    go_on: bool,
+    resume: str | None,
+    timeout: float | None,
+    as_json: bool,
+    place: Place,
+    **new: Any,
+) -> int:
+    """Give PROMPT (`-` or a pipe: stdin) to a new mesh, run its agents, and print the root's last words.
+
+    Ends when the root and all others are idle or dead. Ctrl+C interrupts all agents; a second one leaves at once.
+    """
+    which = resume or place.session
+    if resume and (go_on or place.session):
+        raise UsageError("--resume, --continue and --session each name the session to go on with; give one of them.")
+    if (go_on or which) and (given := [name for name in ("model", "max_cost", "title") if new[name]]):
+        options = " and ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise UsageError(f"{options} cannot be changed for a session that exists.", hint="Leave it out, or start anew.")
+    text = text_argument(prompt, "prompt")
+    flags = {"max_cost_usd": new["max_cost"], "concurrency": new["concurrency"]}
+    conceal_environment()
+    with place.mesh("run", pool_size=8, **flags) as mesh:
+        if go_on or which:
+            session = mesh.find_session(session=which, workdir=Path.cwd())
+            require_provider(mesh, session)
+            _change_mode(mesh, session, new["permission_mode"])
+        else:
+            mode = PermissionMode(new["permission_mode"]) if new["permission_mode"] else None
+            if (mode or mesh.settings.permission_mode) in (PermissionMode.EDITS, PermissionMode.ALL):
+                _require_person(mesh)
+            session = mesh.start_session(Path.cwd(), model=new["model"], title=new["title"] or _title(text), mode=mode)
+        _remark(mesh, session)
+        return _run(mesh, session, text, concurrency=new["concurrency"], timeout=timeout, as_json=as_json)
+
+
+@click.command()
+@click.option("--timeout", type=_SECONDS, metavar="SECONDS", help="Interrupt all agents after so long; exit code 3.")
+@json_option
+@place_options(session=False)
+def demo(timeout: float | None, *, as_json: bool, place: Place) -> int:
+    """Run a scripted model on this directory: it forks, sends, waits, kills and uses tools.
+
+    No key is needed. Only the model's wits are scripted: processes, HTTP, database, messages and tools are real.
+    """
+    from agentmesh.llm.simulator.demo import DEMO_MODEL, DEMO_PROMPT
+
+    say("The model of this demo is a script; everything else is real. In another terminal: agentmesh tree")
+    conceal_environment()
+    with place.mesh("demo", pool_size=8) as mesh:
+        session = mesh.start_session(Path.cwd(), model=DEMO_MODEL, title="demo")
+        code = _run(mesh, session, DEMO_PROMPT, concurrency=None, timeout=timeout, as_json=as_json)
+    say('With a real model:  OPENAI_BASE_URL=... OPENAI_API_KEY=... agentmesh run --model NAME "prompt"')
+    return code
+
+
+def _run(
+    mesh: Mesh, session: Session, prompt: str, *, concurrency: int | None, timeout: float | None, as_json: bool
+) -> int:
+    from agentmesh.cli.headless import Headless, failure
+    from agentmesh.cli.render.progress import progress
+    from agentmesh.store import requests
+
+    # Nobody is here to answer: what would ask is refused, instead of waiting for ever.
+    mesh.database.run(requests.set_attended, session.id, False, idempotent=True)
+
+    if as_json:
+        emit(
+            {
+                "type": "session",
+                "agent_id": session.root_id,
+                "name": "root",
+                "parent_id": None,
+                "session_id": session.id,
+            }
+        )
+    running = Headless(mesh, session, progress(quiet=as_json), emit if as_json else None)
+    result = running.run(prompt, concurrency=concurrency, timeout=timeout)
+    _sum_up(session, result)
+    if as_json:
+        emit(_data(session, result))
+    elif result.status == "completed":
+        print(printable(result.text), flush=True)
+    if error := failure(result):
+        raise error
+    return 0
+
+
+def _sum_up(session: Session, result: Result) -> None:
+    """Say what it took, and what was not permitted."""
+    say(
+        f"{result.status} in {result.seconds:.1f} s: {plural(result.agents, 'agent')}, {count(result.tokens)} tokens, "
+        f"cost {money(result.cost_usd)}. Go on with: agentmesh run --resume {short(session.id)}"
+    )
+    if result.cost_usd is None and result.tokens and session.max_cost_usd is not None:
+        say(f"No price is known for its model: the cost cap of {money(session.max_cost_usd)} counts known cost only.")
+    if result.remark:
+        say(f"The root's last answer is {result.remark}.")
+    for flag, tools in sorted(result.refused.items()):
+        say(f"Not permitted: {', '.join(sorted(tools))}. This allows it: {flag}")
+    if result.denied:
+        say(f"Not permitted in any mode: {', '.join(sorted(result.denied))}.")
+    if result.unasked:
+        questions = plural(result.unasked, "question")
+        say(f"Nobody was here to answer {questions}. In the terminal UI agents can ask: --resume {short(session.id)}")
+
+
+def _data(session: Session, result: Result) -> dict[str, Any]:
+    """Return the last line of ``--json``."""
+    data = asdict(result)
+    ended = (
+        {"result": data.pop("text")} if result.status == "completed" else {"error": result.error, "hint": result.hint}
+    )
+    for used in ("text", "error", "hint", "remark", "denied", "unasked"):
+        data.pop(used, None)
+    data["refused"] = [{"allow_with": flag, "tools": sorted(tools)} for flag, tools in sorted(result.refused.items())]
+    root = {"agent_id": session.root_id, "name": "root", "parent_id": None}
+    return {"type": "result", **root, "session_id": session.id, **data, **ended}
+
+
+def _remark(mesh: Mesh, session: Session) -> None:
+    """Say what is wrong with the files that guide the session's agents."""
+    from agentmesh.config.remarks import summary
+
+    for line in summary(mesh.remarks(Path(session.workdir))):
+        complain(line)
+
+
+def _change_mode(mesh: Mesh, session: Session, mode: str | None) -> None:
+    from agentmesh.store import sessions
+
+    if mode:
+        _require_person(mesh)
+        mesh.database.run(sessions.set_mode, session.id, PermissionMode(mode), idempotent=True)
+
+
+def _require_person(mesh: Mesh) -> None:
+    from agentmesh.tools.below import require_person
+
+    require_person(mesh.database, mesh.place.host, "let agents do more than read without asking")
+
+
+def _title(prompt: str) -> str:
+    from agentmesh.domain.text import one_line
+
+    return one_line(prompt, 60)

@@ -1,0 +1,32 @@
+"""``agentmesh`` without a command: the terminal UI, which is a package of its own and is loaded only here."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+from agentmesh.cli.options import Place
+from agentmesh.domain.errors import UsageError
+from agentmesh.domain.states import PermissionMode
+
+
+def open_screen(
+    *,
+    go_on: bool,
+    resume: str | None,
+    model: str | None,
+    permission_mode: str | None,
+    database_url: str | None,
+    data_dir: str | None,
+) -> int:
+    """Open the TUI on a session of this directory; return its exit code."""
+    if go_on and resume is not None:
+        raise UsageError("-c and --resume each name the session to show; give one of them.")
+    if (go_on or resume is not None) and (model or permission_mode):
+        raise UsageError("--model and --permission-mode are for a new session.", hint="In the UI: /model, /mode.")
+    mode = PermissionMode(permission_mode) if permission_mode else None
+    settings = Place(database_url, data_dir).settings()
+    code: int = importlib.import_module("tui.main").main(
+        settings, Path.cwd(), go_on=go_on, resume=resume, model=model, mode=mode
+    )
+    return code

@@ -1,0 +1,50 @@
+"""Having somebody run a session's agents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentmesh.cli.talk import complain, say
+from agentmesh.domain.errors import NoModel
+from agentmesh.domain.rows import Session
+
+if TYPE_CHECKING:
+    from agentmesh.app import Mesh
+
+
+def require_provider(mesh: Mesh, session: Session) -> None:
+    """Raise NoModel when a worker of this process's configuration could not run the session."""
+    from agentmesh.app import DEMO
+
+    model = _model(mesh, session)
+    provider = model.partition("/")[0]
+    if provider in (DEMO, *mesh.providers()):
+        return
+    known = mesh.settings.providers.get(provider)
+    hint = f"Set {known.api_key_env}." if known else "Configure it: [providers.NAME] in the configuration."
+    raise NoModel(f"the session's model {model} cannot be used here: its provider {provider} has no key", hint=hint)
+
+
+def start_worker_if_none(mesh: Mesh, session: Session) -> None:
+    """Start a worker in the background if none serves the session; say so, or why that would not help."""
+    from agentmesh.store import workers
+
+    try:
+        require_provider(mesh, session)
+    except NoModel as error:
+        if not mesh.database.run(workers.serving, session.id, _model(mesh, session).partition("/")[0], idempotent=True):
+            complain(
+                f"No worker serves this session, and {error.message}.", f"{error.hint} Then run `agentmesh worker`."
+            )
+        return
+    if mesh.ensure_worker(session):
+        say(
+            "No worker served this session: one was started in the background; "
+            "it ends when nothing has run and no screen was open for 60 s."
+        )
+
+
+def _model(mesh: Mesh, session: Session) -> str:
+    from agentmesh.store import agents
+
+    return mesh.database.run(agents.get, session.root_id, idempotent=True).model

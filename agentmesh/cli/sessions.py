@@ -1,0 +1,81 @@
+"""``agentmesh sessions``: list, end, delete."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from agentmesh.cli.options import Place, json_option, place_options
+from agentmesh.cli.render.data import emit, session_data
+from agentmesh.cli.render.figures import plural
+from agentmesh.cli.talk import say
+from agentmesh.domain.ids import short
+
+
+class _ListByDefault(click.Group):
+    """A group that lists when no command is named, with list's own options."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_ListByDefault)
+def sessions() -> None:
+    """List, end and delete sessions; `agentmesh sessions` alone lists them."""
+
+
+@sessions.command("list")
+@click.option("--here", is_flag=True, help="Only those of this directory.")
+@click.option("-n", "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
+@json_option
+@place_options(session=False)
+def list_sessions(*, here: bool, limit: int, as_json: bool, place: Place) -> None:
+    """List sessions, the newest first."""
+    from agentmesh.store import sessions as store
+
+    with place.mesh("sessions") as mesh:
+        workdir = str(Path.cwd().resolve()) if here else None
+        found = mesh.database.run(store.list_sessions, workdir, limit, idempotent=True)
+    if as_json:
+        emit([session_data(session) for session in found])
+        return
+    from agentmesh.cli.render.agents import print_sessions
+
+    print_sessions(found)
+
+
+@sessions.command()
+@click.argument("session_id", metavar="ID")
+@json_option
+@place_options(session=False)
+def end(session_id: str, *, as_json: bool, place: Place) -> None:
+    """Kill all agents of session ID, the root too. Everything stays readable."""
+    from agentmesh.store import sessions as store
+
+    with place.mesh("sessions") as mesh:
+        session = mesh.find_session(session=session_id, workdir=Path.cwd())
+        count = mesh.database.run(store.end_session, session.id, idempotent=True)
+    if as_json:
+        emit({"session_id": session.id, "killed": count})
+    else:
+        say(f"Ended session {short(session.id)}: {plural(count, 'agent')} killed.")
+
+
+@sessions.command()
+@click.argument("session_id", metavar="ID")
+@json_option
+@place_options(session=False)
+def delete(session_id: str, *, as_json: bool, place: Place) -> None:
+    """Erase session ID for good. Its agents, messages and conversations go; refused while anything runs."""
+    from agentmesh.store import sessions as store
+
+    with place.mesh("sessions") as mesh:
+        session = mesh.find_session(session=session_id, workdir=Path.cwd())
+        mesh.database.run(store.delete_session, session.id)
+    if as_json:
+        emit({"session_id": session.id, "deleted": True})
+    else:
+        say(f"Deleted session {short(session.id)}.")

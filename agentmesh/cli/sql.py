@@ -1,0 +1,87 @@
+"""``agentmesh sql``: one query as the reader, or psql."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from agentmesh.cli.options import Place, json_option, place_options, text_argument
+from agentmesh.domain.errors import UsageError
+
+if TYPE_CHECKING:
+    from agentmesh.config.settings import Settings
+
+
+@click.command()
+@click.argument("query", required=False)
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0.001, 86_400),
+    default=15.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time limit.",
+)
+@json_option
+@place_options(session=False)
+def sql(query: str | None, *, as_csv: bool, as_json: bool, timeout: float, place: Place) -> int:
+    """Ask one QUERY (`-`: stdin) of the views v_agents, v_mail, v_transcript, v_waits, v_cost, v_budgets,
+    v_timeline, v_stuck.
+
+    Runs as a role that can read the views and nothing else. Without a QUERY it opens psql.
+    """
+    if as_csv and as_json:
+        raise UsageError("--csv and --json exclude each other.")
+    if query is None:
+        if as_csv or as_json:
+            raise UsageError(
+                "There is no query to print the answer of.", hint="Give it as an argument, or `-` for stdin."
+            )
+        with _reader(place.settings()) as url:
+            return _psql(place.settings(), url)
+    from agentmesh.cli.render.answer import print_csv, print_json, print_rows
+    from agentmesh.store import reader
+
+    text = text_argument(query, "query")
+    with _reader(place.settings()) as url:
+        answer = reader.query(url, text, seconds=timeout)
+    (print_csv if as_csv else print_json if as_json else print_rows)(answer)
+    return 0
+
+
+@contextmanager
+def _reader(settings: Settings) -> Iterator[str]:
+    """Lend the reader's URL; the embedded server runs meanwhile."""
+    if settings.reader_url:
+        yield settings.reader_url
+        return
+    from agentmesh.app import open_mesh
+    from agentmesh.store.reader import READER, reader_url
+
+    with open_mesh(settings, role="sql", pool_size=1) as mesh:
+        yield mesh.server.url(role=READER) if mesh.server else reader_url(mesh.database.url)
+
+
+def _psql(settings: Settings, url: str) -> int:
+    """Run psql in this terminal; return 0, or 1 when it failed."""
+    from agentmesh.store.embedded import EmbeddedServer
+    from agentmesh.store.reader import psql_call
+
+    program = Path(shutil.which("psql") or EmbeddedServer(settings.data_dir).binary("psql"))
+    target, environ = psql_call(url)
+    # Ctrl+C is psql's: it ends a query there, not this program. (Ignored, it would be ignored in the pager too.)
+    before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
+    try:
+        code = subprocess.call([program, target], env={**os.environ, **environ})
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return 0 if code == 0 else 1

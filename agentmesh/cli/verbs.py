@@ -1,0 +1,137 @@
+"""``agentmesh send``, ``fork``, ``kill``, ``reap`` and ``interrupt``: the verbs as a person gives them."""
+
+from __future__ import annotations
+
+import click
+
+from agentmesh.cli.address import find_agent
+from agentmesh.cli.options import Place, json_option, place_options, text_argument
+from agentmesh.cli.render.data import emit
+from agentmesh.cli.render.figures import plural
+from agentmesh.cli.serving import start_worker_if_none
+from agentmesh.cli.talk import say
+from agentmesh.domain.errors import UsageError
+from agentmesh.domain.ids import short
+from agentmesh.domain.rows import Ref
+from agentmesh.domain.states import AgentStatus
+
+
+def label(ref: Ref) -> str:
+    """Return ``name (12345678)``."""
+    return f"{ref.name} ({short(ref.id)})"
+
+
+@click.command()
+@click.argument("agent")
+@click.argument("message", required=False)
+@click.option("--key", metavar="TEXT", help="The same key again is the same message: a retry sends nothing twice.")
+@json_option
+@place_options()
+def send(agent: str, message: str | None, *, key: str | None, as_json: bool, place: Place) -> None:
+    """Write MESSAGE (`-` or a pipe: stdin) to AGENT, as the user. Prints the message's id."""
+    from agentmesh.store import mailbox
+
+    text = text_argument(message, "message")
+    with place.mesh("send") as mesh:
+        ref, session = find_agent(mesh, place, agent)
+        mail = mesh.database.run(mailbox.send, None, ref.id, text, key, idempotent=key is not None)
+        if as_json:
+            emit({"status": "sent", "to": ref.json(), "message_id": mail})
+        else:
+            say(f"Sent to {label(ref)}.")
+            print(mail)
+        start_worker_if_none(mesh, session)
+
+
+@click.command()
+@click.argument("name")
+@click.argument("prompt", required=False)
+@click.option(
+    "--parent", default="root", metavar="AGENT", help="Whose conversation it inherits; the root's by default."
+)
+@json_option
+@place_options()
+def fork(name: str, prompt: str | None, *, parent: str, as_json: bool, place: Place) -> None:
+    """Make a child called NAME; with a PROMPT (`-`: stdin) it starts to work, without it is idle. Prints its id."""
+    from agentmesh.store import agents
+
+    text = text_argument(prompt, "prompt") if prompt is not None else None
+    with place.mesh("fork") as mesh:
+        above, session = find_agent(mesh, place, parent)
+        child = mesh.database.run(agents.fork, above.id, name, text)
+        made = mesh.database.run(agents.get, child, idempotent=True)
+        ref = Ref(made.id, made.name)
+        if as_json:
+            emit(ref.json())
+        else:
+            say(f"Forked {label(ref)}, child of {label(above)}.")
+            print(child)
+        if text is not None:
+            start_worker_if_none(mesh, session)
+
+
+@click.command()
+@click.argument("agent")
+@json_option
+@place_options()
+def kill(agent: str, *, as_json: bool, place: Place) -> None:
+    """End AGENT and all its descendants for good. Prints who died."""
+    from agentmesh.store import agents
+
+    with place.mesh("kill") as mesh:
+        ref, _ = find_agent(mesh, place, agent)
+        killed = mesh.database.run(agents.kill, ref.id, idempotent=True)
+    if as_json:
+        emit({"killed": [one.json() for one in killed]})
+        return
+    for one in killed:
+        print(f"{one.id}  {one.name}")
+    if not killed:
+        say(f"{label(ref)} was dead already.")
+
+
+@click.command()
+@click.argument("agent", required=False)
+@json_option
+@place_options()
+def reap(agent: str | None, *, as_json: bool, place: Place) -> None:
+    """Hide the session's dead, or only AGENT. Their conversations stay readable."""
+    from agentmesh.store import sessions
+
+    with place.mesh("reap") as mesh:
+        if agent is None:
+            ref, session = None, place.find_session(mesh)
+        else:
+            ref, session = find_agent(mesh, place, agent)
+        count = mesh.database.run(sessions.reap, session.id, ref.id if ref else None, idempotent=True)
+    if as_json:
+        emit({"reaped": count})
+    else:
+        say(f"{plural(count, 'agent')} hidden.")
+
+
+@click.command()
+@click.argument("agent", required=False)
+@click.option("--all", "everybody", is_flag=True, help="All running agents of the session.")
+@json_option
+@place_options()
+def interrupt(agent: str | None, *, everybody: bool, as_json: bool, place: Place) -> None:
+    """Stop what AGENT (or --all) is doing now. It stays idle until somebody writes to it. Prints who was stopped."""
+    from agentmesh.store import agents
+
+    if (agent is None) == (not everybody):
+        raise UsageError("Whom to interrupt?", hint="Name one agent, or give --all.")
+    with place.mesh("interrupt") as mesh:
+        if agent is not None:
+            refs = [find_agent(mesh, place, agent)[0]]
+        else:
+            view = mesh.database.run(agents.view, place.find_session(mesh).id, idempotent=True)
+            refs = [Ref(one.id, one.name) for one in view if one.status == AgentStatus.RUNNING]
+        stopped = [ref for ref in refs if mesh.database.run(agents.interrupt, ref.id, idempotent=True)]
+    if as_json:
+        emit({"interrupted": [ref.json() for ref in stopped]})
+        return
+    for ref in stopped:
+        print(f"{ref.id}  {ref.name}")
+    if not stopped:
+        say(f"{label(refs[0])} was not running." if agent else "No agent was running.")

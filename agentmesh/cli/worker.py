@@ -1,0 +1,98 @@
+"""``agentmesh worker``: run agents in the foreground."""
+
+from __future__ import annotations
+
+import socket
+import time
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
+
+import click
+
+from agentmesh.cli.options import Place, place_options
+from agentmesh.cli.render.figures import plural
+from agentmesh.cli.stopping import stoppable
+from agentmesh.cli.talk import say
+from agentmesh.domain.ids import SessionId
+from agentmesh.tools.environment import conceal_environment
+
+if TYPE_CHECKING:
+    from agentmesh.app import Mesh
+    from agentmesh.config.settings import Settings
+
+_TICK = 1.0
+
+
+@click.command()
+@click.option(
+    "--any", "serves_any", is_flag=True, help="Also sessions of other hosts and users (containers, shared disks)."
+)
+@click.option("--concurrency", type=click.IntRange(1, 1000), metavar="N", help="Model calls and tools at once.")
+@click.option(
+    "--linger",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="End when nothing ran and no TUI was open for so long.",
+)
+@click.option("--check", is_flag=True, help="Run none: say whether one of this host is at work; exit code 1 if not.")
+@place_options(session_help="Only agents of this session.")
+def worker(*, serves_any: bool, concurrency: int | None, linger: float | None, check: bool, place: Place) -> int | None:
+    """Run agents of this host and user until Ctrl+C or SIGTERM, which hand them over to other workers."""
+    if check:
+        return _check(place.settings())
+    conceal_environment()
+    wakes: SimpleQueue[None] = SimpleQueue()
+    with place.mesh("worker", pool_size=8, concurrency=concurrency) as mesh:
+        session: SessionId | None = None
+        if place.session:
+            session = mesh.find_session(session=place.session, workdir=Path.cwd()).id
+        running = mesh.worker(session=session, serves_any=serves_any, concurrency=concurrency, on_event=_log)
+        with stoppable(lambda: wakes.put(None)) as stop:
+            running.start()
+            seen = time.monotonic()
+            while not stop.asked:
+                if linger is not None and (idle_since := running.idle_since) is not None:
+                    seen = _screen_seen(mesh, seen)
+                    if time.monotonic() - max(idle_since, seen) >= linger:
+                        break
+                try:
+                    wakes.get(timeout=_TICK)
+                except Empty:
+                    continue
+            running.stop()
+    return None
+
+
+def _check(settings: Settings) -> int:
+    """Say whether a worker of this host beats in the database; starts nothing. A container is a host."""
+    from agentmesh.store import health, workers
+    from agentmesh.store.embedded import EmbeddedServer
+
+    url = settings.database_url
+    if not url:
+        server = EmbeddedServer(settings.data_dir)
+        if not server.running():
+            say("No worker runs here: the embedded server does not run.")
+            return 1
+        url = server.url()
+    host = socket.gethostname()
+    with health.look(url) as connection:
+        count = workers.beating(connection, host)
+    say(f"{plural(count, 'worker')} of {host} at work." if count else f"No worker of {host} is at work.")
+    return 0 if count else 1
+
+
+def _screen_seen(mesh: Mesh, before: float) -> float:
+    """Return when a screen was last seen: now, if one is open."""
+    from agentmesh.domain.errors import DatabaseError
+    from agentmesh.store import workers
+
+    try:
+        return time.monotonic() if mesh.database.run(workers.screens, idempotent=True) else before
+    except DatabaseError:
+        return before
+
+
+def _log(words: str) -> None:
+    say(f"{time.strftime('%H:%M:%S')} {words}")

@@ -1,0 +1,1 @@
+"""Settings: defaults, configuration files, environment and flags, read once, checked, frozen."""

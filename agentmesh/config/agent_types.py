@@ -1,0 +1,122 @@
+"""Types of sub-agents: what a type is, which ones come with the program, and what an agent of a type may use.
+
+Where the others are found, and which of two with one name counts, is in ``catalog``.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Final
+
+from agentmesh.domain.permissions import GENERAL_PURPOSE, Decision, Permissions, Rule, intersect, says
+
+BUILT_IN: Final = "built in"
+"""The source of the types that come with the program."""
+WITHHELD: Final = frozenset({"task", "fork", "send", "wait", "kill", "todo_write"})
+"""Tools that only a trusted type hands on, and only by their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentType:
+    """A kind of sub-agent."""
+
+    name: str
+    description: str
+    """What it is for: by this, agents choose. One printable line."""
+    system_prompt: str
+    model: str | None = None
+    """As a person writes it, aliases resolved; None for the parent's."""
+    tools: tuple[str, ...] | None = None
+    """Names, or patterns of names; None for all that it may have."""
+    disallowed_tools: tuple[str, ...] = ()
+    """The same, and never given."""
+    rules: tuple[Rule, ...] = ()
+    """A layer over its parent's permissions: takes away, never gives."""
+    max_steps: int | None = None
+    """Model calls of one task, below the limit for all; None for that limit."""
+    source: str = BUILT_IN
+    """The file that it stands in."""
+    trusted: bool = False
+    """From the user's own configuration: only then may it grant what is withheld from sub-agents."""
+    hidden: bool = False
+    """Not offered to agents; whoever knows the name may use it."""
+
+
+def built_in() -> tuple[AgentType, ...]:
+    """Return the types that come with the program."""
+    reading = ("ask_user", "glob", "grep", "read")
+    writes_nothing = (Rule(Decision.DENY, "write"), Rule(Decision.DENY, "bash"))
+    return (
+        AgentType(
+            "explore",
+            "Finds things in the working directory, fast, and changes nothing: where something is defined or used, how "
+            "a part works, which files matter for a change. Say what to look for and how thorough to be.",
+            _prompt("explore"),
+            tools=reading,
+            rules=writes_nothing,
+        ),
+        AgentType(
+            GENERAL_PURPOSE,
+            "Does a whole task of several steps by itself, with the tools of its parent: research, a change with its "
+            "tests, a command whose long output only needs a summary.",
+            _prompt(GENERAL_PURPOSE),
+        ),
+        AgentType(
+            "plan",
+            "Reads the code and returns a plan for a change, step by step, with files and risks; changes nothing. For "
+            "work that is worth thinking through before anybody edits.",
+            _prompt("plan"),
+            tools=(*reading, "web_fetch"),
+            rules=writes_nothing,
+        ),
+    )
+
+
+def tools_for(kind: AgentType, parent_tools: Sequence[str], known: Collection[str]) -> list[str]:
+    """Return the tools of a sub-agent of this type, in the order of its parent's; never one that its parent lacks.
+
+    ``known`` are the tools that there are: a parent's list may be older than the program.
+    """
+    granted = WITHHELD & set(kind.tools or ()) if kind.trusted else frozenset()
+    return [
+        tool
+        for tool in parent_tools
+        if tool in known
+        and (tool not in WITHHELD or tool in granted)
+        and (kind.tools is None or _names(kind.tools, tool))
+        and not _names(kind.disallowed_tools, tool)
+    ]
+
+
+def rules_for(parent: Permissions, kind: AgentType) -> Permissions:
+    """Return the permissions of a sub-agent of this type: its parent's, and its type's on top."""
+    return intersect(parent, kind.rules)
+
+
+def is_denied(kind: str, rules: Permissions) -> bool:
+    """Whether an agent with these permissions may never give a task to this type: ``deny = ["task(NAME)"]``."""
+    return says(rules, "task", kind) is Decision.DENY
+
+
+def offered(types: Mapping[str, AgentType], rules: Permissions) -> list[AgentType]:
+    """Return the types to tell an agent with these permissions of, by name."""
+    return [types[name] for name in sorted(types) if not types[name].hidden and not is_denied(name, rules)]
+
+
+def unknown_tools(kind: AgentType, known: Iterable[str]) -> list[str]:
+    """Return the tools that a type names and that there are not."""
+    there = list(known)
+    return [
+        asked for asked in (*(kind.tools or ()), *kind.disallowed_tools) if not any(_names((asked,), t) for t in there)
+    ]
+
+
+def _names(patterns: Iterable[str], tool: str) -> bool:
+    return any(fnmatch.fnmatchcase(tool, pattern) for pattern in patterns)
+
+
+def _prompt(name: str) -> str:
+    return (files("agentmesh.config") / "types" / f"{name}.md").read_text(encoding="utf-8").strip()

@@ -1,0 +1,148 @@
+"""All types of sub-agents that there are for a working directory: built in, the user's, the project's.
+
+The user's replace those built in. A project's come with a checkout that anybody may have written: they may be added,
+and replace none. A broken file is a problem to tell people of, and stops nothing else.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from agentmesh.config import agent_types, paths, type_files
+from agentmesh.config.agent_types import AgentType
+from agentmesh.config.documents import Problem
+from agentmesh.config.schema import TypeSettings
+from agentmesh.config.type_files import INHERIT, Folder
+
+_MAX_FILES: Final = 200
+"""Files that are read in one folder."""
+
+_Seen = tuple[tuple[str, int, int], ...]
+"""The files as they were: name, time of change, size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The types, and what is wrong with the files."""
+
+    types: Mapping[str, AgentType]
+    problems: tuple[Problem, ...]
+
+
+def folders(environ: Mapping[str, str], workdir: Path) -> list[Folder]:
+    """Return the folders that may define types, the user's first; what comes first counts."""
+    found = [Folder(paths.user_config(environ).parent / "agents")]
+    if home := environ.get("HOME"):
+        found.append(Folder(Path(home) / ".claude" / "agents", claude=True))
+    return [
+        *found,
+        Folder(workdir / ".agentmesh" / "agents", project=workdir),
+        Folder(workdir / ".claude" / "agents", claude=True, project=workdir),
+    ]
+
+
+def load(
+    places: Sequence[Folder], aliases: Mapping[str, str], settings: Mapping[str, TypeSettings] = MappingProxyType({})
+) -> Loaded:
+    """Read all types. ``aliases`` are names for models; ``settings`` what the configuration says of types."""
+    types = {kind.name: kind for kind in agent_types.built_in()}
+    from_project: set[str] = set()
+    problems: list[Problem] = []
+    been: set[Path] = set()
+    for folder in places:
+        # With the home directory as the working directory, the user's folders are the project's.
+        real = folder.path.resolve()
+        if real in been:
+            continue
+        been.add(real)
+        files, found = _listed(folder)
+        problems += found
+        for file in files:
+            kind, found = type_files.read(file, folder, aliases)
+            problems += found
+            if kind is None:
+                continue
+            other = types.get(kind.name)
+            if other is not None and (folder.project or other.source != agent_types.BUILT_IN):
+                problems.append(_taken(kind, other, is_projects=other.name in from_project, folder=folder))
+                continue
+            types[kind.name] = kind
+            if folder.project:
+                from_project.add(kind.name)
+    for name, said in settings.items():
+        if name in types:
+            types[name] = _set(types[name], said, aliases)
+    return Loaded(MappingProxyType(dict(sorted(types.items()))), tuple(problems))
+
+
+class Catalog:
+    """The types by working directory, read again when a file has changed; any thread may ask."""
+
+    def __init__(
+        self, environ: Mapping[str, str], aliases: Mapping[str, str], settings: Mapping[str, TypeSettings]
+    ) -> None:
+        self._environ = environ
+        self._aliases = aliases
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._known: dict[Path, tuple[_Seen, Loaded]] = {}
+
+    def of(self, workdir: Path) -> Loaded:
+        """Return the types for a working directory."""
+        places = folders(self._environ, workdir)
+        seen = _seen(places)
+        with self._lock:
+            known = self._known.get(workdir)
+        if known is not None and known[0] == seen:
+            return known[1]
+        loaded = load(places, self._aliases, self._settings)
+        with self._lock:
+            self._known[workdir] = seen, loaded
+        return loaded
+
+
+def _listed(folder: Folder) -> tuple[list[Path], list[Problem]]:
+    try:
+        files = sorted(file for file in folder.path.iterdir() if file.suffix == ".md" and not file.name.startswith("."))
+    except (FileNotFoundError, NotADirectoryError):
+        return [], []
+    except OSError as error:
+        return [], [Problem(str(folder.path), f"cannot be read: {error.strerror}", broken=not folder.claude)]
+    if len(files) <= _MAX_FILES:
+        return files, []
+    return files[:_MAX_FILES], [Problem(str(folder.path), f"only the first {_MAX_FILES} files are read")]
+
+
+def _taken(kind: AgentType, other: AgentType, *, is_projects: bool, folder: Folder) -> Problem:
+    name = kind.name
+    if folder.project and not is_projects:
+        whose = "built in" if other.source == agent_types.BUILT_IN else f"defined in {other.source}"
+        words = f"is not used: the type {name} is {whose}, and a project's file may not replace it"
+    else:
+        words = f"is not used: the type {name} is already defined in {other.source}"
+    return Problem(kind.source, words)
+
+
+def _set(kind: AgentType, said: TypeSettings, aliases: Mapping[str, str]) -> AgentType:
+    hidden = kind.hidden if said.hidden is None else said.hidden
+    if said.model is None:
+        return replace(kind, hidden=hidden)
+    model = aliases.get(said.model, said.model)
+    return replace(kind, hidden=hidden, model=None if model == INHERIT else model)
+
+
+def _seen(places: Sequence[Folder]) -> _Seen:
+    seen = []
+    for folder in places:
+        for file in _listed(folder)[0]:
+            try:
+                found = file.stat()
+                seen.append((str(file), found.st_mtime_ns, found.st_size))
+            except OSError:
+                seen.append((str(file), 0, -1))
+    return tuple(seen)

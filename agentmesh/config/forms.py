@@ -1,0 +1,188 @@
+"""The forms that values of the configuration have, and the check of a table against the forms of its keys.
+
+By hand and not by pydantic: that takes longer to import than everything else that a command does before it begins.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import re
+import typing
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+Form = Callable[[Any], Any]
+"""Returns a value as the program uses it; raises Refused."""
+
+
+class Refused(Exception):
+    """A value does not have its form. The complaint can follow the name of its key; the value is not in it."""
+
+    def __init__(self, complaint: str, key: tuple[str, ...] = ()) -> None:
+        super().__init__(complaint)
+        self.complaint = complaint
+        self.key = key
+        """Where it stands, from the table that was checked."""
+
+    def below(self, name: str) -> Refused:
+        """Return the same as it is seen from the table above."""
+        return type(self)(self.complaint, (name, *self.key))
+
+
+class UnknownKey(Refused):
+    """A table has a key that nobody knows."""
+
+
+@functools.cache
+def of(kind: type) -> Mapping[str, Form]:
+    """Return the form of each key of a table: a dataclass whose fields are ``Annotated[type, form]``."""
+    return {name: hint.__metadata__[0] for name, hint in typing.get_type_hints(kind, include_extras=True).items()}
+
+
+def table(kind: type) -> Form:
+    """Return the form of a table; this dataclass is what becomes of it."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, kind):
+            return value
+        given, forms = _mapping(value), of(kind)
+        checked = {name: _at(name, form, given[name]) for name, form in forms.items() if name in given}
+        for name in given:
+            if name not in checked:
+                raise UnknownKey("is not a known key", (name,))
+        for field in dataclasses.fields(kind):
+            if field.name not in checked and field.default is field.default_factory is dataclasses.MISSING:
+                raise Refused("is missing", (field.name,))
+        return kind(**checked)
+
+    return check
+
+
+def entries(name_form: Form, form: Form) -> Form:
+    """Return the form of a table whose keys a person chooses."""
+
+    def check(value: Any) -> dict[str, Any]:
+        return {_at(name, name_form, name): _at(name, form, each) for name, each in _mapping(value).items()}
+
+    return check
+
+
+def optional(form: Form) -> Form:
+    """Return the form that also allows None: not set."""
+    return lambda value: None if value is None else form(value)
+
+
+def integer(*, ge: int, le: int) -> Form:
+    """Return the form of a whole number in these bounds; variables and flags give it as text."""
+
+    def check(value: Any) -> int:
+        try:
+            number = int(_number(value))
+        except (ValueError, OverflowError):
+            number = None
+        if number is None or (isinstance(value, float) and number != value):
+            raise Refused("should be a valid integer")
+        _bound(number, ge=ge, le=le)
+        return number
+
+    return check
+
+
+def decimal(*, le: float, ge: float = -math.inf, gt: float = -math.inf) -> Form:
+    """Return the form of a finite number in these bounds."""
+
+    def check(value: Any) -> float:
+        try:
+            number = float(_number(value))
+        except (ValueError, OverflowError):
+            raise Refused("should be a valid number") from None
+        if not math.isfinite(number):
+            raise Refused("should be a finite number")
+        if number <= gt:
+            raise Refused(f"should be greater than {gt:g}")
+        _bound(number, ge=ge, le=le)
+        return number
+
+    return check
+
+
+def text(value: Any) -> str:
+    """Return any text."""
+    if not isinstance(value, str):
+        raise Refused("should be a valid string")
+    return value
+
+
+def boolean(value: Any) -> bool:
+    """Return true or false."""
+    if not isinstance(value, bool):
+        raise Refused("should be true or false")
+    return value
+
+
+def matching(pattern: str, should: str) -> Form:
+    """Return the form of a text that, without its outer blanks, matches; ``should`` is the complaint."""
+
+    def check(value: Any) -> str:
+        stripped = text(value).strip()
+        if not re.fullmatch(pattern, stripped):
+            raise Refused(should)
+        return stripped
+
+    return check
+
+
+def word(*words: str) -> Form:
+    """Return the form of one of these words."""
+
+    def check(value: Any) -> str:
+        if value not in words:
+            raise Refused(f"should be {', '.join(map(repr, words[:-1]))} or {words[-1]!r}")
+        return str(value)
+
+    return check
+
+
+def member(kind: type[StrEnum]) -> Form:
+    """Return the form of an enumeration's values."""
+    known = word(*(one.value for one in kind))
+    return lambda value: kind(known(value))
+
+
+def folder(value: Any) -> Path:
+    """Return an absolute path."""
+    path = value if isinstance(value, Path) else Path(text(value))
+    try:
+        return path.expanduser().absolute()
+    except RuntimeError as error:
+        raise Refused("should be a folder; the home directory in it is unknown") from error
+
+
+def _at(name: str, form: Form, value: Any) -> Any:
+    try:
+        return form(value)
+    except Refused as error:
+        raise error.below(name) from error
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise Refused("should be a table")
+    return value
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise Refused("should be a number, not true or false")
+    return value if isinstance(value, int | float | str) else ""  # "" is no number either
+
+
+def _bound(number: float, *, ge: float, le: float) -> None:
+    if number < ge:
+        raise Refused(f"should be greater than or equal to {ge}")
+    if number > le:
+        raise Refused(f"should be less than or equal to {le}")

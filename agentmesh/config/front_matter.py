@@ -1,0 +1,133 @@
+"""Markdown with front matter: keys in YAML between two lines of ``---``, then text.
+
+Every value is text as it stands there: ``no`` is no boolean and ``2026-01-01`` no date. Each key knows its line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agentmesh.domain.text import one_line
+
+Value = str | list[str] | dict[str, list[str]]
+"""What a key may hold: text, a list of texts, or such lists by name."""
+
+_FENCE: Final = re.compile(r"---[ \t]*")
+_UNQUOTED: Final = re.compile(r"([\w-]+):[ \t]+([^\s\"'\[{|>&*!#%@`].*)")
+_MAX_CHARACTERS: Final = 32_768
+
+
+class BadFrontMatter(Exception):
+    """The front matter cannot be read; the text says why and can follow the file's name."""
+
+    def __init__(self, words: str, line: int) -> None:
+        super().__init__(words)
+        self.line = line
+
+
+@dataclass(frozen=True, slots=True)
+class FrontMatter:
+    """A file, taken apart."""
+
+    values: Mapping[str, Value]
+    lines: Mapping[str, int]
+    """Where each key stands."""
+    body: str
+
+
+def parse(text: str) -> FrontMatter:
+    """Take a file apart; raise BadFrontMatter."""
+    lines = text.splitlines()
+    if not lines or not _FENCE.fullmatch(lines[0]):
+        raise BadFrontMatter("has no front matter: its first line should be ---", 1)
+    end = next((n for n, line in enumerate(lines[1:], 1) if _FENCE.fullmatch(line)), None)
+    if end is None:
+        raise BadFrontMatter("has front matter without an end: a second line of --- is missing", len(lines))
+    head = lines[1:end]
+    if sum(map(len, head)) > _MAX_CHARACTERS:
+        raise BadFrontMatter(f"has front matter of more than {_MAX_CHARACTERS} characters", 1)
+    values: dict[str, Value] = {}
+    where: dict[str, int] = {}
+    for name, value, line in _entries(_root(head)):
+        if name in values:
+            raise BadFrontMatter(f"has the key {one_line(name, 40)} twice", line)
+        values[name], where[name] = value, line
+    return FrontMatter(values, where, "\n".join(lines[end + 1 :]).strip())
+
+
+def _root(head: list[str]) -> Any:
+    try:
+        return _composed(head)
+    except BadFrontMatter:
+        # `description: Use it so: ...` is no YAML, and is written everywhere.
+        quoted = [_quoted(line) for line in head]
+        if quoted == head:
+            raise
+        return _composed(quoted)
+
+
+def _quoted(line: str) -> str:
+    found = _UNQUOTED.fullmatch(line)
+    return f"{found[1]}: {json.dumps(found[2].rstrip(), ensure_ascii=False)}" if found and ": " in found[2] else line
+
+
+def _composed(head: list[str]) -> Any:
+    import yaml
+
+    try:
+        return yaml.compose("\n".join(head), Loader=yaml.BaseLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        words = one_line(error.problem or "it cannot be read", 120)
+        raise BadFrontMatter(f"is not valid YAML: {words}", (mark.line if mark else 0) + 2) from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise BadFrontMatter("is not valid YAML", 2) from error
+
+
+def _entries(root: Any) -> Iterator[tuple[str, Value, int]]:
+    import yaml
+
+    if root is None:
+        return
+    if not isinstance(root, yaml.MappingNode):
+        raise BadFrontMatter("has front matter that is no list of keys and values", 2)
+    for key, value in root.value:
+        line = key.start_mark.line + 2
+        if not isinstance(key, yaml.ScalarNode):
+            raise BadFrontMatter("has a key that is no text", line)
+        if isinstance(value, yaml.MappingNode):
+            yield key.value, _named(value), line
+        elif isinstance(value, yaml.SequenceNode):
+            yield key.value, _texts(value), line
+        else:
+            yield key.value, value.value, line
+
+
+def _named(node: Any) -> dict[str, list[str]]:
+    named: dict[str, list[str]] = {}
+    for key, value in node.value:
+        if (name := _text(key)) in named:
+            raise BadFrontMatter(f"has the key {one_line(name, 40)} twice", key.start_mark.line + 2)
+        named[name] = _texts(value)
+    return named
+
+
+def _texts(node: Any) -> list[str]:
+    import yaml
+
+    if isinstance(node, yaml.SequenceNode):
+        return [_text(each) for each in node.value]
+    text = _text(node)
+    return [text] if text else []
+
+
+def _text(node: Any) -> str:
+    import yaml
+
+    if not isinstance(node, yaml.ScalarNode):
+        raise BadFrontMatter("has a value in a value where text should be", node.start_mark.line + 2)
+    return str(node.value)

@@ -1,0 +1,34 @@
+"""Where configuration and data live; the environment is an argument, nothing is read at import."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import platformdirs
+
+_APP = "agentmesh"
+_ROOT_DATA = Path("/var/lib/agentmesh")
+
+
+def user_config(environ: Mapping[str, str]) -> Path:
+    """Return the user's configuration file (which need not exist)."""
+    folder = environ.get("AGENTMESH_CONFIG_DIR")
+    if folder:
+        return Path(folder).expanduser().absolute() / "config.toml"
+    xdg = environ.get("XDG_CONFIG_HOME")
+    return (Path(xdg) / _APP if xdg else platformdirs.user_config_path(_APP, appauthor=False)) / "config.toml"
+
+
+def project_config(workdir: Path) -> Path:
+    """Return the project's configuration file (which need not exist)."""
+    return workdir / ".agentmesh" / "config.toml"
+
+
+def default_data(environ: Mapping[str, str]) -> Path:
+    """Return the folder of the embedded server where nobody named one."""
+    if os.geteuid() == 0:
+        return _ROOT_DATA
+    xdg = environ.get("XDG_DATA_HOME")
+    return Path(xdg) / _APP if xdg else platformdirs.user_data_path(_APP, appauthor=False)

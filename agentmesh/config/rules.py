@@ -1,0 +1,108 @@
+"""Permission rules as people write them: ``bash(git log *)``, ``read(*.pem)``, ``write``."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from agentmesh.config.documents import Problem
+from agentmesh.config.forms import Refused
+from agentmesh.domain.pathglob import BadPattern, PathPattern
+from agentmesh.domain.permissions import Decision, Permissions, Rule, intersect
+from agentmesh.domain.text import one_line
+
+if TYPE_CHECKING:
+    from agentmesh.config.schema import PermissionRules
+
+_RULE: Final = re.compile(r"\s*([\w.*?-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
+_OF_PATHS: Final = frozenset({"read", "write", "edit", "glob", "grep"})
+_SHOULD: Final = "should be a rule: TOOL or TOOL(PATTERN), as in bash(git log *)"
+
+
+@dataclass(frozen=True, slots=True)
+class SourcedRule:
+    """A rule, and the file that it stands in."""
+
+    rule: Rule
+    source: str
+    from_project: bool = False
+
+
+def parsed(effect: Decision, text: str) -> Rule:
+    """Read a rule; raise Refused. A ``~/`` before a path is the home directory."""
+    found = _RULE.fullmatch(text)
+    if found is None:
+        raise Refused(f"{_SHOULD}; {one_line(text, 60)!r} is none")
+    tool, pattern = found[1], found[2]
+    if pattern is None:
+        return Rule(effect, tool)
+    pattern = pattern.strip()
+    if not pattern:
+        raise Refused(f"has a rule with an empty pattern: {tool}(); for every call write {tool}")
+    if tool in _OF_PATHS:
+        pattern = _path(pattern)
+    return Rule(effect, tool, pattern)
+
+
+def check(text: str) -> None:
+    """Raise Refused for what is no rule."""
+    parsed(Decision.DENY, text)
+
+
+def sourced(table: PermissionRules, source: str, *, from_project: bool) -> Iterator[SourcedRule]:
+    """Yield the rules of a file's table of permissions, in the order in which they are judged."""
+    for effect, texts in ((Decision.DENY, table.deny), (Decision.ASK, table.ask), (Decision.ALLOW, table.allow)):
+        for text in texts:
+            yield SourcedRule(parsed(effect, text), source, from_project)
+
+
+def written(rule: Rule) -> str:
+    """Return a rule as a person writes it."""
+    return rule.tool if rule.pattern == "*" else f"{rule.tool}({rule.pattern})"
+
+
+def split(text: str) -> Iterator[str]:
+    """Yield the entries of a list with commas; those inside brackets belong to a pattern."""
+    depth, entry = 0, ""
+    for character in text:
+        depth = max(depth + {"(": 1, ")": -1}.get(character, 0), 0)
+        if character == "," and not depth:
+            yield entry.strip()
+            entry = ""
+        else:
+            entry += character
+    yield entry.strip()
+
+
+def permissions(rules: Iterable[SourcedRule]) -> Permissions:
+    """Return the permissions of a session's root: the user's rules, and what the project takes away on top."""
+    known = tuple(rules)
+    own = Permissions.of(each.rule for each in known if not each.from_project)
+    return intersect(own, [each.rule for each in known if each.from_project])
+
+
+def unmatched(rules: Iterable[SourcedRule], known: Sequence[str]) -> list[Problem]:
+    """Return a problem for each rule that speaks of no tool that there is."""
+    problems = []
+    for each in rules:
+        tool = each.rule.tool
+        if not any(fnmatch.fnmatchcase(name, tool) for name in known):
+            close = difflib.get_close_matches(tool.lower(), known, n=1)
+            meant = f"did you mean {close[0]}?" if close else f"the tools are {', '.join(known)}"
+            rule = one_line(f"{each.rule.effect.value} {written(each.rule)}", 80)
+            problems.append(Problem(each.source, f"the rule {rule} matches no tool; {meant}"))
+    return problems
+
+
+def _path(pattern: str) -> str:
+    expanded = os.path.expanduser(pattern) if pattern.startswith("~/") else pattern
+    try:
+        PathPattern.parse(expanded)
+    except BadPattern as error:
+        raise Refused(f"has a pattern that cannot be used, {one_line(pattern, 60)!r}: {error}") from error
+    return expanded

@@ -1,0 +1,214 @@
+"""What may be written into a configuration: every key, its form and its bounds. What it then means is in settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from agentmesh.config.forms import (
+    Form,
+    Refused,
+    boolean,
+    decimal,
+    entries,
+    folder,
+    integer,
+    matching,
+    member,
+    optional,
+    table,
+    text,
+    word,
+)
+from agentmesh.domain.states import PermissionMode
+
+_INT4, _INT8 = 2**31 - 1, 2**63 - 1
+"""Limits are stored in integer and bigint columns."""
+
+_LINE: Final = matching(r".*\S.*", "should be one line of text, not empty")
+_ADDRESS: Final = matching(r"https?://[^\s/]+\S*", "should be a URL, as in https://api.openai.com/v1")
+_HEADER: Final = matching(r"[\x20-\x7e]*", "should be printable ASCII")
+_HOST: Final = matching(r"[^\s/@\[\]]+|\[[^\s/@\[\]]+\](:\d+)?", "should be a host, as in localhost or wiki.corp:8080")
+_PROVIDER_NAME: Final = matching(r"[A-Za-z0-9][\w.-]*", "should be a name of letters, digits, '.', '_' and '-'")
+
+
+def _url(value: Any) -> str:
+    return str(_ADDRESS(value)).rstrip("/")
+
+
+def _flat(value: Any) -> Any:
+    """Return ``{"agents.pick": ...}`` for the table that TOML makes of ``agents.pick = ...``."""
+    if not isinstance(value, Mapping):
+        return value
+    flat: dict[str, Any] = {}
+    for name, each in value.items():
+        below = _flat(each)
+        flat |= {f"{name}.{rest}": one for rest, one in below.items()} if isinstance(each, Mapping) else {name: each}
+    return flat
+
+
+def _keys(value: Any) -> dict[str, str]:
+    keys: dict[str, str] = entries(_LINE, text)(_flat(value))
+    return keys
+
+
+def _rules(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        raise Refused('should be a list of rules, as in ["bash(git log *)", "read(*.pem)"]')
+    if value:
+        from agentmesh.config.rules import check
+
+        for rule in value:
+            check(text(rule))
+    return tuple(value)
+
+
+def _hosts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        raise Refused('should be a list of hosts, as in ["localhost:8000", "wiki.corp"]')
+    return tuple(str(_HOST(each)).lower() for each in value)
+
+
+def _up_to(most: int, *, least: int = 0) -> Form:
+    return integer(ge=least, le=most)
+
+
+def _seconds(most: float) -> Form:
+    return decimal(gt=0, le=most)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a new session may use; a project may lower each."""
+
+    max_depth: Annotated[int, _up_to(_INT4)] = 4
+    """Depth of the tree; the root is at 0."""
+    max_children: Annotated[int, _up_to(_INT4)] = 16
+    """Living children of one agent."""
+    max_agents: Annotated[int, _up_to(_INT4, least=1)] = 64
+    """Living agents of the session."""
+    max_unread: Annotated[int, _up_to(_INT4, least=1)] = 1000
+    """Unread mail of one agent."""
+    max_tokens: Annotated[int, _up_to(_INT8)] = 20_000_000
+    """Uncached input plus output tokens, summed over all calls of the session."""
+    max_cost_usd: Annotated[float, decimal(ge=0, le=1e9)] = 10.0
+    """Known cost of all calls of the session."""
+    max_task_steps: Annotated[int, _up_to(_INT4, least=1)] = 500
+    """Model calls of one task of a sub-agent."""
+    task_silence: Annotated[float, decimal(ge=1, le=86_400)] = 120.0
+    """Seconds without a token, after the first, after which a sub-agent's task ends."""
+    tool_output_bytes: Annotated[int, _up_to(_INT4, least=1024)] = 65_536
+    """Output of one tool call that the model sees; the middle of more is cut."""
+
+
+@dataclass(frozen=True)
+class ModelCalls:
+    """How patient a call to a model server is; times in seconds."""
+
+    connect_timeout: Annotated[float, _seconds(3600)] = 10.0
+    """Until the connection must stand."""
+    first_token_timeout: Annotated[float, _seconds(86_400)] = 600.0
+    """Until the answer must begin; local servers load the model first."""
+    idle_timeout: Annotated[float, _seconds(86_400)] = 180.0
+    """That an answer may pause."""
+    retries: Annotated[int, _up_to(100)] = 5
+    """Tries after the first, for failures that may pass."""
+    longest_pause: Annotated[float, _seconds(86_400)] = 600.0
+    """Pauses of one call together while its server is overloaded or limits its rate; these use up no retries."""
+
+
+@dataclass(frozen=True)
+class Provider:
+    """A server that speaks Chat Completions. Its key is never written here, only the variable that holds it."""
+
+    base_url: Annotated[str, _url] = field(repr=False)
+    """URL above ``/chat/completions``; may hold a password."""
+    api_key_env: Annotated[str | None, optional(_LINE)] = None
+    """Environment variable with the API key; none for servers that want no key."""
+    headers: Annotated[Mapping[str, str], entries(_HEADER, _HEADER)] = field(default_factory=dict, repr=False)
+    """Further headers of every request."""
+    context_window: Annotated[int | None, optional(_up_to(_INT4, least=1))] = None
+    """Context size of its models in tokens, where the price tables do not know it."""
+    priced_as: Annotated[str | None, optional(_LINE)] = None
+    """Provider id of genai-prices, for gateways whose address it does not know."""
+    text_tool_calls: Annotated[bool, boolean] = True
+    """Whether an answer that is nothing but tool calls written as text is read as these calls."""
+
+
+@dataclass(frozen=True)
+class Tui:
+    """How the terminal UI looks and behaves."""
+
+    theme: Annotated[Literal["auto", "dark", "light"], word("auto", "dark", "light")] = "auto"
+    """auto: as the terminal says, else dark."""
+    on_exit: Annotated[Literal["finish", "interrupt"], word("finish", "interrupt")] = "finish"
+    """What becomes of agents that run when it is left: they finish in the background, or are interrupted."""
+    bell: Annotated[bool, boolean] = True
+    """Whether the terminal's bell rings when an agent asks."""
+    keys: Annotated[Mapping[str, str], _keys] = field(default_factory=dict)
+    """Keys by what they do, as the help shows: ``agents.pick = "ctrl+k"``; several with commas, none with ``""``."""
+
+
+@dataclass(frozen=True)
+class PermissionRules:
+    """Rules for what agents do, judged in the order deny, ask, allow; a project may only deny and ask."""
+
+    deny: Annotated[tuple[str, ...], _rules] = ()
+    """Never, in any mode, whoever asks."""
+    ask: Annotated[tuple[str, ...], _rules] = ()
+    """Only after a person has agreed."""
+    allow: Annotated[tuple[str, ...], _rules] = ()
+    """Without asking."""
+
+
+@dataclass(frozen=True)
+class TypeSettings:
+    """What a person says of a type of sub-agents, wherever it is defined."""
+
+    hidden: Annotated[bool | None, optional(boolean)] = None
+    """Not offered to agents; None as the type says."""
+    model: Annotated[str | None, optional(_LINE)] = None
+    """Model or alias; None as the type says, ``inherit`` for the parent's."""
+
+
+@dataclass(frozen=True)
+class Web:
+    """What ``web_fetch`` may reach."""
+
+    allow_private: Annotated[tuple[str, ...], _hosts] = ()
+    """Hosts (``localhost``, ``wiki.corp:8080``) whose addresses may be private; all other hosts must be public."""
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """What commands of agents are run in."""
+
+    bash: Annotated[Literal["off", "auto", "required"], word("off", "auto", "required")] = "off"
+    """bubblewrap: no network, nothing writable but the working directory. auto: where it works; required: or none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Document:
+    """A whole configuration."""
+
+    database_url: Annotated[str | None, optional(_LINE)] = None
+    direct_database_url: Annotated[str | None, optional(_LINE)] = None
+    reader_url: Annotated[str | None, optional(_LINE)] = None
+    data_dir: Annotated[Path, folder]
+    model: Annotated[str | None, optional(_LINE)] = None
+    permission_mode: Annotated[PermissionMode, member(PermissionMode)] = PermissionMode.ASK
+    concurrency: Annotated[int, integer(ge=1, le=1000)] = 16
+    compact_at: Annotated[float, decimal(ge=0.1, le=1)] = 0.8
+    limits: Annotated[Limits, table(Limits)] = Limits()
+    model_calls: Annotated[ModelCalls, table(ModelCalls)] = ModelCalls()
+    tui: Annotated[Tui, table(Tui)] = Tui()
+    permissions: Annotated[PermissionRules, table(PermissionRules)] = PermissionRules()
+    model_aliases: Annotated[Mapping[str, str], entries(_LINE, _LINE)] = field(default_factory=dict)
+    agent_types: Annotated[Mapping[str, TypeSettings], entries(_LINE, table(TypeSettings))] = field(
+        default_factory=dict
+    )
+    web: Annotated[Web, table(Web)] = Web()
+    sandbox: Annotated[Sandbox, table(Sandbox)] = Sandbox()
+    providers: Annotated[Mapping[str, Provider], entries(_PROVIDER_NAME, table(Provider))]

@@ -1,0 +1,101 @@
+"""What the program runs with: read once by :func:`load`, then passed as an argument."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentmesh.config import sources
+from agentmesh.config.schema import Limits, ModelCalls, Provider, Sandbox, Tui, TypeSettings, Web
+from agentmesh.domain.errors import ConfigError
+from agentmesh.domain.states import PermissionMode
+
+if TYPE_CHECKING:
+    from agentmesh.config.rules import SourcedRule
+
+_DEFAULT_PROVIDER = "openai"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings. Its repr shows no URL that may hold a password, and API keys are not in it at all."""
+
+    data_dir: Path
+    """Folder of the embedded server, absolute."""
+    providers: Mapping[str, Provider]
+    """Model servers by name; there is always one named openai, which OPENAI_BASE_URL moves."""
+    provider_prefixes: frozenset[str]
+    """First segments of a model's name that mean a provider."""
+    database_url: str | None = field(default=None, repr=False)
+    """None for the embedded server."""
+    direct_database_url: str | None = field(default=None, repr=False)
+    """For LISTEN and a worker's lock, where ``database_url`` goes through a pooler in transaction mode."""
+    reader_url: str | None = field(default=None, repr=False)
+    """For ``agentmesh sql``: a role that may only read the views."""
+    model: str | None = None
+    permission_mode: PermissionMode = PermissionMode.ASK
+    concurrency: int = 16
+    """Model calls and tools that run at once in one worker."""
+    compact_at: float = 0.8
+    """Share of a model's window that a request may take before older rows become a summary."""
+    limits: Limits = field(default_factory=Limits)
+    model_calls: ModelCalls = field(default_factory=ModelCalls)
+    tui: Tui = field(default_factory=Tui)
+    rules: tuple[SourcedRule, ...] = ()
+    """Permission rules for the root of a new session, the user's first."""
+    model_aliases: Mapping[str, str] = field(default_factory=dict)
+    """Models by the names that types of sub-agents may use for them."""
+    agent_types: Mapping[str, TypeSettings] = field(default_factory=dict)
+    """What the configuration says of types of sub-agents, by name."""
+    web: Web = field(default_factory=Web)
+    sandbox: Sandbox = field(default_factory=Sandbox)
+    warnings: tuple[str, ...] = ()
+    """What was ignored, and why: one sentence each, for people."""
+
+
+def load(flags: Mapping[str, Any], environ: Mapping[str, str], workdir: Path) -> Settings:
+    """Read defaults, the user's file, the project's file, AGENTMESH_* and flags, each over the one before.
+
+    A flag is named like its variable, in lower case (``max_depth``, ``model_retries``); None means not given. Raises
+    ConfigError for an unknown key or a bad value, naming the file and key, variable or flag.
+    """
+    read = sources.read(flags, environ, workdir)
+    document = read.document
+    prefixes = set(document.providers)
+    if not read.openai_configured and document.providers[_DEFAULT_PROVIDER].base_url != sources.OPENAI_URL:
+        # OPENAI_BASE_URL alone moved it: to a server that may itself have models named openai/gpt-oss-20b.
+        prefixes.discard(_DEFAULT_PROVIDER)
+    return Settings(
+        data_dir=document.data_dir,
+        providers=document.providers,
+        provider_prefixes=frozenset(prefixes),
+        database_url=document.database_url,
+        direct_database_url=document.direct_database_url,
+        reader_url=document.reader_url,
+        model=document.model,
+        permission_mode=document.permission_mode,
+        concurrency=document.concurrency,
+        compact_at=document.compact_at,
+        limits=document.limits,
+        model_calls=document.model_calls,
+        tui=document.tui,
+        rules=read.rules,
+        model_aliases=document.model_aliases,
+        agent_types=document.agent_types,
+        web=document.web,
+        sandbox=document.sandbox,
+        warnings=read.warnings,
+    )
+
+
+def resolve_model(settings: Settings, name: str) -> tuple[str, str]:
+    """Return the provider's name and the model's name there that ``name``, as a person writes it, means."""
+    first, slash, rest = name.strip().partition("/")
+    provider, model = (
+        (first, rest) if slash and first in settings.provider_prefixes else (_DEFAULT_PROVIDER, name.strip())
+    )
+    if not model:
+        raise ConfigError(f"The model name {name!r} names no model.", hint="Write it as NAME or PROVIDER/NAME.")
+    return provider, model

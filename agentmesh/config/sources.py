@@ -1,0 +1,229 @@
+"""Where settings come from, weakest first: defaults, the user's file, the project's file, the environment, flags.
+
+Each source is checked on top of the ones before it, so a complaint names the file, variable or flag that is wrong. A
+project's file comes with a checkout that anybody may have written: it may tighten, and nothing else.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentmesh.config import forms, paths
+from agentmesh.config.schema import (
+    Document,
+    Limits,
+    ModelCalls,
+    PermissionRules,
+    Provider,
+    Sandbox,
+    Tui,
+    TypeSettings,
+    Web,
+)
+from agentmesh.domain.errors import ConfigError
+from agentmesh.domain.states import PermissionMode
+from agentmesh.domain.text import one_line
+
+if TYPE_CHECKING:
+    from agentmesh.config.rules import SourcedRule
+
+OPENAI_URL = "https://api.openai.com/v1"
+
+Key = tuple[str, ...]
+"""A key with the tables that it stands in: ``("limits", "max_depth")``."""
+Values = Mapping[str, Any]
+"""A configuration as TOML gives it: tables are mappings."""
+
+_STRICTEST_FIRST = (PermissionMode.PLAN, PermissionMode.ASK, PermissionMode.EDITS, PermissionMode.ALL)
+_PREFIX = "AGENTMESH_"
+_OPENAI_URL_KEY = ("providers", "openai", "base_url")
+_DOCUMENT = forms.table(Document)
+_RULES = forms.table(PermissionRules)
+_ONLY_IN_FILES = ("tui", "providers", "permissions", "model_aliases", "agent_types", "web", "sandbox")
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """All sources as one document."""
+
+    document: Document
+    openai_configured: bool
+    """Whether the user's file has a provider named openai."""
+    rules: tuple[SourcedRule, ...]
+    """Permission rules of all files; those of ``document`` are the user's alone."""
+    warnings: tuple[str, ...]
+    """What was ignored, and why."""
+
+
+def settable() -> dict[str, Key]:
+    """Return each key that a variable or flag can set, by its name there: ``max_depth`` for ``limits.max_depth``."""
+    tables: dict[str, tuple[str, type]] = {"limits": ("", Limits), "model_calls": ("model_", ModelCalls)}
+    names: dict[str, Key] = {name: (name,) for name in forms.of(Document) if name not in (*tables, *_ONLY_IN_FILES)}
+    for table, (prefix, section) in tables.items():
+        names |= {prefix + name: (table, name) for name in forms.of(section)}
+    return names
+
+
+def variable(name: str) -> str:
+    """Return the environment variable that sets ``name``."""
+    return _PREFIX + name.upper()
+
+
+def read(flags: Values, environ: Mapping[str, str], workdir: Path) -> Read:
+    """Read and merge all sources; raise ConfigError for an unknown key or a bad value, naming where it stands."""
+    names = settable()
+    values: Values = {
+        "data_dir": paths.default_data(environ),
+        "providers": {"openai": {"base_url": OPENAI_URL, "api_key_env": "OPENAI_API_KEY"}},
+    }
+    user_file, project_file = paths.user_config(environ), paths.project_config(workdir)
+    user = _toml(user_file)
+    values = _checked(values, user, lambda key: f"{user_file}: {_dotted(key)}")
+
+    project = _toml(project_file)
+    _checked(values, project, lambda key: f"{project_file}: {_dotted(key)}")
+    project, ignored = _tightening(values, project, project_file)
+    rules = (*_sourced(user, user_file), *_sourced(project, project_file, from_project=True))
+    # Lists of rules are added up: one that took the place of the user's would loosen.
+    values = _merged(values, {name: value for name, value in project.items() if name != "permissions"})
+
+    variables = {key: variable(name) for name, key in names.items()} | {_OPENAI_URL_KEY: "OPENAI_BASE_URL"}
+    from_environ = {key: environ[name] for key, name in variables.items() if environ.get(name, "").strip()}
+    values = _checked(values, _nested(from_environ), lambda key: variables[key])
+
+    options = {names[name]: f"--{name.replace('_', '-')}" for name, value in flags.items() if value is not None}
+    from_flags = {names[name]: value for name, value in flags.items() if value is not None}
+    values = _checked(values, _nested(from_flags), lambda key: options[key])
+
+    return Read(
+        document=_document(values),
+        openai_configured="openai" in user.get("providers", {}),
+        rules=rules,
+        warnings=(*ignored, *_misspelled(environ, names)),
+    )
+
+
+def _toml(file: Path) -> Values:
+    try:
+        return tomllib.loads(file.read_text("utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} is not valid TOML: {one_line(str(error), 200)}.") from error
+
+
+def _checked(base: Values, layer: Values, name_of: Callable[[Key], str]) -> Values:
+    """Return ``layer`` merged over ``base``, which is valid; raise ConfigError for what is wrong with the layer."""
+    merged = _merged(base, layer)
+    try:
+        _document(merged)
+    except forms.UnknownKey as error:
+        raise _unknown_key(error.key, name_of(error.key)) from error
+    except forms.Refused as error:
+        raise ConfigError(f"{name_of(error.key)} {error.complaint}.") from error
+    return merged
+
+
+def _sourced(layer: Values, file: Path, *, from_project: bool = False) -> Iterator[SourcedRule]:
+    if "permissions" in layer:
+        from agentmesh.config.rules import sourced
+
+        yield from sourced(_RULES(layer["permissions"]), str(file), from_project=from_project)
+
+
+def _document(values: Values) -> Document:
+    document: Document = _DOCUMENT(values)
+    return document
+
+
+def _unknown_key(key: Key, name: str) -> ConfigError:
+    tables: dict[str, type] = {
+        "limits": Limits,
+        "model_calls": ModelCalls,
+        "tui": Tui,
+        "providers": Provider,
+        "permissions": PermissionRules,
+        "agent_types": TypeSettings,
+        "web": Web,
+        "sandbox": Sandbox,
+    }
+    known = sorted(forms.of(tables[key[0]] if len(key) > 1 else Document))
+    close = difflib.get_close_matches(key[-1], known, n=1)
+    return ConfigError(
+        f"{name} is not a known key.",
+        hint=f"Did you mean {close[0]}?" if close else f"Known here: {', '.join(known)}.",
+    )
+
+
+def _tightening(base: Values, layer: Values, file: Path) -> tuple[Values, list[str]]:
+    """Return what of a project's file only tightens, and a warning for each key that does not."""
+    before, after = _document(base), _document(_merged(base, layer))
+    kept: dict[Key, Any] = {}
+    warnings = []
+    for key, value in _leaves(layer):
+        match key:
+            case ("limits", name):
+                tighter = getattr(after.limits, name) <= getattr(before.limits, name)
+                reason = "a project's file may only lower it"
+            case ("permission_mode",):
+                rank = _STRICTEST_FIRST.index
+                tighter = rank(after.permission_mode) <= rank(before.permission_mode)
+                reason = "a project's file may only make it stricter"
+            case ("permissions", effect):
+                tighter, reason = effect != "allow" or not value, "a project's file may only deny and ask"
+            case ("agent_types", _, "hidden"):
+                tighter, reason = value is True, "a project's file may only hide types"
+            case _:
+                tighter, reason = False, "only your own configuration, the environment and flags may set it"
+        if tighter:
+            kept[key] = value
+        else:
+            warnings.append(f"{file}: {_dotted(key)} is ignored: {reason}.")
+    return _nested(kept), warnings
+
+
+def _misspelled(environ: Mapping[str, str], names: Mapping[str, Key]) -> Iterator[str]:
+    """Yield a warning for each variable that looks like one of ours and is none."""
+    for found in sorted(environ):
+        name = found.removeprefix(_PREFIX).lower()
+        if found.startswith(_PREFIX) and name not in names:
+            # Close ones only: other variables of ours (AGENTMESH_CONFIG_DIR, the tests') are read elsewhere.
+            for close in difflib.get_close_matches(name, names, n=1, cutoff=0.85):
+                yield f"{found} is ignored: there is no such setting. Did you mean {variable(close)}?"
+
+
+def _merged(base: Values, layer: Values) -> Values:
+    result = dict(base)
+    for name, value in layer.items():
+        old = result.get(name)
+        result[name] = _merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return result
+
+
+def _leaves(values: Values, above: Key = ()) -> Iterator[tuple[Key, Any]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, (*above, name))
+        else:
+            yield (*above, name), value
+
+
+def _nested(values: Mapping[Key, Any]) -> Values:
+    result: dict[str, Any] = {}
+    for (*tables, name), value in values.items():
+        table = result
+        for part in tables:
+            table = table.setdefault(part, {})
+        table[name] = value
+    return result
+
+
+def _dotted(key: Key) -> str:
+    return one_line(".".join(key))

@@ -1,0 +1,1 @@
+"""What agentmesh talks about: ids, states, rows, errors, permissions. Standard library only."""

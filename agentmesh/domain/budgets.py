@@ -1,0 +1,147 @@
+"""Budgets as people write and read them: ``5`` is money, ``2M`` are tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from typing import Final
+
+from agentmesh.domain.errors import UsageError
+from agentmesh.domain.ids import AgentId, SessionId
+from agentmesh.domain.text import one_line
+
+HOW_TO_WRITE: Final = "Write 5, $5 or 5usd for money, 2M or 200k tokens for tokens, none for no cap."
+
+_AMOUNT = re.compile(
+    r"(?P<money>\$)?\s*(?P<number>\d[\d_]*(\.\d+)?|\.\d+)\s*(?P<times>[kmb])?\s*(?P<unit>\$|usd|tokens?|t)?"
+)
+_NONE = re.compile(r"none(\s+(?P<unit>tokens|usd))?")
+_TIMES: Final = {"": 1, "k": 1_000, "m": 1_000_000, "b": 1_000_000_000}
+
+
+class Unit(StrEnum):
+    """What a cap counts."""
+
+    TOKENS = "tokens"
+    USD = "usd"
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """A cap to set: on tokens, on money or (no unit) on both; without amount there is none."""
+
+    unit: Unit | None
+    amount: Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Caps of a session, or of an agent with everything below it, and what is used of them (``v_budgets``)."""
+
+    session_id: SessionId
+    agent_id: AgentId | None
+    """None: the session's."""
+    name: str | None
+    """The agent's."""
+    max_tokens: int | None
+    tokens: int
+    reserved_tokens: int
+    """For model calls that run now."""
+    max_cost_usd: Decimal | None
+    cost_usd: Decimal
+    """Known cost."""
+    reserved_cost_usd: Decimal
+    unpriced_calls: int
+    """Model calls whose price is not known."""
+
+    def lines(self) -> Iterator[BudgetLine]:
+        """Yield what it says of tokens, then of money."""
+        yield BudgetLine(Unit.TOKENS, Decimal(self.tokens), Decimal(self.reserved_tokens), _decimal(self.max_tokens))
+        yield BudgetLine(Unit.USD, self.cost_usd, self.reserved_cost_usd, self.max_cost_usd)
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetLine:
+    """One unit of a budget."""
+
+    unit: Unit
+    used: Decimal
+    reserved: Decimal
+    cap: Decimal | None
+
+    @property
+    def left(self) -> str:
+        """How much of the cap is left, in words; nothing without a cap."""
+        if self.cap is None:
+            return ""
+        free = self.cap - self.used - self.reserved
+        return f"{int(100 * free / self.cap)} %" if free > 0 else "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class CostLine:
+    """What model calls used: those of an agent, a model or a day."""
+
+    what: str
+    calls: int
+    tokens: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    cost_usd: Decimal | None
+    """Known cost; None: no price is known."""
+    unpriced_calls: int
+
+
+def total(lines: Iterable[CostLine]) -> CostLine:
+    """Return the sum."""
+    every = list(lines)
+    known = [line.cost_usd for line in every if line.cost_usd is not None]
+    return CostLine(
+        "total",
+        sum(line.calls for line in every),
+        sum(line.tokens for line in every),
+        sum(line.input_tokens for line in every),
+        sum(line.cached_tokens for line in every),
+        sum(line.output_tokens for line in every),
+        sum(known, Decimal()) if known or not every else None,
+        sum(line.unpriced_calls for line in every),
+    )
+
+
+def unpriced(calls: int) -> str:
+    """Return the sentence that belongs to a cost with calls of unknown price; nothing without such calls."""
+    if not calls:
+        return ""
+    subject = "1 model call has" if calls == 1 else f"{calls} model calls have"
+    return f"{subject} no known price: the cost, and its cap, count known cost only."
+
+
+def parse(text: str) -> Cap:
+    """Read an amount; raise UsageError."""
+    clean = " ".join(text.lower().split())
+    if nothing := _NONE.fullmatch(clean):
+        return Cap(Unit(nothing["unit"]) if nothing["unit"] else None, None)
+    found = _AMOUNT.fullmatch(clean)
+    if not found or (found["money"] and found["unit"]):
+        raise UsageError(f"{one_line(text, 40)!r} is no amount", hint=HOW_TO_WRITE)
+    is_money = bool(found["money"]) or found["unit"] in ("$", "usd") or not (found["unit"] or found["times"])
+    amount = Decimal(found["number"].replace("_", "")) * _TIMES[found["times"] or ""]
+    return Cap(Unit.USD if is_money else Unit.TOKENS, amount if is_money else Decimal(int(amount)))
+
+
+def parse_words(words: Sequence[str]) -> tuple[str | None, Cap | None]:
+    """Read ``[AGENT] [AMOUNT]``; None for what is not there. Words that are an amount name no agent."""
+    if not words:
+        return None, None
+    try:
+        return None, parse(" ".join(words))
+    except UsageError:
+        return words[0], parse(" ".join(words[1:])) if words[1:] else None
+
+
+def _decimal(number: int | None) -> Decimal | None:
+    return None if number is None else Decimal(number)

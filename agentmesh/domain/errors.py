@@ -1,0 +1,365 @@
+"""Everything that agentmesh refuses or fails at, as one tree.
+
+    AgentmeshError
+    ├── Refused                 a verb said no; nothing changed (SQLSTATE class AM)
+    │   ├── Fenced              this worker no longer owns the agent
+    │   ├── CallClosed          the tool call already has its result
+    │   ├── WrongIsolation, BadArgument, TurnInterrupted
+    │   ├── UnknownAgent, AmbiguousAgent, DeadAgent, OtherSession, SelfTarget
+    │   ├── UnknownSession, SessionEnded, SessionRunning
+    │   ├── EmptyMessage, MessageTooLarge, KeyReused, MailRead
+    │   ├── BadName, ReservedName
+    │   ├── RootUnkillable, NotDescendant
+    │   ├── BadWait, WaitBusy, WaitCircle, AgentBusy
+    │   ├── NoCapture, NothingToRetry, NoMark, NothingToCompact
+    │   ├── RequestOver, UnknownRequest, BadAnswer, NotATask
+    │   └── LimitReached
+    │       └── MailboxFull, DepthLimit, ChildrenLimit, AgentsLimit, BudgetSpent
+    ├── UsageError              the command line, a configuration file or the environment is wrong
+    │   └── ConfigError, NoModel
+    ├── DatabaseError           the database cannot be reached or used
+    │   └── DatabaseUnreachable, SchemaBehind, SchemaAhead, ReaderMissing, EmbeddedServerError
+    ├── ModelError              a model server failed for good (after retries)
+    ├── Timeout                 a time limit of the caller's own passed
+    └── Interrupted             a person stopped it
+
+A message is one sentence that says what and who; ``hint`` says what to do next. docs/errors.md lists them all.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class AgentmeshError(Exception):
+    """agentmesh could not do this."""
+
+    code: ClassVar[str] = "AM000"
+    """SQLSTATE where the database raises it; a code of the same shape otherwise."""
+    exit_code: ClassVar[int] = 1
+    """Exit code of a command that ends with it: 1 failed, 2 usage, 3 a limit or timeout, 130 interrupted."""
+
+    def __init__(self, message: str | None = None, *, hint: str = "") -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip())
+        self.hint = hint
+
+    @property
+    def message(self) -> str:
+        """The sentence without the hint."""
+        return str(self.args[0])
+
+
+class Refused(AgentmeshError):
+    """The database refused this; nothing changed."""
+
+
+class Fenced(Refused):
+    """This worker no longer owns the agent."""
+
+    code = "AM001"
+
+
+class CallClosed(Refused):
+    """The tool call already has its result."""
+
+    code = "AM002"
+
+
+class WrongIsolation(Refused):
+    """The verbs run only at isolation level READ COMMITTED."""
+
+    code = "AM003"
+
+
+class BadArgument(Refused):
+    """An argument is not valid."""
+
+    code = "AM004"
+    exit_code = 2
+
+
+class TurnInterrupted(Refused):
+    """The turn was interrupted by a person."""
+
+    code = "AM005"
+    exit_code = 130
+
+
+class UnknownAgent(Refused):
+    """There is no such agent."""
+
+    code = "AM010"
+
+
+class DeadAgent(Refused):
+    """The agent is dead."""
+
+    code = "AM011"
+
+
+class OtherSession(Refused):
+    """The agent belongs to another session."""
+
+    code = "AM012"
+
+
+class SelfTarget(Refused):
+    """An agent cannot do this to itself."""
+
+    code = "AM013"
+
+
+class AmbiguousAgent(Refused):
+    """More than one agent matches."""
+
+    code = "AM014"
+
+
+class UnknownSession(Refused):
+    """There is no such session."""
+
+    code = "AM015"
+
+
+class SessionEnded(Refused):
+    """The session has ended."""
+
+    code = "AM016"
+
+
+class SessionRunning(Refused):
+    """Agents of the session still live."""
+
+    code = "AM017"
+
+
+class EmptyMessage(Refused):
+    """The message is empty."""
+
+    code = "AM020"
+
+
+class MessageTooLarge(Refused):
+    """The message is larger than 256 KiB."""
+
+    code = "AM021"
+
+
+class KeyReused(Refused):
+    """The key was already used for another message."""
+
+    code = "AM023"
+
+
+class MailRead(Refused):
+    """The message has been read already."""
+
+    code = "AM024"
+
+
+class BadName(Refused):
+    """The name is not valid."""
+
+    code = "AM030"
+
+
+class ReservedName(Refused):
+    """The name is reserved."""
+
+    code = "AM031"
+
+
+class RootUnkillable(Refused):
+    """The root of a session cannot be killed."""
+
+    code = "AM040"
+
+
+class NotDescendant(Refused):
+    """Only descendants can be killed."""
+
+    code = "AM041"
+
+
+class BadWait(Refused):
+    """The wait is not valid."""
+
+    code = "AM050"
+
+
+class WaitBusy(Refused):
+    """The agent is already inside a wait."""
+
+    code = "AM051"
+
+
+class WaitCircle(Refused):
+    """This wait would close a circle."""
+
+    code = "AM052"
+
+
+class AgentBusy(Refused):
+    """The agent is busy."""
+
+    code = "AM053"
+
+
+class NoCapture(Refused):
+    """The agent is in no capture."""
+
+    code = "AM060"
+
+
+class NothingToRetry(Refused):
+    """The agent's last turn did not fail."""
+
+    code = "AM061"
+
+
+class NoMark(Refused):
+    """The agent has no such mark."""
+
+    code = "AM062"
+
+
+class NothingToCompact(Refused):
+    """There is nothing to compact."""
+
+    code = "AM063"
+
+
+class RequestOver(Refused):
+    """The request has been answered, or its turn has ended."""
+
+    code = "AM070"
+
+
+class UnknownRequest(Refused):
+    """There is no such request."""
+
+    code = "AM071"
+
+
+class BadAnswer(Refused):
+    """The answer does not fit the request."""
+
+    code = "AM072"
+
+
+class NotATask(Refused):
+    """The agent is no sub-agent of a task of the caller."""
+
+    code = "AM073"
+
+
+class LimitReached(Refused):
+    """A limit is reached."""
+
+    code = "AM029"
+    exit_code = 3
+
+
+class MailboxFull(LimitReached):
+    """The mailbox is full."""
+
+    code = "AM022"
+
+
+class DepthLimit(LimitReached):
+    """The tree may not grow deeper."""
+
+    code = "AM032"
+
+
+class ChildrenLimit(LimitReached):
+    """The agent may not have more living children."""
+
+    code = "AM033"
+
+
+class AgentsLimit(LimitReached):
+    """The session may not have more living agents."""
+
+    code = "AM034"
+
+
+class BudgetSpent(LimitReached):
+    """The budget is spent."""
+
+    code = "AM035"
+
+
+class UsageError(AgentmeshError):
+    """The call is not valid."""
+
+    code = "AM100"
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """The configuration is not valid."""
+
+    code = "AM101"
+
+
+class NoModel(UsageError):
+    """No model is configured."""
+
+    code = "AM102"
+
+
+class DatabaseError(AgentmeshError):
+    """The database cannot be used."""
+
+    code = "AM110"
+
+
+class DatabaseUnreachable(DatabaseError):
+    """The database cannot be reached."""
+
+    code = "AM111"
+
+
+class SchemaBehind(DatabaseError):
+    """The database's schema is older than this program."""
+
+    code = "AM112"
+
+
+class SchemaAhead(DatabaseError):
+    """The database's schema is newer than this program."""
+
+    code = "AM113"
+
+
+class ReaderMissing(DatabaseError):
+    """The database has no role agentmesh_reader that this user can log in as."""
+
+    code = "AM114"
+
+
+class EmbeddedServerError(DatabaseError):
+    """The embedded PostgreSQL server does not start."""
+
+    code = "AM115"
+
+
+class ModelError(AgentmeshError):
+    """The model server failed."""
+
+    code = "AM120"
+
+
+class Timeout(AgentmeshError):
+    """The time limit passed."""
+
+    code = "AM130"
+    exit_code = 3
+
+
+class Interrupted(AgentmeshError):
+    """Interrupted."""
+
+    code = "AM131"
+    exit_code = 130

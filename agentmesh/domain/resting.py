@@ -1,0 +1,26 @@
+"""Sub-agents whose task is over: they stay, can be read and continued, and stand in nobody's way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentmesh.domain.ids import AgentId
+from agentmesh.domain.rows import AgentView
+from agentmesh.domain.states import AgentStatus
+
+
+def resting(agents: Sequence[AgentView]) -> frozenset[AgentId]:
+    """Return the sub-agents of tasks that do not work, and have nobody below them who is to be seen.
+
+    ``agents``: of one session, parents before their children. The reaped are to be seen by nobody.
+    """
+    found: set[AgentId] = set()
+    needed: set[AgentId] = set()
+    """Who has somebody to be seen below it."""
+    for agent in reversed(agents):
+        is_seen = agent.reaped_at is None and not (agent.clean and agent.status != AgentStatus.RUNNING)
+        if agent.clean and not is_seen and agent.id not in needed:
+            found.add(agent.id)
+        if (is_seen or agent.id in needed) and agent.parent_id is not None:
+            needed.add(agent.parent_id)
+    return frozenset(found)

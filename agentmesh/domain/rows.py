@@ -1,0 +1,256 @@
+"""Rows as the rest of the program sees them: frozen, named as in the database.
+
+What comes from the database holds plain strings where a closed set is annotated: compare with ``==``, never ``is``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from agentmesh.domain.ids import AgentId, SessionId, WorkerId
+from agentmesh.domain.states import AgentStatus, CallStatus, Kind, PermissionMode
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A tree of agents with a working directory, a host and limits."""
+
+    id: SessionId
+    title: str
+    workdir: str
+    host: str
+    os_user: str
+    root_id: AgentId
+    permission_mode: PermissionMode
+    created_at: datetime
+    ended_at: datetime | None
+    max_tokens: int | None = None
+    """Cap on the tokens of all its agents; None: no cap."""
+    max_cost_usd: Decimal | None = None
+    """Cap on the known cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSummary:
+    """A session as ``agentmesh sessions`` lists it."""
+
+    id: SessionId
+    title: str
+    workdir: str
+    created_at: datetime
+    ended_at: datetime | None
+    agents: int
+    running: int
+    tokens: int
+    cost_usd: Decimal | None
+    active_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """An agent, as its owner needs it to run it."""
+
+    id: AgentId
+    session_id: SessionId
+    parent_id: AgentId | None
+    name: str
+    depth: int
+    status: AgentStatus
+    model: str
+    settings_id: str
+    permissions: Any
+    forked_at: int | None
+    turn: int
+    worker_id: WorkerId | None
+    epoch: int
+    wait_left: float | None = None
+    """Of an agent just claimed: seconds left of the wait that it is in, None in none; may be negative."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentView:
+    """An agent, as people see it (``v_agents``)."""
+
+    id: AgentId
+    session_id: SessionId
+    parent_id: AgentId | None
+    name: str
+    path: str
+    depth: int
+    status: AgentStatus
+    activity: str
+    unread: int
+    model: str
+    worker_id: WorkerId | None
+    external: bool
+    tool_calls: int
+    tokens: int
+    cost_usd: Decimal | None
+    tree_tokens: int
+    tree_cost_usd: Decimal | None
+    created_at: datetime
+    died_at: datetime | None
+    reaped_at: datetime | None
+    subagent_type: str | None = None
+    clean: bool = False
+    """Whether it is the sub-agent of a task: it inherits nothing, and stands beside the others only while it works."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """An agent by name and id: what a verb tells of another agent."""
+
+    id: AgentId
+    name: str
+
+    def json(self) -> dict[str, str]:
+        """Return the shape in which tools name an agent."""
+        return {"agent_id": str(self.id), "name": self.name}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a transcript."""
+
+    agent_id: AgentId
+    seq: int
+    kind: Kind
+    content: Mapping[str, Any]
+    seconds: float | None = None
+    """Read for screens only: how long the call took whose result this is; of a step, how long ago it was written."""
+
+    @property
+    def resets(self) -> bool:
+        """Whether it changes which of the rows before it the model is sent."""
+        if self.kind == Kind.EVENT:
+            return self.content.get("event") in ("cleared", "rewound")
+        return self.kind == Kind.SUMMARY
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCall:
+    """A tool call without a result."""
+
+    seq: int
+    ordinal: int
+    call_id: str
+    name: str
+    arguments: str
+    status: CallStatus = CallStatus.OPEN
+    approval: Mapping[str, Any] | None = None
+    """What a person has answered to its request: it may run, perhaps with other arguments."""
+    asked: bool = False
+    """Whether a request about it waits for an answer."""
+    cut: bool = False
+    """Whether it is the last of an answer that was cut at the model's output limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What the agents of a session may do without asking, now."""
+
+    mode: PermissionMode = PermissionMode.ASK
+    allowed: Sequence[Mapping[str, str]] = ()
+    """Rules that a person has made for the whole session, by "always"."""
+    attended: bool = False
+    """Whether anybody can answer requests."""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Allowance:
+        """Return the allowance that the database told."""
+        return cls(PermissionMode(value["mode"]), value["allowed"], value["attended"])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as the database tells it."""
+        return {"mode": self.mode.value, "allowed": list(self.allowed), "attended": self.attended}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """An approval or a question that waits, or waited, for a person (``v_requests``)."""
+
+    id: UUID
+    session_id: SessionId
+    agent_id: AgentId
+    name: str
+    """The asker's name."""
+    path: str
+    """Names from the root to the asker."""
+    kind: str
+    """approval, question."""
+    tool: str
+    arguments: dict[str, Any]
+    reason: str
+    """Why it asks."""
+    rules: list[dict[str, str]]
+    """What "always" would allow."""
+    question: str | None
+    options: list[str] | None
+    state: str
+    """pending, answered, cancelled."""
+    asked_at: datetime
+    answer: dict[str, Any] | None
+    answered_at: datetime | None
+    answered_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSettings:
+    """System prompt and tools of an agent, shared with its forks."""
+
+    system_prompt: str
+    tools: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A registered wait: the header's row."""
+
+    waiter: AgentId
+    by_tool: bool
+    """Whether a tool call waits for its result; else a person's wait."""
+    targets: list[UUID] | None
+    remaining: float
+    """Seconds until the deadline when read; may be negative."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where an agent stands that its owner goes on with."""
+
+    workdir: str
+    allowance: dict[str, Any]
+    interrupted: bool
+    """Whether a person stopped the turn, and the turn has not ended yet."""
+    wait_left: float | None
+    """Seconds left of the wait that it is in, None in none; may be negative."""
+    in_step: bool
+    """Whether calls of its last step have no result yet."""
+    compacting: bool
+    """Whether the turn is for a summary that a person asked for, and for nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A model that everybody leaves alone for a while, because its server refused a request for load."""
+
+    provider: str
+    model: str
+    """As the provider knows it."""
+    seconds: float
+    """From now on."""
+    reason: str
+    """A few words for people: who, and what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """An agent of a worker that needs a look, and why: lost, interrupt, wait. Of no agent: fenced, work, paused."""
+
+    agent_id: AgentId | None
+    what: str

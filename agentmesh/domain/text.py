@@ -1,0 +1,57 @@
+"""Cleaning of foreign text: once at the border to the database, once more at the border to a terminal."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_UNPRINTABLE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDI}\ud800-\udfff]")
+
+
+def storable(text: str) -> str:
+    """Return text that PostgreSQL can hold: NUL and lone surrogates become U+FFFD."""
+    return _UNSTORABLE.sub("\ufffd", text)
+
+
+def storable_json(value: Any) -> Any:
+    """Return a JSON value with every string in it (keys too) cleaned by :func:`storable`."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, dict):
+        return {storable(str(key)): storable_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable_json(item) for item in value]
+    return value
+
+
+def printable(text: str) -> str:
+    """Return text safe for a terminal: no control, escape or bidi characters but newline and tab."""
+    return _UNPRINTABLE.sub("", text.replace("\r\n", "\n"))
+
+
+def visible(text: str) -> str:
+    """Return the text with what a terminal would obey or hide written out, for a person who decides about all of it."""
+    if printable(text) == text:
+        return text
+    return "".join(one if printable(one) == one else f"\\u{ord(one):04x}" for one in text)
+
+
+def one_line(text: str, width: int = 80) -> str:
+    """Return the text on one printable line of at most ``width`` characters, cut with an ellipsis."""
+    line = " ".join(printable(text).split())
+    return line if len(line) <= width else line[: max(width - 1, 0)] + "…"
+
+
+def clip(text: str, limit: int) -> str:
+    """Return text of at most ``limit`` UTF-8 bytes: head and tail, the middle cut and said so."""
+    text = storable(text)
+    raw = text.encode()
+    if len(raw) <= limit:
+        return text
+    note = f"\n[... {len(raw) - limit} bytes cut ...]\n"
+    keep = max(limit - len(note.encode()) - 8, 2) // 2
+    head = raw[:keep].decode("utf-8", "ignore")
+    tail = raw[-keep:].decode("utf-8", "ignore")
+    return head + note + tail

@@ -1,0 +1,50 @@
+"""An agent's to-do list: the newest one that it wrote with ``todo_write`` holds; it has no table of its own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class TodoStatus(StrEnum):
+    """How an item stands."""
+
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+
+    @property
+    def glyph(self) -> str:
+        """The sign before an item."""
+        return {TodoStatus.PENDING: "☐", TodoStatus.IN_PROGRESS: "◐", TodoStatus.COMPLETED: "☑"}[self]
+
+
+@dataclass(frozen=True, slots=True)
+class Todo:
+    """One item."""
+
+    content: str
+    status: TodoStatus
+
+
+def read_todos(arguments: str) -> list[Todo]:
+    """Return the items of a call's arguments as its model wrote them; what is no item is left out."""
+    items = _json(arguments)
+    items = items.get("items") if isinstance(items, dict) else None
+    items = _json(items) if isinstance(items, str) else items
+    return [found for item in items if (found := _todo(item))] if isinstance(items, list) else []
+
+
+def _todo(item: Any) -> Todo | None:
+    if not isinstance(item, dict) or item.get("status") not in list(TodoStatus):
+        return None
+    return Todo(str(item.get("content", "")), TodoStatus(item["status"]))
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

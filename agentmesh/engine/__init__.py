@@ -1,0 +1,1 @@
+"""Runs agents: turns of steps, tool calls, waits; the worker that claims them. Knows no tool and no model server."""

@@ -1,0 +1,93 @@
+"""Reading a tool call's arguments: generous with form, strict with meaning."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from agentmesh.engine.tool import Tool, ToolError
+
+
+def read(tool: Tool, arguments: str) -> tuple[BaseModel, str | None]:
+    """Return the arguments and a note on what was ignored; raise ToolError in words that a model can act on.
+
+    What can be read without loss is: ``"30"`` for 30, a JSON string for a list or an object. Unknown keys are ignored.
+    """
+    try:
+        given = json.loads(arguments or "{}")
+    except (ValueError, RecursionError) as error:
+        raise ToolError(
+            f"the arguments of {tool.name} are not valid JSON: {error}",
+            f"Call {tool.name} again with one JSON object. Yours began: {arguments[:200]}",
+        ) from error
+    if not isinstance(given, dict):
+        raise ToolError(f"the arguments of {tool.name} must be a JSON object", _shape(tool))
+    fields = tool.args.model_fields
+    unknown = [key for key in given if key not in fields]
+    known = {key: _unwrap(value, tool, key) for key, value in given.items() if key in fields}
+    try:
+        parsed = tool.args.model_validate(known)
+    except ValidationError as error:
+        raise ToolError(f"{tool.name} cannot read its arguments: {_problems(error)}", _shape(tool, unknown)) from error
+    return parsed, _note(unknown, list(fields)) if unknown else None
+
+
+def require_whole(tool: Tool, arguments: str) -> None:
+    """Raise ToolError when a call was cut in the middle of its arguments, by the limit of what the model may write."""
+    try:
+        json.loads(arguments)
+    except (ValueError, RecursionError):
+        raise ToolError(
+            f"the call of {tool.name} was cut at the model's output limit, before the end of its arguments",
+            "Write less at once: a long text in several calls, each with a part of it.",
+        ) from None
+
+
+def _unwrap(value: Any, tool: Tool, key: str) -> Any:
+    """Read a JSON string where a list or an object belongs; refuse a boolean where a number does."""
+    kinds = _kinds(tool.args)[key]
+    if isinstance(value, str) and kinds & {"array", "object"} and "string" not in kinds:
+        try:
+            inner = json.loads(value)
+        except (ValueError, RecursionError):
+            return [value] if "array" in kinds and value.strip() else value
+        return inner if isinstance(inner, list | dict) else [value] if "array" in kinds else value
+    if isinstance(value, bool) and kinds & {"number", "integer"} and "boolean" not in kinds:
+        return str(value).lower()  # "true" is no number: refused with the field's name
+    return value
+
+
+@cache
+def _kinds(args: type[BaseModel]) -> dict[str, set[str]]:
+    """Return which JSON types each argument takes."""
+    properties = args.model_json_schema()["properties"]
+    return {
+        key: {part["type"] for part in [schema, *schema.get("anyOf", [])] if isinstance(part.get("type"), str)}
+        for key, schema in properties.items()
+    }
+
+
+def _problems(error: ValidationError) -> str:
+    parts = []
+    for problem in error.errors(include_url=False):
+        where = ".".join(str(step) for step in problem["loc"]) or "arguments"
+        parts.append(f"{where}: {problem['msg'][0].lower()}{problem['msg'][1:]}")
+    return "; ".join(parts[:5])
+
+
+def _shape(tool: Tool, unknown: list[str] | None = None) -> str:
+    words = [f"{name}{'' if field.is_required() else ' (optional)'}" for name, field in tool.args.model_fields.items()]
+    advice = f"{tool.name} takes: {', '.join(words) or 'nothing'}."
+    return f"{_note(unknown, list(tool.args.model_fields))} {advice}" if unknown else advice
+
+
+def _note(unknown: list[str], fields: list[str]) -> str:
+    parts = []
+    for key in unknown[:5]:
+        near = difflib.get_close_matches(key, fields, n=1)
+        parts.append(f"{key[:40]!r}{f' (did you mean {near[0]!r}?)' if near else ''}")
+    return f"ignored unknown arguments: {', '.join(parts)}."

@@ -1,0 +1,112 @@
+"""Which calls of a step a person decides about, and what becomes of the answers.
+
+All calls of a step that need a person are asked about at once, before the first of them runs; then the calls run in
+their order, and one that still waits for its answer holds up those after it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agentmesh.domain.permissions import Decision, Permissions, Verdict, refusal
+from agentmesh.domain.rows import Allowance, OpenCall
+from agentmesh.domain.states import CallStatus
+from agentmesh.engine import arguments
+from agentmesh.engine.tool import Effect, Gate, Rights, Tool, ToolContext, ToolError
+
+
+@dataclass(slots=True)
+class Asked:
+    """What a look at a step's calls found."""
+
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    """To be stored: calls to ask about."""
+    settled: list[int] = field(default_factory=list)
+    """Ordinals of calls that waited for an answer, and that a rule or the mode allows by now."""
+    dropped: list[int] = field(default_factory=list)
+    """Ordinals of calls that waited for an answer, and that nobody is there to give."""
+    waiting: set[int] = field(default_factory=set)
+    """Ordinals of calls that wait for an answer."""
+
+    @property
+    def is_news(self) -> bool:
+        """Whether anything is to be stored."""
+        return bool(self.requests or self.settled or self.dropped)
+
+
+class Asking:
+    """Judges the calls of one agent's step."""
+
+    def __init__(self, tools: Mapping[str, Tool], gate: Gate, context: ToolContext, rights: Rights) -> None:
+        self._tools = tools
+        self._gate = gate
+        self._context = context
+        self.rights = rights
+        """By which it judges; the session's part may change at any time."""
+
+    def look(self, calls: Sequence[OpenCall]) -> Asked:
+        """Return which of the open calls must be asked about, which wait, and which no longer have to."""
+        found = Asked()
+        for call in calls:
+            if call.status not in (CallStatus.OPEN, CallStatus.ASKING) or call.approval:
+                continue
+            request = self._request(call)
+            if request is None or not self.rights.allowance.attended:
+                if call.asked:
+                    (found.settled if request is None else found.dropped).append(call.ordinal)
+                continue
+            found.waiting.add(call.ordinal)
+            if not call.asked or call.status == CallStatus.OPEN:
+                found.requests.append(request)
+        return found
+
+    def renew(self, allowance: Allowance) -> bool:
+        """Judge by this from now on; return whether it is another than before."""
+        changed = allowance != self.rights.allowance
+        self.rights = replace(self.rights, allowance=allowance)
+        return changed
+
+    def admit(self, tool: Tool, given: Mapping[str, Any], *, approved: bool) -> bool:
+        """Return whether a call may leave the working directory; raise ToolError when it may not be made."""
+        verdict = self._judge(tool, given)
+        if verdict.decision is Decision.ALLOW or (approved and verdict.decision is Decision.ASK):
+            return verdict.outside
+        message, hint = refusal(verdict, tool.name)
+        flag = f"--permission-mode {verdict.allowed_by.value}" if verdict.allowed_by else None
+        raise ToolError(message, hint, refused=True, **({"allow_with": flag} if flag else {}))
+
+    def _judge(self, tool: Tool, given: Mapping[str, Any]) -> Verdict:
+        return self._gate.judge(tool.name, given, self.rights, self._context.workdir)
+
+    def _request(self, call: OpenCall) -> dict[str, Any] | None:
+        """Return what to ask a person about a call; None when it needs nobody (also: it will be refused anyway)."""
+        tool = self._tools.get(call.name)
+        if tool is None:
+            return None
+        try:
+            args, _ = arguments.read(tool, call.arguments)
+        except ToolError:
+            return None
+        given = args.model_dump()
+        asked = {"ordinal": call.ordinal, "tool": call.name, "arguments": given}
+        verdict = self._judge(tool, given)
+        if tool.effect is Effect.ASK and verdict.decision is not Decision.DENY:
+            return {**asked, "kind": "question", "question": given["question"], "options": given.get("options")}
+        if verdict.decision is Decision.ASK:
+            rules = Permissions((verdict.always,)).to_json()[0]
+            return {**asked, "kind": "approval", "reason": verdict.reason, "rules": rules}
+        return None
+
+
+def read(tool: Tool, call: OpenCall) -> tuple[Any, str | None]:
+    """Return a call's arguments, those that a person has put in their place if so, and a note for the model."""
+    edited = (call.approval or {}).get("arguments")
+    if edited is None:
+        return arguments.read(tool, call.arguments)
+    text = json.dumps(edited, ensure_ascii=False)
+    args, note = arguments.read(tool, text)
+    changed = f"the user has approved this call with other arguments: {text}"
+    return args, f"{changed} {note}" if note else changed

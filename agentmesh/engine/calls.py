@@ -1,0 +1,280 @@
+"""Running the tool calls of one step, each with exactly one result.
+
+Calls start in the order given: verbs and tools with effects one after another, reading tools and tasks side by side,
+wait after all before it, and none before an earlier one that a person must decide about. A verb's own commit writes its
+result; the results of reading tools are written together.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import BaseModel
+
+from agentmesh.domain.cancel import CancelReason
+from agentmesh.domain.errors import (
+    AgentmeshError,
+    CallClosed,
+    DatabaseError,
+    DatabaseUnreachable,
+    Fenced,
+    Refused,
+    TurnInterrupted,
+)
+from agentmesh.domain.rows import OpenCall
+from agentmesh.domain.states import CallStatus
+from agentmesh.domain.text import clip
+from agentmesh.engine import arguments, asking
+from agentmesh.engine.asking import Asking
+from agentmesh.engine.tool import Effect, Gate, Rights, Tool, ToolContext, ToolError
+from agentmesh.store import steps
+from agentmesh.store.callers import Lease
+from agentmesh.store.tx import Database
+
+LOG = logging.getLogger(__name__)
+
+Result = Mapping[str, Any]
+
+DIED = "interrupted: the worker died while this ran; it may have taken effect"
+STOPPED = "interrupted: the worker was stopped while this ran; it may have taken effect"
+_SIDE_BY_SIDE = 8
+_STORE_AGAIN = 0.5
+"""Seconds after which a result that the database did not take is stored again."""
+_STORE_TRIES = 5
+"""Tries where the database answers but refuses; while it cannot be reached nobody else can own the agent either."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """The agent waits and needs no thread: inside a wait, or for a person or a sub-agent."""
+
+    deadline: float = math.inf
+    """When the wait times out, by the monotonic clock."""
+    awaits: int = 0
+    """How many agents it is for; 0 for anyone, and where nobody counted."""
+    pending: bool = False
+    """Whether it is in no wait: its calls wait for a person or a sub-agent."""
+    activity: str = "waiting"
+    """What people are told that it is doing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A call that may run."""
+
+    call: OpenCall
+    tool: Tool
+    args: BaseModel
+    context: ToolContext
+
+
+class StepCalls:
+    """The calls of one step of one agent; the lease names the step."""
+
+    def __init__(
+        self,
+        database: Database,
+        tools: Mapping[str, Tool],
+        gate: Gate,
+        lease: Lease,
+        context: ToolContext,
+        rights: Rights,
+        remark: Callable[[OpenCall], str | None],
+    ) -> None:
+        """``remark`` gives the note that the model should read with a call's result, if any."""
+        self._database = database
+        self._tools = tools
+        self._asking = Asking(tools, gate, context, rights)
+        self._remark = remark
+        self._lease = lease
+        self._context = context
+        self._cancel = context.cancel
+        self._delegated: list[str] = []
+        self._results: dict[int, Result] = {}
+        self._reads: dict[int, Future[Result]] = {}
+        self._pool: ThreadPoolExecutor | None = None
+        self.refusals: list[str] = []
+        """What was refused, for the rule of three identical refusals."""
+
+    def run(self, calls: Sequence[OpenCall]) -> Parked | None:
+        """Run the open calls of a step in their order; return Parked when one goes on without a thread.
+
+        When the context's cancel is set, calls that have not started stay open; what others had found is stored.
+        """
+        try:
+            waiting = self._ask(calls)
+            for call in calls:
+                if self._cancel.is_set():
+                    break
+                parked = self._for_person(call) if call.ordinal in waiting else self._one(call)
+                if parked:
+                    return parked
+            self._settle()
+            return self._for_tasks()
+        finally:
+            if self._pool:
+                self._pool.shutdown(wait=True)
+
+    def _ask(self, calls: Sequence[OpenCall]) -> set[int]:
+        """Ask a person about what only a person may decide; return the ordinals of the calls that wait for that."""
+        while (found := self._asking.look(calls)).is_news:
+            what = (self._asking.rights.allowance, found.requests, found.settled, found.dropped)
+            if not self._asking.renew(self._database.run(steps.ask, self._lease, *what, idempotent=True)):
+                break
+        return found.waiting
+
+    def _for_person(self, call: OpenCall) -> Parked:
+        self._settle()
+        asks = self._tools[call.name].effect is Effect.ASK
+        return Parked(pending=True, activity="asking" if asks else f"needs approval: {call.name}")
+
+    def _for_tasks(self) -> Parked | None:
+        if not self._delegated or self._cancel.is_set():
+            return None
+        return Parked(pending=True, activity=f"task: {', '.join(self._delegated)}")
+
+    def _one(self, call: OpenCall) -> Parked | None:
+        if call.status == CallStatus.DELEGATED:
+            self._delegated.append(call.name)
+            return None
+        try:
+            return self._start(self._prepare(call))
+        except ToolError as error:
+            self._refuse(call, _failure(error))
+        except (Fenced, TurnInterrupted):
+            raise
+        except CallClosed:
+            pass  # a repeated call whose first try had been committed
+        except Refused as refused:
+            self._refuse(call, {"error": refused.message, "hint": refused.hint})
+        return None
+
+    def _start(self, ready: _Ready) -> Parked | None:
+        match ready.tool.effect:
+            case Effect.READ:
+                self._read(ready)
+            case Effect.WRITE:
+                self._write(ready)
+            case Effect.VERB:
+                ready.tool.run(ready.args, ready.context)
+            case Effect.TASK:
+                ready.tool.run(ready.args, ready.context)
+                self._delegated.append(str(ready.args.description))  # type: ignore[attr-defined]  # every task has one
+            case Effect.ASK:  # nobody can be asked, or it would wait for the answer
+                self._results[ready.call.ordinal] = _result(ready)
+            case Effect.WAIT:
+                return self._wait(ready)
+        return None
+
+    def _prepare(self, call: OpenCall) -> _Ready:
+        """Return the call with its tool and its arguments read, or raise ToolError."""
+        tool = self._tools.get(call.name)
+        if tool is None:
+            raise _no_tool(call.name, sorted(self._tools))
+        if call.status == CallStatus.STARTED and tool.effect is Effect.WRITE:
+            raise ToolError(DIED, "Look at what it did before you call it again.")
+        if call.cut:
+            arguments.require_whole(tool, call.arguments)
+        args, note = asking.read(tool, call)
+        outside = self._asking.admit(tool, args.model_dump(), approved=call.approval is not None)
+        notes = " ".join(filter(None, (note, self._remark(call))))
+        lease = self._lease.call(call.seq, call.ordinal, notes or None)
+        return _Ready(call, tool, args, replace(self._context, lease=lease, outside=outside))
+
+    def _read(self, ready: _Ready) -> None:
+        self._pool = self._pool or ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="read")
+        self._reads[ready.call.ordinal] = self._pool.submit(_result, ready)
+
+    def _write(self, ready: _Ready) -> None:
+        self._settle()  # what a call before it reads must not be what this one has written
+        if self._cancel.is_set():
+            return
+        now = self._database.run(steps.start_calls, self._lease, [ready.call.ordinal], idempotent=True)
+        if self._asking.renew(now):  # a person has changed the mode while calls before this one ran
+            self._asking.admit(ready.tool, ready.args.model_dump(), approved=ready.call.approval is not None)
+        result = _result(ready)
+        if self._cancel.reason is CancelReason.STOP and result.get("interrupted"):
+            result = {"error": STOPPED, **result}
+        self._results[ready.call.ordinal] = result
+        self._flush()
+
+    def _wait(self, ready: _Ready) -> Parked | None:
+        self._settle()
+        if tasks := self._for_tasks():
+            return tasks
+        if self._cancel.is_set() or ready.tool.run(ready.args, ready.context) is not None:
+            return None
+        timeout: float = ready.args.timeout  # type: ignore[attr-defined]  # every wait has these two
+        awaited: list[str] | None = ready.args.from_agents  # type: ignore[attr-defined]
+        return Parked(time.monotonic() + timeout, len(awaited or ()))
+
+    def _refuse(self, call: OpenCall, result: Result) -> None:
+        self.refusals.append(f"{call.name}: {result['error']}")
+        self._results[call.ordinal] = result
+        if not self._reads:
+            self._flush()
+
+    def _settle(self) -> None:
+        """Collect the reading tools, and write every result that is not written yet."""
+        for ordinal, future in self._reads.items():
+            result = future.result()
+            # Cut short because this worker stops: the next one reads again, and whole.
+            if self._cancel.reason is not CancelReason.STOP:
+                self._results[ordinal] = result
+        self._reads.clear()
+        self._flush()
+
+    def _flush(self) -> None:
+        """Write results; what a tool has done is known only here, so it is tried until the lease is lost."""
+        refused = 0
+        while self._results:
+            try:
+                self._database.run(steps.finish_calls, self._lease, self._results, idempotent=True)
+                self._results = {}
+            except DatabaseError as error:
+                refused += not isinstance(error, DatabaseUnreachable)
+                if refused == _STORE_TRIES or self._cancel.reason is CancelReason.STOP:
+                    raise
+                LOG.warning("results of agent %s cannot be stored yet: %s", self._lease.agent_id, error)
+                time.sleep(_STORE_AGAIN)
+
+
+def _no_tool(name: str, tools: Sequence[str]) -> ToolError:
+    """Return the refusal of a call of a tool that does not exist, with those that may have been meant."""
+    near = difflib.get_close_matches(name.lower(), tools, n=3, cutoff=0.5)
+    meant = f"Did you mean {' or '.join(near)}? " if near else ""
+    return ToolError(f"there is no tool {clip(name, 200)!r}", f"{meant}Your tools are: {', '.join(tools)}.")
+
+
+def _result(ready: _Ready) -> dict[str, Any]:
+    """Run a tool of the working set; whatever goes wrong is its result."""
+    tool, context = ready.tool, ready.context
+    try:
+        result = dict(tool.run(ready.args, context) or {})
+    except ToolError as error:
+        result = _failure(error)
+    except AgentmeshError as error:
+        result = {"error": error.message, "hint": error.hint}
+    except OSError as error:
+        result = {"error": f"{tool.name}: {error.strerror or error}", "hint": "Check the path and try another way."}
+    except Exception:  # the frame between two programs: a defect of one tool must not end its agent's turn
+        LOG.exception("the tool %s failed for agent %s", tool.name, context.agent_id)
+        result = {"error": f"{tool.name} failed: a defect of agentmesh", "hint": "Try another way; the log has it."}
+    notes = [note for note in (result.get("note"), context.lease and context.lease.note) if note]
+    return {**_bounded(result, context.output_limit), **({"note": " ".join(notes)} if notes else {})}
+
+
+def _bounded(result: dict[str, Any], limit: int) -> dict[str, Any]:
+    """Clip long strings: a tool's own limit is finer, this one cannot be forgotten."""
+    return {key: clip(value, limit) if isinstance(value, str) else value for key, value in result.items()}
+
+
+def _failure(error: ToolError) -> dict[str, Any]:
+    return {"error": str(error), **({"hint": error.hint} if error.hint else {}), **error.extra}

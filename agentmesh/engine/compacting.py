@@ -1,0 +1,160 @@
+"""Making a summary: a model call over the same messages, one commit, and what to do when no model makes it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from agentmesh.domain.cancel import Cancel
+from agentmesh.domain.errors import AgentmeshError, ModelError
+from agentmesh.domain.rows import Agent
+from agentmesh.domain.states import AgentStatus
+from agentmesh.engine import compaction, recording
+from agentmesh.engine.compaction import Plan
+from agentmesh.engine.conversation import Conversation
+from agentmesh.engine.feed import Feed
+from agentmesh.llm.port import CallCancelled, CallFailed, ChatModel, ChatRequest, Reply, Watch
+from agentmesh.store import context
+from agentmesh.store.callers import Lease
+from agentmesh.store.tx import Database
+
+_FEW = 4000
+"""Tokens up to which no window is looked up, which takes a moment at first: where it is smaller, the server says so."""
+_UNKNOWN_ROOM = 2
+"""Where the window is not known and the model refused: room is this part of what was sent."""
+_ROOMY = 4
+"""And this many times that where it did not."""
+_NOT_ITS_FAULT = frozenset({"connection", "auth", "quota", "unknown_model", "rate_limit", "overload"})
+"""Failures that every call would meet now: no reason to lose what a summary would keep."""
+
+
+class Stopped(Exception):
+    """The call for the summary was stopped by its Cancel."""
+
+    def __init__(self, usage: Mapping[str, Any]) -> None:
+        super().__init__("stopped")
+        self.usage = usage
+        """What it used until then."""
+
+
+class NoSummary(ModelError):
+    """The context could not be made smaller."""
+
+    def __init__(self, message: str, *, hint: str, kind: str, usage: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.kind = kind
+        self.usage = usage
+
+
+def _not_smaller(usage: Mapping[str, Any] | None) -> NoSummary:
+    return NoSummary(
+        "the context cannot be made smaller: what is left of the conversation is needed for the next answer",
+        hint="/clear or /rewind it, or choose a model with a larger context.",
+        kind="context",
+        usage=usage,
+    )
+
+
+class Compactor:
+    """Makes summaries for one agent."""
+
+    def __init__(self, database: Database, model: ChatModel, feed: Feed, share: float) -> None:
+        """``share`` of a model's window is what a request may take before it is made smaller."""
+        self._database = database
+        self._model = model
+        self._feed = feed
+        self._share = share
+
+    def is_due(self, agent: Agent, conversation: Conversation) -> bool:
+        """Whether the next request would take more than its share of the model's window."""
+        tokens = conversation.tokens
+        if tokens < _FEW:
+            return False
+        window = self._window(agent)
+        return window is not None and tokens > window * self._share and self.helps(agent, conversation)
+
+    def helps(self, agent: Agent, conversation: Conversation) -> bool:
+        """Whether there is enough that a summary could stand for."""
+        return self._plan(agent, conversation) is not None
+
+    def compact(
+        self, lease: Lease, agent: Agent, conversation: Conversation, cancel: Cancel, *, asked: bool
+    ) -> AgentStatus:
+        """Replace older rows by a summary, in one commit; return the agent's status. Raise Stopped or NoSummary.
+
+        ``asked``: a person wants it, and the turn is for nothing else.
+        """
+        self._feed.activity(agent.id, "compacting")
+        refused = self._database.run(context.begin_summary, lease, idempotent=True) if asked else None
+        if refused is not None:
+            raise NoSummary(refused["error"], hint=refused["hint"], kind="limit")
+        content, usage = self._summarize(agent, conversation, cancel, asked=asked)
+        return self._database.run(context.summarize, lease, content, usage, ends=asked)
+
+    def _summarize(
+        self, agent: Agent, conversation: Conversation, cancel: Cancel, *, asked: bool
+    ) -> tuple[dict[str, Any], dict[str, Any] | None]:
+        """Return the summary's row, and what the call that made it used; None where none was made."""
+        plan = self._plan(agent, conversation, thorough=asked)
+        if plan is None:
+            raise _not_smaller(None)
+        text, usage, why = "", None, "there was nothing to ask about."
+        if plan.summed:
+            text, usage, why = self._ask(agent, conversation, plan, cancel)
+        if not text or len(text.encode("utf-8", "replace")) >= plan.covered_bytes:
+            if asked and not why:
+                raise NoSummary(
+                    "the summary is as long as what it would stand for; nothing was changed",
+                    hint="Go on: there is room.",
+                    kind="context",
+                    usage=usage,
+                )
+            text = compaction.left_over(plan, why or "it wrote one as long as what it stands for.")
+        text = "\n\n".join(filter(None, [text, compaction.newest_step(plan)]))
+        if len(text.encode("utf-8", "replace")) >= plan.covered_bytes:
+            raise _not_smaller(usage)
+        return compaction.content(plan, text, conversation, auto=not asked), usage
+
+    def _plan(self, agent: Agent, conversation: Conversation, *, thorough: bool = False) -> Plan | None:
+        window = self._window(agent)
+        if window:
+            room = int(window * self._share)
+        else:  # where nobody was refused, there is room for what there is
+            room = conversation.tokens * _ROOMY if thorough else conversation.tokens // _UNKNOWN_ROOM
+        return compaction.plan(conversation, room, thorough=thorough)
+
+    def _window(self, agent: Agent) -> int | None:
+        try:
+            return self._model.context_window(agent.model)
+        except AgentmeshError:  # no such provider: the call itself says so
+            return None
+
+    def _ask(
+        self, agent: Agent, conversation: Conversation, plan: Plan, cancel: Cancel
+    ) -> tuple[str, dict[str, Any], str]:
+        """Return the model's summary, what making it used, and why there is none."""
+        began = time.monotonic()
+        messages = [*conversation.messages[: plan.summed + 1], compaction.ask(plan)]
+
+        def usage(reply: Reply, error: str | None = None) -> dict[str, Any]:
+            return recording.usage(reply, agent.model, time.monotonic() - began, None, error)
+
+        def retry(seconds: float, why: str) -> None:
+            self._feed.activity(agent.id, f"compacting: retrying in {seconds:.0f} s: {why}")
+
+        try:
+            # The tools stay in the request although none may be called: without them the provider's cache would miss.
+            reply = self._model.complete(
+                ChatRequest(agent.model, messages, conversation.tools), cancel, Watch(retry=retry)
+            )
+        except CallCancelled as cancelled:
+            raise Stopped(usage(cancelled.partial, "cancelled")) from None
+        except CallFailed as failed:
+            used = usage(failed.partial or Reply(), failed.kind)
+            if failed.kind in _NOT_ITS_FAULT:
+                raise NoSummary(failed.message, hint=failed.hint, kind=failed.kind, usage=used) from failed
+            return "", used, failed.message
+        except AgentmeshError as unusable:  # no such provider, a bad URL
+            raise NoSummary(unusable.message, hint=unusable.hint, kind="config") from unusable
+        return reply.text.strip(), usage(reply), "" if reply.text.strip() else "it wrote none."

@@ -1,0 +1,198 @@
+"""What of a conversation becomes a summary and what is kept word for word; and what is left where no model writes one.
+
+Nothing here asks a model or the database: ``compacting`` does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentmesh.domain.rows import Row
+from agentmesh.domain.states import Kind
+from agentmesh.domain.text import clip, one_line
+from agentmesh.engine.conversation import BYTES_PER_TOKEN, Conversation
+
+ASK = (
+    "[This is not from the user.] The context is nearly full, so the conversation above will be replaced by a summary "
+    "that you write now. You will go on from it alone, so write down whatever the work needs: the goals and what "
+    "exactly was asked for; what was done and found, and the state that it is in; decisions and their reasons; what is "
+    "left to do, step by step; files with their paths; other agents with their names and full ids, what each of them "
+    "does and what you or they promised to whom; facts, numbers and words that must not change. Write at most {words} "
+    "words, as text alone. Call no tool."
+)
+"""Comes after the messages that it is about; nothing before it changes, so the provider has them cached."""
+
+_TAIL = 4
+"""The newest rows that take up to this part of the room stay as they are, when nobody asked for more."""
+_NEWEST = 2
+"""The newest step stays as it is up to this part of the room."""
+_WORDS = (150, 1500)
+_LEAST_GAIN = 10
+"""What is left out must be at least this part of the conversation: else each step would make a summary."""
+_MOST_LEFT = 12_000
+"""Bytes of what is left where no model made a summary."""
+_TASK, _LINE = 3000, 600
+"""Of these, the bytes of the first task (and of an earlier summary), and of each newer row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A cut through a conversation; a tool's call and its result are always on the same side."""
+
+    covered: Sequence[Row]
+    """What the summary stands for."""
+    kept: Sequence[Row]
+    """What stays as it is, after the summary."""
+    summed: int
+    """How many of the covered rows the model is asked about: not the newest step where it is too long to be sent."""
+    upto: int
+    """The newest own row that is covered, 0 for inherited ones only."""
+    covered_bytes: int
+    words: int
+    """Length of the summary that is asked for."""
+    goes_on: bool
+    """Whether the last that is covered wants an answer."""
+
+
+def plan(conversation: Conversation, room: int, *, thorough: bool) -> Plan | None:
+    """Return where to cut so that clearly less than ``room`` tokens are sent; None where that gains too little.
+
+    ``thorough``: a person asked for it, so that only what is not answered yet is kept.
+    """
+    rows, sizes = conversation.rows, conversation.sizes[1:]
+    free = max(room * BYTES_PER_TOKEN - conversation.sizes[0], 0)
+    if not rows:
+        return None
+    newest = _newest_step(rows)
+    wants_answer = conversation.wants_answer and rows[-1].agent_id == conversation.agent_id
+    is_too_long = wants_answer and sum(sizes[newest:]) > free // _NEWEST
+    cut = len(rows)
+    if not thorough:
+        cut = _tail(conversation, free // _TAIL)
+    if wants_answer and not is_too_long and _may_begin(rows[newest], conversation):
+        cut = min(cut, newest)
+    covered_bytes = sum(sizes[:cut])
+    is_summary_only = all(row.kind == Kind.SUMMARY for row in rows[:cut])
+    if is_summary_only or (not thorough and covered_bytes < sum(sizes) // _LEAST_GAIN):
+        return None
+    return Plan(
+        covered=rows[:cut],
+        kept=rows[cut:],
+        # What is too long to be kept is perhaps too long to be sent: the model is asked about what was sent before.
+        summed=newest if cut == len(rows) and is_too_long else cut,
+        upto=rows[cut].seq - 1 if cut < len(rows) else conversation.last_seq,
+        covered_bytes=covered_bytes,
+        words=min(max(free // 40, _WORDS[0]), _WORDS[1]),
+        goes_on=wants_answer and cut == len(rows),
+    )
+
+
+def _tail(conversation: Conversation, room: int) -> int:
+    """Return where the longest tail begins that takes at most so many bytes."""
+    rows, sizes = conversation.rows, conversation.sizes[1:]
+    cut = index = len(rows)
+    while index > 0 and room >= sizes[index - 1] and rows[index - 1].agent_id == conversation.agent_id:
+        index -= 1
+        room -= sizes[index]
+        if _may_begin(rows[index], conversation):
+            cut = index
+    return cut
+
+
+def _may_begin(row: Row, conversation: Conversation) -> bool:
+    """Whether the kept part may begin with this row: with an own one that is no result, whose call would be missing."""
+    return row.agent_id == conversation.agent_id and row.kind not in (Kind.TOOL_RESULT, Kind.SUMMARY)
+
+
+def _newest_step(rows: Sequence[Row]) -> int:
+    """Return where the newest step begins: words that are not answered yet, or calls with their results."""
+    index = len(rows) - 1
+    if rows[index].kind == Kind.TOOL_RESULT:
+        while index > 0 and rows[index].kind == Kind.TOOL_RESULT:
+            index -= 1
+        return index
+    while index > 0 and rows[index].kind in (Kind.USER, Kind.MAIL) and rows[index - 1].kind in (Kind.USER, Kind.MAIL):
+        index -= 1
+    return index
+
+
+def ask(made: Plan) -> dict[str, Any]:
+    """Return the message that asks for the summary."""
+    return {"role": "user", "content": ASK.format(words=made.words)}
+
+
+def content(made: Plan, text: str, conversation: Conversation, *, auto: bool) -> dict[str, Any]:
+    """Return the summary's row."""
+    before = sum(conversation.sizes)
+    after = before - made.covered_bytes + len(text.encode("utf-8", "replace"))
+    row: dict[str, Any] = {
+        "text": text,
+        "upto": made.upto,
+        "auto": auto,
+        "rows": len(made.covered),
+        "kept": len(made.kept),
+        "tokens_before": conversation.tokens,
+        "tokens_after": conversation.tokens * after // max(before, 1),
+    }
+    if made.goes_on:
+        row["goes_on"] = True
+    if not any(introduces(row, conversation) for row in made.kept):
+        told = [who for row in made.covered if (who := introduces(row, conversation))]
+        row |= {"introduces": told[-1]} if told else {}
+    return row
+
+
+def introduces(row: Row, conversation: Conversation) -> Mapping[str, Any] | None:
+    """Return what a row tells the agent about itself."""
+    return row.content.get("introduces") if row.agent_id == conversation.agent_id else None
+
+
+def newest_step(made: Plan) -> str:
+    """Return what is kept of a newest step that is too long to stay; empty where it stays or was asked about."""
+    rows = made.covered[made.summed :]
+    if not rows:
+        return ""
+    room = min(made.covered_bytes // 4, _MOST_LEFT)
+    left = "\n\n".join(clip(_line(row), max(room // len(rows), 200)) for row in rows)
+    return f"The newest step was too long to be kept; this is left of it:\n\n{left}"
+
+
+def left_over(made: Plan, why: str) -> str:
+    """Return what stands for the covered rows where no model made a summary: the first task and the newest rows."""
+    room = min(made.covered_bytes // 3, _MOST_LEFT)
+    parts = [f"(No model made this summary: {one_line(why, 200)} The oldest messages were left out.)"]
+    first = next((row for row in made.covered if row.kind in (Kind.SUMMARY, Kind.USER, Kind.MAIL)), None)
+    if first is not None:
+        what = "The summary before this one" if first.kind == Kind.SUMMARY else "It began with"
+        parts.append(f"{what}:\n{clip(str(first.content.get('text', '')), min(_TASK, room // 2))}")
+    newer: list[str] = []
+    left = room - sum(len(part.encode()) for part in parts)
+    for row in reversed(made.covered[: made.summed]):
+        line = clip(_line(row), _LINE)
+        left -= len(line.encode("utf-8", "replace")) + 1
+        if row is first or left < 0:
+            break
+        newer.append(line)
+    if newer:
+        parts.append("The newest of what was left out:\n" + "\n".join(reversed(newer)))
+    return "\n\n".join(parts)
+
+
+def _line(row: Row) -> str:
+    """Return a row as one paragraph."""
+    said = row.content
+    match row.kind:
+        case Kind.TOOL_RESULT:
+            return f"result of {said.get('name')}: {json.dumps(said.get('result'), ensure_ascii=False)}"
+        case Kind.ASSISTANT:
+            calls = "".join(f" [called {call['name']} {call['arguments']}]" for call in said.get("calls") or [])
+            return f"you: {said.get('text') or ''}{calls}"
+        case Kind.MAIL:
+            return f"mail from {said.get('name')} (id {said.get('sender')}): {said.get('text')}"
+        case Kind.SUMMARY:
+            return f"summary: {said.get('text')}"
+        case _:
+            return f"user: {said.get('text')}"

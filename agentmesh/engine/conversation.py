@@ -1,0 +1,78 @@
+"""An agent's conversation in memory: what its model is sent. The rows are the truth; this follows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from agentmesh.domain.ids import AgentId
+from agentmesh.domain.rows import Row, ToolSettings
+from agentmesh.domain.states import Kind
+from agentmesh.engine.messages import Message, dumps, message
+
+BYTES_PER_TOKEN = 4
+"""What a token is where nobody has counted: a little less than it is in prose, a little more than in code."""
+_AROUND = 24
+"""Bytes of a message besides its texts."""
+
+
+class Conversation:
+    """Messages of one agent in the order in which they are sent: a summary, what was inherited, its own."""
+
+    def __init__(self, agent_id: AgentId, settings: ToolSettings, rows: Iterable[Row]) -> None:
+        self.agent_id = agent_id
+        self.tools: Sequence[dict[str, Any]] = settings.tools
+        self.rows: list[Row] = []
+        """Those of ``messages`` but the first."""
+        self.messages: list[Message] = [{"role": "system", "content": settings.system_prompt}]
+        self.sizes: list[int] = [_length(settings.system_prompt) + _length(dumps(settings.tools))]
+        """Bytes of each message; of the first with the tools."""
+        self.last_seq = 0
+        """The newest own row that is in it."""
+        self._counted = (0, 0)
+        """How many messages the server has counted, and how many tokens they are."""
+        self.extend(rows)
+
+    def extend(self, rows: Iterable[Row]) -> None:
+        """Follow the rows that came since."""
+        for row in rows:
+            if row.agent_id == self.agent_id:
+                self.last_seq = max(self.last_seq, row.seq)
+            shown = message(row)
+            if shown is not None:
+                self.rows.append(row)
+                self.messages.append(shown)
+                self.sizes.append(_size(shown))
+
+    def count(self, tokens: int) -> None:
+        """Take over how many tokens the server counted in what is sent now; 0 where it did not count."""
+        self._counted = (len(self.messages), tokens) if tokens else (0, 0)
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens are sent: as the server counted them, with what came since."""
+        messages, tokens = self._counted
+        return tokens + sum(self.sizes[messages:]) // BYTES_PER_TOKEN
+
+    @property
+    def wants_answer(self) -> bool:
+        """Whether there is something that the model has not answered."""
+        if self.rows and self.rows[-1].kind == Kind.SUMMARY:
+            return bool(self.rows[-1].content.get("goes_on"))
+        return self.messages[-1]["role"] in ("user", "tool")
+
+
+def _size(shown: Mapping[str, Any]) -> int:
+    size = _AROUND
+    for value in shown.values():
+        if isinstance(value, str):
+            size += _length(value)
+        elif value:
+            size += sum(
+                _AROUND + len(call["function"]["name"]) + _length(call["function"]["arguments"]) for call in value
+            )
+    return size
+
+
+def _length(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))

@@ -1,0 +1,278 @@
+"""The running half of a worker: agents that it owns, the threads that run them, the watch that ends their waits.
+
+An agent is in the hands of one thread at a time (see ``hosts``): one of ``agent-N`` runs it; while it is inside a wait
+it has none, and ``watch`` ends the wait; what happens to it meanwhile (interrupt, kill, loss) ``watch`` sees to.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from agentmesh.domain.cancel import CancelReason
+from agentmesh.domain.errors import AgentmeshError, DatabaseError, DatabaseUnreachable, Fenced
+from agentmesh.domain.ids import AgentId, WorkerId
+from agentmesh.domain.rows import Agent
+from agentmesh.domain.states import AgentStatus, WaitOutcome
+from agentmesh.engine.hosts import Hosted, Hosts
+from agentmesh.engine.threads import Threads
+from agentmesh.engine.turn import Engine, Runner
+from agentmesh.engine.watch import Watch
+from agentmesh.store import steps, waits, workers
+
+LOG = logging.getLogger(__name__)
+
+_AGAIN = 1.0
+"""Seconds before a run that the database cut short is tried again; one that it refuses again waits longer each time."""
+_LONGEST_PAUSE = 30.0
+_MANY = 4
+"""Agents awaited by one wait, above which it pays to ask how many are still missing."""
+_REFUSED_RUNS = 3
+"""Runs in a row after which a turn that the database does not store is given up: each may have cost a model call."""
+
+
+class Crew:
+    """Runs the agents that it is given until they are idle, dead or lost, then lets them go."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        threads: int,
+        me: Callable[[], WorkerId],
+        on_free: Callable[[], None],
+        on_gone: Callable[[Agent], None],
+    ) -> None:
+        """``on_free`` is called when a thread has become free, ``on_gone`` when an agent is no longer run here."""
+        self._engine = engine
+        self._me = me
+        self._on_free = on_free
+        self._on_gone = on_gone
+        self._hosts = Hosts()
+        self._threads = Threads(threads, "agent")
+        self._watch: Watch[Hosted] = Watch(self._look, self._attend)
+        self._stopping = threading.Event()
+
+    @property
+    def active(self) -> int:
+        """How many agents have a thread or wait for one."""
+        return self._hosts.active
+
+    @property
+    def idle_since(self) -> float | None:
+        """Since when (monotonic) there is no agent; None while there is one."""
+        return self._hosts.idle_since
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._watch.start()
+
+    def stop(self, seconds: float) -> list[str]:
+        """Stop all work, leaving the agents as their rows say; return the threads that did not end in time."""
+        self._stopping.set()
+        for hosted in self._hosts.all():
+            _halt(hosted, CancelReason.STOP)
+        late = self._threads.stop(seconds)
+        return late if self._watch.stop(seconds) else [*late, "watch"]
+
+    def add(self, claimed: Sequence[Agent]) -> list[Hosted]:
+        """Take in agents, not to run yet; those that are here already are left out."""
+        return self._hosts.add(claimed)
+
+    def begin(self, hosted: Hosted) -> None:
+        """Go on with an agent that was added, now that it is listened for."""
+        if hosted.agent.wait_left is None:
+            self._submit(hosted)
+            return
+        hosted.doubtful = True
+        self._watch.park(hosted, time.monotonic() + hosted.agent.wait_left)
+        self._watch.attend(hosted)  # interrupted before we listened?
+
+    def poke(self, agent: AgentId) -> None:
+        """Something happened that may end the agent's wait."""
+        if hosted := self._hosts.get(agent):
+            self._watch.poke(hosted)
+
+    def attend(self, agent: AgentId) -> None:
+        """Something happened to the agent itself."""
+        if hosted := self._hosts.get(agent):
+            self._watch.attend(hosted)
+
+    def epochs(self) -> dict[AgentId, int]:
+        """Return the agents here, and under which epoch."""
+        return {hosted.agent.id: hosted.agent.epoch for hosted in self._hosts.all()}
+
+    def end_silence(self) -> None:
+        """Stop the model calls of sub-agents that fell silent."""
+        now = time.monotonic()
+        for hosted in self._hosts.all():
+            if runner := hosted.runner:
+                runner.end_silence(now)
+
+    def look_at_pending(self) -> None:
+        """Find those that waited for a person or a sub-agent and can go on, although nobody told."""
+        pending = [hosted.agent.id for hosted in self._hosts.all() if hosted.pending]
+        if pending:
+            for agent in self._engine.database.run(steps.ready, pending, idempotent=True):
+                self.poke(agent)
+
+    def look_at_all(self) -> None:
+        """See to everybody: nobody told what happened meanwhile."""
+        for hosted in self._hosts.all():
+            self._watch.attend(hosted)
+            self._watch.poke(hosted)
+
+    def lose_all(self) -> None:
+        """Let everybody go: the worker was declared dead."""
+        for hosted in self._hosts.all():
+            self._lose(hosted)
+
+    def _submit(self, hosted: Hosted) -> None:
+        if not self._stopping.is_set() and self._hosts.queue(hosted):
+            self._threads.submit(lambda: self._work_on(hosted))
+
+    def _drop(self, hosted: Hosted, *, by_its_thread: bool = False) -> bool:
+        if not self._hosts.drop(hosted, by_its_thread=by_its_thread):
+            return False
+        self._watch.forget(hosted)
+        self._on_gone(hosted.agent)
+        return True
+
+    def _lose(self, hosted: Hosted) -> None:
+        """Stop what another worker or nobody owns now; any thread may."""
+        if not self._drop(hosted):
+            _halt(hosted, CancelReason.FENCED)
+
+    # The threads "agent-N".
+
+    def _work_on(self, hosted: Hosted) -> None:
+        if not self._hosts.start(hosted):
+            return
+        parked, again = None, False
+        try:
+            parked = self._runner(hosted).run()
+            hosted.failures = 0
+        except DatabaseError as error:
+            again = self._go_on_from_rows(hosted, error)
+        except Exception as error:
+            LOG.exception("running %s (%s) failed", hosted.agent.name, hosted.agent.id)
+            again = self._give_up(hosted, error)
+        hosted.awaits = parked.awaits if parked else 0
+        hosted.pending = parked.pending if parked else False
+        if not again and not parked:
+            self._drop(hosted, by_its_thread=True)
+        elif self._hosts.rest(hosted):
+            self._leave(hosted, parked.deadline if parked else None)
+        self._on_free()
+
+    def _leave(self, hosted: Hosted, deadline: float | None) -> None:
+        """Leave the agent to the watch until the deadline of its wait, or (None) to the next free thread."""
+        if deadline is None:
+            self._submit(hosted)
+            return
+        self._watch.park(hosted, deadline)
+        if self._hosts.get(hosted.agent.id) is not hosted:
+            self._watch.forget(hosted)  # lost since it was put out of hand
+        elif hosted.runner and hosted.runner.cancelled:
+            self._watch.attend(hosted)  # interrupted while its wait began
+
+    def _runner(self, hosted: Hosted) -> Runner:
+        if hosted.runner is None:
+            hosted.runner = Runner(self._engine, hosted.agent, hosted.lease)
+        if self._stopping.is_set():  # perhaps stop() came when there was no runner yet
+            hosted.runner.halt(CancelReason.STOP)
+        return hosted.runner
+
+    def _go_on_from_rows(self, hosted: Hosted, error: DatabaseError) -> bool:
+        """Prepare to run again from what was committed, after a pause; return whether to."""
+        LOG.warning("%s (%s) goes on from its rows: %s", hosted.agent.name, hosted.agent.id, error)
+        if not isinstance(error, DatabaseUnreachable):
+            hosted.failures += 1
+            if hosted.failures % _REFUSED_RUNS == 0:
+                return self._give_up(hosted, error)
+        hosted.runner = None
+        return not self._stopping.wait(min(_AGAIN * 2.0**hosted.failures, _LONGEST_PAUSE))
+
+    def _give_up(self, hosted: Hosted, cause: Exception) -> bool:
+        """End the turn of an agent that cannot go on, so that nobody waits for it; return whether to run it again."""
+        runner, hosted.runner = hosted.runner, None
+        if runner is None:
+            return False
+        told = {"error": "agentmesh itself failed while running this agent", "hint": "The worker's log has more."}
+        if isinstance(cause, AgentmeshError):
+            told = {"error": cause.message, "hint": cause.hint}
+        try:
+            return runner.fail({**told, "kind": "bug"}) is AgentStatus.RUNNING
+        except Fenced:
+            return False
+        except AgentmeshError as error:
+            LOG.warning("the failure of %s could not be stored: %s", hosted.agent.id, error)
+            return not self._stopping.wait(_LONGEST_PAUSE)
+
+    # The thread "watch".
+
+    def _look(self, hosted: Hosted, timed_out: bool) -> None:
+        """End the agent's wait if it can end, and let the agent go on."""
+        if not self._hosts.hold(hosted):
+            return
+        over = False
+        try:
+            over = self._take(hosted, timed_out)
+        except Fenced:
+            self._drop(hosted)
+        finally:
+            if over:
+                self._watch.forget(hosted)
+                self._submit(hosted)
+            else:
+                self._hosts.rest(hosted)
+
+    def _take(self, hosted: Hosted, timed_out: bool) -> bool:
+        """Take the wait's result if it ends now; return whether the agent is in no wait any more."""
+        run, agent = self._engine.database.run, hosted.agent.id
+        if hosted.pending:
+            return bool(run(steps.ready, [agent], idempotent=True))
+        doubtful, hosted.doubtful = hosted.doubtful, True
+        result = run(waits.wait_take, agent, WaitOutcome.TIMEOUT if timed_out else None, hosted.lease)
+        hosted.doubtful = False
+        if result is not None:
+            return True
+        if hosted.awaits > _MANY:
+            self._watch.expect(hosted, run(waits.still_open, agent, idempotent=True))
+        # It goes on, or there is none: an earlier take was committed although its answer was lost.
+        return (timed_out or doubtful) and run(waits.registered, agent, idempotent=True) is None
+
+    def _attend(self, attended: set[Hosted]) -> None:
+        """See what happened to agents: killed, taken over, interrupted."""
+        here = {hosted.agent.id: hosted for hosted in attended if self._hosts.get(hosted.agent.id) is hosted}
+        if not here:
+            return
+        epochs = {agent: hosted.agent.epoch for agent, hosted in here.items()}
+        for seen in self._engine.database.run(workers.attention, self._me(), epochs, idempotent=True):
+            if seen.agent_id is not None and seen.what == "lost":
+                self._lose(here[seen.agent_id])
+            elif seen.agent_id is not None and seen.what == "interrupt":
+                self._interrupt(here[seen.agent_id])
+
+    def _interrupt(self, hosted: Hosted) -> None:
+        """Stop an agent's turn: its thread does, or, if none runs it, we do."""
+        if not self._hosts.hold(hosted, queued=True):
+            _halt(hosted, CancelReason.INTERRUPT)
+            return
+        goes_on = True  # should it fail, the agent's own thread finds out
+        try:
+            goes_on = self._engine.database.run(steps.stop_turn, hosted.lease) is AgentStatus.RUNNING
+        except Fenced:
+            goes_on = False
+        finally:
+            if goes_on:
+                self._watch.forget(hosted)
+                self._submit(hosted)
+            else:
+                self._drop(hosted)
+
+
+def _halt(hosted: Hosted, reason: CancelReason) -> None:
+    if runner := hosted.runner:  # one that is only being made reads the rows first
+        runner.halt(reason)

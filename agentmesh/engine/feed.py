@@ -1,0 +1,166 @@
+"""What screens see while agents work: activities and live text, batched. Rows tell the rest.
+
+At most ten NOTIFYs a second and process whatever the token rate: a commit with a NOTIFY is serialized by PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections import defaultdict
+from typing import NamedTuple
+
+from agentmesh.domain.errors import AgentmeshError
+from agentmesh.domain.ids import AgentId, SessionId
+from agentmesh.store import status
+from agentmesh.store.tx import Database
+
+LOG = logging.getLogger(__name__)
+
+_INTERVAL = 0.1
+_ACTIVITY_EVERY = 3
+"""Flushes of text for one of activities."""
+_PAYLOAD = 7_900
+"""Bytes of one NOTIFY; PostgreSQL takes 7,999."""
+_KEY = len('"00000000-0000-4000-8000-000000000000":[1000000,1000000,""],')
+"""Bytes that an agent takes in it besides its text."""
+_SHORTEST = 18
+"""Bytes of text below which an agent's piece is left out: its row comes anyway."""
+
+
+class Message:
+    """What a model writes in one call: pieces with their places, so that a screen knows what it has missed."""
+
+    def __init__(self, feed: Feed, session: SessionId, agent: AgentId, after: int) -> None:
+        self.session, self.agent = session, agent
+        self._feed = feed
+        self._after = after
+        self._said = 0
+        self._pieces: list[str] = []
+
+    def text(self, piece: str) -> None:
+        """Add a piece."""
+        self._feed.say(self, piece)
+
+    def void(self) -> None:
+        """Take back what was said: the call is made again."""
+        self._feed.say(self, None)
+
+    # Of the feed, which holds its lock:
+
+    def add(self, piece: str | None) -> None:
+        """Add a piece; with None begin again."""
+        if piece is None:
+            self._said, self._pieces = 0, []
+        else:
+            self._pieces.append(piece)
+
+    def take(self) -> Piece:
+        """Return what has gathered."""
+        text, place = "".join(self._pieces), self._said
+        self._said, self._pieces = place + len(text), []
+        return Piece(self._after, place, text)
+
+
+class Piece(NamedTuple):
+    """A part of an answer in progress, as screens hear of it."""
+
+    after: int
+    """The newest own row of the agent when its model was asked: the answer's row has a higher seq."""
+    place: int
+    """How many characters of the answer came before it."""
+    text: str
+
+
+class Feed:
+    """Collects what the process's agents do and says it in batches, on a thread of its own."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+        self._dirty = threading.Event()
+        self._stopping = threading.Event()
+        self._activities: dict[AgentId, str] = {}
+        self._messages: dict[AgentId, Message] = {}
+        """Of which there is something to say."""
+        self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
+
+    def start(self) -> None:
+        """Begin to flush."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Flush once more and end; idempotent."""
+        self._stopping.set()
+        self._dirty.set()
+        if self._thread.is_alive():
+            self._thread.join(5)
+
+    def activity(self, agent: AgentId, words: str) -> None:
+        """Say what the agent is doing, in a few words."""
+        with self._lock:
+            self._activities[agent] = words
+        self._dirty.set()
+
+    def message(self, session: SessionId, agent: AgentId, after: int) -> Message:
+        """Return where a model call says what it streams; ``after`` is the newest own row that it was asked with."""
+        return Message(self, session, agent, after)
+
+    def say(self, message: Message, piece: str | None) -> None:
+        """Add a piece of an answer; with None it begins again."""
+        with self._lock:
+            message.add(piece)
+            self._messages[message.agent] = message
+        self._dirty.set()
+
+    def _run(self) -> None:
+        flushes = 0
+        while not self._stopping.is_set():
+            self._dirty.wait()
+            self._dirty.clear()
+            flushes += 1
+            notifications = self._flush(with_activities=flushes % _ACTIVITY_EVERY == 1)
+            self._stopping.wait(_INTERVAL * max(notifications, 1))
+            with self._lock:
+                waiting = bool(self._activities)
+            if waiting:
+                self._dirty.set()
+        self._flush(with_activities=True)
+
+    def _flush(self, *, with_activities: bool) -> int:
+        """Write what has gathered; return how many NOTIFYs that took."""
+        # Critical section: take what has gathered.
+        with self._lock:
+            pieces: dict[SessionId, dict[AgentId, Piece]] = defaultdict(dict)
+            for agent, message in self._messages.items():
+                pieces[message.session][agent] = message.take()
+            self._messages = {}
+            activities = self._activities if with_activities else {}
+            if with_activities:
+                self._activities = {}
+        try:
+            if activities:
+                self._database.run(status.set_activities, activities, idempotent=True)
+            messages = [(status.session_channel(session), _payload(agents)) for session, agents in pieces.items()]
+            if messages:
+                self._database.run(status.publish, messages)
+        except AgentmeshError as error:
+            LOG.warning("live text of %d agents was not shown: %s", len(activities) + len(pieces), error)
+        return len(pieces)
+
+
+def _payload(agents: dict[AgentId, Piece]) -> str:
+    """Return ``live {agent: [after, place, text]}``, each text cut to its newest part so that all fit."""
+    most = _PAYLOAD // (_KEY + _SHORTEST)
+    room = _PAYLOAD // min(len(agents), most) - _KEY
+    shown = {str(agent): _newest(piece, room) for agent, piece in list(agents.items())[:most]}
+    return "live " + json.dumps(shown, separators=(",", ":"))
+
+
+def _newest(piece: Piece, room: int) -> Piece:
+    """Return the end of a piece whose text takes at most so many bytes as JSON."""
+    text = piece.text
+    while len(json.dumps(text)) - 2 > room:
+        text = text[-(len(text) * 2 // 3) :] if len(text) > 1 else ""
+    return Piece(piece.after, piece.place + len(piece.text) - len(text), text)

@@ -1,0 +1,137 @@
+"""The agents that a worker has, and who has each of them in hand: a thread, the watch, or nobody.
+
+An agent is touched by one thread at a time. Every change of hands is a transition here, under one lock, and one that
+comes too late is refused: that is how a wake-up, an interrupt and a loss may arrive in the same instant.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from agentmesh.domain.ids import AgentId
+from agentmesh.domain.rows import Agent
+from agentmesh.engine.turn import Runner
+from agentmesh.store.callers import Lease
+
+
+class Hands(Enum):
+    """Who has an agent in hand."""
+
+    NOBODY = auto()
+    """It is inside a wait, or has just come. Becomes QUEUED, WATCH, GONE."""
+    QUEUED = auto()
+    """It waits for a thread. Becomes THREAD, WATCH (to be interrupted), GONE."""
+    THREAD = auto()
+    """A thread runs it. Becomes NOBODY, GONE."""
+    WATCH = auto()
+    """The watch ends its wait or its turn. Becomes NOBODY, QUEUED, GONE."""
+    GONE = auto()
+    """It is no longer the worker's; final. The same agent may be here again as another host."""
+
+
+@dataclass(slots=True, eq=False)
+class Hosted:
+    """An agent under one lease."""
+
+    agent: Agent
+    lease: Lease
+    hands: Hands = Hands.NOBODY
+    runner: Runner | None = None
+    """What it knows of its conversation; made by the first thread that runs it."""
+    doubtful: bool = False
+    """Whether the wait that it seems to be in may be over: nobody knows if the last look took it."""
+    awaits: int = 0
+    """How many agents its wait is for; 0 where nobody counted."""
+    pending: bool = False
+    """Whether it waits for a person or a sub-agent."""
+    failures: int = 0
+    """Runs in a row that the database refused to store."""
+
+
+class Hosts:
+    """All agents of a worker; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._hosted: dict[AgentId, Hosted] = {}
+        self.active = 0
+        """How many have a thread or wait for one."""
+        self.idle_since: float | None = time.monotonic()
+        """Since when (monotonic) there is none; None while there is one."""
+
+    def get(self, agent: AgentId) -> Hosted | None:
+        """Return the agent, if it is here."""
+        return self._hosted.get(agent)
+
+    def all(self) -> list[Hosted]:
+        """Return those here now."""
+        with self._lock:
+            return list(self._hosted.values())
+
+    def add(self, agents: Sequence[Agent]) -> list[Hosted]:
+        """Take in agents that were claimed; one that is here under the same lease already is left out."""
+        new = []
+        with self._lock:
+            for agent in agents:
+                here = self._hosted.get(agent.id)
+                if agent.worker_id is None or (here and here.agent.epoch == agent.epoch):
+                    continue
+                hosted = Hosted(agent, Lease(agent.id, agent.worker_id, agent.epoch))
+                self._hosted[agent.id] = hosted
+                new.append(hosted)
+            if self._hosted:
+                self.idle_since = None
+        return new
+
+    def queue(self, hosted: Hosted) -> bool:
+        """Let it wait for a thread."""
+        with self._lock:
+            if hosted.hands not in (Hands.NOBODY, Hands.WATCH):
+                return False
+            hosted.hands = Hands.QUEUED
+            self.active += 1
+            return True
+
+    def start(self, hosted: Hosted) -> bool:
+        """Give it to the calling thread."""
+        with self._lock:
+            if hosted.hands is not Hands.QUEUED:
+                return False
+            hosted.hands = Hands.THREAD
+            return True
+
+    def hold(self, hosted: Hosted, *, queued: bool = False) -> bool:
+        """Give it to the watch if nobody has it; with ``queued`` also if it still waits for a thread."""
+        with self._lock:
+            if hosted.hands is Hands.QUEUED and queued:
+                self.active -= 1
+            elif hosted.hands is not Hands.NOBODY:
+                return False
+            hosted.hands = Hands.WATCH
+            return True
+
+    def rest(self, hosted: Hosted) -> bool:
+        """Put it out of hand."""
+        with self._lock:
+            if hosted.hands not in (Hands.THREAD, Hands.WATCH):
+                return False
+            self.active -= hosted.hands is Hands.THREAD
+            hosted.hands = Hands.NOBODY
+            return True
+
+    def drop(self, hosted: Hosted, *, by_its_thread: bool = False) -> bool:
+        """Let it go; one that a thread runs only that thread may drop."""
+        with self._lock:
+            if hosted.hands is Hands.GONE or (hosted.hands is Hands.THREAD and not by_its_thread):
+                return False
+            self.active -= hosted.hands in (Hands.THREAD, Hands.QUEUED)
+            hosted.hands = Hands.GONE
+            if self._hosted.get(hosted.agent.id) is hosted:
+                del self._hosted[hosted.agent.id]
+            if not self._hosted:
+                self.idle_since = time.monotonic()
+            return True

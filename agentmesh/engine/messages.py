@@ -1,0 +1,115 @@
+"""Rows of a transcript as messages of a model's request. Equal rows give equal bytes: providers cache by prefix."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, assert_never
+
+from agentmesh.domain.rows import Row
+from agentmesh.domain.states import Kind
+
+Message = dict[str, Any]
+
+
+def message(row: Row) -> Message | None:
+    """Return the message that shows this row to the model, or None for rows that no model sees."""
+    match row.kind:
+        case Kind.USER:
+            return {"role": "user", "content": _introduction(row.content, row.content["text"])}
+        case Kind.MAIL:
+            text = row.content["text"] if row.content.get("task") else _mail(row.content)
+            return {"role": "user", "content": _introduction(row.content, text)}
+        case Kind.ASSISTANT:
+            return _assistant(row.content)
+        case Kind.TOOL_RESULT:
+            return {"role": "tool", "tool_call_id": row.content["call_id"], "content": dumps(row.content["result"])}
+        case Kind.SUMMARY:
+            return {"role": "user", "content": _summary(row.content)}
+        case Kind.CAPTURE | Kind.COMMAND | Kind.EVENT | Kind.MARK | Kind.ERROR:
+            return None
+        case _:
+            assert_never(row.kind)
+
+
+def dumps(value: Any) -> str:
+    """Return JSON as models read it."""
+    return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
+
+
+def _assistant(content: Mapping[str, Any]) -> Message:
+    text = content.get("text") or ""
+    if content.get("interrupted"):
+        text = f"{text}\n[interrupted by the user]".strip()
+    shown: Message = {"role": "assistant", "content": text or None}
+    if content.get("reasoning_field"):
+        shown[content["reasoning_field"]] = content.get("reasoning", "")
+    calls = content.get("calls") or []
+    if calls:
+        shown["tool_calls"] = [
+            {
+                "id": call["id"],
+                "type": "function",
+                "function": {"name": call["name"], "arguments": _valid(call["arguments"])},
+            }
+            for call in calls
+        ]
+    elif not text:
+        shown["content"] = "(no answer)"
+    return shown
+
+
+def _valid(arguments: str) -> str:
+    """Return the arguments as sent back: servers that parse them refuse a request with malformed ones."""
+    try:
+        return arguments if isinstance(json.loads(arguments), dict) else "{}"
+    except (ValueError, RecursionError):
+        return "{}"
+
+
+def _mail(content: Mapping[str, Any]) -> str:
+    """Return another agent's mail as data: the sender is a field, so that no text can pretend to be one."""
+    mail: dict[str, Any] = {"from": {"agent_id": content["sender"], "name": content["name"]}}
+    if content.get("automatic"):
+        mail["note"] = "ended its turn without sending a report; this is what it ended with"
+        mail["error" if content.get("failed") else "output"] = content["text"]
+    else:
+        mail["message"] = content["text"]
+    return dumps({"mail": mail})
+
+
+def _introduction(content: Mapping[str, Any], body: str) -> str:
+    """Return the body below what a forked agent is told with its first message: who it is, and what to do with it."""
+    who = content.get("introduces")
+    if not who:
+        return body
+    head = f"{_identity(who)} "
+    if not who.get("alone"):
+        head += "The conversation above is your parent's, for you to know; its tasks are not yours. "
+    if "sender" not in content:
+        task = "The user gives you the task below: answer the user, and report to your parent only if asked to."
+    elif content["sender"] == who["parent_id"]:
+        task = (
+            "Your parent gives you the task below. "
+            'Do it, then report with send(to: "parent", message: ...) and end your turn.'
+        )
+        body = content["text"]
+    else:
+        task = "You have no task of your own yet; the message below came for you."
+    return f"{head}{task}\n\n{body}"
+
+
+def _identity(who: Mapping[str, Any]) -> str:
+    return (
+        f'You are the agent "{who["name"]}" (id {who["agent_id"]}), '
+        f'a child of "{who["parent_name"]}" (id {who["parent_id"]}).'
+    )
+
+
+def _summary(content: Mapping[str, Any]) -> str:
+    """Return a summary with what the rows that it stands for told an agent about itself."""
+    who = content.get("introduces")
+    head = f"{_identity(who)} " if who else ""
+    head += "What came before this was left out to make room. This is a summary of it:"
+    tail = "\n\nGo on with the work where it stopped." if content.get("goes_on") else ""
+    return f"{head}\n\n{content['text']}{tail}"

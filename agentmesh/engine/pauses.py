@@ -1,0 +1,35 @@
+"""The pauses of this process's models and those of all other workers, kept alike by way of the database."""
+
+from __future__ import annotations
+
+import logging
+
+from agentmesh.domain.errors import AgentmeshError
+from agentmesh.domain.rows import Pause
+from agentmesh.llm.pauses import Pauses
+from agentmesh.store import pauses
+from agentmesh.store.tx import Database
+
+LOG = logging.getLogger(__name__)
+
+
+class SharedPauses:
+    """Tells others what this process hears, and it what they hear; where that fails, each is refused once more."""
+
+    def __init__(self, database: Database, local: Pauses, me: str) -> None:
+        """``me`` names this process, for people who look into the table."""
+        self._database = database
+        self._local = local
+        self._me = me
+        local.on_pause = self._tell
+
+    def read(self) -> None:
+        """Take over the pauses of all workers."""
+        for pause in self._database.run(pauses.current, idempotent=True):
+            self._local.heed(pause)
+
+    def _tell(self, pause: Pause) -> None:
+        try:
+            self._database.run(pauses.pause, pause, self._me, idempotent=True)
+        except AgentmeshError as error:
+            LOG.warning("other workers were not told of a pause of %s/%s: %s", pause.provider, pause.model, error)

@@ -1,0 +1,73 @@
+"""A model's reply as the rows of its step: the assistant's content, its tool calls, what it used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentmesh.domain.rows import OpenCall
+from agentmesh.llm.port import Reply
+
+CUT = "the answer was cut at the model's output limit"
+WORDLESS = "the model answered without a word"
+
+
+def content(reply: Reply) -> dict[str, Any]:
+    """Return the assistant's row."""
+    row: dict[str, Any] = {"text": reply.text}
+    if reply.reasoning:
+        row |= {"reasoning": reply.reasoning, "reasoning_field": reply.reasoning_field}
+    if reply.tool_calls:
+        row["calls"] = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in reply.tool_calls]
+    if reply.notes:
+        row["notes"] = list(reply.notes)
+    if reply.finish_reason not in ("stop", "tool_calls"):
+        row["finish_reason"] = reply.finish_reason
+    if not reply.tool_calls and (ending := _ending(reply)):
+        row["ending"] = ending
+    return row
+
+
+def _ending(reply: Reply) -> str | None:
+    """Return why the answer that ends a turn is less than it should be; people and whoever waits for it are told."""
+    if reply.finish_reason == "length":
+        return CUT
+    return None if reply.text.strip() else WORDLESS
+
+
+def partial(reply: Reply | None) -> dict[str, Any] | None:
+    """Return the row of an answer that was interrupted, None when nothing of it had come."""
+    if reply is None or not (reply.text or reply.reasoning):
+        return None
+    return {"text": reply.text, "reasoning": reply.reasoning}
+
+
+def calls(reply: Reply) -> list[dict[str, Any]]:
+    """Return the tool calls as a step's commit takes them."""
+    return [{"call_id": call.id, "name": call.name, "arguments": call.arguments} for call in reply.tool_calls]
+
+
+def open_calls(seq: int, reply: Reply) -> list[OpenCall]:
+    """Return the tool calls as they are to be run; ``seq`` is the reply's row."""
+    last = len(reply.tool_calls) - 1
+    return [
+        OpenCall(seq, n, call.id, call.name, call.arguments, cut=n == last and reply.finish_reason == "length")
+        for n, call in enumerate(reply.tool_calls)
+    ]
+
+
+def usage(reply: Reply, model: str, seconds: float, first: float | None, error: str | None = None) -> dict[str, Any]:
+    """Return what a model call used; ``first`` is the seconds until its first token."""
+    used = reply.usage
+    is_free = used.input_tokens + used.output_tokens == 0  # refused or cut off before it began: its price is known
+    return {
+        "model": model,
+        "input_tokens": used.input_tokens,
+        "output_tokens": used.output_tokens,
+        "cached_tokens": used.cached_tokens,
+        "estimated": used.estimated,
+        "cost_usd": 0.0 if is_free else reply.cost_usd,
+        "latency_ms": round(seconds * 1000),
+        "first_token_ms": round(first * 1000) if first is not None else None,
+        "finish_reason": reply.finish_reason,
+        "error": error,
+    }

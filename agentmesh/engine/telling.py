@@ -1,0 +1,61 @@
+"""What screens are told while a model call goes on."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from agentmesh.domain.rows import Agent
+from agentmesh.engine.feed import Feed
+from agentmesh.llm.port import Watch
+
+
+@dataclass(slots=True)
+class Signs:
+    """Signs of life of one model call, as monotonic times; None before the first token and while it is tried again."""
+
+    first: float | None = None
+    last: float | None = None
+
+    def seen(self) -> None:
+        """Something came."""
+        self.last = time.monotonic()
+        self.first = self.first or self.last
+
+    def void(self) -> None:
+        """What came is void: it begins again."""
+        self.first = self.last = None
+
+
+def watch(feed: Feed, agent: Agent, after: int, signs: Signs) -> Watch:
+    """Return what a model call of this agent tells; ``after`` is the newest own row that it is asked with."""
+    message = feed.message(agent.session_id, agent.id, after)
+
+    def begin(_piece: str) -> None:
+        signs.seen()
+
+    def text(piece: str) -> None:
+        begin(piece)
+        message.text(piece)
+
+    def retry(seconds: float, why: str) -> None:
+        if signs.first is not None:
+            message.void()
+        signs.void()
+        feed.activity(agent.id, f"retrying in {seconds:.0f} s: {why}")
+
+    def paused(seconds: float, why: str) -> None:
+        if signs.first is not None:
+            message.void()
+        signs.void()
+        feed.activity(agent.id, f"paused {seconds:.0f} s: {why}")
+
+    return Watch(
+        text=text,
+        reasoning=begin,
+        tool=lambda name: feed.activity(agent.id, f"calling {name}"),
+        arguments=signs.seen,
+        retry=retry,
+        paused=paused,
+        sent=lambda: feed.activity(agent.id, "thinking"),
+    )

@@ -1,0 +1,105 @@
+"""What a tool is, to the engine: a name, a schema, and a function from arguments to a JSON result.
+
+Tools live in ``agentmesh.tools``; the verbs and the working set all have this shape: a model cannot tell them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import BaseModel
+
+from agentmesh.domain.cancel import Cancel
+from agentmesh.domain.ids import AgentId, SessionId
+from agentmesh.domain.permissions import Verdict
+from agentmesh.domain.rows import Allowance
+from agentmesh.store.callers import Lease
+
+
+class Effect(StrEnum):
+    """What a tool does to the world; decides how the engine schedules it and what it does after a crash."""
+
+    VERB = "verb"
+    """Ends in one SQL function that also writes the result (and returns None): one after another; safe to run again."""
+    WAIT = "wait"
+    """Like a verb, but may go on: returns the result in the end, None when it goes on. After all calls before it."""
+    READ = "read"
+    """Changes nothing: side by side with other reads; run again after a crash."""
+    WRITE = "write"
+    """Has effects: marked started before, one after another, never repeated after a crash."""
+    TASK = "task"
+    """Like a verb, but hands the call to a sub-agent, whose end is the result: beside the calls after it."""
+    ASK = "ask"
+    """A question to a person, whose answer is the result; what it runs is only for where nobody can be asked."""
+
+
+class ToolError(Exception):
+    """A failure that the model can act on; becomes ``{"error": ..., "hint": ...}``."""
+
+    def __init__(self, message: str, hint: str = "", **extra: Any) -> None:
+        super().__init__(message)
+        self.hint = hint
+        self.extra = extra
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What a working tool may know of the world."""
+
+    agent_id: AgentId
+    session_id: SessionId
+    workdir: Path
+    cancel: Cancel
+    """Set on interrupt and kill: stop within a moment, and leave no process behind."""
+    output_limit: int = 64 * 1024
+    """Bytes of output that the model may see."""
+    outside: bool = False
+    """This call may leave the working directory: ``Verdict.outside`` of the permission rules."""
+    lease: Lease | None = None
+    """By which a verb acts for the agent and answers its call; other tools have no use for it."""
+    progress: Callable[[str], None] = field(default=lambda _text: None)
+    """Tell people what the tool is doing; a few words."""
+
+
+class Tool(Protocol):
+    """One entry of the list that agents see."""
+
+    @property
+    def name(self) -> str:
+        """What the model calls it."""
+
+    @property
+    def effect(self) -> Effect:
+        """What it does to the world."""
+
+    @property
+    def args(self) -> type[BaseModel]:
+        """Arguments; unknown keys are ignored and noted by the engine, loss-free coercions are made."""
+
+    @property
+    def description(self) -> str:
+        """The words that the model reads."""
+
+    def run(self, args: Any, context: ToolContext) -> Mapping[str, Any] | None:
+        """Do it and return the JSON result; raise ToolError for what the model can act on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What an agent may do, at the moment."""
+
+    rules: Any = ()
+    """Of its row, as stored."""
+    allowance: Allowance = field(default_factory=Allowance)
+    """Of its session."""
+
+
+class Gate(Protocol):
+    """Decides whether an agent may make a call."""
+
+    def judge(self, tool: str, arguments: Mapping[str, Any], rights: Rights, workdir: Path) -> Verdict:
+        """Return whether the call is allowed, denied, or a person's to decide."""

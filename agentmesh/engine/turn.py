@@ -1,0 +1,307 @@
+"""Running one agent: turns of steps, a step being one model call and the tool calls that it asks for.
+
+Every commit is one statement (``agentmesh.store.steps``), so that a crash between any two loses and repeats nothing;
+an agent that was taken over goes on from its rows by the same path as one that just woke.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial as bind
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from agentmesh.domain.cancel import Cancel, CancelReason
+from agentmesh.domain.errors import AgentmeshError, Fenced, TurnInterrupted
+from agentmesh.domain.rows import Agent, Allowance, OpenCall
+from agentmesh.domain.states import AgentStatus
+from agentmesh.engine import loops, recording, telling
+from agentmesh.engine.calls import Parked, StepCalls
+from agentmesh.engine.compacting import Compactor, NoSummary, Stopped
+from agentmesh.engine.conversation import Conversation
+from agentmesh.engine.feed import Feed
+from agentmesh.engine.tool import Gate, Rights, Tool, ToolContext
+from agentmesh.llm.port import CallCancelled, CallFailed, ChatModel, ChatRequest, Reply
+from agentmesh.store import agents, steps, transcript
+from agentmesh.store.callers import Lease
+from agentmesh.store.tx import Database
+
+_SAME_REFUSALS = 3
+
+Going = AgentStatus | Parked | None
+"""How a step ended: the agent's status, inside a wait, or (None) no longer this worker's to run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What running agents takes; shared by all of a process."""
+
+    database: Database
+    model: ChatModel
+    tools: Mapping[str, Tool]
+    gate: Gate
+    feed: Feed
+    output_limit: int = 64 * 1024
+    """Bytes of a tool's output that a model sees."""
+    task_silence: float = 120.0
+    """Seconds without a token, after the first, after which a sub-agent's task ends."""
+    compact_at: float = 0.8
+    """Share of a model's window that a request may take before older rows become a summary."""
+
+
+class Runner:
+    """Runs one claimed agent until it is idle, dead, taken over, or inside a wait. One thread at a time."""
+
+    def __init__(self, engine: Engine, agent: Agent, lease: Lease) -> None:
+        self._engine = engine
+        self._agent = agent
+        self._lease = lease
+        self._lock = threading.Lock()
+        self._cancel = Cancel()
+        self._halted: CancelReason | None = None
+        self._conversation: Conversation | None = None
+        self._compactor = Compactor(engine.database, engine.model, engine.feed, engine.compact_at)
+        self._is_compacted = False
+        """Whether a summary was made since the model's last answer: a second one would not help."""
+        self._workdir = Path()
+        self._allowance = Allowance()
+        """Of the session, when the calls at hand began."""
+        self._in_task = False
+        self._signs = telling.Signs()
+        """Of the model call in flight."""
+        self._refused: dict[str, int] = {}
+        """In how many steps in a row a call was refused with these words."""
+        self._called = False
+        """Whether the step before made tool calls, in this run."""
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it was told to stop and has not answered that yet."""
+        return self._cancel.is_set()
+
+    def run(self) -> Parked | None:
+        """Run; return Parked when the agent waits, None when it is no longer this worker's to run."""
+        try:
+            going = self._resume()
+            while going is AgentStatus.RUNNING:
+                going = self._step()
+        except Fenced:
+            return None
+        return going if isinstance(going, Parked) else None
+
+    def end_silence(self, now: float) -> None:
+        """Stop the model call of a sub-agent when it began to answer and then fell silent for too long."""
+        last = self._signs.last
+        if self._in_task and last is not None and now - last > self._engine.task_silence:
+            self.halt(CancelReason.SILENT)
+
+    def halt(self, reason: CancelReason) -> None:
+        """Stop what it is doing, from any thread: an interrupt ends the turn, any other reason the whole run."""
+        with self._lock:
+            if reason is not CancelReason.INTERRUPT:
+                self._halted = reason
+            cancel = self._cancel
+        cancel.set(reason)
+
+    def fail(self, error: Mapping[str, Any], usage: Mapping[str, Any] | None = None) -> AgentStatus:
+        """End the turn with an error."""
+        self._refused, self._is_compacted = {}, False
+        return self._engine.database.run(steps.fail_turn, self._lease, error, usage)
+
+    def _resume(self) -> Going:
+        """Find out where the agent stands: in the middle of a turn after a crash or a wait, or before a new one."""
+        stands = self._engine.database.run(steps.standing, self._lease, idempotent=True)
+        self._workdir = Path(stands.workdir)
+        self._allowance = Allowance.from_json(stands.allowance)
+        if stands.interrupted:
+            return self._stop_turn()
+        if stands.wait_left is not None:
+            return Parked(time.monotonic() + stands.wait_left)
+        if stands.in_step:
+            return self._call_tools(self._engine.database.run(steps.open_calls, self._agent.id, idempotent=True))
+        return self._compact(self._load(), asked=True) if stands.compacting else AgentStatus.RUNNING
+
+    def _step(self) -> Going:
+        """Run one step: a model call and its tool calls."""
+        if self.cancelled:
+            return self._cancelled(None, None)
+        for words, steps_in_a_row in self._refused.items():
+            if steps_in_a_row >= _SAME_REFUSALS:
+                error = f"ended after {_SAME_REFUSALS} identical refusals: {words}"
+                return self.fail({"error": error, "hint": "Say what it should do instead.", "kind": "refusals"})
+        try:
+            over = self._begin()
+        except TurnInterrupted:
+            return self._stop_turn()
+        return self._ask() if over is None else over
+
+    def _begin(self) -> AgentStatus | None:
+        """Bring the conversation up to date; return a status when the turn is over without a model call."""
+        # All rows are read first, and what came since with the step, which is fenced: who freezes in between would else
+        # send what the next owner has written, calls without results too.
+        conversation = self._conversation = self._conversation or self._load()
+        begun = self._begin_step(after=conversation.last_seq)
+        if self._renew(begun) or any(row.resets for row in begun.rows):
+            conversation = self._conversation = self._load()
+        else:
+            conversation.extend(begun.rows)
+        self._in_task = begun.in_task
+        if begun.refused is not None:
+            return self.fail({"kind": "limit", **begun.refused})
+        called, self._called = self._called, False
+        if called and (loop := loops.ending(conversation.messages, self._engine.tools)):
+            return self.fail(loop)
+        if not conversation.wants_answer:
+            return self._engine.database.run(steps.skip_turn, self._lease)
+        return None
+
+    def _load(self) -> Conversation:
+        """Return what the model is sent, as the rows say."""
+        settings = self._engine.database.run(agents.settings, self._agent.settings_id, idempotent=True)
+        rows = self._engine.database.run(transcript.context, self._agent.id, idempotent=True)
+        return Conversation(self._agent.id, settings, rows)
+
+    def _compact(self, conversation: Conversation, *, asked: bool = False) -> Going:
+        """Replace older rows by a summary; the next step reads what is sent then. ``asked`` for, it ends the turn."""
+        self._is_compacted = True
+        try:
+            return self._compactor.compact(self._lease, self._agent, conversation, self._cancel, asked=asked)
+        except Stopped as stopped:
+            return self._cancelled(None, stopped.usage)
+        except NoSummary as failed:
+            return self.fail({"error": failed.message, "hint": failed.hint, "kind": failed.kind}, failed.usage)
+
+    def _renew(self, begun: steps.Begun) -> bool:
+        """Take over, with a new turn, the model and the settings that a person may have changed during the last one.
+
+        Return whether the first message changes with that.
+        """
+        if begun.turn == self._agent.turn:
+            return False
+        changes = begun.settings_id != self._agent.settings_id
+        self._agent = replace(self._agent, turn=begun.turn, model=begun.model, settings_id=begun.settings_id)
+        return changes
+
+    def _begin_step(self, after: int) -> steps.Begun:
+        return self._engine.database.run(steps.begin_step, self._lease, after, idempotent=True)
+
+    def _ask(self) -> Going:
+        """Call the model and store its answer."""
+        conversation, agent = self._conversation, self._agent
+        assert conversation is not None  # noqa: S101  _begin has made it
+        if not self._is_compacted and self._compactor.is_due(agent, conversation):
+            return self._compact(conversation)
+        began = time.monotonic()
+        self._signs = signs = telling.Signs()
+
+        def usage(reply: Reply, error: str | None = None) -> dict[str, Any]:
+            until_first = signs.first - began if signs.first else None
+            return recording.usage(reply, agent.model, time.monotonic() - began, until_first, error)
+
+        request = ChatRequest(agent.model, conversation.messages, conversation.tools)
+        try:
+            watch = telling.watch(self._engine.feed, agent, conversation.last_seq, signs)
+            reply = self._engine.model.complete(request, self._cancel, watch)
+        except CallCancelled as cancelled:
+            signs.void()
+            return self._cancelled(cancelled.partial, usage(cancelled.partial, "cancelled"))
+        except CallFailed as failed:
+            if failed.kind == "context" and not self._is_compacted and self._compactor.helps(agent, conversation):
+                self._engine.database.run(steps.book_call, agent.id, usage(Reply(), failed.kind))
+                return self._compact(conversation)
+            error = {"error": failed.message, "hint": failed.hint, "kind": failed.kind}
+            streamed = failed.partial or Reply()
+            return self.fail({**error, "partial": streamed.text}, usage(streamed, failed.kind))
+        except AgentmeshError as unusable:  # no such provider, a bad URL
+            return self.fail({"error": unusable.message, "hint": unusable.hint, "kind": "config"})
+        signs.void()
+        self._is_compacted = False
+        conversation.count(0 if reply.usage.estimated else reply.usage.input_tokens)
+        done = self._engine.database.run(
+            steps.finish_step, self._lease, recording.content(reply), recording.calls(reply), usage(reply)
+        )
+        if not reply.tool_calls:
+            self._refused = {}
+            return done.status
+        self._allowance = done.allowance or self._allowance
+        return self._call_tools(recording.open_calls(done.seq, reply))
+
+    def _call_tools(self, calls: list[OpenCall]) -> Going:
+        """Run open calls, step by step."""
+        before = self._conversation.messages if self._conversation else ()
+        remark = loops.remark(before, self._engine.tools)
+        self._called = True
+        tools = self._tools()
+        for seq, step in groupby(calls, key=lambda call: call.seq):
+            running = StepCalls(
+                self._engine.database,
+                tools,
+                self._engine.gate,
+                self._lease.call(seq),
+                self._context(),
+                Rights(self._agent.permissions, self._allowance),
+                remark,
+            )
+            parked = running.run(list(step))
+            self._refused = {words: self._refused.get(words, 0) + 1 for words in running.refusals}
+            if parked:
+                self._engine.feed.activity(self._agent.id, parked.activity)
+                return parked
+            if self.cancelled:
+                return self._cancelled(None, None)
+        return AgentStatus.RUNNING
+
+    def _tools(self) -> dict[str, Tool]:
+        """Return the tools that the agent has: those that its model is told of."""
+        told = self._conversation or self._engine.database.run(
+            agents.settings, self._agent.settings_id, idempotent=True
+        )
+        names = {tool["function"]["name"] for tool in told.tools}
+        return {name: tool for name, tool in self._engine.tools.items() if name in names}
+
+    def _stop_turn(self, partial: Reply | None = None, usage: Mapping[str, Any] | None = None) -> Going:
+        """End the turn that a person interrupted, keeping what was streamed; go on if it was for an earlier one."""
+        status = self._engine.database.run(steps.stop_turn, self._lease, recording.partial(partial), usage)
+        self._refused = {}
+        with self._lock:
+            self._cancel = Cancel()
+            halted = self._halted
+        if halted:  # it came with the interrupt, and a Cancel keeps its first reason
+            self._cancel.set(halted)
+        # Running: mail began the next turn, or the interrupt came too late and this one has calls without a result.
+        return self._resume() if status is AgentStatus.RUNNING else status
+
+    def _cancelled(self, partial: Reply | None, usage: Mapping[str, Any] | None) -> Going:
+        """Stop as the reason demands: interrupted work is kept, of any other only the cost is booked."""
+        if self._halted is None:
+            return self._stop_turn(partial, usage)
+        if self._halted is CancelReason.SILENT:
+            return self._give_up_task(partial, usage)
+        if usage is not None:
+            self._engine.database.run(steps.book_call, self._agent.id, usage)
+        return None
+
+    def _give_up_task(self, partial: Reply | None, usage: Mapping[str, Any] | None) -> Going:
+        """End the turn of a sub-agent whose model fell silent; it can be given another task."""
+        with self._lock:
+            self._cancel, self._halted = Cancel(), None
+        error = f"its model gave no sign of life for {self._engine.task_silence:g} s"
+        said = partial.text if partial else ""
+        return self.fail(
+            {"error": error, "hint": "Call task again with its agent_id.", "kind": "timeout", "partial": said}, usage
+        )
+
+    def _context(self) -> ToolContext:
+        agent, feed = self._agent, self._engine.feed
+        return ToolContext(
+            agent_id=agent.id,
+            session_id=agent.session_id,
+            workdir=self._workdir,
+            cancel=self._cancel,
+            output_limit=self._engine.output_limit,
+            progress=bind(feed.activity, agent.id),
+        )

@@ -1,0 +1,168 @@
+"""One thread that looks after a worker's agents: ends their waits, and sees to those that something happened to.
+
+It looks when told (a NOTIFY is a hint), when a wait times out, and when the worker's tick says so. Agents inside a wait
+hold no thread and no slot. Looks for one waiter are at least a few milliseconds apart, so that a hundred messages that
+come at once cost a few queries.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from agentmesh.domain.errors import AgentmeshError
+
+LOG = logging.getLogger(__name__)
+
+Key = TypeVar("Key", bound=Hashable)
+"""What stands for an agent."""
+
+_APART = 0.003
+"""Seconds between two looks for one waiter."""
+_REST = 3600.0
+"""Seconds that the thread sleeps at most."""
+_PATIENCE = 0.025
+"""The same while more hints are expected than have come: most looks before the last message of many find nothing."""
+_RETRY = 0.2
+"""Seconds after a look that the database did not answer."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """An agent inside a wait."""
+
+    deadline: float
+    due: float
+    """When to look; by the monotonic clock, like the deadline."""
+    looked: float = 0.0
+    pokes: int = 0
+    """How many since the last look began."""
+    expected: int = 1
+    """Before so many, a look can hardly find the wait over."""
+
+
+class Watch(Generic[Key]):
+    """Calls ``look(agent, timed_out)`` for waits to look at, and ``attend(agents)`` for those to be seen to."""
+
+    def __init__(self, look: Callable[[Key, bool], None], attend: Callable[[set[Key]], None]) -> None:
+        self._look = look
+        self._attend = attend
+        self._changed = threading.Condition()
+        self._waiting: dict[Key, _Waiting] = {}
+        self._attended: set[Key] = set()
+        self._queue: list[tuple[float, int, Key]] = []  # when to look at whom; entries may be stale
+        self._count = itertools.count()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self, seconds: float) -> bool:
+        """End the thread; return whether it ended in time. Idempotent."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def park(self, agent: Key, deadline: float) -> None:
+        """Look after an agent's wait, at once and from now on: what came before nobody looked for."""
+        with self._changed:
+            now = time.monotonic()
+            self._waiting[agent] = _Waiting(deadline, now)
+            self._push(deadline, agent)
+            self._push(now, agent)
+
+    def forget(self, agent: Key) -> None:
+        """Look after this agent's wait no longer."""
+        with self._changed:
+            self._waiting.pop(agent, None)
+            if len(self._queue) > 2 * len(self._waiting) + 1000:  # deadlines of waits that ended long before
+                self._queue = [entry for entry in self._queue if entry[2] in self._waiting]
+                heapq.heapify(self._queue)
+
+    def poke(self, agent: Key) -> None:
+        """Something happened that may end the agent's wait, if it is in one: look."""
+        with self._changed:
+            waiting = self._waiting.get(agent)
+            if not waiting:
+                return
+            waiting.pokes += 1
+            apart = _PATIENCE if waiting.pokes < waiting.expected else _APART
+            if (due := max(time.monotonic(), waiting.looked + apart)) < waiting.due:
+                waiting.due = due
+                self._push(due, agent)
+
+    def expect(self, agent: Key, pokes: int) -> None:
+        """After a look that found the wait not over: so many things must happen, since it began, before it can be."""
+        with self._changed:
+            if waiting := self._waiting.get(agent):
+                waiting.expected = pokes
+                if waiting.pokes >= pokes:
+                    waiting.due = waiting.looked + _APART
+                    self._push(waiting.due, agent)
+
+    def attend(self, agent: Key) -> None:
+        """Something happened to the agent itself: see to it."""
+        with self._changed:
+            self._attended.add(agent)
+            self._changed.notify()
+
+    def _push(self, due: float, agent: Key) -> None:
+        heapq.heappush(self._queue, (due, next(self._count), agent))
+        if self._queue[0][2] is agent:
+            self._changed.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._stopping and not self._attended and (left := self._left()) > 0:
+                    self._changed.wait(left)
+                if self._stopping:
+                    return
+                attended, self._attended = self._attended, set()
+                looks = self._due()
+            if attended:
+                self._try(lambda: self._attend(attended), attended)  # noqa: B023  called at once
+            for agent, timed_out in looks:
+                self._try(lambda: self._look(agent, timed_out), {agent})  # noqa: B023  called at once
+
+    def _left(self) -> float:
+        return min(self._queue[0][0] - time.monotonic(), _REST) if self._queue else _REST
+
+    def _due(self) -> list[tuple[Key, bool]]:
+        """Take the waits to look at now."""
+        now = time.monotonic()
+        looks = []
+        while self._queue and self._queue[0][0] <= now:
+            _, _, agent = heapq.heappop(self._queue)
+            waiting = self._waiting.get(agent)
+            if waiting and (waiting.due <= now or waiting.deadline <= now):
+                looks.append((agent, waiting.deadline <= now))
+                waiting.looked, waiting.due, waiting.pokes = now, float("inf"), 0
+                if waiting.deadline <= now:  # again soon, should the look fail
+                    waiting.deadline = now + _RETRY
+                    self._push(waiting.deadline, agent)
+        return looks
+
+    def _try(self, look: Callable[[], None], agents: set[Key]) -> None:
+        try:
+            look()
+        except AgentmeshError as error:
+            LOG.warning("could not look after %d agents: %s", len(agents), error)
+            with self._changed:
+                again = time.monotonic() + _RETRY
+                for agent in agents & self._waiting.keys():
+                    self._waiting[agent].due = again
+                    self._push(again, agent)
+        except Exception:
+            LOG.exception("looking after %d agents failed", len(agents))

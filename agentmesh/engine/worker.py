@@ -1,0 +1,253 @@
+"""A worker: registers, claims agents for its crew, hands them over when it leaves.
+
+Threads: the listener hears, ``claims`` claims, ``tick`` beats once a second and finds what no NOTIFY told; ``watch``
+and ``agent-N`` are the crew's, ``feed`` tells screens.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+from uuid import UUID
+
+from agentmesh.domain.errors import AgentmeshError, DatabaseError, Fenced
+from agentmesh.domain.ids import AgentId, WorkerId, short
+from agentmesh.domain.rows import Agent
+from agentmesh.engine.crew import Crew
+from agentmesh.engine.turn import Engine
+from agentmesh.store import workers
+from agentmesh.store.status import PAUSE_CHANNEL, WORK_CHANNEL, agent_channel
+from agentmesh.store.workers import Identity
+
+LOG = logging.getLogger(__name__)
+
+_TICK = 1.0
+_AGAIN = 1.0
+"""Seconds before a claim that failed is tried again."""
+_STOP_SECONDS = 10.0
+
+
+class Ears(Protocol):
+    """The listener, as a worker uses it."""
+
+    def start(self) -> None:
+        """Connect."""
+
+    def stop(self) -> None:
+        """Disconnect."""
+
+    def listen(self, *channels: str) -> None:
+        """Hear channels; return when that is committed."""
+
+    def unlisten(self, *channels: str) -> None:
+        """Hear them no longer."""
+
+    def reconnect(self) -> None:
+        """Give up the connection and make a new one."""
+
+
+MakeEars = Callable[[Callable[[str, str], None], Callable[[], None], Callable[[Any], None]], Ears]
+"""``(on_notify, on_reconnect, setup) -> listener``; setup is called first on each new connection."""
+
+
+class Worker:
+    """Runs agents of one database until stopped."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        identity: Identity,
+        make_ears: MakeEars,
+        on_event: Callable[[str], None] = lambda _: None,
+        *,
+        tick: float = _TICK,
+        heed: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``heed`` is called when models pause; it reads which."""
+        self._engine = engine
+        self._identity = identity
+        self._on_event = on_event
+        self._tick_every = tick
+        self._heed = heed
+        self._tick_now = threading.Event()
+        self._ears = make_ears(self._heard, self._reconnected, self._join)
+        self._work = threading.Event()
+        self._crew = Crew(engine, identity.concurrency, lambda: self.worker_id, self._work.set, self._gone)
+        self._stopping = threading.Event()
+        self._worker_id: WorkerId | None = None
+        self._loops = [
+            threading.Thread(target=self._claims, name="claims", daemon=True),
+            threading.Thread(target=self._ticks, name="tick", daemon=True),
+        ]
+
+    @property
+    def worker_id(self) -> WorkerId:
+        """The worker's id; new at each start, and after it was declared dead."""
+        if self._worker_id is None:
+            raise ValueError("the worker has not been started")
+        return self._worker_id
+
+    @property
+    def idle_since(self) -> float | None:
+        """Since when (monotonic) it has had no agent; None while it has one."""
+        return self._crew.idle_since
+
+    def start(self) -> None:
+        """Connect, register and begin to claim; raise when the database cannot be reached."""
+        sys.setswitchinterval(0.001)  # many short waits for the interpreter lock, no long ones: wake-ups stay quick
+        self._ears.listen(WORK_CHANNEL, PAUSE_CHANNEL)
+        self._ears.start()
+        self._heed()
+        self._engine.feed.start()
+        self._crew.start()
+        for loop in self._loops:
+            loop.start()
+        self._work.set()
+
+    def stop(self) -> None:
+        """Stop all work and hand over every agent; idempotent."""
+        if self._stopping.is_set():
+            return
+        self._stopping.set()
+        self._work.set()
+        self._tick_now.set()
+        late = self._crew.stop(_STOP_SECONDS)
+        for loop in self._loops:
+            if loop.is_alive():
+                loop.join(_STOP_SECONDS)
+        late += [loop.name for loop in self._loops if loop.is_alive()]
+        if late:
+            LOG.warning("worker %s: these threads did not stop: %s", self._worker_id, ", ".join(late))
+        self._release()
+        self._engine.feed.stop()
+        self._ears.stop()
+
+    def _release(self) -> None:
+        """Hand over every agent; one that hangs in a thread is fenced by that."""
+        if self._worker_id is None:
+            return
+        try:
+            freed = self._engine.database.run(workers.release, self._worker_id, idempotent=True)
+        except DatabaseError as error:
+            LOG.warning("worker %s could not hand over its agents; others will notice: %s", self._worker_id, error)
+        else:
+            self._on_event(f"worker {self._worker_id} stopped, {freed} agents handed over")
+
+    # The listener's thread.
+
+    def _join(self, connection: Any) -> None:
+        """Take the worker's lock, before anything else is done on a new LISTEN connection."""
+        if self._worker_id is not None:
+            if workers.rejoin(connection, self._worker_id):
+                return
+            LOG.warning("worker %s was declared dead; it begins anew", self._worker_id)
+            self._crew.lose_all()
+        self._worker_id = workers.join(connection, self._identity)
+        self._on_event(f"worker {self._worker_id} started")
+
+    def _heard(self, channel: str, payload: str) -> None:
+        if channel == WORK_CHANNEL:
+            self._work.set()
+            return
+        if channel == PAUSE_CHANNEL:
+            self._tick_now.set()
+            return
+        try:
+            agent = AgentId(UUID(channel.removeprefix("agent_event_")))
+        except ValueError:
+            return
+        if payload in ("interrupt", "dead"):
+            self._crew.attend(agent)
+        else:
+            self._crew.poke(agent)
+
+    def _reconnected(self) -> None:
+        """Notifications may have been lost: look at everybody."""
+        self._crew.look_at_all()
+        self._work.set()
+
+    # The thread "claims".
+
+    def _claims(self) -> None:
+        in_doubt = False
+        while True:
+            self._work.wait()
+            if self._stopping.is_set():
+                return
+            self._work.clear()
+            try:
+                if in_doubt:  # the claim may have been made although its answer was lost
+                    self._host(self._engine.database.run(workers.owned, self.worker_id, idempotent=True))
+                    in_doubt = False
+                self._claim_all()
+            except Fenced:
+                self._ears.reconnect()  # others took it for dead: it was frozen, or cut off
+                self._stopping.wait(_AGAIN)
+            except Exception as error:
+                in_doubt = True
+                LOG.warning("could not claim agents: %s", error, exc_info=not isinstance(error, AgentmeshError))
+                self._stopping.wait(_AGAIN)
+                self._work.set()
+
+    def _claim_all(self) -> None:
+        """Claim until nothing is left or no slot is free; what a sender holds is skipped and tried again at once."""
+        while not self._stopping.is_set():
+            slots = max(self._identity.concurrency - self._crew.active, 0)
+            claimed = self._engine.database.run(workers.claim, self.worker_id, slots)
+            if claimed:
+                self._host(claimed)
+            elif not slots or not self._engine.database.run(workers.claimable, self.worker_id, slots, idempotent=True):
+                return
+            else:
+                self._stopping.wait(random.uniform(0.002, 0.01))  # noqa: S311  spreads two claimers, keeps no secret
+
+    def _host(self, claimed: list[Agent]) -> None:
+        """Take agents in: hear their channels first, then let them look."""
+        new = self._crew.add(claimed)
+        if not new:
+            return
+        try:
+            self._ears.listen(*(agent_channel(hosted.agent.id) for hosted in new))
+        except DatabaseError as error:
+            LOG.warning("%d agents start without a listener, the tick looks after them: %s", len(new), error)
+        for hosted in new:
+            self._on_event(f"claimed {hosted.agent.name} ({short(hosted.agent.id)})")
+            self._crew.begin(hosted)
+
+    def _gone(self, agent: Agent) -> None:
+        self._ears.unlisten(agent_channel(agent.id))
+        self._on_event(f"released {agent.name} ({short(agent.id)})")
+
+    # The thread "tick".
+
+    def _ticks(self) -> None:
+        while True:
+            self._tick_now.wait(self._tick_every)
+            self._tick_now.clear()
+            if self._stopping.is_set():
+                return
+            try:
+                self._tick()
+            except AgentmeshError as error:
+                LOG.warning("no heartbeat: %s", error)
+            except Exception:
+                LOG.exception("the tick failed")
+
+    def _tick(self) -> None:
+        for seen in self._engine.database.run(workers.tick, self.worker_id, self._crew.epochs()):
+            if seen.agent_id is None and seen.what == "fenced":
+                self._ears.reconnect()  # which registers it anew
+            elif seen.agent_id is None and seen.what == "paused":
+                self._heed()
+            elif seen.agent_id is None:
+                self._work.set()
+            elif seen.what == "wait":
+                self._crew.poke(seen.agent_id)
+            else:
+                self._crew.attend(seen.agent_id)
+        self._crew.look_at_pending()
+        self._crew.end_silence()

@@ -1,0 +1,1 @@
+"""Talks to model servers; the port is what the engine knows. Only this package knows openai."""

@@ -1,0 +1,182 @@
+"""An answer from its chunks: text, reasoning, tool calls and usage, in any dialect of Chat Completions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from agentmesh.domain.text import storable
+from agentmesh.llm.port import Reply, ToolCall, Usage, Watch
+from agentmesh.llm.toolcalls import CallCollector, unique_ids
+from agentmesh.llm.usage import read_cost, read_usage
+
+_REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
+_FINISH = {
+    "function_call": "tool_calls",
+    "end_turn": "stop",
+    "eos": "stop",
+    "eos_token": "stop",
+    "max_tokens": "length",
+}
+
+
+class ErrorInStream(Exception):
+    """The server reported an error in place of a chunk."""
+
+    def __init__(self, error: Any) -> None:
+        super().__init__("error in the stream")
+        self.error = error
+        """The value of the chunk's ``error``."""
+
+
+class Assembly:
+    """One answer as it arrives."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls = CallCollector(lambda name: watch.tool(storable(name)))
+        self._reasoning_field = ""
+        self._streamed = False
+        self._refused = False
+        self._model = ""
+        self.finish_reason = ""
+        self.usage: Usage | None = None
+        self.cost_usd: float | None = None
+        self.notes: list[str] = []
+
+    @property
+    def touched(self) -> bool:
+        """Whether anything of an answer has arrived."""
+        return bool(self._text or self._reasoning or self._calls.calls)
+
+    @property
+    def wordless(self) -> bool:
+        """Whether there is neither text nor a tool call."""
+        return not self._calls.calls and not any(map(str.strip, self._text))
+
+    @property
+    def characters(self) -> int:
+        """How much the model has written."""
+        written = sum(map(len, self._text)) + sum(map(len, self._reasoning))
+        return written + sum(len(call.name) + len(call.arguments) for call in self._calls.calls)
+
+    def add(self, chunk: Mapping[str, Any]) -> None:
+        """Take a chunk of a stream or a whole answer; raise ErrorInStream."""
+        if chunk.get("error"):
+            raise ErrorInStream(chunk["error"])
+        if not self._model and isinstance(chunk.get("model"), str):
+            self._model = chunk["model"]
+        # Some servers repeat the running total in every chunk: the last one counts.
+        self.usage = read_usage(chunk) or self.usage
+        cost = read_cost(chunk)
+        self.cost_usd = self.cost_usd if cost is None else cost
+        choices = chunk.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            if isinstance(choice, Mapping) and not choice.get("index"):
+                self._choose(choice)
+
+    def _choose(self, choice: Mapping[str, Any]) -> None:
+        if choice.get("error"):
+            raise ErrorInStream(choice["error"])
+        delta = choice.get("delta")
+        if isinstance(delta, Mapping):
+            self._streamed = True
+            self._extend(delta)
+        elif isinstance(choice.get("message"), Mapping) and not self._streamed:
+            self._extend(choice["message"])
+        reason = choice.get("finish_reason")
+        if isinstance(reason, str) and reason:
+            self.finish_reason = _FINISH.get(reason.lower(), reason.lower())
+            if self.finish_reason == "error":
+                raise ErrorInStream("The model server broke the answer off with finish reason error.")
+
+    def _extend(self, delta: Mapping[str, Any]) -> None:
+        content = delta.get("content")
+        if content:
+            if isinstance(content, str):
+                self._say(content)
+            else:
+                self._parts(content)
+        for field in _REASONING_FIELDS:
+            value = delta.get(field)
+            if isinstance(value, str) and value:
+                self._think(value, field)
+        refusal = delta.get("refusal")
+        if isinstance(refusal, str) and refusal:
+            self._refused = True
+            self._say(refusal)
+        calls = delta.get("tool_calls")
+        for call in calls if isinstance(calls, list) else ():
+            if isinstance(call, Mapping):
+                self._calls.add(call)
+                self._watch.arguments()
+        legacy = delta.get("function_call")
+        if isinstance(legacy, Mapping):
+            self._calls.add({"index": -1, "function": legacy})
+
+    def _parts(self, parts: Any) -> None:
+        for part in parts if isinstance(parts, list) else (parts,):
+            if isinstance(part, str):
+                self._say(part)
+            elif isinstance(part, Mapping):
+                thinking = part.get("thinking")
+                if isinstance(part.get("text"), str):
+                    self._say(part["text"])
+                elif isinstance(thinking, str):
+                    self._think(thinking, "thinking")
+                elif isinstance(thinking, list):
+                    words = (piece.get("text") for piece in thinking if isinstance(piece, Mapping))
+                    self._think("".join(word for word in words if isinstance(word, str)), "thinking")
+
+    def _say(self, text: str) -> None:
+        self._text.append(text)
+        self._watch.text(storable(text))
+
+    def _think(self, text: str, field: str) -> None:
+        # Some servers send the same words under two names.
+        self._reasoning_field = self._reasoning_field or field
+        if text and field == self._reasoning_field:
+            self._reasoning.append(text)
+            self._watch.reasoning(storable(text))
+
+    def reply(self, usage: Usage, cost_usd: float | None, taken_ids: Collection[str], seed: bytes) -> Reply:
+        """Return the answer as far as it has come."""
+        calls = [call for call in self._calls.calls if call.name or call.pieces]
+        ids, made = unique_ids(calls, taken_ids, seed)
+        notes = list(self.notes)
+        if made:
+            notes.append(f"The server sent {made} tool calls without an id of their own; ids were made up.")
+        if self._refused:
+            notes.append("The model refused to answer.")
+        reason = self.finish_reason or "stop"
+        return Reply(
+            text=_joined(self._text),
+            reasoning=_joined(self._reasoning),
+            reasoning_field=self._reasoning_field,
+            tool_calls=tuple(
+                ToolCall(id=storable(call_id), name=storable(call.name), arguments=_joined(call.pieces))
+                for call_id, call in zip(ids, calls, strict=True)
+            ),
+            usage=usage,
+            cost_usd=cost_usd,
+            finish_reason="tool_calls" if calls and reason == "stop" else reason,
+            model=storable(self._model),
+            notes=tuple(notes),
+        )
+
+    @property
+    def model(self) -> str:
+        """Model name as the server reported it."""
+        return self._model
+
+
+def _joined(pieces: list[str]) -> str:
+    text = "".join(pieces)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # A pair of surrogates whose halves came in two chunks is one character again.
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return storable(text)

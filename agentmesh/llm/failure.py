@@ -1,0 +1,225 @@
+"""Why one attempt at a call failed: the words for people, and whether to try again.
+
+:class:`AttemptFailed` stays inside this package; what leaves it is :class:`~agentmesh.llm.port.CallFailed`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agentmesh.domain.text import one_line
+from agentmesh.llm import wording
+from agentmesh.llm.port import CallFailed, Reply
+from agentmesh.llm.provider import Provider
+
+_RETRIED_REFUSALS = frozenset({408, 409, 425})
+_LAST_STATUS = 599
+
+
+class AttemptFailed(Exception):
+    """One attempt failed."""
+
+    def __init__(
+        self,
+        kind: str,
+        message: str,
+        *,
+        hint: str = "",
+        status: int | None = None,
+        retry: bool = False,
+        after: float | None = None,
+        refused: str = "",
+        window: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.hint = hint
+        self.status = status
+        self.retry = retry
+        self.after = after
+        """Seconds that the server asks to wait."""
+        self.refused = refused
+        """The parameter without which the server would have answered."""
+        self.window = window
+        """Context size that the server named."""
+
+    @property
+    def is_load(self) -> bool:
+        """Whether the server has too much to do, so that everybody who asks it should pause."""
+        return self.retry and self.kind in ("rate_limit", "overload")
+
+    def again(self) -> AttemptFailed:
+        """Return the same failure for another call."""
+        return AttemptFailed(self.kind, self.message, hint=self.hint, status=self.status, after=self.after)
+
+    def final(self, partial: Reply | None) -> CallFailed:
+        """Return the error that the caller sees when no attempt is left."""
+        wait = f"The server asks to wait {self.after:.0f} s. " if self.after else ""
+        return CallFailed(self.message, hint=wait + self.hint, kind=self.kind, partial=partial, status=self.status)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An error as the server sent it: with a status, or as an event in the stream."""
+
+    status: int | None
+    body: Any
+    """Decoded JSON, or text."""
+    after: float | None = None
+    """Seconds of its Retry-After."""
+    should_retry: bool | None = None
+    """What ``x-should-retry`` says."""
+
+    @property
+    def _error(self) -> Any:
+        if isinstance(self.body, Mapping):
+            return self.body.get("error") or self.body
+        return self.body
+
+    @property
+    def code(self) -> int | None:
+        """The HTTP status, also where it is only told in an event."""
+        if self.status is not None:
+            return self.status
+        error = self._error if isinstance(self._error, Mapping) else {}
+        code = error.get("code")
+        if isinstance(code, int) and 400 <= code <= _LAST_STATUS:
+            return code
+        return 400 if error.get("type") == "invalid_request_error" else None
+
+    @property
+    def parameter(self) -> str:
+        """The parameter that it names."""
+        name = self._error.get("param") if isinstance(self._error, Mapping) else None
+        return name if isinstance(name, str) else ""
+
+    @property
+    def sentence(self) -> str:
+        """What it says to people."""
+        error = self._error
+        if isinstance(error, Mapping):
+            for name in ("message", "detail", "error", "msg"):
+                if error.get(name):
+                    return error[name] if isinstance(error[name], str) else json.dumps(error[name], ensure_ascii=False)
+            return json.dumps(error, ensure_ascii=False)
+        return str(error or "")
+
+    @property
+    def everything(self) -> str:
+        """All of it, codes and types included."""
+        return (
+            self.body if isinstance(self.body, str) else f"{self.sentence} {json.dumps(self.body, ensure_ascii=False)}"
+        )
+
+
+def explain(answer: Answer, provider: Provider, model: str, sent: Iterable[str]) -> AttemptFailed:
+    """Return what a server's error means; ``sent`` are the parameters of the request."""
+    text, status = answer.everything, answer.code
+    said = provider.redact(answer.sentence) or "without a word of explanation"
+    where = provider.named(model)
+    if status not in (401, 403) and wording.is_context_overflow(text):
+        return AttemptFailed(
+            "context",
+            f"The conversation is longer than {where} can read: {said}",
+            hint="Start a new session, or choose a model with a larger context.",
+            status=status,
+            window=wording.context_size(text),
+        )
+    if wording.is_out_of_credit(text) or status == 402:
+        return AttemptFailed(
+            "quota",
+            f"The account at {where} has no credit left: {said}",
+            hint="Add credit or raise the limit at the provider, or choose a model of another one.",
+            status=status,
+        )
+    if status == 401 or (status in (None, 400, 403) and wording.is_bad_key(text)):
+        return _bad_key(provider, model, status)
+    if status == 403:
+        return AttemptFailed(
+            "auth",
+            f"{where} does not allow this request: {said}",
+            hint="Check that the account and its key may use this model.",
+            status=status,
+        )
+    if status is None or status < 500:
+        refusal = _refused(answer, provider, model, said, sent)
+        if refusal is not None:
+            return refusal
+    return _trouble(answer, where, said, text, status)
+
+
+def _bad_key(provider: Provider, model: str, status: int | None) -> AttemptFailed:
+    # What the server says is left out: some repeat the key.
+    variable = provider.api_key_env
+    if provider.api_key:
+        message = f"{provider.named(model)} refused the API key."
+        hint = f"Check the key in {variable}." if variable else f"Check the key of provider {provider.name}."
+    else:
+        message = f"{provider.named(model)} wants an API key, and none is set."
+        hint = f"Set {variable}." if variable else f"Set a key for provider {provider.name}."
+    return AttemptFailed("auth", message, hint=hint, status=status)
+
+
+def _refused(answer: Answer, provider: Provider, model: str, said: str, sent: Iterable[str]) -> AttemptFailed | None:
+    text, status = answer.everything, answer.code
+    if wording.lacks_tools(text):
+        return AttemptFailed(
+            "bad_request",
+            f"{provider.named(model)} answers without tools only, and agents need them: {said}",
+            hint="Choose a model that can call tools, or start its server with tool calling switched on.",
+            status=status,
+        )
+    if status == 429:
+        return None
+    if wording.is_unknown_model(text):
+        return AttemptFailed(
+            "unknown_model",
+            f"{provider.name} has no model {one_line(model)!r}.",
+            hint="Choose another model.",
+            status=status,
+        )
+    refused = wording.refused_parameter(text, answer.parameter, sent)
+    if refused:
+        return AttemptFailed(
+            "bad_request",
+            f"{provider.named(model)} refuses the parameter {refused}: {said}",
+            hint=f"Remove {refused} from the model's settings.",
+            status=status,
+            refused=refused,
+        )
+    if status in (404, 405):
+        return AttemptFailed(
+            "bad_request",
+            f"{provider.named(model)} has nothing to ask at {provider.address} (HTTP {status}).",
+            hint="Check base_url: for most servers it ends in /v1.",
+            status=status,
+        )
+    return None
+
+
+def _trouble(answer: Answer, where: str, said: str, text: str, status: int | None) -> AttemptFailed:
+    after = answer.after
+    if status == 429 or (status is None and wording.is_rate_limited(text)):
+        return AttemptFailed(
+            "rate_limit",
+            f"{where} is asked too often: {said}",
+            hint="Wait, run fewer agents at once, or raise the limit at the provider.",
+            status=status,
+            retry=answer.should_retry is not False,
+            after=after,
+        )
+    number = f" (HTTP {status})" if status else ""
+    if status in (503, 529) or ((status is None or status >= 500) and wording.is_overloaded(text)):
+        kind, message, retry = "overload", f"{where} is overloaded{number}: {said}", True
+    elif status is None or status >= 500 or status in _RETRIED_REFUSALS:
+        kind, message, retry = "server", f"{where} failed{number}: {said}", status != 501
+    else:
+        kind, message, retry = "bad_request", f"{where} refused the request{number}: {said}", False
+    if answer.should_retry is not None:
+        retry = answer.should_retry
+    hint = "Read what the server says." if kind == "bad_request" else "Try again later, or choose another model."
+    return AttemptFailed(kind, message, hint=hint, status=status, retry=retry, after=after)

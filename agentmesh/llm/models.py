@@ -1,0 +1,65 @@
+"""All models of a process: the configured providers, and the scripted one behind a server of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from agentmesh.domain.cancel import Cancel
+from agentmesh.llm.openai_chat import OpenAIChat
+from agentmesh.llm.pauses import Pauses
+from agentmesh.llm.port import ChatRequest, Reply, Watch
+from agentmesh.llm.provider import Provider
+from agentmesh.llm.retry import RetryPolicy
+from agentmesh.llm.router import Router
+
+if TYPE_CHECKING:
+    from agentmesh.llm.simulator.server import Simulator
+
+DEMO = "demo"
+"""Provider of the scripted model; its one model is demo/demo."""
+
+
+class Models:
+    """A ChatModel for every name that sessions may hold; the scripted model's server starts when first asked."""
+
+    def __init__(
+        self, providers: Mapping[str, Provider], policy: RetryPolicy | None = None, pauses: Pauses | None = None
+    ) -> None:
+        self._router = Router(providers, policy=policy, pauses=pauses)
+        self._lock = threading.Lock()
+        self._simulator: Simulator | None = None
+        self._demo: OpenAIChat | None = None
+
+    def complete(self, request: ChatRequest, cancel: Cancel, watch: Watch) -> Reply:
+        """Answer; raise CallCancelled when ``cancel`` is set, CallFailed when it fails for good."""
+        if request.model.startswith(f"{DEMO}/"):
+            return replace(self._demo_client().complete(request, cancel, watch), cost_usd=0.0)
+        return self._router.complete(request, cancel, watch)
+
+    def context_window(self, model: str) -> int | None:
+        """Return the model's context size in tokens, or None where unknown."""
+        return None if model.startswith(f"{DEMO}/") else self._router.context_window(model)
+
+    def close(self) -> None:
+        """Close connections and the scripted model's server."""
+        self._router.close()
+        with self._lock:
+            demo, self._demo = self._demo, None
+            simulator, self._simulator = self._simulator, None
+        if demo:
+            demo.close()
+        if simulator:
+            simulator.stop()
+
+    def _demo_client(self) -> OpenAIChat:
+        with self._lock:
+            if self._demo is None:
+                from agentmesh.llm.simulator.demo import demo_responder
+                from agentmesh.llm.simulator.server import Simulator
+
+                self._simulator = Simulator(demo_responder(), record=False)
+                self._demo = OpenAIChat(Provider(DEMO, self._simulator.start()))
+            return self._demo

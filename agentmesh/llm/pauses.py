@@ -1,0 +1,264 @@
+"""One pause per provider and model: a server that is asked too often is left alone by all, and asked again gently.
+
+Each request of a call passes its model's :class:`Gate`. A refusal for load (429, 503, 529) closes the gate for
+everybody; afterwards one request goes first, and each that the server takes lets two more go. What other processes
+heard comes in by :meth:`Pauses.heed`, what this one hears goes out by ``Pauses.on_pause``.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from agentmesh.domain.cancel import Cancel
+from agentmesh.domain.rows import Pause
+from agentmesh.llm.failure import AttemptFailed
+from agentmesh.llm.port import Watch
+from agentmesh.llm.retry import RetryPolicy
+
+_SHORTEST = 0.05
+"""Seconds of any pause, so that nobody asks in a circle."""
+_SAME = 0.25
+"""Seconds within which the ends of two pauses are the same one, heard twice."""
+_CROWD = 16
+"""So many requests under way at once without a refusal, and the gate is open to all again."""
+_TAKEN = 3.0
+"""Seconds after which a request that is not refused counts as taken: load is refused at once, answers take long."""
+
+
+@dataclass(slots=True)
+class Visit:
+    """One call's way through the gate, with all its requests."""
+
+    cancel: Cancel
+    watch: Watch
+    paused: float = 0.0
+    """Seconds spent in pauses."""
+    failure: AttemptFailed | None = None
+    """The call's own last refusal."""
+    told: float = -math.inf
+    """End of the pause that the watch was told of."""
+
+
+class Pauses:
+    """The gates of a process's models; thread-safe."""
+
+    def __init__(self, policy: RetryPolicy | None = None, taken: float = _TAKEN) -> None:
+        self.on_pause: Callable[[Pause], None] = lambda _pause: None
+        """Called with each pause that a call of this process brings about, in the call's thread."""
+        self._policy = policy or RetryPolicy()
+        self._taken = taken
+        self._lock = threading.Lock()
+        self._gates: dict[tuple[str, str], Gate] = {}
+
+    def gate(self, provider: str, model: str) -> Gate:
+        """Return the gate of a model."""
+        with self._lock:
+            if (provider, model) not in self._gates:
+                self._gates[provider, model] = Gate(provider, model, self._policy, self._taken, self._tell)
+            return self._gates[provider, model]
+
+    def heed(self, pause: Pause) -> None:
+        """Take over what another process has heard."""
+        self.gate(pause.provider, pause.model).heed(pause)
+
+    def _tell(self, pause: Pause) -> None:
+        self.on_pause(pause)
+
+
+@dataclass(eq=False, slots=True)
+class Pass:
+    """The right to send one request; leaving the ``with`` block gives it back."""
+
+    gate: Gate
+    wave: int
+    """Count of pauses before it: what an older request hears is old news."""
+    sent: float = field(default_factory=time.monotonic)
+
+    def taken(self) -> None:
+        """Tell that the server took the request; it may still break the answer off."""
+        self.gate.taken(self)
+
+    def answered(self) -> None:
+        """Tell that the whole answer came."""
+        self.gate.answered(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.gate.leave(self)
+
+
+class Gate:
+    """Where the requests of one model pass, or wait."""
+
+    def __init__(
+        self, provider: str, model: str, policy: RetryPolicy, taken: float, tell: Callable[[Pause], None]
+    ) -> None:
+        self.waiting = 0
+        """Calls that wait here now."""
+        self._provider, self.model = provider, model
+        self._policy = policy
+        self._taken_after = taken
+        self._tell = tell
+        self._changed = threading.Condition()
+        self._until = -math.inf
+        self._reason = ""
+        self._final: AttemptFailed | None = None  # the server asks for more patience than any call has
+        self._strikes = 0
+        self._wave = 0
+        self._room: int | None = None  # requests that may be under way before the server has taken them; None: any
+        self._open_passes: set[Pass] = set()
+
+    @property
+    def paused(self) -> float:
+        """Seconds until the gate opens; 0 when it is open."""
+        return max(self._until - time.monotonic(), 0.0)
+
+    def enter(self, visit: Visit) -> Pass | None:
+        """Wait until a request may be sent; return None when cancelled; raise AttemptFailed when it takes too long."""
+        if visit.cancel.is_set():
+            return None
+        began = time.monotonic()
+        with self._changed:
+            if (entered := self._admit(began)) is not None:
+                return entered
+        take_back = visit.cancel.on_set(self._wake)
+        try:
+            return self._wait(visit, began)
+        finally:
+            take_back()
+            visit.paused += time.monotonic() - began
+
+    def slow_down(self, entered: Pass, failure: AttemptFailed, visit: Visit, reason: str) -> None:
+        """Begin a pause because the server refused this request for load; raise the failure if none is long enough."""
+        visit.failure = failure
+        asked = failure.after or 0.0
+        hopeless = asked > self._policy.longest_pause
+        with self._changed:
+            is_news = entered.wave == self._wave
+            self._strikes += is_news
+            seconds = self._policy.longest if hopeless else asked + (self._backoff() if is_news else 0.0)
+            is_longer = self._close(seconds, reason, failure if hopeless else None)
+        if is_longer:
+            self._tell(Pause(self._provider, self.model, seconds, reason))
+        if hopeless or not self._policy.longest_pause:
+            raise failure
+        if visit.paused + asked >= self._policy.longest_pause:
+            raise self._gave_up(visit)
+
+    def heed(self, pause: Pause) -> None:
+        """Pause because somebody else was refused."""
+        with self._changed:
+            end = time.monotonic() + pause.seconds
+            if end > self._until + _SAME:
+                self._strikes += time.monotonic() >= self._until
+                self._close(pause.seconds, pause.reason, None)
+
+    def taken(self, entered: Pass) -> None:
+        """Note that the server took a request."""
+        with self._changed:
+            if entered.wave == self._wave:
+                self._make_room(entered)
+
+    def answered(self, entered: Pass) -> None:
+        """Note that a request was answered: the next pause is a first one again."""
+        with self._changed:
+            if entered.wave == self._wave:
+                self._strikes = 0
+
+    def leave(self, entered: Pass) -> None:
+        """Note that a request is over, however it ended."""
+        with self._changed:
+            self._open_passes.discard(entered)
+            self._changed.notify_all()
+
+    def _wait(self, visit: Visit, began: float) -> Pass | None:
+        while True:
+            with self._changed:
+                if visit.cancel.is_set():
+                    return None
+                now = time.monotonic()
+                if (entered := self._admit(now)) is not None:
+                    return entered
+                self._check_patience(visit, now, now - began)
+                until, reason = self._until, self._reason
+                if visit.told == until:
+                    self.waiting += 1
+                    self._changed.wait(self._look_again(now))
+                    self.waiting -= 1
+                    continue
+            # Outside of the lock: what is told leads elsewhere.
+            visit.told = until
+            visit.watch.paused(max(until - now, 0.0), reason)
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def _admit(self, now: float) -> Pass | None:
+        if now < self._until:
+            return None
+        for silent in [each for each in self._open_passes if now - each.sent >= self._taken_after]:
+            self._make_room(silent)
+        if self._room is not None and len(self._open_passes) >= self._room:
+            return None
+        entered = Pass(self, self._wave, now)
+        if self._room is not None:
+            self._open_passes.add(entered)
+        return entered
+
+    def _look_again(self, now: float) -> float | None:
+        if now < self._until:
+            return min(self._until - now, threading.TIMEOUT_MAX)
+        return max(min(each.sent for each in self._open_passes) + self._taken_after - now, 0.0)
+
+    def _check_patience(self, visit: Visit, now: float, waited: float) -> None:
+        """Raise AttemptFailed when the call has waited, or would have to wait, for too long."""
+        if self._final is not None and now < self._until:
+            raise self._final.again()
+        if visit.paused + waited + max(self._until - now, 0.0) <= self._policy.longest_pause:
+            return
+        raise self._gave_up(visit)
+
+    def _gave_up(self, visit: Visit) -> AttemptFailed:
+        known, longest = visit.failure, self._policy.longest_pause
+        return AttemptFailed(
+            known.kind if known else "overload",
+            f"{(known.message if known else self._reason).rstrip('.')}. "
+            f"Pauses of {longest:g} s together did not help, or would not.",
+            hint="Try again later, choose another model, or raise model_calls.longest_pause.",
+            status=known.status if known else None,
+        )
+
+    def _backoff(self) -> float:
+        most = min(self._policy.longest, self._policy.first * 2.0 ** min(self._strikes - 1, 30))
+        return max(most * (0.5 + 0.5 * self._policy.jitter()), _SHORTEST)
+
+    def _close(self, seconds: float, reason: str, final: AttemptFailed | None) -> bool:
+        """Close the gate for so long; return whether it would have opened earlier."""
+        until = time.monotonic() + seconds
+        if until <= self._until:
+            return False
+        self._until, self._reason, self._final = until, reason, final
+        self._wave += 1
+        self._room = 1
+        self._open_passes.clear()
+        self._changed.notify_all()
+        return True
+
+    def _make_room(self, entered: Pass) -> None:
+        if entered in self._open_passes and self._room is not None:
+            self._open_passes.discard(entered)
+            self._room += 1
+            if self._room > _CROWD or not (self.waiting or self._open_passes):
+                self._room = None
+            self._changed.notify_all()

@@ -1,0 +1,122 @@
+"""What the engine knows of a model: one request, one reply. Implementations: openai_chat (any server), tests' own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from agentmesh.domain.cancel import Cancel
+from agentmesh.domain.errors import ModelError
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool call as the model wrote it."""
+
+    id: str
+    """Unique within the reply; made up where the server sent none or repeated one."""
+    name: str
+    arguments: str
+    """JSON text exactly as received; may be malformed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call. ``input_tokens`` include ``cached_tokens``; ``output_tokens`` include reasoning."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    estimated: bool = False
+    """Whether the server sent no usage, so that this was counted from the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One model call. Its JSON is built from these alone, so equal prefixes are byte-identical."""
+
+    model: str
+    """Name with or without a configured provider as its first segment."""
+    messages: Sequence[Mapping[str, Any]]
+    """Chat Completions messages."""
+    tools: Sequence[Mapping[str, Any]] = ()
+    """Chat Completions tool definitions."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Further parameters of the request (temperature, max_tokens, ...)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A model's answer."""
+
+    text: str = ""
+    reasoning: str = ""
+    reasoning_field: str = ""
+    """Name of the field in which the server sent its reasoning, for servers that want it back; empty for none."""
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    """Known price of the call, or None."""
+    finish_reason: str = "stop"
+    model: str = ""
+    """Model name as the server reported it."""
+    notes: tuple[str, ...] = ()
+    """What had to be mended (ids made up, no usage, ...), one sentence each."""
+
+
+class CallFailed(ModelError):
+    """The model call failed for good (after the retries that made sense)."""
+
+    def __init__(
+        self, message: str, *, hint: str = "", kind: str, partial: Reply | None = None, status: int | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.kind = kind
+        """connection, timeout, auth, quota, unknown_model, rate_limit, overload, context, bad_request, server, empty,
+        cut, garbage."""
+        self.partial = partial
+        """What had been streamed."""
+        self.status = status
+        """HTTP status, where there was one."""
+
+
+class CallCancelled(Exception):
+    """The call was stopped by its Cancel; ``partial`` holds what had been streamed."""
+
+    def __init__(self, partial: Reply) -> None:
+        super().__init__("cancelled")
+        self.partial = partial
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Where a call tells what it is doing. All are called in the calling thread."""
+
+    text: Callable[[str], None] = lambda _text: None
+    """A piece of the answer's text."""
+    reasoning: Callable[[str], None] = lambda _text: None
+    """A piece of the reasoning."""
+    tool: Callable[[str], None] = lambda _name: None
+    """The model began to write a call of this tool."""
+    arguments: Callable[[], None] = lambda: None
+    """A piece of a call's arguments."""
+    retry: Callable[[float, str], None] = lambda _seconds, _why: None
+    """The call failed and is tried again in so many seconds; what was streamed is void."""
+    paused: Callable[[float, str], None] = lambda _seconds, _why: None
+    """The call waits because everybody who asks this model pauses: so many seconds more, and why."""
+    sent: Callable[[], None] = lambda: None
+    """A request is sent, the first one or another."""
+
+
+class ChatModel(Protocol):
+    """A model that answers chats."""
+
+    def complete(self, request: ChatRequest, cancel: Cancel, watch: Watch) -> Reply:
+        """Answer; raise CallCancelled when ``cancel`` is set, CallFailed when it fails for good."""
+
+    def context_window(self, model: str) -> int | None:
+        """Return the model's context size in tokens, or None where unknown."""
+
+    def close(self) -> None:
+        """Close connections."""

@@ -1,0 +1,92 @@
+"""One model server as the client needs to know it: where it is, how to sign in, how patient to be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, urlsplit
+
+from agentmesh.domain.errors import ConfigError
+from agentmesh.domain.text import one_line
+
+_HEADER_TEXT = re.compile(r"[\x20-\x7e]*")
+_USERINFO = re.compile(r"(?<=://)[^\s/@]+@")
+_KEY_SHAPED = re.compile(r"\b(?:sk|gsk|xai|nvapi|hf)[-_][\w-]{12,}")
+_SHORTEST_SECRET = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A server that speaks Chat Completions; raises ConfigError for what can never work."""
+
+    name: str
+    """First segment of its models' names."""
+    base_url: str = "https://api.openai.com/v1"
+    """URL above ``/chat/completions``."""
+    api_key: str = field(default="", repr=False)
+    """Empty for servers that want none."""
+    api_key_env: str = ""
+    """Environment variable that holds the key, named in advice."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Further headers of every request."""
+    context_window: int | None = None
+    """Context size of its models in tokens, where a person has said so."""
+    priced_as: str = ""
+    """Provider id of genai-prices, for gateways whose address it does not know."""
+    text_tool_calls: bool = True
+    """Whether an answer that is nothing but tool calls written as text is read as these calls."""
+    connect_timeout: float = 10.0
+    """Seconds per address until the connection must stand."""
+    first_token_timeout: float = 600.0
+    """Seconds until the answer must begin; local servers load the model first."""
+    idle_timeout: float = 180.0
+    """Seconds that an answer may pause."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "api_key", self.api_key.strip())
+        if not _is_url(self.base_url):
+            raise ConfigError(
+                f"The base_url of provider {self.name} is not a URL: {one_line(self.address)!r}.",
+                hint="Write it as in https://api.openai.com/v1.",
+            )
+        if not _HEADER_TEXT.fullmatch(self.api_key):
+            raise ConfigError(
+                f"The API key of provider {self.name} has characters that no key has.",
+                hint=f"Set {self.api_key_env or 'it'} again, without quotes and line breaks.",
+            )
+        for header, value in self.headers.items():
+            if not (_HEADER_TEXT.fullmatch(header) and _HEADER_TEXT.fullmatch(value)):
+                raise ConfigError(f"Header {header!r} of provider {self.name} has characters that HTTP does not allow.")
+
+    def named(self, model: str) -> str:
+        """Return the provider and, if one is meant, the model, for messages."""
+        return f"{self.name} (model {one_line(model)})" if model else self.name
+
+    @property
+    def address(self) -> str:
+        """The base URL without passwords and query, for messages."""
+        return _USERINFO.sub("", self.base_url).partition("?")[0].rstrip("/")
+
+    def redact(self, text: str, width: int = 400) -> str:
+        """Return foreign text on one line with everything secret replaced by ``***``."""
+        url = urlsplit(self.base_url)
+        secrets = {self.api_key, url.password or "", *self.headers.values(), *(v for _, v in parse_qsl(url.query))}
+        for secret in sorted(secrets, key=len, reverse=True):
+            if len(secret) >= _SHORTEST_SECRET:
+                text = text.replace(secret, "***").replace(secret.removeprefix("Bearer "), "***")
+        return one_line(_KEY_SHAPED.sub("***", _USERINFO.sub("***@", text)), width)
+
+
+def _is_url(text: str) -> bool:
+    try:
+        url = urlsplit(text)
+        return (
+            url.scheme in ("http", "https")
+            and bool(url.hostname)
+            and url.port != 0
+            and " " not in text
+            and text.isprintable()
+        )
+    except ValueError:
+        return False

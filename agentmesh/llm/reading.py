@@ -1,0 +1,142 @@
+"""Reading one answer off the wire: event stream or plain JSON, whole, cut, empty or something else altogether."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from agentmesh.llm.assemble import Assembly
+from agentmesh.llm.exchange import Exchange
+from agentmesh.llm.failure import AttemptFailed
+from agentmesh.llm.provider import Provider
+from agentmesh.llm.sse import LineTooLong, SseDecoder
+
+_DONE = "[DONE]"
+_AFTER_FINISH = 10.0
+"""Seconds that usage may come after the last word."""
+_AFTER_DONE = 0.25
+"""Seconds for the end of the body after [DONE]; a body read to its end lets the connection be used again."""
+_WHOLE_LIMIT = 64 * 1024 * 1024
+_BLANK = b"\xef\xbb\xbf \t\r\n"
+
+
+class Reader:
+    """Reads one answer into an Assembly; AttemptFailed says what is wrong with it."""
+
+    def __init__(self, provider: Provider, model: str, exchange: Exchange, assembly: Assembly) -> None:
+        self._provider = provider
+        self._model = model
+        self._exchange = exchange
+        self._assembly = assembly
+        self._where = provider.named(model)
+
+    def read(self, chunks: Iterator[bytes]) -> None:
+        """Read to the end; raise AttemptFailed, or ErrorInStream for an error that the server reports."""
+        try:
+            done = self._body(chunks)
+        except AttemptFailed:
+            # After the last word only the usage is missing; an answer is not thrown away for that.
+            if not self._assembly.finish_reason or self._exchange.cancelled:
+                raise
+            done = True
+        self._judge(done=done)
+
+    def _body(self, chunks: Iterator[bytes]) -> bool:
+        """Return whether the server marked the end."""
+        first = next((chunk for chunk in chunks if chunk.strip()), b"")
+        if first.lstrip(_BLANK)[:1] in (b"{", b"[", b"<"):
+            # Not server-sent events, whatever the content type says: the server does not stream.
+            self._whole(first, chunks)
+            return True
+        decoder = SseDecoder()
+        try:
+            for text in _documents(decoder, first, chunks):
+                if text == _DONE:
+                    self._drain(chunks)
+                    return True
+                self._chunk(text)
+        except LineTooLong:
+            raise self._garbage("a line longer than any answer", retry=False) from None
+        return False
+
+    def _chunk(self, text: str) -> None:
+        assembly = self._assembly
+        chunk = self._decode(text, retry=True)
+        if isinstance(chunk, dict):
+            assembly.add(chunk)
+        if assembly.finish_reason:
+            self._exchange.allow(_AFTER_FINISH)
+        elif assembly.touched:
+            self._exchange.allow(self._provider.idle_timeout)
+
+    def _drain(self, chunks: Iterator[bytes]) -> None:
+        self._exchange.allow(_AFTER_DONE)
+        try:
+            for _ in chunks:
+                pass
+        except AttemptFailed:
+            return  # the connection is then closed instead of used again
+
+    def _whole(self, first: bytes, chunks: Iterator[bytes]) -> None:
+        pieces, size = [first], len(first)
+        for chunk in chunks:
+            pieces.append(chunk)
+            size += len(chunk)
+            if size > _WHOLE_LIMIT:
+                raise self._garbage("more than any answer", retry=False)
+        text = b"".join(pieces).decode("utf-8-sig", "replace").strip()
+        answer = self._decode(text, retry=not text.startswith("<"))
+        for part in answer if isinstance(answer, list) else [answer]:
+            if isinstance(part, dict):
+                self._assembly.add(part)
+
+    def _decode(self, text: str, *, retry: bool) -> Any:
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            raise self._garbage(text, retry=retry) from None
+
+    def _judge(self, *, done: bool) -> None:
+        """Raise AttemptFailed unless the server said everything that it had to say."""
+        assembly = self._assembly
+        if not assembly.wordless or (assembly.touched and not assembly.finish_reason):
+            if not assembly.finish_reason and not done:
+                raise AttemptFailed(
+                    "cut", f"The answer of {self._where} ended in the middle.", hint="Try again.", retry=True
+                )
+            if not assembly.finish_reason:
+                assembly.notes.append("The server gave no reason for the end of its answer.")
+        elif not assembly.finish_reason:
+            raise AttemptFailed(
+                "empty", f"{self._where} answered with nothing.", hint="Try again, or choose another model.", retry=True
+            )
+        else:
+            assembly.notes.append("The model answered without a word.")
+            if assembly.finish_reason in ("stop", "tool_calls"):
+                raise AttemptFailed("wordless", f"{self._where} answered without a word.", retry=True)
+
+    def _garbage(self, text: str, *, retry: bool) -> AttemptFailed:
+        return AttemptFailed(
+            "garbage",
+            f"{self._where} sent something that is no answer: {self._provider.redact(text, 120)}",
+            hint=f"Check that {self._provider.address} is the address of a Chat Completions server.",
+            retry=retry,
+        )
+
+
+def _documents(decoder: SseDecoder, first: bytes, chunks: Iterator[bytes]) -> Iterator[str]:
+    """Yield the JSON texts of the events: one each, but for servers that leave out the blank lines between events."""
+    for event in _events(decoder, first, chunks):
+        lines = event.split("\n")
+        if len(lines) > 1 and all(line.startswith("{") or line.strip() in ("", _DONE) for line in lines):
+            yield from (line.strip() for line in lines if line.strip())
+        elif event.strip():
+            yield event.strip()
+
+
+def _events(decoder: SseDecoder, first: bytes, chunks: Iterator[bytes]) -> Iterator[str]:
+    yield from decoder.feed(first)
+    for chunk in chunks:
+        yield from decoder.feed(chunk)
+    yield from decoder.finish()

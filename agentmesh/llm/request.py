@@ -1,0 +1,75 @@
+"""The bytes of a request: the same for the same ChatRequest, and the same up to where two conversations part."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agentmesh.domain.text import storable_json
+from agentmesh.llm.port import ChatRequest
+
+_OURS = frozenset({"model", "messages", "tools", "stream", "stream_options"})
+_LATER_NAME = {"max_tokens": "max_completion_tokens"}
+"""What OpenAI's newer models want instead of a parameter that they refuse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quirks:
+    """What a server was seen to refuse, for one model."""
+
+    without: frozenset[str] = frozenset()
+    """Parameters that it refuses."""
+    renamed: frozenset[str] = frozenset()
+    """Parameters that it wants under their later name."""
+
+    def learn(self, parameter: str, answer: str) -> Quirks:
+        """Return the quirks with a refused parameter, whose later name the server's answer may mention."""
+        later = _LATER_NAME.get(parameter)
+        if later and later in answer:
+            return replace(self, renamed=self.renamed | {parameter})
+        return replace(self, without=self.without | {parameter})
+
+
+def parameters(request: ChatRequest, quirks: Quirks) -> dict[str, Any]:
+    """Return the request's fields but ``messages``, which come last in the bytes."""
+    fields: dict[str, Any] = {"model": request.model}
+    if request.settings.get("stream") is not False and "stream" not in quirks.without:
+        fields["stream"] = True
+        if "stream_options" not in quirks.without:
+            fields["stream_options"] = request.settings.get("stream_options", {"include_usage": True})
+    for name in sorted(request.settings):
+        value = request.settings[name]
+        final = _LATER_NAME[name] if name in quirks.renamed else name
+        if name not in _OURS and final not in quirks.without and value is not None:
+            fields[final] = value
+    if request.tools:
+        fields["tools"] = list(request.tools)
+    return fields
+
+
+def encode(fields: Mapping[str, Any], request: ChatRequest) -> bytes:
+    """Return the body; what no server takes (NUL, lone surrogates) is replaced. Raises ValueError for NaN."""
+    whole = {**fields, "messages": list(request.messages)}
+    text = _dump(whole)
+    try:
+        if "\\u0000" not in text:
+            return text.encode()
+    except UnicodeEncodeError:
+        pass
+    return _dump(storable_json(whole)).encode()
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def call_ids(request: ChatRequest) -> set[str]:
+    """Return the ids of all tool calls in the conversation so far."""
+    return {
+        str(call.get("id"))
+        for message in request.messages
+        for call in message.get("tool_calls") or ()
+        if isinstance(call, Mapping)
+    }

@@ -1,0 +1,70 @@
+"""Several providers behind one ChatModel: ``provider/model`` names the server, a bare name means the default one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+
+from agentmesh.domain.cancel import Cancel
+from agentmesh.llm.openai_chat import OpenAIChat
+from agentmesh.llm.pauses import Pauses
+from agentmesh.llm.port import CallFailed, ChatRequest, Reply, Watch
+from agentmesh.llm.provider import Provider
+from agentmesh.llm.retry import RetryPolicy
+
+
+class Router:
+    """A ChatModel that sends each request to the provider of its model; thread-safe."""
+
+    def __init__(
+        self,
+        providers: Mapping[str, Provider],
+        default: str | None = None,
+        policy: RetryPolicy | None = None,
+        pauses: Pauses | None = None,
+    ) -> None:
+        """Route among ``providers``; ``default`` takes the names that begin with none of them (one alone is it)."""
+        self._providers = dict(providers)
+        self._default = default or (next(iter(self._providers)) if len(self._providers) == 1 else None)
+        self._policy = policy
+        self._pauses = pauses or Pauses(policy)
+        self._lock = threading.Lock()
+        self._clients: dict[str, OpenAIChat] = {}
+
+    def resolve(self, model: str) -> tuple[OpenAIChat, str]:
+        """Return the provider's client and the name that it knows the model by; raise CallFailed."""
+        first, slash, rest = model.partition("/")
+        if slash and rest and first in self._providers:
+            return self._client(first), rest
+        if self._default in self._providers and model:
+            return self._client(self._default), model
+        configured = ", ".join(sorted(self._providers)) or "none"
+        raise CallFailed(
+            f"No provider is configured for model {model!r}.",
+            hint=f"Write provider/model; configured providers: {configured}.",
+            kind="unknown_model",
+        )
+
+    def complete(self, request: ChatRequest, cancel: Cancel, watch: Watch) -> Reply:
+        """Answer; raise CallCancelled when ``cancel`` is set, CallFailed when it fails for good."""
+        client, model = self.resolve(request.model)
+        return client.complete(replace(request, model=model), cancel, watch)
+
+    def context_window(self, model: str) -> int | None:
+        """Return the model's context size in tokens, or None where unknown."""
+        client, name = self.resolve(model)
+        return client.context_window(name)
+
+    def close(self) -> None:
+        """Close the connections of all providers."""
+        with self._lock:
+            clients = list(self._clients.values())
+        for client in clients:
+            client.close()
+
+    def _client(self, name: str) -> OpenAIChat:
+        with self._lock:
+            if name not in self._clients:
+                self._clients[name] = OpenAIChat(self._providers[name], self._policy, self._pauses)
+            return self._clients[name]

@@ -1,0 +1,84 @@
+"""Error bodies of real servers, for requests refused and for errors inside a stream; ``profiles`` has the sources.
+
+Each takes status, message and the parameter at fault (empty for none).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Json = dict[str, Any]
+
+
+def openai_error(status: int, message: str, param: str) -> Json:
+    """Return an error body of api.openai.com."""
+    code = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}.get(status)
+    if status == 400 and message.startswith("This model's maximum context length"):
+        code = "context_length_exceeded"
+    elif status == 400 and param:
+        code = "unsupported_value" if message.startswith("Unsupported value") else "unknown_parameter"
+    kind = "requests" if status == 429 else "server_error" if status >= 500 else "invalid_request_error"
+    return {"error": {"message": message, "type": kind, "param": param or None, "code": code}}
+
+
+def openrouter_error(status: int, message: str, _param: str) -> Json:
+    """Return an error body of openrouter.ai, whose code is the status; a provider's words are in the metadata."""
+    error: Json = {"message": message, "code": status}
+    if status in (429, 502):
+        error["message"] = "Provider returned error"
+        error["metadata"] = {"raw": message, "provider_name": "Simulator"}
+    return {"error": error, "user_id": "user_simulator"}
+
+
+def ollama_error(status: int, message: str, _param: str) -> Json:
+    """Return an error body of Ollama's OpenAI middleware."""
+    kind = {400: "invalid_request_error", 404: "not_found_error"}.get(status, "api_error")
+    return {"error": {"message": message, "type": kind, "param": None, "code": None}}
+
+
+_HTTP_NAMES = {400: "BadRequestError", 401: "Unauthorized", 404: "NotFoundError", 429: "TooManyRequests"}
+
+
+def vllm_error(status: int, message: str, param: str) -> Json:
+    """Return an error body of vLLM; a wrong key is answered by its middleware, in another shape."""
+    if status == 401:
+        return {"error": message}
+    kind = _HTTP_NAMES.get(status, "InternalServerError")
+    return {"error": {"message": message, "type": kind, "param": param or None, "code": status}}
+
+
+def vllm_old_error(status: int, message: str, _param: str) -> Json:
+    """Return an error body of vLLM before errors were wrapped in an ``error`` object."""
+    kind = _HTTP_NAMES.get(status, "InternalServerError")
+    return {"object": "error", "message": message, "type": kind, "param": None, "code": status}
+
+
+def llamacpp_error(status: int, message: str, _param: str) -> Json:
+    """Return an error body of llama-server; a prompt that is too long has its counts."""
+    kind = {400: "invalid_request_error", 401: "authentication_error", 404: "not_found_error", 503: "unavailable_error"}
+    error: Json = {"code": status, "message": message, "type": kind.get(status, "server_error")}
+    if "exceeds the available context size" in message:
+        error |= {"type": "exceed_context_size_error", "n_prompt_tokens": 9412, "n_ctx": 8192}
+    return {"error": error}
+
+
+def plain_error(_status: int, message: str, _param: str) -> Json:
+    """Return an error body as FastAPI makes it."""
+    return {"detail": message}
+
+
+def alone(error: Callable[[int, str, str], Json]) -> Callable[[str, Json], Json]:
+    """Return a stream error that is an error body of status 500 and nothing else."""
+    return lambda message, _head: error(500, message, "")
+
+
+def openrouter_stream_error(message: str, head: Json) -> Json:
+    """Return the chunk with ``error`` and finish reason ``error`` that OpenRouter sends."""
+    choice = {"index": 0, "delta": {"content": ""}, "finish_reason": "error", "native_finish_reason": "error"}
+    return head | {"error": {"code": 502, "message": message}, "choices": [choice]}
+
+
+def ollama_stream_error(_message: str, head: Json) -> Json:
+    """Return the empty chunk that an error becomes in Ollama's middleware: the words are lost, the stream just ends."""
+    return head | {"choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": None}]}

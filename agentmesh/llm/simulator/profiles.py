@@ -1,0 +1,247 @@
+"""How real Chat Completions servers differ: shapes of streamed events, ids, usage, error bodies, refused parameters.
+
+Each profile names where its behaviour was read or recorded. ``wire`` builds the bytes from them, ``errors`` has the
+error bodies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from agentmesh.llm.simulator import errors
+from agentmesh.llm.simulator.errors import Json
+
+
+class UsageEvent(StrEnum):
+    """When a stream tells its usage."""
+
+    ASKED = "asked"
+    """In an event of its own with empty ``choices``, if the request says ``include_usage``."""
+    ALWAYS = "always"
+    """In an event whose one choice has an empty delta and no finish reason, asked for or not."""
+    NEVER = "never"
+
+
+class CallEvents(StrEnum):
+    """How a tool call is spread over events."""
+
+    PIECES = "pieces"
+    """First id, type, name and empty arguments; then the arguments in pieces, by index alone."""
+    NAME_FIRST = "name_first"
+    """As PIECES, but the first event has no ``arguments`` at all."""
+    WHOLE = "whole"
+    """Each call whole in one event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One kind of server."""
+
+    name: str
+    source: str
+    """Where this behaviour is documented or was seen."""
+    error: Callable[[int, str, str], Json]
+    """Error body from status, message and the parameter at fault."""
+    stream_error: Callable[[str, Json], Json]
+    """Event that reports an error inside a stream, from its message and the fields common to all events."""
+    unauthorized: str
+    """Message of a wrong key."""
+    streams: bool = True
+    """Whether ``stream: true`` is heeded; otherwise one JSON body comes all the same."""
+    usage: UsageEvent = UsageEvent.ASKED
+    null_usage: bool = False
+    """Whether the other events say ``"usage": null`` when usage was asked for."""
+    calls: CallEvents = CallEvents.PIECES
+    index_zero: bool = False
+    """Whether all tool calls claim index 0."""
+    role_event: bool = True
+    """Whether the first event has the role and empty (or null) content only."""
+    role_always: bool = False
+    """Whether every delta repeats role and content."""
+    content_always: bool = False
+    """Whether every delta has content, empty beside a tool call."""
+    finish_alone: bool = True
+    """Whether the finish reason has an event of its own; otherwise it rides on the last piece."""
+    comments: bool = False
+    """Whether SSE comments keep the connection alive before the first event."""
+    reasoning_field: str = ""
+    """Field that carries reasoning; empty where the server keeps it to itself."""
+    done_after_error: bool = False
+    """Whether ``[DONE]`` follows an error inside the stream."""
+    strict_history: bool = False
+    """Whether a history with unanswered tool calls is refused."""
+    stream_options_alone: str = ""
+    """Words of the refusal of ``stream_options`` without ``stream``; empty where it is ignored."""
+    refuses: Mapping[str, str] | None = None
+    """Parameters refused with status 400, each with the message."""
+    extra: Mapping[str, Any] | None = None
+    """Fields that every event and body have."""
+    id_prefix: str = "chatcmpl-"
+    call_prefix: str = "call_"
+    timings: bool = False
+    """Whether the last event or body has llama.cpp's ``timings``."""
+    cost: bool = False
+    """Whether usage has ``cost``."""
+    cached_tokens: bool = False
+    """Whether usage always tells cached tokens."""
+    null_content: bool = False
+    """Whether the role event has null content instead of an empty string."""
+    null_logprobs: bool = False
+    """Whether each choice says ``"logprobs": null``."""
+    native_finish: bool = False
+    """Whether each choice repeats its finish reason as ``native_finish_reason``."""
+    unknown_model: str = "The model `{model}` does not exist."
+    """Message for a model that is not served."""
+    unknown_model_status: int = 404
+
+
+_OPENAI = Profile(
+    name="openai",
+    source="platform.openai.com API reference, Chat Completions: streaming, stream_options, error codes",
+    error=errors.openai_error,
+    stream_error=errors.alone(errors.openai_error),
+    unauthorized="Incorrect API key provided. You can find your API key at https://platform.openai.com/account/api-keys.",
+    null_usage=True,
+    strict_history=True,
+    stream_options_alone="The 'stream_options' parameter is only allowed when 'stream' is enabled.",
+    extra={"service_tier": "default", "system_fingerprint": "fp_simulator"},
+    cached_tokens=True,
+    null_logprobs=True,
+    unknown_model="The model `{model}` does not exist or you do not have access to it.",
+)
+_STREAM_REFUSED = (
+    "Unsupported value: 'stream' does not support true with this model. Only the default (false) value is supported."
+)
+
+PROFILES: Mapping[str, Profile] = {
+    profile.name: profile
+    for profile in (
+        _OPENAI,
+        Profile(
+            name="openrouter",
+            source="openrouter.ai/docs: streaming (comments, errors inside the stream), errors, usage accounting; "
+            "the usage event after the finish has a choice without finish reason in recorded streams of 2025 and 2026",
+            error=errors.openrouter_error,
+            stream_error=errors.openrouter_stream_error,
+            unauthorized="No auth credentials found",
+            usage=UsageEvent.ALWAYS,
+            role_event=False,
+            role_always=True,
+            comments=True,
+            reasoning_field="reasoning",
+            done_after_error=True,
+            strict_history=True,
+            extra={"provider": "Simulator"},
+            id_prefix="gen-",
+            cost=True,
+            cached_tokens=True,
+            null_logprobs=True,
+            native_finish=True,
+            unknown_model="{model} is not a valid model ID",
+            unknown_model_status=400,
+        ),
+        Profile(
+            name="ollama",
+            source="ollama/ollama openai/openai.go and middleware/openai.go since pull request 17485 (August 2026)",
+            error=errors.ollama_error,
+            stream_error=errors.ollama_stream_error,
+            unauthorized="unauthorized",
+            unknown_model="model '{model}' not found",
+            calls=CallEvents.WHOLE,
+            role_event=False,
+            content_always=True,
+            reasoning_field="reasoning",
+            extra={"system_fingerprint": "fp_ollama"},
+        ),
+        Profile(
+            name="ollama-old",
+            source="ollama/ollama before pull request 17485, and issue 15457: every tool call has index 0, role in "
+            "every event, finish reason on the last one; no usage in streams before stream_options was supported",
+            error=errors.ollama_error,
+            stream_error=errors.ollama_stream_error,
+            unauthorized="unauthorized",
+            unknown_model="model '{model}' not found",
+            usage=UsageEvent.NEVER,
+            calls=CallEvents.WHOLE,
+            index_zero=True,
+            role_event=False,
+            role_always=True,
+            finish_alone=False,
+            extra={"system_fingerprint": "fp_ollama"},
+        ),
+        Profile(
+            name="vllm",
+            source="vllm-project/vllm vllm/entrypoints/openai/chat_completion/serving.py (2026): role event, finish "
+            "reason on the last delta, usage event with empty choices; tool parsers send id and name first",
+            error=errors.vllm_error,
+            stream_error=errors.alone(errors.vllm_error),
+            unauthorized="Unauthorized",
+            calls=CallEvents.NAME_FIRST,
+            finish_alone=False,
+            reasoning_field="reasoning",
+            done_after_error=True,
+            stream_options_alone="Stream options can only be defined when `stream=True`.",
+            null_logprobs=True,
+            call_prefix="chatcmpl-tool-",
+        ),
+        Profile(
+            name="vllm-old",
+            source="vLLM before 0.5 as in modelscope/ms-agent issue 489: stream_options is an extra input, refused; "
+            "error bodies without an 'error' object; reasoning_content",
+            error=errors.vllm_old_error,
+            stream_error=errors.alone(errors.vllm_old_error),
+            unauthorized="Unauthorized",
+            calls=CallEvents.NAME_FIRST,
+            finish_alone=False,
+            reasoning_field="reasoning_content",
+            done_after_error=True,
+            refuses={
+                "stream_options": "[{'type': 'extra_forbidden', 'loc': ('body', 'stream_options'), "
+                "'msg': 'Extra inputs are not permitted', 'input': {}}]"
+            },
+            id_prefix="cmpl-",
+            call_prefix="chatcmpl-tool-",
+        ),
+        Profile(
+            name="llamacpp",
+            source="ggml-org/llama.cpp tools/server/server-task.cpp (to_json_oaicompat_chat_stream) and "
+            "server-common.cpp (format_error_response); pull request 15780 for the context error",
+            error=errors.llamacpp_error,
+            stream_error=errors.alone(errors.llamacpp_error),
+            unauthorized="Invalid API Key",
+            reasoning_field="reasoning_content",
+            extra={"system_fingerprint": "b6881-simulator"},
+            call_prefix="",
+            timings=True,
+            null_content=True,
+        ),
+        Profile(
+            name="no-stream",
+            source="small gateways that ignore 'stream' and answer with one JSON body of type application/json",
+            error=errors.plain_error,
+            stream_error=errors.alone(errors.plain_error),
+            unauthorized="Not authenticated",
+            streams=False,
+        ),
+        Profile(
+            name="stream-refused",
+            source="OpenAI's o1-preview as in nomic-ai/gpt4all issue 3150: 'stream' true is refused",
+            error=errors.openai_error,
+            stream_error=errors.alone(errors.openai_error),
+            unauthorized=_OPENAI.unauthorized,
+            streams=False,
+            strict_history=True,
+            refuses={"stream": _STREAM_REFUSED},
+        ),
+    )
+}
+
+
+def find_profile(name: str) -> Profile:
+    """Return the profile of that name; raise ValueError that lists the names."""
+    if name not in PROFILES:
+        raise ValueError(f'there is no profile "{name}"; there are {", ".join(sorted(PROFILES))}')
+    return PROFILES[name]

@@ -1,0 +1,216 @@
+"""What a script sees of one chat request: who asks, at which step of its turn, and what its tools have found.
+
+Everything is read from the request itself, so that a script needs no memory and any process can answer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+_NAME = "[\"'`\u201c](?P<{0}>[^\"'`\u201c\u201d\n]+)[\"'`\u201d]"
+_ID = r"\s*\((?:id:? )?(?P<{0}>[0-9a-fA-F-]{{8,36}})\)"
+_FORK = re.compile(
+    r"\bYou are (?:now )?(?:the )?(?:agent )?"
+    + _NAME.format("name")
+    + _ID.format("id")
+    + r".{0,80}?child of (?:the )?(?:agent )?"
+    + _NAME.format("parent")
+    + _ID.format("parent_id"),
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """What the message that carries a fork's prompt says."""
+
+    index: int
+    """Position among the request's messages."""
+    name: str
+    agent_id: str
+    parent: str
+    parent_id: str
+    prompt: str
+    """What follows the introduction, which ends with the first blank line."""
+    by_parent: bool
+    """Whether the parent gave the prompt, and not the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """One message between agents as the model reads it."""
+
+    sender: str
+    """Name of the sender; empty where none is given."""
+    sender_id: str
+    message: str
+    automatic: bool = False
+    """Whether nobody sent it: the output of a child that ended its turn without a report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One tool call and its result."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    """Empty where they were no JSON object."""
+    text: str
+    """The result as sent."""
+    result: Any
+    """The result parsed; the text itself where it is no JSON."""
+
+    @property
+    def error(self) -> str:
+        """The result's error, or empty."""
+        return str(self.result["error"]) if isinstance(self.result, dict) and "error" in self.result else ""
+
+
+class ChatRequestView:
+    """A chat request, read-only."""
+
+    def __init__(self, body: Mapping[str, Any]) -> None:
+        self.body = body
+        self.model = str(body.get("model", ""))
+        raw = body.get("messages")
+        self.messages: Sequence[Mapping[str, Any]] = (
+            [message for message in raw if isinstance(message, dict)] if isinstance(raw, list) else []
+        )
+
+    @property
+    def stream(self) -> bool:
+        """Whether the client wants a stream."""
+        return self.body.get("stream") is True
+
+    @property
+    def include_usage(self) -> bool:
+        """Whether the client asked for usage in the stream."""
+        options = self.body.get("stream_options")
+        return isinstance(options, dict) and options.get("include_usage") is True
+
+    @cached_property
+    def tools(self) -> tuple[str, ...]:
+        """Names of the tools offered."""
+        functions = (tool.get("function") for tool in self.body.get("tools") or [] if isinstance(tool, dict))
+        return tuple(str(function.get("name")) for function in functions if isinstance(function, dict))
+
+    @cached_property
+    def system(self) -> str:
+        """The system prompt."""
+        texts = (content_text(m) for m in self.messages if m.get("role") in ("system", "developer"))
+        return "\n\n".join(texts)
+
+    @cached_property
+    def fork(self) -> Fork | None:
+        """The last fork message: whose child asks. None for a root."""
+        for index in range(len(self.messages) - 1, -1, -1):
+            if self.messages[index].get("role") != "user":
+                continue
+            text = content_text(self.messages[index])
+            if found := _FORK.search(text):
+                intro, _, prompt = text[found.end() :].partition("\n\n")
+                names = (found["name"], found["id"].lower(), found["parent"], found["parent_id"].lower())
+                return Fork(index, *names, prompt, by_parent="your parent gives you" in intro.lower())
+        return None
+
+    @property
+    def agent(self) -> str:
+        """Name of the agent that asks."""
+        return self.fork.name if self.fork else "root"
+
+    @property
+    def last_text(self) -> str:
+        """Text of the last message, whoever wrote it."""
+        return content_text(self.messages[-1]) if self.messages else ""
+
+    @cached_property
+    def last_input(self) -> int:
+        """Position of the last message from the user or another agent; -1 where there is none."""
+        return max((i for i, message in enumerate(self.messages) if message.get("role") == "user"), default=-1)
+
+    @property
+    def input_text(self) -> str:
+        """Text of the last message from the user or another agent."""
+        return content_text(self.messages[self.last_input]) if self.last_input >= 0 else ""
+
+    @property
+    def step(self) -> int:
+        """How many answers the model has given since the last message from the user or another agent."""
+        return self.steps_since(self.last_input)
+
+    def steps_since(self, index: int) -> int:
+        """Count the model's answers after that message."""
+        return sum(message.get("role") == "assistant" for message in self.messages[index + 1 :])
+
+    def exchanges(self, since: int | None = None) -> list[Exchange]:
+        """List the tool calls that have a result, after message ``since`` (default: the last input), in call order."""
+        tail = self.messages[(self.last_input if since is None else since) + 1 :]
+        results = {m.get("tool_call_id"): content_text(m) for m in tail if m.get("role") == "tool"}
+        found = []
+        for call_id, name, arguments in _calls(tail):
+            if call_id in results:
+                text = results[call_id]
+                found.append(Exchange(name, _object(arguments), text, _parsed(text)))
+        return found
+
+    def last_result(self, tool: str, since: int | None = None) -> Exchange | None:
+        """Return the last call of a tool that has a result, or None."""
+        return next((x for x in reversed(self.exchanges(since)) if x.name == tool), None)
+
+    def own_inputs(self) -> Iterator[tuple[int, str]]:
+        """Yield position and text of the user messages that are this agent's own (from its fork on)."""
+        start = self.fork.index if self.fork else 0
+        for index in range(start, len(self.messages)):
+            if self.messages[index].get("role") == "user":
+                yield index, content_text(self.messages[index])
+
+
+def content_text(message: Mapping[str, Any]) -> str:
+    """Return the text of a message, whose content may be a string or a list of parts."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return ""
+
+
+def read_mail(text: str) -> list[Mail]:
+    """Return the mail that a user message carries; empty when it is plain words of the user."""
+    parsed = _parsed(text)
+    entries = parsed.get("mail") if isinstance(parsed, dict) else None
+    found = []
+    for entry in entries if isinstance(entries, list) else [entries]:
+        if isinstance(entry, dict):
+            sender = entry.get("from")
+            by = sender if isinstance(sender, dict) else {"name": sender or ""}
+            words = entry.get("message", entry.get("output", entry.get("error", "")))
+            name, agent_id = str(by.get("name") or ""), str(by.get("agent_id") or "")
+            found.append(Mail(name, agent_id, str(words), automatic="message" not in entry))
+    return found
+
+
+def _calls(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
+    for message in messages:
+        if message.get("role") != "assistant":
+            continue
+        for call in message.get("tool_calls") or []:
+            function = call.get("function") or {} if isinstance(call, dict) else {}
+            yield str(call.get("id")), str(function.get("name", "")), str(function.get("arguments", ""))
+
+
+def _object(text: str) -> Mapping[str, Any]:
+    value = _parsed(text)
+    return value if isinstance(value, dict) else {}
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,137 @@
+"""Tool calls from streamed fragments, for servers that number them, name them, do neither, or send them whole.
+
+A fragment belongs to the call with its ``index``; without one, to the call with its ``id``; without either, to the last
+call. It begins a new call when it cannot be more of that one: another id, or a second whole set of arguments.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+_ID_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
+_ID_LENGTH = 9
+"""Mistral refuses ids of any other length, and all but letters and digits."""
+
+
+@dataclass(slots=True)
+class OpenCall:
+    """A call as far as it has arrived."""
+
+    id: str = ""
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def arguments(self) -> str:
+        """The JSON text so far."""
+        return "".join(self.pieces)
+
+    def whole(self) -> bool:
+        """Whether the arguments are a complete object, so that nothing can follow."""
+        text = self.arguments
+        if not text.rstrip().endswith("}"):
+            return False
+        try:
+            json.loads(text)
+        except ValueError:
+            return False
+        return True
+
+
+class CallCollector:
+    """Collects the calls of one answer, in the order in which they began."""
+
+    def __init__(self, began: Callable[[str], None]) -> None:
+        self.calls: list[OpenCall] = []
+        self._by_index: dict[int, OpenCall] = {}
+        self._began = began
+
+    def add(self, fragment: Mapping[str, Any]) -> None:
+        """Take one entry of ``tool_calls``."""
+        function = fragment.get("function")
+        if not isinstance(function, Mapping):
+            function = fragment  # some servers flatten name and arguments into the entry
+        index = _index(fragment.get("index"))
+        call_id = _text(fragment.get("id"))
+        name = _text(function.get("name"))
+        piece = _arguments(function.get("arguments"))
+        call = self._unnumbered(call_id) if index is None else self._by_index.get(index)
+        if call is None or self._is_another(call, call_id, name, piece, numbered=index is not None):
+            call = OpenCall(id=call_id)
+            self.calls.append(call)
+        if index is not None:
+            self._by_index[index] = call
+        self._extend(call, call_id, name, piece)
+
+    def _unnumbered(self, call_id: str) -> OpenCall | None:
+        if not self.calls:
+            return None
+        if not call_id:
+            return self.calls[-1]
+        return next((call for call in reversed(self.calls) if call.id == call_id), None)
+
+    @staticmethod
+    def _is_another(call: OpenCall, call_id: str, name: str, piece: str, *, numbered: bool) -> bool:
+        if not name:
+            return False
+        if call_id and call.id and call_id != call.id:
+            return True
+        if not numbered and not call_id and (name != call.name or not piece):
+            return True
+        return piece.lstrip().startswith("{") and call.whole()
+
+    def _extend(self, call: OpenCall, call_id: str, name: str, piece: str) -> None:
+        call.id = call.id or call_id
+        if name and not call.name:
+            call.name = name
+            self._began(name)
+        elif name and name != call.name and not call.pieces:
+            call.name += name  # the name itself came in pieces
+        if piece:
+            call.pieces.append(piece)
+
+
+def _index(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+def _arguments(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def unique_ids(calls: Collection[OpenCall], taken: Collection[str], seed: bytes) -> tuple[list[str], int]:
+    """Return an id for each call and how many were made up.
+
+    ``taken`` are the ids of earlier answers. The same ``seed`` gives the same ids, another one others.
+    """
+    used = set(taken)
+    ids: list[str] = []
+    made = 0
+    for call in calls:
+        call_id, attempt = call.id, 0
+        while not call_id or call_id in used:
+            call_id = _make_id(seed, len(ids), attempt)
+            attempt += 1
+        made += attempt > 0
+        used.add(call_id)
+        ids.append(call_id)
+    return ids, made
+
+
+def _make_id(seed: bytes, position: int, attempt: int) -> str:
+    number = int.from_bytes(sha256(seed + f":{position}:{attempt}".encode()).digest()[:8])
+    digits = []
+    for _ in range(_ID_LENGTH):
+        number, digit = divmod(number, len(_ID_ALPHABET))
+        digits.append(_ID_ALPHABET[digit])
+    return "".join(digits)

@@ -1,0 +1,70 @@
+"""Token counts and cost as servers report them: the same facts under a dozen names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agentmesh.llm.port import Usage
+
+_BYTES_PER_TOKEN = 4
+
+
+def _count(source: Any, *names: str) -> int:
+    if isinstance(source, Mapping):
+        for name in names:
+            value = source.get(name)
+            if isinstance(value, int | float) and value > 0:
+                return int(value)
+    return 0
+
+
+def read_usage(chunk: Mapping[str, Any]) -> Usage | None:
+    """Return the usage that a chunk or answer carries, or None."""
+    found = chunk.get("usage")
+    if not isinstance(found, Mapping):
+        groq = chunk.get("x_groq")
+        found = groq.get("usage") if isinstance(groq, Mapping) else None
+    if isinstance(found, Mapping):
+        return _standard(found)
+    timings = chunk.get("timings")
+    if isinstance(timings, Mapping):
+        # llama.cpp without stream_options; prompt_n leaves out what came from its cache.
+        cached = _count(timings, "cache_n")
+        return _usage(_count(timings, "prompt_n") + cached, _count(timings, "predicted_n"), cached)
+    return None
+
+
+def _standard(found: Mapping[str, Any]) -> Usage | None:
+    entered = _count(found, "prompt_tokens", "input_tokens")
+    left = _count(found, "completion_tokens", "output_tokens")
+    details = found.get("prompt_tokens_details") or found.get("input_tokens_details")
+    cached = _count(details, "cached_tokens") or _count(
+        found, "prompt_cache_hit_tokens", "cache_read_input_tokens", "cached_tokens"
+    )
+    reasoning = _count(found.get("completion_tokens_details"), "reasoning_tokens")
+    if reasoning and _count(found, "total_tokens") == entered + left + reasoning:
+        left += reasoning  # xAI counts reasoning apart from the completion
+    return _usage(entered, left, cached)
+
+
+def _usage(entered: int, left: int, cached: int) -> Usage | None:
+    if not entered and not left:
+        return None
+    return Usage(input_tokens=entered, output_tokens=left, cached_tokens=min(cached, entered))
+
+
+def read_cost(chunk: Mapping[str, Any]) -> float | None:
+    """Return the cost in USD that the server itself reports (OpenRouter, LiteLLM), or None."""
+    found = chunk.get("usage")
+    cost = found.get("cost") if isinstance(found, Mapping) else None
+    return float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) and cost >= 0 else None
+
+
+def estimate(request_bytes: int, answer_chars: int) -> Usage:
+    """Return a guess for servers that report nothing: four characters are a token."""
+    return Usage(
+        input_tokens=request_bytes // _BYTES_PER_TOKEN,
+        output_tokens=-(-answer_chars // _BYTES_PER_TOKEN),
+        estimated=True,
+    )

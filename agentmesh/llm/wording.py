@@ -1,0 +1,144 @@
+"""What servers mean by their refusals, in the words of OpenAI, OpenRouter, vLLM, SGLang, llama.cpp, Ollama and others.
+
+Status codes and error codes differ between them for the same cause; the sentences are the steadier sign.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+
+def _any(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns), re.IGNORECASE)
+
+
+_CONTEXT = _any(
+    r"context_length_exceeded",
+    r"exceed_context_size",
+    r"maximum context length",
+    r"(exceed\w*|larger than|longer than|overflows?|too large for)\b.{0,60}\bcontext (window|length|size|limit)",
+    r"context (window|length|size|limit).{0,40}\bexceeded",
+    r"when context the overflows",
+    r"exceeded max context length",
+    r"longer than the maximum model length",
+    r"prompt is too long",
+    r"prompt too long",
+    r"maximum prompt length",
+    r"input tokens? (count|exceed).{0,60}(exceeds|limit)",
+    r"input token count .{0,40}exceeds",
+    r"reduce the length of the (messages|prompt|input)",
+    r"must be <= \d+.{0,40}max_new_tokens|max_new_tokens.{0,40}must be <=",
+    r"too many tokens",
+    r"request too large",
+)
+_CONTEXT_SIZE = _any(
+    r"(?:maximum context length|maximum model length|maximum prompt length|context length|context window|context size)"
+    r"(?: (?:is|of)(?: only)?)? ?\(?(\d{3,})",
+    r"with (\d{3,}) maximum context length",
+    r'"n_ctx": ?(\d{3,})',
+    r"tokens > (\d{3,}) maximum",
+    r"maximum number of tokens allowed \((\d{3,})\)",
+)
+_UNKNOWN_MODEL = _any(
+    r"model_not_found",
+    r"\bmodel\b.{0,120}\b(not found|does not exist|doesn't exist|not exist|is not available|not supported by any)",
+    r"\b(unknown|invalid|no such) model\b",
+    r"not a valid model",
+    r"no endpoints found for",
+    r"try pulling it first",
+)
+_NO_TOOLS = _any(
+    r"does not support (tools|tool use|function calling)",
+    r"support tool use",
+    r"tool use is not supported",
+    r"tools param requires",
+    r"requires --enable-auto-tool-choice",
+)
+_NO_CREDIT = _any(
+    r"insufficient_quota",
+    r"exceeded your current quota",
+    r"insufficient (credits|balance|funds)",
+    r"credit balance is too low",
+    r"requires more credits",
+    r"billing_hard_limit|billing_not_active",
+)
+_BAD_KEY = _any(r"invalid_api_key", r"api key not valid", r"(incorrect|invalid) api key", r"no auth credentials")
+_OVERLOADED = _any(r"overloaded", r"at capacity", r"no capacity", r"temporarily unavailable", r"server busy")
+_RATE = _any(r"rate.?limit", r"too many requests")
+_REFUSAL = _any(
+    r"unsupported",
+    r"not (currently )?support",
+    r"n't support",
+    r"unrecognized",
+    r"unknown",
+    r"unexpected",
+    r"extra (inputs|fields)",
+    r"not (permitted|allowed|implemented)",
+    r"invalid (parameter|argument|field|key)",
+    r"no such (parameter|field)",
+)
+_NO_STREAM = _any(r"stream(ing)?\W{1,3}(mode )?(is )?(not supported|unsupported)", r"not support stream(ing)?\b(?!_)")
+_DISTINCTIVE_LENGTH = 8
+_NEVER_REFUSED = frozenset({"model", "messages", "tools", "stream"})
+
+
+def is_context_overflow(text: str) -> bool:
+    """Whether the server says that the conversation is longer than the model reads."""
+    return bool(_CONTEXT.search(text))
+
+
+def context_size(text: str) -> int | None:
+    """Return the context size in tokens that the server names in a refusal."""
+    found = _CONTEXT_SIZE.search(text)
+    return int(next(group for group in found.groups() if group)) if found else None
+
+
+def is_unknown_model(text: str) -> bool:
+    """Whether the server says that it has no such model."""
+    return bool(_UNKNOWN_MODEL.search(text))
+
+
+def lacks_tools(text: str) -> bool:
+    """Whether the server says that the model, as it is served, cannot call tools."""
+    return bool(_NO_TOOLS.search(text))
+
+
+def is_out_of_credit(text: str) -> bool:
+    """Whether the account has nothing left, so that no retry helps."""
+    return bool(_NO_CREDIT.search(text))
+
+
+def is_bad_key(text: str) -> bool:
+    """Whether the server does not accept the API key."""
+    return bool(_BAD_KEY.search(text))
+
+
+def is_overloaded(text: str) -> bool:
+    """Whether the server has too much to do."""
+    return bool(_OVERLOADED.search(text))
+
+
+def is_rate_limited(text: str) -> bool:
+    """Whether the caller asks too often."""
+    return bool(_RATE.search(text))
+
+
+def refused_parameter(text: str, named: str, sent: Iterable[str]) -> str:
+    """Return which of the parameters ``sent`` the server refuses, or nothing.
+
+    ``named`` is the error's own ``param`` field. A short word counts only in quotes: it may be there by chance.
+    """
+    if not _REFUSAL.search(text):
+        return ""
+    names = sorted(set(sent), key=len, reverse=True)
+    first = re.split(r"[.\[]", named, maxsplit=1)[0]
+    for name in names:
+        if name in _NEVER_REFUSED:
+            continue
+        if name == first:
+            return name
+        bare = "_" in name or len(name) >= _DISTINCTIVE_LENGTH
+        if re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)" if bare else rf"[\"'`]{re.escape(name)}[\"'`]", text):
+            return name
+    return "stream" if "stream" in names and (first == "stream" or _NO_STREAM.search(text)) else ""

@@ -1,0 +1,50 @@
+-- name: clear
+-- Send nothing of what came before; the row's seq.
+select agentmesh.clear(%(agent)s);
+
+-- name: mark
+-- Set a mark to go back to; its label.
+select agentmesh.mark(%(agent)s, %(label)s);
+
+-- name: rewind
+-- Send again what was sent at a mark; its label.
+select agentmesh.rewind(%(agent)s, %(label)s);
+
+-- name: marks
+-- The labels of the marks in force, the newest first.
+select label from agentmesh.marks(%(agent)s);
+
+-- name: compact
+-- Have a worker make a summary.
+select agentmesh.compact(%(agent)s);
+
+-- name: summarize
+-- Store the summary that the owner has made; the agent's status.
+select agentmesh.summarize(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(content)s, %(usage)s, %(ends)s);
+
+-- name: begin_summary
+-- Why the budget allows no model call, null when it does.
+select agentmesh.begin_summary(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller);
+
+-- name: filling
+-- What fills an agent's context: parts in the order in which they are sent, with their rows and bytes.
+with sent as (
+  select c.n, c.seq, c.kind, c.content, c.agent_id <> %(agent)s as inherited from agentmesh.context(%(agent)s) c),
+parts as (
+  select 0 as place, 'system prompt' as part, null as tool, 1 as rows, octet_length(s.system_prompt)::bigint as bytes
+  from agentmesh.agents a join agentmesh.settings s on s.id = a.settings_id where a.id = %(agent)s
+  union all
+  select 1, 'tools', null, jsonb_array_length(s.tools), octet_length(s.tools::text)
+  from agentmesh.agents a join agentmesh.settings s on s.id = a.settings_id where a.id = %(agent)s
+  union all
+  select case when inherited then 3 when kind = 'summary' then 2 when kind in ('user', 'mail') then 4 when kind = 'assistant' then 5 else 6 end,
+    case when inherited then 'inherited' when kind = 'summary' then 'summary' when kind = 'user' then 'user' when kind = 'mail' then 'mail'
+         when kind = 'assistant' then 'assistant' else 'tool results' end,
+    case when kind = 'tool_result' and not inherited then content ->> 'name' end, 1,
+    case kind
+      when 'assistant' then octet_length(coalesce(content ->> 'text', '')) + octet_length(coalesce((content -> 'calls')::text, ''))
+        + case when coalesce(content ->> 'reasoning_field', '') <> '' then octet_length(coalesce(content ->> 'reasoning', '')) else 0 end
+      when 'tool_result' then octet_length((content -> 'result')::text)
+      else octet_length(coalesce(content ->> 'text', '')) end
+  from sent)
+select part, tool, sum(rows)::bigint as rows, sum(bytes)::bigint as bytes from parts group by place, part, tool order by place, part, bytes desc;

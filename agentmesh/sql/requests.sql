@@ -1,0 +1,30 @@
+-- name: pending
+-- What waits for a person in a session, oldest first.
+select id, session_id, agent_id, name, path, kind, tool, arguments, reason, rules, question, options, state, asked_at, answer, answered_at, answered_by
+from agentmesh.v_requests where session_id = %(session)s and state = 'pending' order by asked_at, id;
+
+-- name: all
+-- All requests of a session, oldest first.
+select id, session_id, agent_id, name, path, kind, tool, arguments, reason, rules, question, options, state, asked_at, answer, answered_at, answered_by
+from agentmesh.v_requests where session_id = %(session)s order by asked_at, id limit %(limit)s;
+
+-- name: matches
+-- Requests whose id is or begins with this.
+select id, session_id, agent_id, name, path, kind, tool, arguments, reason, rules, question, options, state, asked_at, answer, answered_at, answered_by
+from agentmesh.v_requests where starts_with(id::text, %(prefix)s) order by asked_at desc limit 20;
+
+-- name: answer
+-- Answer a request.
+select agentmesh.answer(%(request)s, %(answer)s, %(by)s);
+
+-- name: set_attended
+-- Say whether anybody can answer requests of a session.
+select agentmesh.set_attended(%(session)s, %(attended)s);
+
+-- name: rules
+-- What a person has allowed for a whole session, in the order of their places.
+select rules from agentmesh.sessions where id = %(session)s;
+
+-- name: forget_rules
+-- Take back one rule of a session, or all; how many are gone.
+select agentmesh.forget_rules(%(session)s, %(place)s);

@@ -1,0 +1,44 @@
+-- name: start
+-- Begin a session; its root's id.
+select agentmesh.start_session(%(workdir)s, %(host)s, %(os_user)s, %(model)s, %(system_prompt)s, %(tools)s, %(title)s, %(permission_mode)s,
+  %(permissions)s, %(limits)s);
+
+-- name: by_id
+-- A session.
+select id, title, workdir, host, os_user, root_id, permission_mode, created_at, ended_at, max_tokens, max_cost_usd from agentmesh.sessions where id = %(session)s;
+
+-- name: by_prefix
+-- Sessions by the beginning of their id.
+select id, title, workdir, host, os_user, root_id, permission_mode, created_at, ended_at, max_tokens, max_cost_usd from agentmesh.sessions
+where starts_with(id::text, %(prefix)s) order by created_at desc limit 10;
+
+-- name: newest
+-- The newest session of a directory.
+select id, title, workdir, host, os_user, root_id, permission_mode, created_at, ended_at, max_tokens, max_cost_usd from agentmesh.sessions
+where workdir = %(workdir)s and host = %(host)s and os_user = %(os_user)s and ended_at is null order by created_at desc limit 1;
+
+-- name: all
+-- Sessions with their figures, newest first.
+select s.id, s.title, s.workdir, s.created_at, s.ended_at, count(a.id) as agents, count(*) filter (where a.status = 'running') as running,
+  sum(a.input_tokens - a.cached_tokens + a.output_tokens)::bigint as tokens,
+  case when sum(a.unpriced_calls) = 0 or sum(a.cost_usd) > 0 then sum(a.cost_usd) end as cost_usd,
+  max(greatest(a.created_at, a.died_at, a.queued_at)) as active_at
+from agentmesh.sessions s join agentmesh.agents a on a.session_id = s.id
+where %(workdir)s::text is null or s.workdir = %(workdir)s
+group by s.id order by s.created_at desc limit %(limit)s;
+
+-- name: set_mode
+-- Change what tools may do without asking.
+select agentmesh.set_mode(%(session)s, %(mode)s);
+
+-- name: end
+-- End a session; how many died.
+select agentmesh.end_session(%(session)s);
+
+-- name: delete
+-- Erase a session.
+select agentmesh.delete_session(%(session)s);
+
+-- name: reap
+-- Hide the dead; how many.
+select agentmesh.reap(%(session)s, %(agent)s);

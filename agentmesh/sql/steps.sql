@@ -1,0 +1,67 @@
+-- name: standing
+-- Where an agent stands that its owner goes on with; no row when the owner has lost it.
+select s.workdir, agentmesh.allowance(s.id) as allowance, coalesce(a.interrupt_turn = a.turn, false) as interrupted,
+  (select extract(epoch from w.deadline - clock_timestamp())::double precision from agentmesh.wait w where w.waiter = a.id) as wait_left,
+  exists (select from agentmesh.tool_calls c where c.agent_id = a.id and c.status <> 'done') as in_step,
+  coalesce(a.compact_turn = a.turn, false) as compacting
+from agentmesh.agents a join agentmesh.sessions s on s.id = a.session_id
+where a.id = %(agent)s and a.status = 'running' and a.worker_id = %(worker)s and a.epoch = %(epoch)s;
+
+-- name: begin_step
+-- Read the mail that is due and return own rows after a seq, and the budget's refusal.
+select agentmesh.begin_step(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(after)s);
+
+-- name: finish_step
+-- Store the model's answer, its calls and its usage; without calls the turn ends.
+select agentmesh.finish_step(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(content)s, %(calls)s, %(usage)s);
+
+-- name: start_calls
+-- Mark calls as started.
+select agentmesh.start_calls(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(ordinals)s);
+
+-- name: finish_calls
+-- Write the results of calls.
+select agentmesh.finish_calls(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(results)s);
+
+-- name: fail_turn
+-- End the turn with an error.
+select agentmesh.fail_turn(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(error)s, %(usage)s);
+
+-- name: stop_turn
+-- End an interrupted turn, keeping what was streamed.
+select agentmesh.stop_turn(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(partial)s, %(usage)s);
+
+-- name: skip_turn
+-- End a turn that has nothing to answer.
+select agentmesh.skip_turn(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller);
+
+-- name: book_call
+-- Book a model call whose answer is not kept.
+select agentmesh.book_call(%(agent)s, %(usage)s);
+
+-- name: open_calls
+-- Calls of an agent without a result, in the order asked.
+select c.seq, c.ordinal, c.call_id, c.name, c.arguments, c.status, r.answer as approval,
+  r.id is not null and r.answered_at is null and r.cancelled_at is null as asked,
+  coalesce(t.content ->> 'finish_reason' = 'length' and c.ordinal = jsonb_array_length(t.content -> 'calls') - 1, false) as cut
+from agentmesh.tool_calls c
+join agentmesh.transcript t on t.agent_id = c.agent_id and t.seq = c.seq
+left join agentmesh.requests r on r.agent_id = c.agent_id and r.seq = c.seq and r.ordinal = c.ordinal
+where c.agent_id = %(agent)s and c.status <> 'done' order by c.seq, c.ordinal;
+
+-- name: ready
+-- Which of these agents, waiting for a person or a sub-agent, can go on.
+select id from unnest(%(agents)s::uuid[]) as waiting (id) where agentmesh.ready(id);
+
+-- name: ask
+-- Ask a person about calls of a step; settle what a mode or a rule covers by now; drop what nobody is there to answer.
+select agentmesh.ask(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(judged)s, %(asked)s, %(settled)s, %(dropped)s);
+
+-- name: task
+-- Hand a call to a sub-agent; its id.
+select agentmesh.task(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(spec)s);
+
+-- name: task_giver
+-- What bounds the sub-agents of an agent's tasks.
+select a.depth, s.max_depth, a.model, a.permissions, t.tools
+from agentmesh.agents a join agentmesh.sessions s on s.id = a.session_id join agentmesh.settings t on t.id = a.settings_id where a.id = %(agent)s;

@@ -1,0 +1,26 @@
+-- name: shown
+-- The calls of task that run in a session, and those that ended meanwhile in the same steps; figures are those since each began.
+select t.parent, t.seq, t.ordinal, t.child, t.status, a.tool_calls - t.tool_calls_before as tool_calls,
+  a.input_tokens - a.cached_tokens + a.output_tokens - t.tokens_before as tokens,
+  extract(epoch from coalesce(t.ended_at, clock_timestamp()) - t.started_at)::double precision as seconds
+from (
+  select distinct o.parent, o.seq from agentmesh.agents c join agentmesh.tasks o on o.child = c.id and o.ended_at is null
+  where c.session_id = %(session)s) step
+join agentmesh.tasks t on t.parent = step.parent and t.seq = step.seq
+join agentmesh.agents a on a.id = t.child
+order by t.parent, t.seq, t.ordinal;
+
+-- name: given
+-- The calls of task in a step of an agent, with their sub-agents.
+select t.ordinal, t.child, a.name, a.subagent_type
+from agentmesh.tasks t join agentmesh.agents a on a.id = t.child
+where t.parent = %(agent)s and t.seq = %(seq)s order by t.ordinal;
+
+-- name: calls
+-- Of the sub-agent of a task, or an agent below one: whose task it is, and the calls that gave it tasks; each is for the rows after a seq.
+select t.child, t.from_seq, c.call_id
+from (select l.agent_id from agentmesh.ancestors(%(agent)s) l join agentmesh.agents a on a.id = l.agent_id
+      where a.clean order by l.generation limit 1) sub
+join agentmesh.tasks t on t.child = sub.agent_id
+join agentmesh.tool_calls c on c.agent_id = t.parent and c.seq = t.seq and c.ordinal = t.ordinal
+order by t.started_at;

@@ -1,0 +1,17 @@
+-- name: context
+-- All rows that an agent's model is sent, in their order: a summary first, then what was inherited.
+select agent_id, seq, kind, content from agentmesh.context(%(agent)s, %(upto)s) order by n, seq;
+
+-- name: own
+-- Rows of an agent after a seq, all kinds, without what it inherited.
+select agent_id, seq, kind, content from agentmesh.transcript where agent_id = %(agent)s and seq > %(after)s order by seq limit %(limit)s;
+
+-- name: last_seq
+-- The newest seq of an agent, 0 for none.
+select coalesce(max(seq), 0) from agentmesh.transcript where agent_id = %(agent)s;
+
+-- name: todos
+-- Arguments of the newest todo_write of an agent that was not refused.
+select c.arguments from agentmesh.tool_calls c join agentmesh.transcript t on t.agent_id = c.agent_id and t.seq = c.result_seq
+where c.agent_id = %(agent)s and c.name = 'todo_write' and c.status = 'done' and not t.content -> 'result' ? 'error'
+order by c.seq desc, c.ordinal desc limit 1;

@@ -1,0 +1,18 @@
+-- name: begin
+-- Begin a wait; its result if it is over at once, else null.
+select agentmesh.wait_begin(%(waiter)s, %(targets)s, %(timeout)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller);
+
+-- name: take
+-- The result of a registered wait if it ends now, else null.
+select agentmesh.wait_take(%(waiter)s, %(final)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller);
+
+-- name: registered
+-- The header of an agent's wait.
+select waiter, seq is not null as by_tool,
+  case when targets is not null then array(select (t ->> 'id')::uuid from jsonb_array_elements(targets) t where t ->> 'id' is not null) end as targets,
+  extract(epoch from deadline - clock_timestamp())::double precision as remaining
+from agentmesh.wait where waiter = %(waiter)s;
+
+-- name: still_open
+-- How many of the awaited agents are still to be waited for.
+select count(*) from agentmesh.open_waits where waiter = %(waiter)s;

@@ -1,0 +1,149 @@
+"""Agents: fork, kill, interrupt, and finding one by what people and models call it."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from typing import Any, cast
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row, dict_row
+
+from agentmesh.domain.errors import AmbiguousAgent, Refused, UnknownAgent
+from agentmesh.domain.ids import AgentId, SessionId, short
+from agentmesh.domain.rows import Agent, AgentView, Ref, ToolSettings
+from agentmesh.domain.states import Kind
+from agentmesh.domain.text import one_line, storable
+from agentmesh.sql import statement
+from agentmesh.store.callers import Lease, caller
+from agentmesh.store.scalar import scalar
+from agentmesh.store.typed import typed_row
+
+_PREFIX = re.compile(r"[0-9a-f-]{4,36}")
+_BY_PREFIX = 2
+
+
+def fork(
+    conn: Connection, parent: AgentId, name: str, prompt: str | None = None, lease: Lease | None = None
+) -> AgentId:
+    """Make a child that inherits the parent's conversation; running from this commit on if it has a prompt.
+
+    With a lease the prompt comes from the parent and the tool's result is written too; without, from the user.
+    Raise a LimitReached, BadName, ReservedName, DeadAgent or UnknownAgent when refused.
+    """
+    prompt = storable(prompt) if prompt is not None else None
+    values = {"parent": parent, "name": storable(name), "prompt": prompt, **caller(lease)}
+    return AgentId(scalar(conn, statement("agents.fork"), values, UUID))
+
+
+def kill(conn: Connection, target: AgentId, killed_by: AgentId | None = None, lease: Lease | None = None) -> list[Ref]:
+    """End the target and all its descendants; return who died, target first (nobody if it was dead)."""
+    with conn.cursor(row_factory=class_row(Ref)) as cursor:
+        values = {"target": target, "killed_by": killed_by, **caller(lease)}
+        return cursor.execute(statement("agents.kill"), values).fetchall()
+
+
+def interrupt(conn: Connection, agent: AgentId) -> bool:
+    """Stop an agent's turn; return whether there was one."""
+    return scalar(conn, statement("agents.interrupt"), {"agent": agent}, bool)
+
+
+def get(conn: Connection, agent: AgentId) -> Agent:
+    """Return the agent or raise UnknownAgent."""
+    with conn.cursor(row_factory=typed_row(Agent)) as cursor:
+        found = cursor.execute(statement("agents.by_id"), {"agent": agent}).fetchone()
+    if found is None:
+        raise UnknownAgent(f"there is no agent {agent}", hint="agentmesh ps --all lists the agents.")
+    return found
+
+
+def settings(conn: Connection, settings_id: str) -> ToolSettings:
+    """Return the system prompt and the tools that an agent shares with its forks."""
+    with conn.cursor(row_factory=class_row(ToolSettings)) as cursor:
+        return cast(ToolSettings, cursor.execute(statement("agents.settings"), {"settings": settings_id}).fetchone())
+
+
+def resolve(conn: Connection, session: SessionId, who: str) -> Ref:
+    """Return the agent of the session with this full id, this exact name or, if only one, this prefix of its id.
+
+    Tried in this order. A prefix has at least 4 hex digits. Raise UnknownAgent or AmbiguousAgent with close matches.
+    """
+    (found,) = resolve_all(conn, session, [who])
+    if isinstance(found, Refused):
+        raise found
+    return found
+
+
+def resolve_all(conn: Connection, session: SessionId, asked: Sequence[str]) -> list[Ref | Refused]:
+    """Resolve several as ``resolve`` does, in one statement; what cannot be resolved is returned as its error."""
+    texts = [storable(who).strip() for who in asked]
+    with conn.cursor(row_factory=dict_row) as cursor:
+        values = {"session": session, "asked": [text.lower() for text in texts]}
+        matches = cursor.execute(statement("agents.matches"), values).fetchall()
+    found: list[list[dict[str, Any]]] = [[] for _ in texts]
+    for match in matches:
+        found[match["n"] - 1].append(match)
+    return [_chosen(conn, session, text, rows) for text, rows in zip(texts, found, strict=True)]
+
+
+def _chosen(conn: Connection, session: SessionId, who: str, found: list[dict[str, Any]]) -> Ref | Refused:
+    """Return the agent that the best way of matching leaves, or why there is none."""
+    if found and (found[0]["how"] != _BY_PREFIX or len(found) == 1):
+        return Ref(found[0]["id"], found[0]["name"])
+    if found:
+        names = ", ".join(f"{row['name']} ({row['id']})" for row in found[:5])
+        return AmbiguousAgent(f"{who!r} fits more than one agent", hint=f"Give more of the id: {names}.")
+    hint = _close(conn, session, who.lower())
+    return UnknownAgent(f"there is no agent {one_line(who, 60)!r} in this session", hint=hint)
+
+
+def _close(conn: Connection, session: SessionId, who: str) -> str:
+    """Return advice that lists the agents whose name or id comes nearest."""
+    with conn.cursor(row_factory=class_row(Ref)) as cursor:
+        known = cursor.execute(statement("agents.labels"), {"session": session}).fetchall()
+    names = difflib.get_close_matches(who, [ref.name for ref in known], n=5, cutoff=0.5)
+    chosen = [ref for name in names for ref in known if ref.name == name] or known[:5]
+    labels = ", ".join(f"{ref.name} ({short(ref.id)})" for ref in chosen)
+    found = "Close matches" if names else "Agents here"
+    return f"{found}: {labels}. Use the full id, the name, or 4 or more digits of the id."
+
+
+def anywhere(conn: Connection, who: str) -> list[tuple[Ref, SessionId]]:
+    """Return the agents of any session whose id is or begins with this."""
+    if not _PREFIX.fullmatch(who.lower()):
+        return []
+    with conn.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute(statement("agents.anywhere"), {"who": who.lower()}).fetchall()
+    return [(Ref(row["id"], row["name"]), row["session_id"]) for row in rows]
+
+
+def view(conn: Connection, session: SessionId) -> list[AgentView]:
+    """Return all agents of a session as people see them, oldest first, the dead and reaped too."""
+    with conn.cursor(row_factory=typed_row(AgentView)) as cursor:
+        return cursor.execute(statement("agents.view"), {"session": session}).fetchall()
+
+
+def list_agents(conn: Connection, session: SessionId) -> list[dict[str, Any]]:
+    """Return the living agents of a session in the shape of the tool's result."""
+    with conn.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute(statement("agents.living"), {"session": session}).fetchall()
+    return [{"agent_id": str(row.pop("id")), **row} for row in rows]
+
+
+def busy(conn: Connection, session: SessionId) -> int:
+    """Return how many agents of the session work; external agents aside."""
+    return scalar(conn, statement("agents.busy"), {"session": session}, int)
+
+
+def last_output(conn: Connection, agent: AgentId) -> tuple[str, str | None]:
+    """Return what the agent's last turn ended with: its text, and the error if it ended otherwise."""
+    with conn.cursor() as cursor:
+        row = cursor.execute(statement("agents.output"), {"agent": agent}).fetchone()
+    if row is None:
+        return "", None
+    kind, content = row
+    if kind == Kind.ASSISTANT:
+        return str(content.get("text", "")), None
+    return "", str(content.get("error") or content.get("text") or "failed")

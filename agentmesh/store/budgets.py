@@ -1,0 +1,30 @@
+"""Budgets: what may be used, what is, and setting caps. (Reserving is a part of ``steps.begin_step``.)"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from agentmesh.domain.budgets import Budget, Cap, CostLine
+from agentmesh.domain.ids import AgentId, SessionId
+from agentmesh.sql import statement
+
+
+def view(conn: Connection, session: SessionId, agent: AgentId | None = None) -> list[Budget]:
+    """Return the budgets of the session, its own first, and of its capped agents; of one agent only its own, if any."""
+    with conn.cursor(row_factory=class_row(Budget)) as cursor:
+        return cursor.execute(statement("budgets.view"), {"session": session, "agent": agent}).fetchall()
+
+
+def set_budget(conn: Connection, session: SessionId, cap: Cap, agent: AgentId | None = None) -> None:
+    """Cap what the session, or the agent with everything below it, may use; it holds from the next model call on."""
+    values = {"session": session, "unit": cap.unit, "amount": cap.amount, "agent": agent}
+    conn.execute(statement("budgets.set"), values)
+
+
+def costs(conn: Connection, session: SessionId, by: Literal["agent", "model", "day"]) -> list[CostLine]:
+    """Return what the session's model calls used, by agent, model or day (in UTC)."""
+    with conn.cursor(row_factory=class_row(CostLine)) as cursor:
+        return cursor.execute(statement("budgets.costs"), {"session": session, "by": by}).fetchall()

@@ -1,0 +1,103 @@
+"""What must hold in the rows, whatever raced or crashed before, and who breaks it; changes nothing.
+
+All is read in one snapshot. Every change of the engine is one commit that leaves everything in order, so each invariant
+must hold at any instant, and the checks may run beside a mesh that works.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, LiteralString
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from agentmesh.domain.ids import SessionId
+from agentmesh.sql import sentence, statement
+
+INVARIANTS: Final = (
+    "checks.tree_is_whole",
+    "checks.nobody_outlives_a_parent",
+    "checks.limits_hold",
+    "checks.rights_only_shrink",
+    "checks.forks_begin_between_steps",
+    "checks.transcripts_have_no_gaps",
+    "checks.death_is_the_last_row",
+    "checks.the_dead_do_nothing",
+    "checks.mail_stays_in_its_session",
+    "checks.read_mail_is_shown",
+    "checks.shown_mail_is_read_once",
+    "checks.mail_is_read_in_order",
+    "checks.idle_has_no_waking_mail",
+    "checks.only_running_works",
+    "checks.turns_add_up",
+    "checks.owners_are_alive",
+    "checks.calls_have_one_result",
+    "checks.results_come_before_the_next_answer",
+    "checks.calls_are_the_models",
+    "checks.waits_have_their_calls",
+    "checks.nobody_waits_in_a_circle",
+    "checks.a_person_is_asked",
+    "checks.tasks_are_worked_on",
+    "checks.figures_add_up",
+    "checks.budgets_add_up",
+)
+"""The names of their statements, in the order in which people are shown them."""
+
+MOST: Final = 100
+"""Rows that are returned of one invariant; more would tell nobody more."""
+
+_BROKEN_BY: Final = (
+    "select session_id, agent_id, name, detail from ({}) as broken"
+    " where %(session)s::uuid is null or session_id = %(session)s::uuid"
+    " order by session_id, name, detail limit %(most)s"
+)
+_SETTINGS: Final[LiteralString] = (
+    "select set_config('jit', 'off', true), set_config('work_mem', '64MB', true),"
+    " set_config('statement_timeout', '10min', true)"
+)
+"""For statements that read whole tables: compiling them would take longer than most of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """One agent that breaks an invariant."""
+
+    session_id: UUID
+    agent_id: UUID | None
+    """None where a session has no root."""
+    name: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    """An invariant, and who breaks it: nobody, if it holds."""
+
+    name: str
+    meaning: str
+    """In one sentence."""
+    breaches: list[Breach] = field(default_factory=list)
+
+
+def look(conn: Connection, session: SessionId | None = None) -> list[Invariant]:
+    """Return every invariant of the database, or of one session, with those who break it, at one instant."""
+    with conn.transaction():
+        conn.execute("set transaction isolation level repeatable read, read only")
+        return examine(conn, session)
+
+
+def examine(conn: Connection, session: SessionId | None = None) -> list[Invariant]:
+    """Do so in a transaction of the caller's."""
+    conn.execute(_SETTINGS)
+    values = {"session": session, "most": MOST}
+    with conn.cursor(row_factory=class_row(Breach)) as cursor:
+        return [
+            Invariant(
+                name.partition(".")[2],
+                sentence(name),
+                cursor.execute(_BROKEN_BY.format(statement(name)), values).fetchall(),
+            )
+            for name in INVARIANTS
+        ]

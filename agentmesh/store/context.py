@@ -1,0 +1,105 @@
+"""What an agent's model is sent, and what a person does about it; the rows themselves are read in ``transcript``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import Connection
+from psycopg.rows import class_row, scalar_row
+from psycopg.types.json import Jsonb
+
+from agentmesh.domain.ids import AgentId
+from agentmesh.domain.states import AgentStatus
+from agentmesh.domain.text import storable, storable_json
+from agentmesh.sql import statement
+from agentmesh.store.callers import Lease, caller
+from agentmesh.store.scalar import scalar
+
+_BYTES_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Something that fills a context."""
+
+    part: str
+    """system prompt, tools, summary, inherited, user, mail, assistant or tool results."""
+    tool: str | None
+    """Of tool results: which tool's."""
+    rows: int
+    bytes: int
+
+    @property
+    def name(self) -> str:
+        """``assistant``, ``tool results: bash``."""
+        return f"{self.part}: {self.tool}" if self.tool else self.part
+
+    @property
+    def tokens(self) -> int:
+        """About how many; nobody has counted these."""
+        return -(-self.bytes // _BYTES_PER_TOKEN)
+
+
+def clear(conn: Connection, agent: AgentId) -> int:
+    """Send the model nothing of what came before; return the row's seq. Raise AgentBusy."""
+    return scalar(conn, statement("context.clear"), {"agent": agent}, int)
+
+
+def mark(conn: Connection, agent: AgentId, label: str | None = None) -> str:
+    """Set a mark that ``rewind`` goes back to; return its label, a number where none is given."""
+    return scalar(conn, statement("context.mark"), {"agent": agent, "label": _text(label)}, str)
+
+
+def rewind(conn: Connection, agent: AgentId, label: str | None = None) -> str:
+    """Send again what was sent at the newest mark (of this label); return the label. Raise NoMark or AgentBusy."""
+    return scalar(conn, statement("context.rewind"), {"agent": agent, "label": _text(label)}, str)
+
+
+def marks(conn: Connection, agent: AgentId) -> list[str]:
+    """Return the labels of the marks in force, the newest first."""
+    return [label for (label,) in conn.execute(statement("context.marks"), {"agent": agent}).fetchall()]
+
+
+def compact(conn: Connection, agent: AgentId) -> None:
+    """Have a worker make a summary of an idle agent's context; raise NothingToCompact or AgentBusy."""
+    conn.execute(statement("context.compact"), {"agent": agent})
+
+
+def summarize(
+    conn: Connection, lease: Lease, content: Mapping[str, Any], usage: Mapping[str, Any] | None, *, ends: bool
+) -> AgentStatus:
+    """Store a summary and what making it used; ``ends`` also ends the turn. Return the agent's status."""
+    values = {
+        "agent": lease.agent_id,
+        "content": Jsonb(storable_json(dict(content))),
+        "usage": None if usage is None else Jsonb(storable_json(dict(usage))),
+        "ends": ends,
+        **caller(lease),
+    }
+    return AgentStatus(scalar(conn, statement("context.summarize"), values, str))
+
+
+def begin_summary(conn: Connection, lease: Lease) -> dict[str, str] | None:
+    """Reserve the call for a summary that a person asked for; return why the budget refuses it (error, hint)."""
+    with conn.cursor(row_factory=scalar_row) as cursor:
+        refused: dict[str, str] | None = cursor.execute(
+            statement("context.begin_summary"), {"agent": lease.agent_id, **caller(lease)}
+        ).fetchone()
+    return refused
+
+
+def filling(conn: Connection, agent: AgentId) -> list[Part]:
+    """Return what fills the agent's context, in the order in which it is sent."""
+    with conn.cursor(row_factory=class_row(Part)) as cursor:
+        return cursor.execute(statement("context.filling"), {"agent": agent}).fetchall()
+
+
+def total(parts: Sequence[Part]) -> Part:
+    """Return the sum of all parts."""
+    return Part("all", None, sum(part.rows for part in parts), sum(part.bytes for part in parts))
+
+
+def _text(value: str | None) -> str | None:
+    return None if value is None else storable(value)

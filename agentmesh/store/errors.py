@@ -1,0 +1,86 @@
+"""The border at which a PostgreSQL error becomes a domain error: by SQLSTATE, never by the text of its message.
+
+A verb that refuses raises an SQLSTATE of class AM, which is the ``code`` of a class in ``agentmesh.domain.errors``; its
+message and HINT are the sentence and the advice. Everything else means that the database itself is in the way.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import MappingProxyType
+
+import psycopg
+
+from agentmesh.domain import errors
+from agentmesh.domain.text import one_line, printable
+
+_FOREIGN_WIDTH = 1000
+"""Characters of PostgreSQL's own words that a message repeats."""
+
+_CONNECTION_STATES = ("08", "25P03", "25P04", "28", "3D000", "57P")
+"""SQLSTATEs, or their beginnings, after which there is no connection: refused, ended by a time limit, shut down."""
+
+_REFUSALS = MappingProxyType(
+    {kind.code: kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.Refused)}
+)
+
+_UNREACHABLE_HINT = (
+    "Check that PostgreSQL runs there and that the URL is right (with TLS sslmode and sslrootcert): `agentmesh doctor`."
+)
+_UPGRADE_HINT = "Run `agentmesh db upgrade`."
+
+_ADVICE: MappingProxyType[str, tuple[type[errors.DatabaseError], str]] = MappingProxyType(
+    {
+        "25006": (errors.DatabaseError, "This server takes no writes (a standby?); use the URL of the primary."),
+        "3F000": (errors.SchemaBehind, _UPGRADE_HINT),
+        "40001": (errors.DatabaseError, "Others changed the same rows again and again; try once more."),
+        "40P01": (errors.DatabaseError, "Others locked the same rows again and again; try once more."),
+        "42501": (
+            errors.DatabaseError,
+            "Grant agentmesh_worker to this role; only the owner of the schema agentmesh may change that.",
+        ),
+        "42P01": (errors.SchemaBehind, _UPGRADE_HINT),
+        "53100": (errors.DatabaseError, "Free space on the database server's disk; nothing was changed."),
+        "53300": (errors.DatabaseUnreachable, "Close other clients, or raise max_connections."),
+        "55P03": (errors.DatabaseError, "Another session holds the lock; look for it in pg_stat_activity."),
+        "57014": (
+            errors.DatabaseError,
+            "It ran into statement_timeout, or somebody cancelled it; nothing was changed.",
+        ),
+    }
+)
+
+
+@contextmanager
+def translated(where: str = "") -> Iterator[None]:
+    """Raise psycopg's errors as domain errors; ``where`` names the database (see ``pool.describe``)."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise domain_error(error, where) from error
+
+
+def domain_error(error: psycopg.Error, where: str = "") -> errors.AgentmeshError:
+    """Return what a PostgreSQL error means to agentmesh."""
+    state = error.sqlstate or ""
+    hint = printable(error.diag.message_hint or "")
+    if state.startswith("AM"):
+        return _REFUSALS.get(state, errors.Refused)(printable(error.diag.message_primary or ""), hint=hint)
+    subject = f"The database {where}".rstrip()
+    sentence = one_line(error.diag.message_primary or str(error).removeprefix("connection failed: "), _FOREIGN_WIDTH)
+    if state in _ADVICE:
+        kind, advice = _ADVICE[state]
+        return kind(f"{subject} says: {sentence}", hint=hint or advice)
+    if is_connection_failure(error):
+        return errors.DatabaseUnreachable(f"{subject} cannot be reached: {sentence}", hint=hint or _UNREACHABLE_HINT)
+    return errors.DatabaseError(f"{subject} says: {sentence}", hint=hint)
+
+
+def is_connection_failure(error: psycopg.Error) -> bool:
+    """Tell whether the connection failed or was lost, rather than one statement on it."""
+    state = error.sqlstate
+    if state is None:  # libpq noticed it, not the server
+        return isinstance(error, psycopg.OperationalError)
+    return state.startswith(_CONNECTION_STATES)

@@ -1,0 +1,47 @@
+"""Which content of which file agents have seen and written; paths are absolute and free of links, digests SHA-256."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from agentmesh.domain.ids import AgentId
+from agentmesh.domain.text import storable
+from agentmesh.sql import statement
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a file when an agent is about to change it."""
+
+    seen: str | None = None
+    """Digest of the content that the agent last saw; a fork has seen what its parent had by then."""
+    writer: AgentId | None = None
+    """The agent of its session that last wrote the file with a tool."""
+    writer_name: str | None = None
+    written: str | None = None
+    """Digest of what that one wrote."""
+
+
+def known(conn: Connection, agent: AgentId, path: str) -> Known:
+    """Return what an agent last saw of a file and who last wrote it."""
+    values = {"agent": agent, "path": storable(path)}
+    with conn.cursor(row_factory=class_row(Known)) as cursor:
+        return cursor.execute(statement("files.known"), values).fetchone() or Known()
+
+
+def note_read(conn: Connection, agent: AgentId, seq: int, path: str, digest: str) -> None:
+    """Remember that an agent has seen this content in a step; may be repeated."""
+    conn.execute(statement("files.note_read"), _seen(agent, seq, path, digest))
+
+
+def note_write(conn: Connection, agent: AgentId, seq: int, path: str, digest: str) -> None:
+    """Remember that an agent writes this content in a step, and so has seen it; may be repeated."""
+    conn.execute(statement("files.note_write"), _seen(agent, seq, path, digest))
+
+
+def _seen(agent: AgentId, seq: int, path: str, digest: str) -> dict[str, Any]:
+    return {"agent": agent, "seq": seq, "path": storable(path), "digest": digest}

@@ -1,0 +1,67 @@
+"""Facts about the database for ``agentmesh doctor``; changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from agentmesh.sql import statement
+from agentmesh.store.errors import translated
+from agentmesh.store.pool import connect, describe, shares_its_session
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A PostgreSQL server as this connection sees it."""
+
+    version: str
+    database: str
+    role: str
+    started_at: datetime
+    max_connections: int
+    connections: int
+    bytes: int
+    """Size of the database."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """Something that looks wrong (``v_stuck``)."""
+
+    name: str
+    """The agent's."""
+    session_id: UUID
+    problem: str
+    why: str
+
+
+@contextmanager
+def look(url: str) -> Iterator[Connection]:
+    """Lend a connection of its own to this database; raise DatabaseUnreachable."""
+    with translated(describe(url)), connect(url, role="doctor") as connection:
+        yield connection
+
+
+def server(conn: Connection) -> Server:
+    """Return what server this is."""
+    with conn.cursor(row_factory=class_row(Server)) as cursor:
+        (found,) = cursor.execute(statement("health.server")).fetchall()
+    return found
+
+
+def stuck(conn: Connection) -> list[Stuck]:
+    """Return what looks wrong, at most 20 rows; empty when all is well."""
+    with conn.cursor(row_factory=class_row(Stuck)) as cursor:
+        return cursor.execute(statement("health.stuck")).fetchall()
+
+
+def is_pooled(url: str) -> bool:
+    """Tell whether a pooler in transaction mode stands between this URL and the server."""
+    with look(url) as connection:
+        return shares_its_session(connection, url, role="doctor")

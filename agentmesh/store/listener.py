@@ -1,0 +1,228 @@
+"""The process's one LISTEN connection and its thread: hears for everybody, and comes back by itself.
+
+A notification is a hint, never the truth: who is woken reads. The order that loses nothing is LISTEN, its commit, the
+first look, and only then waiting; so ``listen`` returns after the commit, and after a reconnect ``on_reconnect`` makes
+everybody look again. A silent peer is found by an echo: the connection notifies itself, and hears that or is replaced.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import secrets
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import psycopg
+
+from agentmesh.domain.errors import AgentmeshError, DatabaseError, DatabaseUnreachable
+from agentmesh.store.errors import domain_error
+from agentmesh.store.link import Link, Pulse
+from agentmesh.store.pool import configure, connection_string, describe, shares_its_session
+from agentmesh.store.subscriptions import Subscriptions
+
+LOG = logging.getLogger(__name__)
+
+_ROLE: Final = "listener"
+_MAX_NAME: Final = 63
+"""Bytes of a channel's name; LISTEN silently cuts longer ones, and then nothing is ever heard."""
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 2.0
+_JOIN_SECONDS: Final = 6.0
+"""Longer than a connect may take; nothing else keeps the thread from seeing that it shall stop."""
+
+
+def _nothing() -> None:
+    """Stand where a test listens."""
+
+
+@dataclass(slots=True)
+class Signals:
+    """Moments that tests wait for instead of sleeping; called on the listener's thread."""
+
+    lost: Callable[[], None] = _nothing
+    listening: Callable[[], None] = _nothing
+    """Everything wanted is active, at the start and after each reconnect."""
+
+
+class Listener:
+    """Hears channels on one connection and calls back on its own thread; callbacks must be quick."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        on_notify: Callable[[str, str], None],
+        on_reconnect: Callable[[], None],
+        setup: Callable[[psycopg.Connection], None] | None = None,
+        pulse: Pulse | None = None,
+    ) -> None:
+        self.signals = Signals()
+        self.failed: AgentmeshError | None = None
+        """Why it hears nothing right now; None while it listens."""
+        self._url = url
+        self._where = describe(url)
+        self._on_notify = on_notify
+        self._on_reconnect = on_reconnect
+        self._setup = setup  # first on every new connection: a worker takes its lock there
+        self._pulse = pulse or Pulse()
+        self._subscriptions = Subscriptions()
+        self._echo_channel = f"agentmesh_echo_{secrets.token_hex(8)}"
+        self._subscriptions.want([self._echo_channel])
+        self._thread: threading.Thread | None = None
+        self._started = False
+        self._first_outcome = threading.Event()
+        self._stopping = threading.Event()
+        self._unwanted = threading.Event()
+        self._wake_reader, self._wake_writer = socket.socketpair()
+        self._wake_reader.setblocking(False)
+        self._wake_writer.setblocking(False)
+
+    def start(self) -> None:
+        """Connect, and listen to what was asked for before; raise when that fails."""
+        self._thread = threading.Thread(target=self._run, name="listener", daemon=True)
+        self._thread.start()
+        self._first_outcome.wait()
+        if not self._started:
+            self.stop()
+            raise self.failed or DatabaseError("The listener has stopped.")
+
+    def stop(self) -> None:
+        """End the thread and its connection; idempotent."""
+        self._stopping.set()
+        self._subscriptions.close()
+        self._wake()
+        if self._thread and self._thread is not threading.current_thread():
+            self._thread.join(_JOIN_SECONDS)
+            if self._thread.is_alive():
+                LOG.warning("thread %s did not stop within %s s", self._thread.name, _JOIN_SECONDS)
+                return
+        self._wake_reader.close()
+        self._wake_writer.close()
+
+    def listen(self, *channels: str, timeout: float = 15.0) -> None:
+        """Hear the channels until ``unlisten``; return when PostgreSQL has committed the LISTEN.
+
+        Calls are counted per channel. DatabaseUnreachable after ``timeout`` seconds without a connection.
+        """
+        if any(len(channel.encode()) > _MAX_NAME for channel in channels):
+            raise ValueError(f"a channel's name has at most {_MAX_NAME} bytes: {channels}")
+        if self._thread is threading.current_thread():
+            raise RuntimeError("listen() in a callback would wait for its own thread")
+        ticket = self._subscriptions.want(channels)
+        if self._thread is None or ticket.settled.is_set():
+            return
+        self._wake()
+        if not ticket.settled.wait(timeout):
+            self._subscriptions.abandon(ticket)
+            raise DatabaseUnreachable(f"The database {self._where} did not take a LISTEN for {timeout:g} s.")
+        if ticket.refused:
+            raise DatabaseError("The listener has stopped.")
+
+    def unlisten(self, *channels: str) -> None:
+        """Take back one ``listen`` of each channel; what was on its way may still be heard."""
+        if self._subscriptions.unwant(channels):
+            self._wake()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def reconnect(self) -> None:
+        """Give up the connection and make a new one, on which ``setup`` is called again; return at once."""
+        self._unwanted.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        with suppress(OSError):  # full: it will wake anyway; closed: it has stopped
+            self._wake_writer.send(b"\0")
+
+    def _run(self) -> None:
+        pause = _FIRST_PAUSE
+        while not self._stopping.is_set():
+            try:
+                self._listen_until_lost()
+            except Exception as error:  # noqa: BLE001  top frame of the thread: whatever happened, it listens again
+                if self.failed is None:
+                    pause = _FIRST_PAUSE
+                self._note_loss(error)
+            if not self._started:
+                break
+            self._stopping.wait(pause * random.uniform(0.5, 1.0))  # noqa: S311  spreads load, keeps no secret
+            pause = min(pause * 2, _LONGEST_PAUSE)
+        self._first_outcome.set()
+
+    def _listen_until_lost(self) -> None:
+        """Live one connection; return only to stop."""
+        self._unwanted.clear()
+        with closing(self._connect()) as connection:
+            link = Link(connection, self._wake_reader, self._subscriptions, self._hear, self._echo_channel, self._pulse)
+            with closing(link):
+                while not self._stopping.is_set() and not link.is_whole:
+                    link.step()
+                self._announce()
+                while not self._stopping.is_set():
+                    if self._unwanted.is_set():
+                        raise DatabaseError("The connection was given up.")
+                    link.step()
+
+    def _connect(self) -> psycopg.Connection:
+        connection = psycopg.connect(connection_string(self._url, role=_ROLE), autocommit=True)
+        try:
+            self._refuse_transaction_pooler(connection)
+            if self._setup:
+                self._setup(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _refuse_transaction_pooler(self, connection: psycopg.Connection) -> None:
+        is_direct = configure(connection)
+        if not is_direct and shares_its_session(connection, self._url, role=_ROLE):
+            raise DatabaseError(
+                f"The database {self._where} is behind a pooler in transaction mode, which loses every LISTEN.",
+                hint="Set AGENTMESH_DIRECT_DATABASE_URL to a URL that goes to PostgreSQL itself.",
+            )
+
+    def _announce(self) -> None:
+        """Say that everything wanted is heard (again)."""
+        if self._stopping.is_set():
+            return
+        self.failed = None
+        if self._started:
+            LOG.warning("the database %s answers again", self._where)
+            self._call(self._on_reconnect)
+        self._started = True
+        self._first_outcome.set()
+        self.signals.listening()
+
+    def _hear(self, channel: str, payload: str) -> None:
+        self._call(self._on_notify, channel, payload)
+
+    def _call(self, callback: Callable[..., None], *args: Any) -> None:
+        try:
+            callback(*args)
+        except Exception:  # the frame between two programs: a fault of one listener must not deafen the others
+            LOG.exception("callback %r failed for %r", callback, args)
+
+    def _note_loss(self, error: Exception) -> None:
+        is_news = self._started and self.failed is None  # before the start, the caller is told
+        if isinstance(error, psycopg.Error):
+            self.failed = domain_error(error, self._where)
+        elif isinstance(error, AgentmeshError):
+            self.failed = error
+        else:
+            LOG.error("listener of the database %s failed", self._where, exc_info=error)
+            self.failed = DatabaseError(f"The listener of the database {self._where} failed: {error!r}")
+        if is_news:
+            LOG.warning("connecting again: %s", self.failed)
+        self._subscriptions.disconnected()
+        self.signals.lost()

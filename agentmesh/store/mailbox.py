@@ -1,0 +1,29 @@
+"""Mail: send."""
+
+from __future__ import annotations
+
+from psycopg import Connection
+
+from agentmesh.domain.ids import AgentId, MailId
+from agentmesh.domain.text import storable
+from agentmesh.sql import statement
+from agentmesh.store.callers import Lease, caller
+from agentmesh.store.scalar import scalar
+
+
+def send(
+    conn: Connection,
+    sender: AgentId | None,
+    recipient: AgentId,
+    body: str,
+    key: str | None = None,
+    lease: Lease | None = None,
+) -> MailId:
+    """Put one message into the recipient's mailbox and return its id; it is durable then. No sender is the user.
+
+    The same key again, for the same sender and recipient, returns the same id. Raise EmptyMessage, MessageTooLarge,
+    UnknownAgent, DeadAgent, OtherSession, SelfTarget, MailboxFull or KeyReused when refused.
+    """
+    key = storable(key) if key is not None else None
+    values = {"sender": sender, "recipient": recipient, "body": storable(body), "key": key, **caller(lease)}
+    return MailId(scalar(conn, statement("mailbox.send"), values, int))

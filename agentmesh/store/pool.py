@@ -1,0 +1,147 @@
+"""How this program connects: one place for the names, limits and keepalives of every connection, and the pool.
+
+A connection is autocommit: a commit of the engine is one statement. Through a pooler in transaction mode a session's
+settings and prepared statements would land on connections of others, so there we make none; the limits then come from
+the role (``alter role ... set lock_timeout = '5s'``).
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from typing import Any, Final, LiteralString
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg_pool import ConnectionPool
+
+from agentmesh.domain.errors import ConfigError
+
+_DEFAULTS: Final = {
+    "connect_timeout": "5",
+    "keepalives": "1",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "20000",
+}
+"""What a URL may override. A peer that vanished is noticed within 25 s; seconds, the last in milliseconds."""
+
+_LIMITS: Final = {
+    "lock_timeout": "5s",
+    "statement_timeout": "15s",
+    "idle_in_transaction_session_timeout": "5s",
+    "default_transaction_isolation": "read committed",
+}
+
+_PREPARE_AFTER: Final = 3
+"""Executions after which psycopg prepares a statement."""
+
+_RECONNECT_SECONDS: Final = 0.5
+"""How long the pool tries by itself; longer, its pauses grow to minutes, while ``Database`` asks again each second."""
+
+
+def connection_string(url: str, *, role: str) -> str:
+    """Return the URL with our defaults and the name ``agentmesh/<role>/<pid>`` under which psql shows us."""
+    given = {key: value for key, value in _parsed(url).items() if value is not None}
+    ours = {"client_encoding": "utf8", "application_name": f"agentmesh/{role}/{os.getpid()}"}
+    return make_conninfo(**{**_DEFAULTS, **given, **ours})
+
+
+def describe(url: str) -> str:
+    """Return ``name at host:port`` for messages: never the password."""
+    parts = _parsed(url)
+    name, host, port = (str(parts.get(key) or "") for key in ("dbname", "host", "port"))
+    place = ":".join(filter(None, (host or str(parts.get("hostaddr") or "localhost"), port)))
+    return f"{name} at {place}".lstrip()
+
+
+def connect(url: str, *, role: str) -> psycopg.Connection:
+    """Return a new autocommit connection of the caller's own, with our limits set."""
+    connection = psycopg.connect(connection_string(url, role=role), autocommit=True)
+    configure(connection)
+    return connection
+
+
+def configure(connection: psycopg.Connection) -> bool:
+    """Set our limits on a direct connection; on one through a pooler set nothing and return False.
+
+    A pooler shows in that the process which runs the statement is not the one that answered the connect.
+    """
+    done = connection.execute(
+        "select set_config(name, value, false) from unnest(%s::text[], %s::text[]) as limits(name, value)"
+        " where pg_backend_pid() = %s",
+        [list(_LIMITS), list(_LIMITS.values()), connection.info.backend_pid],
+        prepare=False,
+    )
+    direct = done.rowcount > 0
+    connection.prepare_threshold = _PREPARE_AFTER if direct else None
+    return direct
+
+
+def shares_its_session(connection: psycopg.Connection, url: str, *, role: str) -> bool:
+    """Tell whether a pooler gives the connection's server process to others between transactions.
+
+    A second connection holds a server process meanwhile: either it got the first one's, or the first one, should it
+    have been given another, has lost its LISTEN. (Alone, it would get the same process again and look all right.)
+    """
+    connection.execute("listen agentmesh_probe")
+    with psycopg.connect(connection_string(url, role=role)) as other:
+        if _one(other, "select pg_backend_pid()") == _one(connection, "select pg_backend_pid()"):
+            return True
+        kept = _one(connection, "select 'agentmesh_probe' = any (array(select pg_listening_channels()))")
+    connection.execute("unlisten agentmesh_probe")
+    return not kept
+
+
+def open_pool(url: str, *, role: str, size: int) -> ConnectionPool[psycopg.Connection]:
+    """Open a pool of at most ``size`` connections; it connects in the background, so this never fails or waits."""
+    return ConnectionPool(
+        connection_string(url, role=role),
+        kwargs={"autocommit": True},
+        configure=_configure_pooled,
+        min_size=1,
+        max_size=size,
+        max_idle=60.0,
+        reconnect_timeout=_RECONNECT_SECONDS,
+        num_workers=2,
+        name=f"agentmesh-{role}",
+        open=True,
+    )
+
+
+def is_alive(connection: psycopg.Connection) -> bool:
+    """Tell without a round trip whether an idle connection still stands.
+
+    The server says nothing to an idle session but good-bye: whatever can be read on its socket ends it.
+    """
+    if connection.broken or connection.closed:
+        return False
+    poller = select.poll()
+    poller.register(connection.fileno(), select.POLLIN)
+    if not poller.poll(0):
+        return True
+    try:
+        connection.execute("")
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+def _configure_pooled(connection: psycopg.Connection) -> None:
+    configure(connection)
+
+
+def _one(connection: psycopg.Connection, query: LiteralString) -> Any:
+    row = connection.execute(query, prepare=False).fetchone()
+    return row and row[0]
+
+
+def _parsed(url: str) -> dict[str, Any]:
+    try:
+        return conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        # Not chained: libpq quotes what it could not read, and that may be the password.
+        raise ConfigError(
+            "The database URL is not valid.", hint="It looks like postgresql://user:password@host:5432/name."
+        ) from None

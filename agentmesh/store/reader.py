@@ -1,0 +1,122 @@
+"""Queries that a person writes, as a role that can change nothing.
+
+The role is the boundary: SELECT on the views, and no other right. A read-only transaction would be none, since a
+statement can leave it. One statement by the extended protocol, on a connection that is closed after it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.types.string import TextLoader
+
+from agentmesh.domain.errors import ConfigError, DatabaseError, ReaderMissing
+from agentmesh.domain.text import one_line, printable, storable
+from agentmesh.sql import statement
+from agentmesh.store.errors import domain_error, is_connection_failure
+from agentmesh.store.pool import connect, describe
+from agentmesh.store.scalar import scalar
+
+READER: Final = "agentmesh_reader"
+_VIEWS: Final = "v_agents, v_mail, v_transcript, v_waits, v_cost, v_budgets, v_timeline, v_stuck, v_requests"
+_ADVICE: Final = MappingProxyType(
+    {
+        "42601": "Give one statement of SQL, nothing after a semicolon.",
+        "42P01": f"The views: {_VIEWS}. Where the reader sees none, `agentmesh db upgrade` lets it.",
+        "42501": f"The reader may read the views and nothing else: {_VIEWS}.",
+        "42883": f"The reader may read the views and nothing else: {_VIEWS}.",
+        "57014": "It ran into the time limit: --timeout sets another.",
+    }
+)
+"""What to do about an SQLSTATE when PostgreSQL has no hint itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a query returned, each value as PostgreSQL writes it; None is NULL."""
+
+    columns: list[str]
+    types: list[int]
+    """OID of each column's type."""
+    rows: list[tuple[str | None, ...]]
+
+
+def reader_url(url: str) -> str:
+    """Return the URL with the reader as user, without the password: that is another's."""
+    parts = _parts(url)
+    parts.pop("password", None)
+    # All in the query: there a list of hosts or a socket's folder needs no form of its own.
+    return f"postgresql:///?{urlencode({**parts, 'user': READER}, quote_via=quote)}"
+
+
+def query(url: str, text: str, *, seconds: float = 15.0) -> Answer:
+    """Run one statement with the schema agentmesh in the search path; raise DatabaseError for what is wrong with it."""
+    with _connected(url) as connection:
+        try:
+            return _answer(connection, text, seconds)
+        except psycopg.Error as error:
+            if is_connection_failure(error):
+                raise domain_error(error, describe(url)) from error
+            raise _complaint(error) from error
+
+
+def can_change(url: str) -> bool:
+    """Tell whether the role of this URL may change rows of ours: then it is no reader."""
+    with _connected(url) as connection:
+        return scalar(connection, statement("health.can_change"), {}, bool)
+
+
+def psql_call(url: str) -> tuple[str, dict[str, str]]:
+    """Return the connection string for psql and the environment that it needs; a password goes into the latter."""
+    parts = _parts(url)
+    environ = {"PGOPTIONS": "-c search_path=agentmesh"}
+    if password := parts.pop("password", None):
+        environ["PGPASSWORD"] = password
+    return make_conninfo(**parts), environ
+
+
+def _parts(url: str) -> dict[str, str]:
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        # Not chained: libpq quotes what it could not read, and that may be the password.
+        raise ConfigError("The reader's URL is not valid.", hint="Look at AGENTMESH_READER_URL.") from None
+    return {key: str(value) for key, value in parts.items() if value is not None}
+
+
+def _connected(url: str) -> psycopg.Connection[Any]:
+    try:
+        return connect(url, role="sql")
+    except psycopg.OperationalError as error:
+        raise ReaderMissing(
+            f"The database {describe(url)} does not let the reader in: {one_line(str(error), 300)}",
+            hint=f"It needs a role {READER} that may log in (`agentmesh db upgrade` makes it, or prints how), "
+            "or a URL of its own in AGENTMESH_READER_URL.",
+        ) from error
+
+
+def _answer(connection: psycopg.Connection[Any], text: str, seconds: float) -> Answer:
+    connection.execute("select set_config('search_path', 'agentmesh', false)")
+    connection.execute("select set_config('statement_timeout', %s, false)", [f"{round(seconds * 1000)}ms"])
+    with connection.cursor() as cursor:
+        for known in connection.adapters.types:
+            for oid in filter(None, (known.oid, known.array_oid)):
+                cursor.adapters.register_loader(oid, TextLoader)
+        # stream() speaks the extended protocol, which takes one statement; execute() would take several. The text is a
+        # person's, and its boundary is the role.
+        rows = list(cursor.stream(storable(text)))
+        described = cursor.description or []
+    return Answer([column.name for column in described], [column.type_code for column in described], rows)
+
+
+def _complaint(error: psycopg.Error) -> DatabaseError:
+    if error.sqlstate is None:  # psycopg's own: PostgreSQL ran it, and it gave no rows
+        return DatabaseError("This statement returns no rows.", hint="The reader can ask: select, show, explain.")
+    said = printable(error.diag.message_primary or str(error)).rstrip()
+    hint = printable(error.diag.message_hint or "") or _ADVICE.get(error.sqlstate or "", "")
+    return DatabaseError(f"PostgreSQL says: {said}", hint=hint)

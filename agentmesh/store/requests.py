@@ -1,0 +1,69 @@
+"""Requests: approvals and questions that wait for a person, and the rules that their answers leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+from agentmesh.domain.errors import UnknownRequest
+from agentmesh.domain.ids import SessionId
+from agentmesh.domain.rows import Request
+from agentmesh.domain.text import storable, storable_json
+from agentmesh.sql import statement
+from agentmesh.store.scalar import scalar
+from agentmesh.store.typed import typed_row
+
+
+def pending(conn: Connection, session: SessionId) -> list[Request]:
+    """Return what waits for a person in a session, oldest first."""
+    with conn.cursor(row_factory=typed_row(Request)) as cursor:
+        return cursor.execute(statement("requests.pending"), {"session": session}).fetchall()
+
+
+def all_requests(conn: Connection, session: SessionId, limit: int = 1000) -> list[Request]:
+    """Return the requests of a session, the answered ones too, oldest first."""
+    with conn.cursor(row_factory=typed_row(Request)) as cursor:
+        return cursor.execute(statement("requests.all"), {"session": session, "limit": limit}).fetchall()
+
+
+def resolve(conn: Connection, who: str) -> Request:
+    """Return the request whose id is or begins with this (4 characters or more); raise UnknownRequest."""
+    prefix = storable(who).strip().lower()
+    found: list[Request] = []
+    if len(prefix) >= 4:
+        with conn.cursor(row_factory=typed_row(Request)) as cursor:
+            found = cursor.execute(statement("requests.matches"), {"prefix": prefix}).fetchall()
+    if len(found) == 1:
+        return found[0]
+    if found:
+        ids = ", ".join(str(request.id) for request in found[:5])
+        raise UnknownRequest(f"{who!r} fits more than one request", hint=f"Give more of the id: {ids}.")
+    raise UnknownRequest(f"there is no request {who!r}", hint="agentmesh answer, without arguments, lists what waits.")
+
+
+def answer(conn: Connection, request: UUID, words: Mapping[str, Any], by: str) -> None:
+    """Answer a request: ``{"decision": "once" | "always" | "no", "reason"?, "arguments"?}`` or ``{"text"}``.
+
+    ``by`` says who, for people. Raise RequestOver, UnknownRequest or BadAnswer.
+    """
+    values = {"request": request, "answer": Jsonb(storable_json(dict(words))), "by": storable(by)}
+    conn.execute(statement("requests.answer"), values)
+
+
+def set_attended(conn: Connection, session: SessionId, attended: bool) -> None:
+    """Say whether anybody can answer requests of a session; where nobody can, what would ask is refused."""
+    conn.execute(statement("requests.set_attended"), {"session": session, "attended": attended})
+
+
+def rules(conn: Connection, session: SessionId) -> list[dict[str, str]]:
+    """Return the rules that "always" made in a session."""
+    return scalar(conn, statement("requests.rules"), {"session": session}, list)
+
+
+def forget_rules(conn: Connection, session: SessionId, place: int | None = None) -> int:
+    """Take back the rule at a place (from 1), or all; return how many are gone."""
+    return scalar(conn, statement("requests.forget_rules"), {"session": session, "place": place}, int)

@@ -1,0 +1,44 @@
+"""The roles with least rights: whether this server has them, and giving them their rights in this database.
+
+What each may do is written once, in the SQL function ``agentmesh.grant_roles``. A role is the server's, its rights are
+a database's: so a schema can be there before its roles, and a dump that is restored elsewhere comes without them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from agentmesh.sql import statement
+from agentmesh.store.reader import READER
+
+WORKER: Final = "agentmesh_worker"
+"""May run sessions, by the verbs and what workers call; changes nothing of the schema. Logins are made its members."""
+
+_MADE_BY: Final = {
+    READER: f"create role {READER} login;  -- reads the views; `agentmesh sql` logs in as it",
+    WORKER: f"create role {WORKER} nologin;  -- runs sessions; for logins: create role NAME login in role {WORKER}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Role:
+    name: str
+    exists: bool
+    granted: bool
+    mine: bool
+
+
+def settle(conn: Connection) -> list[str]:
+    """Give the roles that exist the rights that they lack here; return the statements that make those that do not.
+
+    Only the schema's owner can do so; for others nothing is changed.
+    """
+    with conn.cursor(row_factory=class_row(_Role)) as cursor:
+        found = cursor.execute(statement("health.roles"), {"names": list(_MADE_BY), "reader": READER}).fetchall()
+    if any(role.mine and role.exists and not role.granted for role in found):
+        conn.execute(statement("health.grant_roles"))
+    return [_MADE_BY[role.name] for role in found if not role.exists]

@@ -1,0 +1,120 @@
+"""Sessions: start, find, end, delete, reap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, LiteralString
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from agentmesh.domain.errors import UnknownSession
+from agentmesh.domain.ids import AgentId, SessionId
+from agentmesh.domain.rows import Session, SessionSummary
+from agentmesh.domain.states import PermissionMode
+from agentmesh.domain.text import storable, storable_json
+from agentmesh.sql import statement
+from agentmesh.store.scalar import scalar
+from agentmesh.store.typed import typed_row
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """What a session begins with."""
+
+    workdir: str
+    host: str
+    os_user: str
+    model: str
+    """``provider/model``; workers that are configured for the provider run it."""
+    system_prompt: str
+    tools: Sequence[Mapping[str, Any]]
+    title: str = ""
+    permission_mode: PermissionMode = PermissionMode.ASK
+    permissions: Any = field(default_factory=list)
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    """max_depth, max_children, max_agents, max_unread, max_tokens, max_cost_usd; the database's defaults otherwise."""
+
+
+def start_session(conn: Connection, new: NewSession) -> AgentId:
+    """Begin a session with an idle root; return the root's id."""
+    values = {
+        "workdir": storable(new.workdir),
+        "host": new.host,
+        "os_user": new.os_user,
+        "model": new.model,
+        "system_prompt": storable(new.system_prompt),
+        "tools": Jsonb(storable_json(list(new.tools))),
+        "title": storable(new.title),
+        "permission_mode": new.permission_mode,
+        "permissions": Jsonb(new.permissions),
+        "limits": Jsonb(dict(new.limits)),
+    }
+    return AgentId(scalar(conn, statement("sessions.start"), values, UUID))
+
+
+def get(conn: Connection, session: SessionId) -> Session:
+    """Return the session or raise UnknownSession."""
+    found = _sessions(conn, statement("sessions.by_id"), {"session": session})
+    if not found:
+        raise UnknownSession(f"there is no session {session}", hint="agentmesh sessions lists them.")
+    return found[0]
+
+
+def resolve(conn: Connection, prefix: str) -> Session:
+    """Return the session whose id is or begins with this; raise UnknownSession."""
+    found = (
+        _sessions(conn, statement("sessions.by_prefix"), {"prefix": prefix.strip().lower()})
+        if len(prefix.strip()) >= 4
+        else []
+    )
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UnknownSession(
+            f"{prefix!r} fits more than one session",
+            hint="Give more of the id: " + ", ".join(str(s.id) for s in found[:5]),
+        )
+    raise UnknownSession(
+        f"there is no session {prefix!r}", hint="agentmesh sessions lists them; give the id or 4 or more digits of it."
+    )
+
+
+def newest(conn: Connection, workdir: str, host: str, os_user: str) -> Session | None:
+    """Return the newest session of a directory that has not ended."""
+    found = _sessions(conn, statement("sessions.newest"), {"workdir": workdir, "host": host, "os_user": os_user})
+    return found[0] if found else None
+
+
+def list_sessions(conn: Connection, workdir: str | None = None, limit: int = 50) -> list[SessionSummary]:
+    """Return sessions (of one directory, if given) with their figures, newest first."""
+    with conn.cursor(row_factory=class_row(SessionSummary)) as cursor:
+        return cursor.execute(statement("sessions.all"), {"workdir": workdir, "limit": limit}).fetchall()
+
+
+def set_mode(conn: Connection, session: SessionId, mode: PermissionMode) -> None:
+    """Change what tools of the session may do without asking."""
+    conn.execute(statement("sessions.set_mode"), {"session": session, "mode": mode})
+
+
+def end_session(conn: Connection, session: SessionId) -> int:
+    """Kill all agents of the session, the root too; return how many died."""
+    return scalar(conn, statement("sessions.end"), {"session": session}, int)
+
+
+def delete_session(conn: Connection, session: SessionId) -> None:
+    """Erase the session and all its rows; raise SessionRunning while one of its agents runs."""
+    conn.execute(statement("sessions.delete"), {"session": session})
+
+
+def reap(conn: Connection, session: SessionId, agent: AgentId | None = None) -> int:
+    """Hide the dead of the session, or one of them; return how many."""
+    return scalar(conn, statement("sessions.reap"), {"session": session, "agent": agent}, int)
+
+
+def _sessions(conn: Connection, query: LiteralString, values: Mapping[str, Any]) -> list[Session]:
+    with conn.cursor(row_factory=typed_row(Session)) as cursor:
+        return cursor.execute(query, values).fetchall()

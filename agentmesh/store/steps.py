@@ -1,0 +1,199 @@
+"""The commits of a turn. Each is one statement, fenced by the lease; together they make every step exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+from agentmesh.domain.errors import Fenced, UnknownAgent
+from agentmesh.domain.ids import AgentId
+from agentmesh.domain.rows import Allowance, OpenCall, Row, Standing
+from agentmesh.domain.states import AgentStatus, Kind
+from agentmesh.domain.text import storable_json
+from agentmesh.sql import statement
+from agentmesh.store.callers import Lease, caller
+from agentmesh.store.scalar import scalar
+from agentmesh.store.typed import typed_row
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What a step begins with."""
+
+    rows: list[Row]
+    """Rows that came since, the mail just read among them."""
+    refused: dict[str, str] | None
+    """Why the budget allows no model call (error, hint), or None."""
+    in_task: bool
+    """Whether the agent works on a task of its parent."""
+    turn: int
+    model: str
+    """As they are now: a change holds from the next turn on."""
+    settings_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How a step ended."""
+
+    seq: int
+    """The assistant's row."""
+    status: AgentStatus
+    allowance: Allowance | None
+    """Where there are calls to run: what they may do without asking, now."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskGiver:
+    """An agent that hands out a task: what its sub-agent cannot exceed."""
+
+    depth: int
+    max_depth: int
+    model: str
+    permissions: Any
+    tools: list[dict[str, Any]]
+
+
+def task_giver(conn: Connection, agent: AgentId) -> TaskGiver:
+    """Return what bounds the sub-agents of this agent's tasks."""
+    with conn.cursor(row_factory=typed_row(TaskGiver)) as cursor:
+        found = cursor.execute(statement("steps.task_giver"), {"agent": agent}).fetchone()
+    if found is None:
+        raise UnknownAgent(f"there is no agent {agent}", hint="agentmesh ps --all lists the agents.")
+    return found
+
+
+def standing(conn: Connection, lease: Lease) -> Standing:
+    """Return where the lease's agent stands; raise Fenced."""
+    with conn.cursor(row_factory=typed_row(Standing)) as cursor:
+        found = cursor.execute(statement("steps.standing"), {"agent": lease.agent_id, **caller(lease)}).fetchone()
+    if found is None:
+        raise Fenced(f"worker {lease.worker_id} no longer owns agent {lease.agent_id}", hint="Stop running it.")
+    return found
+
+
+def begin_step(conn: Connection, lease: Lease, after: int) -> Begun:
+    """Read the mail that is due, and return own rows after a seq; raise Fenced or TurnInterrupted."""
+    values = {"agent": lease.agent_id, "after": after, **caller(lease)}
+    begun = scalar(conn, statement("steps.begin_step"), values, dict)
+    rows = [Row(lease.agent_id, seq, Kind(kind), content) for seq, kind, content in begun["rows"]]
+    return Begun(
+        rows,
+        begun["refused"],
+        begun["in_task"],
+        begun["turn"],
+        begun["model"],
+        begun["settings"],
+    )
+
+
+def finish_step(
+    conn: Connection,
+    lease: Lease,
+    content: Mapping[str, Any],
+    calls: Sequence[Mapping[str, Any]],
+    usage: Mapping[str, Any],
+) -> Finished:
+    """Store the model's answer with its tool calls, usage and cost; without calls this ends the turn."""
+    values = {
+        "agent": lease.agent_id,
+        "content": _json(content),
+        "calls": _json(calls),
+        "usage": _json(usage),
+        **caller(lease),
+    }
+    finished = scalar(conn, statement("steps.finish_step"), values, dict)
+    allowance = finished["allowance"]
+    return Finished(finished["seq"], AgentStatus(finished["status"]), allowance and Allowance.from_json(allowance))
+
+
+def start_calls(conn: Connection, lease: Lease, ordinals: Sequence[int]) -> Allowance:
+    """Mark calls of the lease's step as started, before they run; return what may be done without asking, now."""
+    values = {"agent": lease.agent_id, "ordinals": list(ordinals), **caller(lease)}
+    return Allowance.from_json(scalar(conn, statement("steps.start_calls"), values, dict))
+
+
+def finish_calls(conn: Connection, lease: Lease, results: Mapping[int, Mapping[str, Any]]) -> None:
+    """Write the results of calls of the lease's step, by ordinal; a call that has one keeps it."""
+    entries = [{"ordinal": ordinal, "result": result} for ordinal, result in results.items()]
+    conn.execute(statement("steps.finish_calls"), {"agent": lease.agent_id, "results": _json(entries), **caller(lease)})
+
+
+def ask(
+    conn: Connection,
+    lease: Lease,
+    judged: Allowance,
+    asked: Sequence[Mapping[str, Any]],
+    settled: Sequence[int],
+    dropped: Sequence[int],
+) -> Allowance:
+    """Ask a person about calls of the lease's step; return what may be done without asking, now.
+
+    ``settled`` are the ordinals of calls that may run without an answer by now, ``dropped`` of those that nobody is
+    there to decide about. Nothing is done when the allowance is no longer ``judged``.
+    """
+    values = {
+        "agent": lease.agent_id,
+        "judged": _json(judged.to_json()),
+        "asked": _json(list(asked)),
+        "settled": list(settled),
+        "dropped": list(dropped),
+        **caller(lease),
+    }
+    return Allowance.from_json(scalar(conn, statement("steps.ask"), values, dict))
+
+
+def task(conn: Connection, lease: Lease, spec: Mapping[str, Any]) -> AgentId:
+    """Hand the lease's call to a sub-agent, new or (``agent_id``) known; return who that is.
+
+    Raise a LimitReached, BadName, UnknownAgent, DeadAgent, AgentBusy or NotATask when refused.
+    """
+    return AgentId(
+        scalar(conn, statement("steps.task"), {"agent": lease.agent_id, "spec": _json(spec), **caller(lease)}, UUID)
+    )
+
+
+def ready(conn: Connection, agents: Sequence[AgentId]) -> list[AgentId]:
+    """Return which of these agents, waiting for a person or a sub-agent, can go on."""
+    return [AgentId(row[0]) for row in conn.execute(statement("steps.ready"), {"agents": list(agents)}).fetchall()]
+
+
+def fail_turn(
+    conn: Connection, lease: Lease, error: Mapping[str, Any], usage: Mapping[str, Any] | None = None
+) -> AgentStatus:
+    """End the turn with an error; return the agent's status."""
+    values = {"agent": lease.agent_id, "error": _json(error), "usage": _json(usage), **caller(lease)}
+    return AgentStatus(scalar(conn, statement("steps.fail_turn"), values, str))
+
+
+def stop_turn(
+    conn: Connection, lease: Lease, partial: Mapping[str, Any] | None = None, usage: Mapping[str, Any] | None = None
+) -> AgentStatus:
+    """End an interrupted turn, keeping what was streamed; return the agent's status."""
+    values = {"agent": lease.agent_id, "partial": _json(partial), "usage": _json(usage), **caller(lease)}
+    return AgentStatus(scalar(conn, statement("steps.stop_turn"), values, str))
+
+
+def skip_turn(conn: Connection, lease: Lease) -> AgentStatus:
+    """End a turn that has nothing to answer; return the agent's status."""
+    return AgentStatus(scalar(conn, statement("steps.skip_turn"), {"agent": lease.agent_id, **caller(lease)}, str))
+
+
+def book_call(conn: Connection, agent: AgentId, usage: Mapping[str, Any]) -> None:
+    """Book the tokens and the cost of a model call whose answer is not kept; the agent may be dead."""
+    conn.execute(statement("steps.book_call"), {"agent": agent, "usage": _json(usage)})
+
+
+def open_calls(conn: Connection, agent: AgentId) -> list[OpenCall]:
+    """Return the agent's calls without a result, in the order asked."""
+    with conn.cursor(row_factory=typed_row(OpenCall)) as cursor:
+        return cursor.execute(statement("steps.open_calls"), {"agent": agent}).fetchall()
+
+
+def _json(value: Any) -> Jsonb | None:
+    return None if value is None else Jsonb(storable_json(value))

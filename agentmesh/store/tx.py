@@ -1,0 +1,145 @@
+"""Runs store functions: takes a connection, repeats what may be repeated, and lets only domain errors out.
+
+A store function takes a ``Connection`` first and makes one statement, so every call is one commit and can be repeated
+as a whole. PostgreSQL itself says when that is safe (deadlock, serialization, lock timeout: nothing was changed). After
+a lost connection nobody knows whether the commit happened: then only a call declared ``idempotent`` is repeated.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, Self, TypeVar
+
+import psycopg
+from psycopg import errors as pg
+from psycopg_pool import PoolTimeout
+
+from agentmesh.domain.errors import DatabaseError, DatabaseUnreachable
+from agentmesh.store.errors import domain_error, translated
+from agentmesh.store.pool import connect, describe, is_alive, open_pool
+
+Result = TypeVar("Result")
+
+_UNCHANGED: Final = (pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable)
+"""What PostgreSQL raises when it undid the whole statement because of somebody else."""
+
+_ATTEMPTS: Final = 6
+_FIRST_PAUSE: Final = 0.01
+"""Seconds; each further pause is twice as long, and the real one is drawn from half of it to the whole."""
+
+_ASK_AGAIN: Final = 1.0
+"""Seconds after which a waiting caller makes the pool try to connect once more."""
+
+
+class Database:
+    """One process's way to the database, shared by its threads."""
+
+    def __init__(
+        self,
+        url: str,
+        direct_url: str | None = None,
+        *,
+        role: str,
+        pool_size: int = 8,
+        patience: float = 15.0,
+        revive: Callable[[], object] | None = None,
+    ) -> None:
+        self.url = url
+        self.direct_url = direct_url or url
+        """For what a pooler in transaction mode cannot carry: LISTEN and the worker's lock."""
+        self.where = describe(url)
+        self._role = role
+        self._patience = patience  # seconds that a call waits for a connection
+        self._revive = revive  # starts an embedded server that died under us; raises a domain error when it cannot
+        self._pool = open_pool(url, role=role, size=pool_size)
+
+    def run(self, function: Callable[..., Result], /, *args: Any, idempotent: bool = False, **kwargs: Any) -> Result:
+        """Return ``function(connection, *args, **kwargs)``, repeated while PostgreSQL says that it changed nothing.
+
+        ``idempotent`` says that the call may also be repeated when the connection broke and the outcome is unknown.
+        """
+        with translated(self.where):
+            for attempt in range(_ATTEMPTS):
+                last = attempt == _ATTEMPTS - 1
+                connection = self._take()
+                try:
+                    return function(connection, *args, **kwargs)
+                except _UNCHANGED:
+                    if last:
+                        raise
+                except psycopg.Error as error:
+                    if not connection.closed:
+                        raise
+                    if not idempotent:
+                        raise self._outcome_unknown(error) from error
+                    if last:
+                        raise
+                finally:
+                    self._pool.putconn(connection)
+                time.sleep(_pause(attempt))
+        raise AssertionError("the last attempt returns or raises")
+
+    @contextmanager
+    def connection(self) -> Iterator[psycopg.Connection]:
+        """Lend an autocommit connection for several reads; nothing is repeated."""
+        with translated(self.where):
+            connection = self._take()
+            try:
+                yield connection
+            finally:
+                self._pool.putconn(connection)
+
+    def close(self) -> None:
+        """Close every connection; idempotent."""
+        self._pool.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _take(self) -> psycopg.Connection:
+        """Take a living connection from the pool, waiting as long as the patience lasts."""
+        deadline = time.monotonic() + self._patience
+        answered = False  # whether the server did, when the patience was at its end
+        while True:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                if answered:
+                    raise self._busy()
+                # The pool keeps to itself why it gave nothing. Where the server is back, it may give something now.
+                connect(self.url, role=self._role).close()
+                answered, deadline = True, time.monotonic() + _ASK_AGAIN
+                continue
+            try:
+                # In slices: the pool makes a new attempt to connect when somebody asks, not while he waits.
+                connection = self._pool.getconn(timeout=min(_ASK_AGAIN, remaining))
+            except PoolTimeout:
+                if self._revive:
+                    self._revive()
+                continue
+            if is_alive(connection):
+                return connection
+            connection.close()
+            self._pool.putconn(connection)
+
+    def _busy(self) -> DatabaseError:
+        return DatabaseError(
+            f"No connection to the database {self.where} became free within {self._patience:g} s.",
+            hint="Statements hang: look at pg_stat_activity; or raise the size of the pool.",
+        )
+
+    def _outcome_unknown(self, error: psycopg.Error) -> DatabaseUnreachable:
+        return DatabaseUnreachable(
+            f"{domain_error(error, self.where).message.rstrip('.')}. Whether the last change was made is unknown.",
+            hint="Look before you repeat it.",
+        )
+
+
+def _pause(attempt: int) -> float:
+    """Return the seconds to wait after a failed attempt, counted from 0."""
+    return _FIRST_PAUSE * 2.0**attempt * random.uniform(0.5, 1.0)  # noqa: S311  spreads load, keeps no secret

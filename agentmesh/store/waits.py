@@ -1,0 +1,74 @@
+"""Waits: begin one, take its result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from psycopg import Connection
+from psycopg.rows import class_row, scalar_row
+from psycopg.types.json import Jsonb
+
+from agentmesh.domain.errors import BadWait
+from agentmesh.domain.ids import AgentId, SessionId
+from agentmesh.domain.rows import Ref, Wait
+from agentmesh.domain.states import WaitOutcome
+from agentmesh.domain.text import storable
+from agentmesh.sql import statement
+from agentmesh.store import agents
+from agentmesh.store.callers import Lease, caller
+from agentmesh.store.scalar import scalar
+
+
+def targets(conn: Connection, session: SessionId, asked: Sequence[str]) -> list[dict[str, Any]]:
+    """Resolve the agents to wait for, in the order asked, duplicates merged; an entry may carry its error instead."""
+    if not asked:
+        raise BadWait("from_agents is empty", hint="List agents, or leave it out to wait for a message from anyone.")
+    resolved: dict[Any, dict[str, Any]] = {}
+    for who, found in zip(asked, agents.resolve_all(conn, session, asked), strict=True):
+        if isinstance(found, Ref):
+            resolved.setdefault(found.id, {"agent_id": str(found.id), "id": str(found.id)})
+        else:
+            text = storable(who)
+            resolved.setdefault(text, {"agent_id": text, "error": found.message, "hint": found.hint})
+    return list(resolved.values())
+
+
+def wait_begin(
+    conn: Connection,
+    waiter: AgentId,
+    for_whom: Sequence[dict[str, Any]] | None,
+    timeout: float,
+    lease: Lease | None = None,
+) -> dict[str, Any] | None:
+    """Begin a wait for these ``targets`` (None: anyone) of so many seconds; return the result if it is over at once.
+
+    With a lease it answers the lease's tool call; without, it is a person's wait on an idle agent. Raise BadWait,
+    WaitBusy, WaitCircle, AgentBusy, DeadAgent when refused.
+    """
+    wanted = Jsonb(list(for_whom)) if for_whom is not None else None
+    values = {"waiter": waiter, "targets": wanted, "timeout": timeout, **caller(lease)}
+    return _result(conn, "waits.begin", values)
+
+
+def wait_take(
+    conn: Connection, waiter: AgentId, final: WaitOutcome | None = None, lease: Lease | None = None
+) -> dict[str, Any] | None:
+    """Return the result of the agent's wait if it ends now (in any case with ``final``); None while it goes on."""
+    return _result(conn, "waits.take", {"waiter": waiter, "final": final, **caller(lease)})
+
+
+def registered(conn: Connection, waiter: AgentId) -> Wait | None:
+    """Return the agent's wait, if it is in one."""
+    with conn.cursor(row_factory=class_row(Wait)) as cursor:
+        return cursor.execute(statement("waits.registered"), {"waiter": waiter}).fetchone()
+
+
+def still_open(conn: Connection, waiter: AgentId) -> int:
+    """Return how many of the agents that the wait is for still run and have sent nothing."""
+    return scalar(conn, statement("waits.still_open"), {"waiter": waiter}, int)
+
+
+def _result(conn: Connection, name: str, values: dict[str, Any]) -> dict[str, Any] | None:
+    with conn.cursor(row_factory=scalar_row) as cursor:
+        return cast("dict[str, Any] | None", cursor.execute(statement(name), values).fetchone())

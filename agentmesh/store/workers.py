@@ -1,0 +1,112 @@
+"""Workers: register, claim agents, tick."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import Connection
+from psycopg.rows import class_row, dict_row
+
+from agentmesh.domain.ids import AgentId, SessionId, WorkerId
+from agentmesh.domain.rows import Agent, Attention
+from agentmesh.sql import statement
+from agentmesh.store.scalar import scalar
+from agentmesh.store.typed import typed_row
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who a worker is and what it may run."""
+
+    host: str
+    os_user: str
+    pid: int
+    concurrency: int
+    providers: tuple[str, ...]
+    """Model providers that it is configured for."""
+    serves_any: bool = False
+    """Also sessions of other hosts and users (containers, shared disks)."""
+    session: SessionId | None = None
+    """Only this session (a headless run)."""
+
+
+def join(conn: Connection, me: Identity) -> WorkerId:
+    """Register a worker on its LISTEN connection, whose session then holds the lock that shows it lives."""
+    values = {
+        "host": me.host,
+        "os_user": me.os_user,
+        "pid": me.pid,
+        "concurrency": me.concurrency,
+        "providers": list(me.providers),
+        "serves_any": me.serves_any,
+        "session": me.session,
+    }
+    return WorkerId(scalar(conn, statement("workers.join"), values, int))
+
+
+def rejoin(conn: Connection, worker: WorkerId) -> bool:
+    """Take the lock again on a new LISTEN connection; return False when the worker was declared dead meanwhile."""
+    return scalar(conn, statement("workers.rejoin"), {"worker": worker}, bool)
+
+
+def release(conn: Connection, worker: WorkerId) -> int:
+    """End the worker and hand over its agents; return how many."""
+    return scalar(conn, statement("workers.release"), {"worker": worker}, int)
+
+
+def claim(conn: Connection, worker: WorkerId, slots: int) -> list[Agent]:
+    """Claim up to ``slots`` queued agents, the longest queued first, and any that are inside a wait."""
+    with conn.cursor(row_factory=typed_row(Agent)) as cursor:
+        return cursor.execute(statement("workers.claim"), {"worker": worker, "slots": slots}).fetchall()
+
+
+def owned(conn: Connection, worker: WorkerId) -> list[Agent]:
+    """Return the agents that the worker owns: also those of a claim whose answer was lost."""
+    with conn.cursor(row_factory=typed_row(Agent)) as cursor:
+        return cursor.execute(statement("workers.owned"), {"worker": worker}).fetchall()
+
+
+def claimable(conn: Connection, worker: WorkerId, slots: int) -> bool:
+    """Return whether an agent is left that this worker could claim."""
+    return scalar(conn, statement("workers.claimable"), {"worker": worker, "slots": slots}, bool)
+
+
+def tick(conn: Connection, worker: WorkerId, epochs: Mapping[AgentId, int]) -> list[Attention]:
+    """Beat, sweep dead workers, and return which of these agents need a look although no NOTIFY came.
+
+    Three entries name no agent: ``fenced`` (this worker was declared dead), ``work`` (something can be claimed) and
+    ``paused`` (models pause).
+    """
+    with conn.cursor(row_factory=class_row(Attention)) as cursor:
+        values = {"worker": worker, "ids": list(epochs), "epochs": list(epochs.values())}
+        return cursor.execute(statement("workers.tick"), values).fetchall()
+
+
+def attention(conn: Connection, worker: WorkerId, epochs: Mapping[AgentId, int]) -> list[Attention]:
+    """Return which of these agents need a look."""
+    with conn.cursor(row_factory=class_row(Attention)) as cursor:
+        values = {"worker": worker, "ids": list(epochs), "epochs": list(epochs.values())}
+        return cursor.execute(statement("workers.attention"), values).fetchall()
+
+
+def serving(conn: Connection, session: SessionId, provider: str) -> bool:
+    """Return whether a living worker may run the session's agents that use this provider."""
+    return scalar(conn, statement("workers.serving"), {"session": session, "provider": provider}, bool)
+
+
+def screens(conn: Connection) -> bool:
+    """Return whether a screen is open on this database, as far as this user may see."""
+    return scalar(conn, statement("workers.screens"), {}, bool)
+
+
+def beating(conn: Connection, host: str) -> int:
+    """Return how many workers of a host are at work."""
+    return scalar(conn, statement("workers.beating"), {"host": host}, int)
+
+
+def alive(conn: Connection) -> Sequence[dict[str, Any]]:
+    """Return the workers that have not ended."""
+    with conn.cursor(row_factory=dict_row) as cursor:
+        return cursor.execute(statement("workers.alive")).fetchall()

@@ -1,0 +1,37 @@
+"""The tool ask_user: a question to the person; the engine asks, and the answer is the result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from agentmesh.engine.tool import Effect, ToolContext, ToolError
+from agentmesh.tools.words import description
+
+
+class AskUserArgs(BaseModel):
+    """Arguments of ask_user."""
+
+    question: str = Field(min_length=1, description="One clear question, with what the user must know to answer it.")
+    options: list[str] | None = Field(default=None, description="Answers to choose from; the user may write another.")
+
+
+class AskUser:
+    """Ask the person."""
+
+    name = "ask_user"
+    effect = Effect.ASK
+    args = AskUserArgs
+
+    @property
+    def description(self) -> str:
+        """The words that the model reads."""
+        return description(self.name)
+
+    def run(self, _args: AskUserArgs, _context: ToolContext) -> dict[str, Any]:
+        """Refuse: this runs only where nobody can be asked."""
+        raise ToolError(
+            "nobody is here to answer",
+            "Decide yourself, choose what is easy to undo, and say in your answer what you assumed.",
+        )

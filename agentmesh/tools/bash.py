@@ -1,0 +1,93 @@
+"""The bash tool: one shell command in the session's working directory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from agentmesh.config.schema import Sandbox as SandboxSettings
+from agentmesh.domain.text import one_line
+from agentmesh.engine.tool import Effect, ToolContext, ToolError
+from agentmesh.tools.environment import command_environment
+from agentmesh.tools.process import Finished, Spawner
+from agentmesh.tools.sandbox import NOTE, Sandbox, Wrapped
+from agentmesh.tools.words import description
+
+MAX_TIMEOUT = 600
+"""Seconds."""
+
+
+class BashArgs(BaseModel):
+    """Arguments of bash."""
+
+    command: str = Field(min_length=1, description="The command line, as for `bash -c`.")
+    timeout: float = Field(default=120, gt=0, le=MAX_TIMEOUT, description="Seconds until it is ended; at most 600.")
+    description: str | None = Field(default=None, description="What it does, in a few words, for people who watch.")
+
+
+class Bash:
+    """Run a shell command; nothing that it starts outlives the call."""
+
+    name = "bash"
+    effect = Effect.WRITE
+    args: type[BaseModel] = BashArgs
+
+    def __init__(self, spawner: Spawner, sandbox: Sandbox | None = None) -> None:
+        self._spawner = spawner
+        self._sandbox = sandbox or Sandbox(SandboxSettings())
+
+    @property
+    def description(self) -> str:
+        """The words that the model reads."""
+        return description(self.name)
+
+    def run(self, args: BashArgs, context: ToolContext) -> Mapping[str, Any]:
+        """Run the command to its end, its timeout, or the agent's interrupt."""
+        if "\0" in args.command:
+            raise ToolError("The command contains a NUL character.", "Write it as \\0 or $'\\x00' where it is needed.")
+        if not context.workdir.is_dir():
+            raise ToolError(f"The working directory {context.workdir} does not exist.", "Ask the user to restore it.")
+        env = command_environment(os.environ, context.agent_id)
+        shell = shutil.which("bash", path=env["PATH"]) or "/bin/sh"
+        argv = [shell, "-c", args.command.encode("utf-8", "replace").decode()]
+        wrapped = self._sandbox.wrap(argv, context.workdir, env)
+        context.progress(one_line(args.description or args.command))
+        try:
+            finished = self._spawner.run(
+                wrapped.argv,
+                cwd=context.workdir,
+                env=wrapped.env,
+                timeout=args.timeout,
+                cancel=context.cancel,
+                output_limit=context.output_limit,
+            )
+        except OSError as error:
+            raise ToolError(
+                f"The command could not be started: {error}.",
+                "A very long command must go into a file that is then run.",
+            ) from error
+        return _result(finished, args.timeout, wrapped)
+
+
+def _result(finished: Finished, timeout: float, wrapped: Wrapped) -> dict[str, Any]:
+    result: dict[str, Any] = {"exit_code": finished.exit_code, "output": finished.output.text()}
+    if finished.output.truncated:
+        result["truncated"] = True
+    notes = [wrapped.warning]
+    if finished.timed_out:
+        result["timed_out"] = True
+        notes.append(f"It was ended after {timeout:g} s. Pass a longer timeout, or do less in one command.")
+    elif finished.stopped:
+        result["interrupted"] = True
+        if finished.exit_code is None:
+            notes.append("The command and the process that watched it were ended from outside.")
+    elif wrapped.inside:  # what it left went with the sandbox, whose own process may still have been counted
+        notes.append(NOTE if finished.exit_code else "")
+    elif finished.left:
+        notes.append(f"Left in the background and ended with the command: {finished.left} process(es).")
+    note = " ".join(filter(None, notes))
+    return {**result, "note": note} if note else result

@@ -1,0 +1,107 @@
+"""The environment of commands that agents run: an allowlist, so that a secret nobody thought of is not in it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import sys
+from collections.abc import Mapping
+
+from agentmesh.domain.ids import AgentId
+
+AGENT_VARIABLE = "AGENTMESH_AGENT"
+"""Set for every command: programs of ours refuse below it what only a person may do."""
+
+_KEPT = frozenset(
+    {
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "LANG",
+        "LANGUAGE",
+        "TZ",
+        "TMPDIR",
+        "TEMP",
+        "TMP",
+        "SSH_AUTH_SOCK",
+        "GIT_AUTHOR_NAME",
+        "GIT_AUTHOR_EMAIL",
+        "GIT_COMMITTER_NAME",
+        "GIT_COMMITTER_EMAIL",
+        "VIRTUAL_ENV",
+        "CONDA_PREFIX",
+        "JAVA_HOME",
+        "GOPATH",
+        "GOROOT",
+        "CARGO_HOME",
+        "RUSTUP_HOME",
+        "NVM_DIR",
+        "NVM_BIN",
+        "PYENV_ROOT",
+        "RBENV_ROOT",
+        "XDG_CACHE_HOME",
+        "XDG_CONFIG_HOME",
+        "XDG_DATA_HOME",
+        "XDG_STATE_HOME",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "REQUESTS_CA_BUNDLE",
+        "CURL_CA_BUNDLE",
+        "NODE_EXTRA_CA_CERTS",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "NO_PROXY",
+        "ALL_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "no_proxy",
+        "all_proxy",
+    }
+)
+_SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
+_CREDENTIALS_IN_URL = re.compile(r"://[^/@]*@")
+_SET = {
+    "TERM": "dumb",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+    # Looking must not write, nor run a program that a repository's own configuration names.
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "core.fsmonitor",
+    "GIT_CONFIG_VALUE_0": "false",
+}
+_ENV_START, _ENV_END = 47, 48
+"""Places in /proc/self/stat, counted after the command's name."""
+
+
+def command_environment(environ: Mapping[str, str], agent_id: AgentId) -> dict[str, str]:
+    """Return the environment for a command of this agent, made from the worker's."""
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if (name in _KEPT or name.startswith("LC_"))
+        and not _SECRET_NAME.search(name)
+        and not _CREDENTIALS_IN_URL.search(value)
+    }
+    # A relative or empty entry would let a file of the working directory stand for `ls`.
+    path = ":".join(part for part in environ.get("PATH", os.defpath).split(":") if part.startswith("/"))
+    return {**kept, "PATH": path, **_SET, AGENT_VARIABLE: str(agent_id)}
+
+
+def conceal_environment() -> None:
+    """Take this process's environment out of /proc, where commands of the same user could read its secrets.
+
+    Call it once at the start of a process that runs agents, before there are threads. ``os.environ`` and C's getenv
+    go on as before: every variable is first copied off the area that the kernel shows.
+    """
+    if sys.platform != "linux":
+        return
+    for name, value in os.environ.items():
+        os.putenv(name, value)
+    with open("/proc/self/stat", "rb") as file:
+        fields = file.read().rpartition(b")")[2].split()
+    start, end = int(fields[_ENV_START]), int(fields[_ENV_END])
+    ctypes.memset(start, 0, end - start)

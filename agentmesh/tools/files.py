@@ -1,0 +1,183 @@
+"""Files that tools may touch: paths that stay inside the working directory, and who read or wrote what.
+
+A path is resolved once, symbolic links included, and compared with the resolved working directory. It is then opened
+one directory after another, each from the one before and none through a link, so that a link put there after the look
+leads nowhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import stat
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentmesh.engine.tool import ToolContext, ToolError
+from agentmesh.tools.near import close_names
+
+_KERNEL = re.compile(r"/+(?:proc|dev/fd)(?:/|$)")
+"""Names that mean something else to each process that opens them."""
+_PROTECTED = frozenset({".git", ".agentmesh"})
+_DIRECTORY = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_PASS = getattr(os, "O_PATH", os.O_RDONLY)
+"""Open a directory only to go on from it; needs no permission to list it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A resolved path below a directory that must not be left."""
+
+    root: str
+    parts: tuple[str, ...]
+    shown: str
+    """The path as models and people read it: relative inside the working directory, absolute outside."""
+
+    @property
+    def path(self) -> Path:
+        """The absolute path, free of symbolic links when it was resolved."""
+        return Path(self.root, *self.parts)
+
+
+def locate(workdir: Path, given: str) -> str:
+    """Return where a path leads, for permission rules: relative to the working directory, absolute when outside.
+
+    ``..`` and symbolic links are resolved; what cannot be a path comes back as an absolute path that no rule allows.
+    """
+    try:
+        real = _resolve(workdir, given)
+    except ToolError:
+        return "/\0"
+    root = os.path.realpath(workdir)
+    return os.path.relpath(real, root) if _inside(real, root) else real
+
+
+def place(context: ToolContext, given: str) -> Place:
+    """Resolve a path that a model gave, or refuse it."""
+    real = _resolve(context.workdir, given)
+    root = os.path.realpath(context.workdir)
+    if _inside(real, root):
+        shown = os.path.relpath(real, root)
+        return Place(root, () if shown == "." else tuple(shown.split("/")), shown)
+    if not context.outside:
+        raise ToolError(
+            f"{given} is outside the working directory {root}.",
+            "Use a path inside it; symbolic links that lead out count as outside.",
+        )
+    return Place("/", tuple(part for part in real.split("/") if part), real)
+
+
+def writable_place(context: ToolContext, given: str) -> Place:
+    """Resolve a path that a model wants to write, or refuse it."""
+    found = place(context, given)
+    if not found.parts:
+        raise ToolError(f"{given} is a directory.", "Name a file.")
+    below = found.root
+    for part in found.parts:
+        if _plain_name(part) in _PROTECTED:
+            raise ToolError(f"{found.shown} is not writable: {part} is protected.", "Use the program it belongs to.")
+        if _is_git_directory(below):
+            raise ToolError(f"{found.shown} is not writable: it is in a Git directory.", "Use git with `bash`.")
+        below = os.path.join(below, part)
+    return found
+
+
+def open_file(found: Place) -> int:
+    """Open a regular file for reading; the caller closes the descriptor."""
+    with explained(found), _directory(found) as parent:
+        # O_NONBLOCK: opening a pipe that nobody writes to must not hang.
+        fd = os.open(found.parts[-1] if found.parts else ".", os.O_RDONLY | _FILE | os.O_NONBLOCK, dir_fd=parent)
+    mode = os.fstat(fd).st_mode
+    if stat.S_ISREG(mode):
+        return fd
+    os.close(fd)
+    if stat.S_ISDIR(mode):
+        raise ToolError(f"{found.shown} is a directory.", "List what is in it with `glob`.")
+    raise ToolError(f"{found.shown} is not a regular file.", "Use `bash` for pipes, sockets and devices.")
+
+
+_FILE = os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@contextlib.contextmanager
+def open_parent(found: Place, *, create: bool) -> Iterator[int]:
+    """Open the directory that holds a place, making missing ones when ``create``."""
+    with explained(found), _directory(found, create=create, flags=os.O_RDONLY) as fd:
+        yield fd
+
+
+@contextlib.contextmanager
+def _directory(found: Place, *, create: bool = False, flags: int = _PASS) -> Iterator[int]:
+    fd = os.open(found.root, _PASS | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in found.parts[:-1]:
+            if create:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=fd)
+            fd = _replaced(fd, os.open(part, _PASS | _DIRECTORY, dir_fd=fd))
+        if flags != _PASS:
+            fd = _replaced(fd, os.open(".", flags | _DIRECTORY, dir_fd=fd))
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _replaced(old: int, new: int) -> int:
+    os.close(old)
+    return new
+
+
+@contextlib.contextmanager
+def explained(found: Place) -> Iterator[None]:
+    """Turn an OSError about this place into words that a model can act on."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise _missing(found) from error
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise ToolError(f"{found.shown} became a symbolic link meanwhile.", "Look at it again.") from error
+        if error.errno == errno.ENOTDIR:
+            raise ToolError(f"A part of {found.shown} is not a directory.", "Check it with `glob`.") from error
+        reason = (error.strerror or str(error)).lower()
+        raise ToolError(f"{found.shown} cannot be used: {reason}.", "Check it with `bash`: `ls -ld`.") from error
+
+
+def _missing(found: Place) -> ToolError:
+    near = close_names(found.root, found.parts)
+    hint = f"Did you mean {', '.join(near)}?" if near else "Find it with `glob`."
+    return ToolError(f"{found.shown} does not exist.", hint)
+
+
+def _resolve(workdir: Path, given: str) -> str:
+    if not given.strip() or "\0" in given:
+        raise ToolError("The path is empty or contains a NUL character.", "Name a file of the working directory.")
+    try:
+        os.fsencode(given)
+    except UnicodeEncodeError as error:
+        raise ToolError("The path is not valid Unicode.", "Copy it from what `glob` returned.") from error
+    joined = os.path.join(workdir, os.path.expanduser(given))
+    real = os.path.realpath(joined)
+    for path in (joined, os.path.normpath(joined), real):
+        if _KERNEL.match(path) and not _KERNEL.match(str(workdir)):
+            raise ToolError(f"{given} is not a file of the working directory.", "Use its plain path.")
+    return real
+
+
+def _inside(real: str, root: str) -> bool:
+    return real == root or real.startswith(root.rstrip("/") + "/")
+
+
+def _plain_name(name: str) -> str:
+    """Return the name as file systems that ignore case and invisible characters compare it."""
+    visible = "".join(char for char in unicodedata.normalize("NFKC", name) if unicodedata.category(char) != "Cf")
+    return visible.casefold().rstrip(". ")
+
+
+def _is_git_directory(path: str) -> bool:
+    """Whether this is a repository's own directory under another name (a bare one, or where a `.git` file points)."""
+    return all(os.path.exists(os.path.join(path, name)) for name in ("HEAD", "objects", "refs"))

@@ -1,0 +1,82 @@
+"""The glob tool: files by name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from agentmesh.domain.pathglob import BadPattern, PathPattern
+from agentmesh.domain.text import storable
+from agentmesh.engine.tool import Effect, ToolContext, ToolError
+from agentmesh.tools.files import Place, explained, place
+from agentmesh.tools.walk import Walk
+from agentmesh.tools.words import description
+
+_MAX_FILES = 1000
+_SECONDS = 20.0
+
+
+class GlobArgs(BaseModel):
+    """Arguments of glob."""
+
+    pattern: str = Field(min_length=1, description="For example `**/*.py` (at any depth) or `src/*.{c,h}`.")
+    path: str = Field(default=".", description="The directory that the pattern starts from.")
+
+
+class Glob:
+    """Find files by name."""
+
+    name = "glob"
+    effect = Effect.READ
+    args: type[BaseModel] = GlobArgs
+
+    @property
+    def description(self) -> str:
+        """The words that the model reads."""
+        return description(self.name)
+
+    def run(self, args: GlobArgs, context: ToolContext) -> Mapping[str, Any]:
+        """Return the first files that match, in the order of their paths."""
+        base = directory(place(context, args.path))
+        pattern = path_pattern(args.pattern, base)
+        walk = Walk(str(base.path), context.cancel, _SECONDS)
+        found = list(islice(walk.files(pattern), _MAX_FILES + 1))
+        result: dict[str, Any] = {"files": [storable(shown(base, path)) for path in found[:_MAX_FILES]]}
+        if len(found) > _MAX_FILES:
+            result["truncated"] = True
+            result["note"] = f"There are more than {_MAX_FILES} files: use a narrower pattern or path."
+        if not walk.complete:
+            result["truncated"] = True
+            result["note"] = f"The search was ended after {_SECONDS:g} s: use a narrower pattern or path."
+        return result
+
+
+def directory(found: Place) -> Place:
+    """Return the place if it is a directory, else refuse it."""
+    with explained(found):
+        os.stat(found.path)
+    if not found.path.is_dir():
+        raise ToolError(f"{found.shown} is not a directory.", "Name the directory to start from.")
+    return found
+
+
+def path_pattern(pattern: str, base: Place) -> PathPattern:
+    """Compile a model's pattern, which may start with the absolute path of the base itself."""
+    root = f"{base.path}/"
+    if pattern.startswith(root):
+        pattern = pattern.removeprefix(root)
+    if pattern.startswith(("/", "~")):
+        raise ToolError(f"The pattern {pattern} starts outside {base.shown}.", "Use a pattern relative to `path`.")
+    try:
+        return PathPattern.parse(pattern)
+    except BadPattern as error:
+        raise ToolError(f"The pattern {pattern} cannot be used: {error}.", "Name the directory in `path`.") from error
+
+
+def shown(base: Place, path: str) -> str:
+    """Return a path below the base as models read it."""
+    return path if not base.parts else f"{base.shown.rstrip('/')}/{path}"

@@ -1,0 +1,145 @@
+"""The grep tool: lines of files that match a regular expression."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from agentmesh.domain.pathglob import PathPattern
+from agentmesh.domain.text import storable, storable_json
+from agentmesh.engine.tool import Effect, ToolContext, ToolError
+from agentmesh.tools import searcher
+from agentmesh.tools.files import Place, explained, place
+from agentmesh.tools.glob import path_pattern, shown
+from agentmesh.tools.process import Finished, Spawner
+from agentmesh.tools.walk import Walk
+from agentmesh.tools.words import description
+
+_SECONDS = 20.0
+"""For the walk, and again for the search."""
+_MAX_FILES = 200_000
+_MAX_MATCHES = 500
+_FILE_BYTES = 10 << 20
+_WIDTH = 400
+"""Characters of a line that are shown."""
+_LITERAL = re.compile(r"[\w \-/:,;=<>@!\"'#%&~`]+")
+"""Patterns without special characters: files without the text need no line-by-line look."""
+_EVERYTHING = PathPattern.parse("**")
+
+
+class GrepArgs(BaseModel):
+    """Arguments of grep."""
+
+    pattern: str = Field(min_length=1, max_length=2000, description="A Python regular expression for one line.")
+    path: str = Field(default=".", description="A directory, searched with all below it, or one file.")
+    glob: str | None = Field(default=None, description="Only these files: `*.py` (any depth) or `src/**/*.ts`.")
+    ignore_case: bool = Field(default=False, description="Upper and lower case match each other.")
+    context: int = Field(default=0, ge=0, le=20, description="Lines before and after each match.")
+
+
+class Grep:
+    """Search the contents of files."""
+
+    name = "grep"
+    effect = Effect.READ
+    args: type[BaseModel] = GrepArgs
+
+    def __init__(self, spawner: Spawner, seconds: float = _SECONDS) -> None:
+        self._spawner = spawner
+        self._seconds = seconds
+
+    @property
+    def description(self) -> str:
+        """The words that the model reads."""
+        return description(self.name)
+
+    def run(self, args: GrepArgs, context: ToolContext) -> Mapping[str, Any]:
+        """Return the first matches, in the order of path and line."""
+        base = place(context, args.path)
+        with explained(base):
+            os.stat(base.path)
+        complete = True
+        if base.path.is_dir():
+            walk = Walk(str(base.path), context.cancel, self._seconds)
+            paths = list(islice(walk.files(_filter(args.glob, base)), _MAX_FILES))
+            complete = walk.complete and len(paths) < _MAX_FILES
+        else:
+            paths = [base.parts[-1]]
+            base = Place(base.root, base.parts[:-1], os.path.dirname(base.shown))
+        with tempfile.TemporaryFile() as listing:
+            listing.write(os.fsencode("\0".join(paths)))
+            listing.seek(0)
+            finished = self._search(args, context, base, listing.fileno())
+        return _result(finished, base, complete, args)
+
+    def _search(self, args: GrepArgs, context: ToolContext, base: Place, listing: int) -> Finished:
+        request = {
+            "root": str(base.path),
+            "pattern": args.pattern.encode("utf-8", "replace").decode(),
+            "literal": args.pattern if _LITERAL.fullmatch(args.pattern) and not args.ignore_case else None,
+            "ignore_case": args.ignore_case,
+            "context": args.context,
+            "matches": _MAX_MATCHES,
+            "bytes": context.output_limit,
+            "file_bytes": _FILE_BYTES,
+            "width": _WIDTH,
+        }
+        argv = [sys.executable, "-I", "-S", "-X", "utf8", searcher.__file__, json.dumps(request)]
+        try:
+            return self._spawner.run(
+                argv,
+                cwd=base.path,
+                env={},
+                timeout=self._seconds,
+                cancel=context.cancel,
+                output_limit=4 * context.output_limit + 4096,
+                stdin=listing,
+            )
+        except OSError as error:
+            raise ToolError(f"The search could not be started: {error}.", "Try again.") from error
+
+
+def _filter(glob: str | None, base: Place) -> PathPattern:
+    if glob is None:
+        return _EVERYTHING
+    return path_pattern(glob if "/" in glob else f"**/{glob}", base)
+
+
+def _result(finished: Finished, base: Place, complete: bool, args: GrepArgs) -> dict[str, Any]:
+    if finished.stopped:
+        raise ToolError("Interrupted.")
+    matches: list[dict[str, Any]] = []
+    last: dict[str, Any] = {}
+    for line in finished.output.raw().splitlines():
+        last = _parsed(line)
+        if "line" in last:
+            matches.append(storable_json({**last, "path": shown(base, last["path"])}))
+    if "error" in last:
+        hint = "Write special characters with a backslash: `\\(`, `\\.`."
+        raise ToolError(f"The pattern {storable(args.pattern)} cannot be used: {last['error']}.", hint)
+    if not finished.timed_out and "done" not in last:
+        raise ToolError("The search ended without a result.", "Narrow the pattern or the path.")
+    result: dict[str, Any] = {"matches": matches}
+    if finished.timed_out or not complete:
+        result["truncated"] = True
+        result["note"] = "The search took too long and was ended: use a simpler pattern or a narrower path."
+    elif last.get("more"):
+        result["truncated"] = True
+        result["note"] = f"There are more than these {len(matches)} matches: narrow the pattern or the path."
+    return result
+
+
+def _parsed(line: bytes) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(line)
+    except ValueError:
+        return {}  # the line in which the search was ended
+    return found

@@ -1,0 +1,38 @@
+"""The tool kill: end a descendant and everything below it."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+from agentmesh.engine.tool import Effect, ToolContext
+from agentmesh.store import agents
+from agentmesh.store.tx import Database
+from agentmesh.tools.verbs import lease_of, resolve
+from agentmesh.tools.words import description
+
+
+class KillArgs(BaseModel):
+    """Arguments of kill."""
+
+    agent_id: str = Field(description="Id or name of one of your children or their children.")
+
+
+class Kill:
+    """End an agent and its descendants for good."""
+
+    name = "kill"
+    effect = Effect.VERB
+    args = KillArgs
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @property
+    def description(self) -> str:
+        """The words that the model reads."""
+        return description(self.name)
+
+    def run(self, args: KillArgs, context: ToolContext) -> None:
+        """Kill; the verb writes the result."""
+        target = resolve(self._database, context, args.agent_id)
+        self._database.run(agents.kill, target, context.agent_id, lease=lease_of(context))

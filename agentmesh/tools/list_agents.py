@@ -1,0 +1,36 @@
+"""The tool list_agents: who lives in this session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from agentmesh.engine.tool import Effect, ToolContext
+from agentmesh.store import agents
+from agentmesh.store.tx import Database
+from agentmesh.tools.words import description
+
+
+class ListAgentsArgs(BaseModel):
+    """list_agents takes no arguments."""
+
+
+class ListAgents:
+    """List the living agents of the session."""
+
+    name = "list_agents"
+    effect = Effect.READ
+    args = ListAgentsArgs
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @property
+    def description(self) -> str:
+        """The words that the model reads."""
+        return description(self.name)
+
+    def run(self, _args: ListAgentsArgs, context: ToolContext) -> dict[str, Any]:
+        """Return the agents."""
+        return {"agents": self._database.run(agents.list_agents, context.session_id, idempotent=True)}

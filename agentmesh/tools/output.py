@@ -1,0 +1,75 @@
+"""Output of commands: kept within a bound while it comes, and made readable for a model."""
+
+from __future__ import annotations
+
+import re
+
+from agentmesh.domain.text import clip
+
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC, DCS, SOS, PM, APC: titles, links
+    r"|\x1b[ -/]*[0-~]?"  # two-byte escapes
+    r"|\x9b[0-?]*[ -/]*[@-~]"
+)
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffd]+")
+_OVERWRITTEN = re.compile(r"[^\n]*\r(?=[^\n\r])")
+
+
+class Capture:
+    """The head and the tail of a stream of bytes, never more than about ``limit`` of them in memory."""
+
+    def __init__(self, limit: int) -> None:
+        self._half = max(limit // 2, 1)
+        self._limit = limit
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._total = 0
+
+    @property
+    def truncated(self) -> bool:
+        """Whether bytes of the middle were dropped."""
+        return self._total > len(self._head) + len(self._tail) or len(self._tail) > self._half
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes of the stream."""
+        self._total += len(data)
+        room = self._half - len(self._head)
+        if room > 0:
+            self._head += data[:room]
+            data = data[room:]
+        self._tail += data
+        if len(self._tail) > 4 * self._half:
+            del self._tail[: -self._half]
+
+    def raw(self) -> bytes:
+        """Return the bytes kept; the whole stream unless :attr:`truncated`."""
+        return bytes(self._head + self._tail)
+
+    def text(self) -> str:
+        """Return what a model may read, at most ``limit`` bytes of UTF-8, the cut in the middle said."""
+        if not self.truncated:
+            return clip(clean(self.raw()), self._limit)
+        tail = bytes(self._tail[-self._half :])
+        dropped = self._total - len(self._head) - len(tail)
+        note = f"\n[... {dropped} bytes cut ...]\n"
+        room = max((self._limit - len(note)) // 2, 0)
+        return _first(clean(bytes(self._head)), room) + note + _last(clean(tail.lstrip(_CONTINUATION)), room)
+
+
+_CONTINUATION = bytes(range(0x80, 0xC0))
+
+
+def clean(raw: bytes) -> str:
+    """Decode output: no escape sequences or control characters, progress lines as they ended, one U+FFFD for a run."""
+    text = _ESCAPES.sub("", raw.decode("utf-8", "replace")).replace("\r\n", "\n")
+    text = _OVERWRITTEN.sub("", text)
+    return _CONTROLS.sub(lambda run: "\ufffd" if "\ufffd" in run[0] else "", text)
+
+
+def _first(text: str, size: int) -> str:
+    return text.encode("utf-8", "replace")[:size].decode("utf-8", "ignore")
+
+
+def _last(text: str, size: int) -> str:
+    return text.encode("utf-8", "replace")[-size:].decode("utf-8", "ignore") if size else ""

@@ -1,0 +1,113 @@
+"""Search files for a regular expression; runs alone, as ``python -I -S searcher.py REQUEST``, paths on stdin.
+
+A process of its own, because Python's ``re`` holds the interpreter lock and cannot be interrupted: here a pattern that
+takes for ever can be killed, one that needs too much memory fails alone, and no agent's turn stands still meanwhile.
+
+Standard library only, nothing of agentmesh. Writes one JSON object a line: matches, then ``{"done": ...}``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+_MEMORY = 1 << 30
+_BINARY_PROBE = 8192
+
+
+def main() -> None:
+    """Answer the request given as the first argument."""
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    request: dict[str, Any] = json.loads(sys.argv[1])
+    try:
+        pattern = re.compile(request["pattern"], re.IGNORECASE if request["ignore_case"] else 0)
+        paths = os.fsdecode(sys.stdin.buffer.read()).split("\0")
+        _say(done=True, more=_search(pattern, request, [path for path in paths if path]))
+    except (re.error, OverflowError) as error:
+        _say(error=str(error))
+    except (MemoryError, RecursionError):
+        _say(error="it needs too much memory")
+
+
+def _search(pattern: re.Pattern[str], request: dict[str, Any], paths: list[str]) -> bool:
+    """Write the matches of all files; return whether there are more than may be written."""
+    matches, room = int(request["matches"]), int(request["bytes"])
+    needle = request["literal"]
+    for path in paths:
+        text = _text(request["root"], path, int(request["file_bytes"]))
+        if text is None or (needle is not None and needle not in text):
+            continue
+        for match in _matches(pattern, text.split("\n"), int(request["context"]), int(request["width"])):
+            line = json.dumps({"path": path, **match})
+            room -= len(line)
+            matches -= 1
+            if room < 0 or matches < 0:
+                return True
+            sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+    return False
+
+
+def _matches(pattern: re.Pattern[str], lines: list[str], context: int, width: int) -> Iterator[dict[str, Any]]:
+    last = len(lines) - (lines[-1] == "")
+    for number, raw in enumerate(lines[:last], 1):
+        line = raw.removesuffix("\r")
+        found = pattern.search(line)
+        if found is None:
+            continue
+        match: dict[str, Any] = {"line": number, "text": _cut(line, width, found.start())}
+        if context:
+            match["before"] = [_cut(text, width) for text in lines[max(number - 1 - context, 0) : number - 1]]
+            match["after"] = [_cut(text, width) for text in lines[number : min(number + context, last)]]
+        yield match
+
+
+def _cut(line: str, width: int, place: int = 0) -> str:
+    """Return at most ``width`` characters of a line, those around ``place``."""
+    line = line.removesuffix("\r")
+    if len(line) <= width:
+        return line
+    start = max(min(place - width // 4, len(line) - width), 0)
+    cut = line[start : start + width]
+    return ("…" if start else "") + cut + ("…" if start + width < len(line) else "")
+
+
+def _text(root: str, path: str, limit: int) -> str | None:
+    """Return a file's text, None for what is no text file, is too large, or was replaced by a link meanwhile."""
+    try:
+        fd = _open(root, path)
+        with open(fd, "rb") as file:
+            if os.fstat(fd).st_size > limit:
+                return None
+            raw = file.read(limit)
+    except OSError:
+        return None
+    return None if b"\0" in raw[:_BINARY_PROBE] else raw.decode("utf-8", "replace")
+
+
+def _open(root: str, path: str) -> int:
+    """Open a file from one directory to the next, through no link."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    *directories, name = path.split("/")
+    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for directory in directories:
+            below = os.open(directory, flags | os.O_DIRECTORY, dir_fd=fd)
+            os.close(fd)
+            fd = below
+        return os.open(name, flags, dir_fd=fd)
+    finally:
+        os.close(fd)
+
+
+def _say(**facts: Any) -> None:
+    sys.stdout.write(json.dumps(facts) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+"""Start commands for a worker and end them whatever happens; runs alone, as ``python -I -S spawner.py FD``.
+
+The worker has many threads, so it must not fork, and PR_SET_PDEATHSIG would follow the one thread that spawned. This
+process has one thread. For each command it forks a *guard*: the guard is a child subreaper, so every descendant of the
+command stays below it, whatever session or group it moves to, and it holds one end of a socket whose other end only
+the worker holds: when the worker dies, even by ``kill -9``, the guard reads end-of-file and ends the command.
+
+Standard library only, and nothing of agentmesh: it must start in milliseconds and hold no secret of the worker's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import Any
+
+_PR_SET_CHILD_SUBREAPER = 36
+_LINUX = sys.platform == "linux"
+GRACE = 2.0
+"""Seconds between SIGTERM and SIGKILL for a command that must stop."""
+_LEFTOVER_GRACE = 0.5
+"""The same for what a command that has ended left in the background."""
+_GIVE_UP = 10.0
+"""Seconds after SIGKILL until processes that cannot be killed (another user's, stuck in the kernel) are given up."""
+
+
+def main(listener: socket.socket) -> None:
+    """Fork a guard for each pair (control socket, output) received; return when the worker is gone."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # guards are reaped by the kernel
+    while True:
+        message, fds, _flags, _address = socket.recv_fds(listener, 1, 3)
+        if not message:
+            return
+        if os.fork() == 0:
+            listener.close()
+            _guard(socket.socket(fileno=fds[0]), fds[1], fds[2] if len(fds) > 2 else None)
+            os._exit(0)
+        for fd in fds:
+            os.close(fd)
+
+
+def _guard(control: socket.socket, output: int, stdin: int | None) -> None:
+    """Run the one command that ``control`` asks for, report, and end everything that it started."""
+    os.setsid()
+    wake_read, wake_write = os.pipe()
+    for fd in (wake_read, wake_write):
+        os.set_blocking(fd, False)
+    signal.signal(signal.SIGCHLD, lambda _signal, _frame: None)
+    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+    if _LINUX:
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    request = _request(control)
+    if request is None:
+        return
+    try:
+        child = subprocess.Popen(
+            request["argv"],
+            cwd=request["cwd"],
+            env=request["env"],
+            stdin=subprocess.DEVNULL if stdin is None else stdin,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        _report(control, error=str(error))
+        return
+    os.close(output)
+    _report(control, guard=os.getpid())
+    family = _Family(child.pid)
+    cause = _watch(control, wake_read, family, float(request["timeout"]))
+    if cause == "exit":
+        _report(control, exit=family.exit_code)
+    left = family.end(GRACE if cause != "exit" else _LEFTOVER_GRACE)
+    _report(control, exit=family.exit_code, cause=cause, left=left if cause == "exit" else 0)
+    child.returncode = family.exit_code or 0  # reaped by us: Popen has nothing to wait for
+
+
+def _watch(control: socket.socket, wake: int, family: _Family, timeout: float) -> str:
+    """Wait until the command ends, its time is over, or the worker says stop or is gone; say which."""
+    deadline = time.monotonic() + timeout
+    while True:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
+            return "timeout"
+        ready, _, _ = select.select([control.fileno(), wake], [], [], remaining)
+        if wake in ready:
+            os.read(wake, 4096)
+        family.reap()
+        if family.exit_code is not None:
+            return "exit"
+        if control.fileno() in ready:
+            return "stop"
+
+
+class _Family:
+    """The command and all that descends from it."""
+
+    def __init__(self, leader: int) -> None:
+        self._leader = leader
+        self.exit_code: int | None = None
+        """The command's own exit code, 128 + n for signal n; None while it runs."""
+        self._childless = False
+
+    def reap(self) -> None:
+        """Collect children, adopted ones too, that have ended."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                self._childless = True
+                return
+            if pid == 0:
+                return
+            if pid == self._leader:
+                code = os.waitstatus_to_exitcode(status)
+                self.exit_code = code if code >= 0 else 128 - code
+
+    def end(self, grace: float) -> int:
+        """End every process with SIGTERM, after ``grace`` seconds with SIGKILL; return how many there were."""
+        first = self._signal(signal.SIGTERM, signal.SIGCONT)
+        if self._gone_within(grace, None):
+            return first
+        self._gone_within(_GIVE_UP, signal.SIGKILL)
+        return first
+
+    def _gone_within(self, seconds: float, again: signal.Signals | None) -> bool:
+        deadline = time.monotonic() + seconds
+        pause = 0.002
+        while self._alive():
+            if time.monotonic() > deadline:
+                return False
+            if again is not None:
+                self._signal(again)  # again and again: a fork may slip between looking and killing
+            time.sleep(pause)
+            pause = min(pause * 2, 0.05)
+        return True
+
+    def _alive(self) -> bool:
+        self.reap()
+        if _LINUX:
+            return not self._childless
+        return self._signal() > 0
+
+    def _signal(self, *signals: signal.Signals) -> int:
+        if not _LINUX:
+            return _signal_group(self._leader, signals)
+        self.reap()
+        if self._childless:
+            return 0
+        pids = _descendants(os.getpid())
+        for pid in pids:
+            for number in signals:
+                try:
+                    os.kill(pid, number)
+                except (ProcessLookupError, PermissionError):
+                    break
+        return len(pids)
+
+
+def _signal_group(leader: int, signals: tuple[signal.Signals, ...]) -> int:
+    """Signal the command's process group where there is no /proc; return 1 while it has members."""
+    try:
+        for number in signals or (0,):
+            os.killpg(leader, number)
+    except (ProcessLookupError, PermissionError):
+        return 0
+    return 1
+
+
+def _descendants(root: int) -> list[int]:
+    """Return the living (not zombie) processes below ``root``, from one look through /proc."""
+    children: dict[int, list[int]] = {}
+    zombies = set()
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/stat", "rb") as file:
+                state, parent = file.read().rpartition(b")")[2].split()[:2]
+        except (OSError, ValueError):
+            continue  # it ended meanwhile
+        children.setdefault(int(parent), []).append(int(entry))
+        if state in (b"Z", b"X"):
+            zombies.add(int(entry))
+    found: list[int] = []
+    todo = [root]
+    while todo:
+        below = children.get(todo.pop(), [])
+        found += below
+        todo += below
+    return [pid for pid in found if pid not in zombies]
+
+
+def _request(control: socket.socket) -> dict[str, Any] | None:
+    """Read the one line of JSON that says what to run; None when the worker is gone."""
+    pieces: list[bytes] = []
+    while not pieces or not pieces[-1].endswith(b"\n"):
+        piece = control.recv(1 << 16)
+        if not piece:
+            return None
+        pieces.append(piece)
+    request: dict[str, Any] = json.loads(b"".join(pieces))
+    return request
+
+
+def _report(control: socket.socket, **facts: Any) -> None:
+    """Tell the worker; it may be gone, which changes nothing about what is left to do here."""
+    try:
+        control.sendall(json.dumps(facts).encode() + b"\n")
+    except OSError:
+        return
+
+
+if __name__ == "__main__":
+    main(socket.socket(fileno=int(sys.argv[1])))

@@ -1,0 +1,54 @@
+"""The todo_write tool: the agent's list of what is to be done. The call itself is where the list is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from agentmesh.domain.todos import TodoStatus
+from agentmesh.engine.tool import Effect, ToolContext
+from agentmesh.tools.words import description
+
+_MOST = 100
+
+
+class TodoItem(BaseModel):
+    """One item."""
+
+    content: str = Field(min_length=1, max_length=500, description="What is to be done, in one line.")
+    status: TodoStatus = Field(description="How it stands.")
+
+
+class TodoWriteArgs(BaseModel):
+    """Arguments of todo_write."""
+
+    items: list[TodoItem] = Field(max_length=_MOST, description="The whole list, in order; it replaces the last one.")
+
+
+class TodoWrite:
+    """Replace the agent's to-do list."""
+
+    name = "todo_write"
+    effect = Effect.READ
+    """It changes nothing but what its own row says."""
+    args: type[BaseModel] = TodoWriteArgs
+
+    @property
+    def description(self) -> str:
+        """The words that the model reads."""
+        return description(self.name)
+
+    def run(self, args: TodoWriteArgs, context: ToolContext) -> Mapping[str, Any]:
+        """Count the items."""
+        by_status = [item.status for item in args.items]
+        now = next((item.content for item in args.items if item.status is TodoStatus.IN_PROGRESS), "")
+        context.progress(f"to do: {now}" if now else "to do")
+        result: dict[str, Any] = {
+            "items": len(by_status),
+            "open": len(by_status) - by_status.count(TodoStatus.COMPLETED),
+        }
+        if by_status.count(TodoStatus.IN_PROGRESS) > 1:
+            result["note"] = "More than one item is in_progress: people read it as what you do right now."
+        return result

@@ -1,0 +1,105 @@
+"""The list of tools that agents see, and how it looks in a model's request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agentmesh.config.schema import Sandbox as SandboxSettings
+from agentmesh.config.schema import Web
+from agentmesh.engine.tool import Tool
+from agentmesh.store.tx import Database
+from agentmesh.tools.ask_user import AskUser
+from agentmesh.tools.bash import Bash
+from agentmesh.tools.edit import Edit
+from agentmesh.tools.fork import Fork
+from agentmesh.tools.glob import Glob
+from agentmesh.tools.grep import Grep
+from agentmesh.tools.kill import Kill
+from agentmesh.tools.ledger import FileLedger
+from agentmesh.tools.list_agents import ListAgents
+from agentmesh.tools.process import Spawner
+from agentmesh.tools.read import Read
+from agentmesh.tools.sandbox import Sandbox
+from agentmesh.tools.send import Send
+from agentmesh.tools.task import Delegation, Task
+from agentmesh.tools.todo_write import TodoWrite
+from agentmesh.tools.wait import Wait
+from agentmesh.tools.web_fetch import WebFetch
+from agentmesh.tools.write import Write
+
+
+def builtin(
+    database: Database,
+    web: Web | None = None,
+    sandbox: SandboxSettings | None = None,
+    hidden: Sequence[Path] = (),
+    delegation: Delegation | None = None,
+    workdir: Path | None = None,
+) -> dict[str, Tool]:
+    """Return the built-in tools by name, in alphabetical order.
+
+    ``hidden`` are folders that no sandbox shows; ``workdir`` is whose types of sub-agents a new session is told of.
+    """
+    spawner, ledger = Spawner(), FileLedger(database)
+    tools: list[Tool] = [
+        AskUser(),
+        Bash(spawner, Sandbox(sandbox or SandboxSettings(), hidden)),
+        Edit(ledger),
+        Fork(database),
+        Glob(),
+        Grep(spawner),
+        Kill(database),
+        ListAgents(database),
+        Read(ledger),
+        Send(database),
+        Task(database, delegation or Delegation(), workdir),
+        TodoWrite(),
+        Wait(database),
+        WebFetch(web or Web()),
+        Write(ledger),
+    ]
+    return {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
+
+
+def definitions(tools: Mapping[str, Tool]) -> list[dict[str, Any]]:
+    """Return the tools as Chat Completions defines them; the same tools give the same bytes."""
+    return [
+        {
+            "type": "function",
+            "function": {"name": tool.name, "description": tool.description, "parameters": _parameters(tool)},
+        }
+        for tool in tools.values()
+    ]
+
+
+def _parameters(tool: Tool) -> dict[str, Any]:
+    """Return the arguments' JSON schema without what only pydantic needs (titles, null defaults)."""
+    schema = tool.args.model_json_schema()
+    schema = _inlined(schema, schema.get("$defs", {}))
+    properties = {name: _plain(field) for name, field in schema.get("properties", {}).items()}
+    return {"type": "object", "properties": properties, "required": schema.get("required", [])}
+
+
+def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
+    """Return a schema without references, which not every model server follows, and without titles."""
+    if isinstance(schema, list):
+        return [_inlined(each, definitions) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        named = definitions[schema["$ref"].rpartition("/")[2]]
+        named = {key: value for key, value in named.items() if key != "description"}
+        return {**_inlined(named, definitions), **{key: each for key, each in schema.items() if key != "$ref"}}
+    dropped = {"$defs"} | ({"title"} if isinstance(schema.get("title"), str) else set())  # not a field of that name
+    return {key: _inlined(each, definitions) for key, each in schema.items() if key not in dropped}
+
+
+def _plain(field: dict[str, Any]) -> dict[str, Any]:
+    kinds = [kind for kind in field.get("anyOf", []) if kind != {"type": "null"}]
+    merged = {**field, **kinds[0]} if len(kinds) == 1 else field
+    dropped = {"title", "anyOf"} if len(kinds) == 1 else {"title"}
+    return {
+        key: value for key, value in merged.items() if key not in dropped and not (key == "default" and value is None)
+    }

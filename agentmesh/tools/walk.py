@@ -1,0 +1,129 @@
+"""Walk through a directory's files in the order of their paths, without what Git ignores."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from agentmesh.domain.cancel import Cancel
+from agentmesh.domain.pathglob import PathPattern, State
+from agentmesh.engine.tool import ToolError
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+_IGNORE_FILE = ".gitignore"
+_IGNORE_BYTES = 1 << 20
+_MAX_STARS = 4
+"""Stars in one name of an ignore pattern: more could make matching take very long, so such a pattern is left out."""
+
+
+class Walk:
+    """One walk below ``base``; links to directories are not followed."""
+
+    def __init__(self, base: str, cancel: Cancel, seconds: float) -> None:
+        self._base = base
+        self._cancel = cancel
+        self._deadline = time.monotonic() + seconds
+        self.complete = True
+        """False once the walk was cut short because its time was over."""
+
+    def files(self, pattern: PathPattern) -> Iterator[str]:
+        """Yield the paths, relative to the base, of files that match."""
+        return self._below("", pattern, pattern.start, _ignores_above(self._base))
+
+    def _below(self, prefix: str, pattern: PathPattern, state: State, ignores: _Ignores) -> Iterator[str]:
+        if self._cancel.is_set():
+            raise ToolError("Interrupted.")
+        if time.monotonic() > self._deadline:
+            self.complete = False
+            return
+        directory = os.path.join(self._base, prefix)
+        ignores = ignores.entered(directory)
+        for key, is_directory in _entries(directory):
+            name = key.rstrip("/")
+            reached = pattern.step(state, name)
+            if not reached or name == ".git" or ignores.ignored(os.path.join(directory, key)):
+                continue
+            if is_directory:
+                yield from self._below(f"{prefix}{name}/", pattern, reached, ignores)
+            elif pattern.accepts(reached):
+                yield prefix + name
+
+
+def _entries(directory: str) -> list[tuple[str, bool]]:
+    """Return the entries as sorted pairs of name (a directory's with ``/``) and whether it is a directory."""
+    found = []
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    found.append((entry.name + "/", True))
+                elif entry.is_file():
+                    found.append((entry.name, False))
+    except OSError:
+        return []  # gone meanwhile, or not ours to read
+    return sorted(found)
+
+
+class _Ignores:
+    """The ignore files that apply to a directory, the outermost first."""
+
+    def __init__(self, specs: tuple[tuple[str, GitIgnoreSpec], ...] = ()) -> None:
+        self._specs = specs
+
+    def entered(self, directory: str) -> _Ignores:
+        """Return these and the directory's own."""
+        spec = _spec(os.path.join(directory, _IGNORE_FILE))
+        return _Ignores((*self._specs, (directory.rstrip("/") + "/", spec))) if spec is not None else self
+
+    def ignored(self, path: str) -> bool:
+        """Whether a path (a directory's with ``/``) is ignored; the innermost file that speaks of it decides."""
+        for directory, spec in reversed(self._specs):
+            verdict = spec.check_file(path[len(directory) :]).include
+            if verdict is not None:
+                return verdict
+        return False
+
+
+def _ignores_above(base: str) -> _Ignores:
+    """Return what the directories from the repository's top down to above ``base`` ignore."""
+    above: list[str] = []
+    directory = base
+    while not os.path.lexists(os.path.join(directory, ".git")):
+        parent = os.path.dirname(directory)
+        if parent == directory:
+            return _Ignores()  # in no repository: only ignore files below the base count
+        above.append(parent)
+        directory = parent
+    ignores = _Ignores()
+    exclude = _spec(os.path.join(directory, ".git", "info", "exclude"))
+    if exclude is not None:
+        ignores = _Ignores(((directory.rstrip("/") + "/", exclude),))
+    for parent in reversed(above):
+        ignores = ignores.entered(parent)
+    # Who names an ignored directory wants to look into it.
+    return _Ignores() if above and ignores.ignored(base + "/") else ignores
+
+
+def _spec(path: str) -> GitIgnoreSpec | None:
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            text = file.read(_IGNORE_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return None
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#") and _harmless(line)]
+    if not lines:
+        return None
+    from pathspec import GitIgnoreSpec  # 40 ms, and few directories need it
+
+    try:
+        return GitIgnoreSpec.from_lines(lines, backend="simple")
+    except ValueError:
+        return None  # a pattern that Git would not take either
+
+
+def _harmless(line: str) -> bool:
+    return all(name.replace("**", "*").count("*") <= _MAX_STARS for name in line.split("/"))

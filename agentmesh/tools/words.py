@@ -1,0 +1,12 @@
+"""The words that the model reads about a tool, from ``prompts/<tool>.md``."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+
+@cache
+def description(tool: str) -> str:
+    """Return the description of a tool."""
+    return (files("agentmesh.tools") / "prompts" / f"{tool}.md").read_text(encoding="utf-8").strip()

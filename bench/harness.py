@@ -1,0 +1,135 @@
+"""Repeats a measurement, voids repetitions that others disturbed, and judges medians against their targets."""
+
+from __future__ import annotations
+
+import operator
+import statistics
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from bench.machine import Foreign
+from bench.place import Place
+
+Values = Mapping[str, float]
+"""What one repetition measured, by name."""
+
+FOREIGN_LIMIT: Final = 0.20
+"""Share of all processors that others may use during a repetition."""
+_COMPARE: Final = {"<=": operator.le, ">=": operator.ge, "==": operator.eq}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A demand on the median of one value."""
+
+    value: str
+    compare: str
+    limit: float
+
+    def met(self, median: float) -> bool:
+        """Whether this median meets it."""
+        return bool(_COMPARE[self.compare](median, self.limit))
+
+
+@dataclass(slots=True)
+class Figure:
+    """One figure: what it measures, what it demands, what came out."""
+
+    key: str
+    """As FIGURES numbers it, or a word."""
+    title: str
+    units: Mapping[str, str]
+    """Unit of each value, in the order of the report; ratios have the unit ``x``."""
+    targets: Sequence[Target] = ()
+    repetitions: int = 5
+    note: str = ""
+    samples: list[Values] = field(default_factory=list)
+    foreign: list[float] = field(default_factory=list)
+    """Load by others in each repetition that counts."""
+    voided: int = 0
+    disturbed: bool = False
+    """No repetition was undisturbed: what is shown is not judged."""
+    failed: str = ""
+    """Why it could not be measured."""
+
+    def column(self, value: str) -> list[float]:
+        """Return a value of all repetitions."""
+        return [sample[value] for sample in self.samples]
+
+    def median(self, value: str) -> float:
+        """Return a value's median."""
+        return statistics.median(self.column(value))
+
+    def verdict(self, target: Target) -> str:
+        """Return pass, FAIL, or why neither."""
+        if self.failed or not self.column(target.value):
+            return "not measured"
+        if self.disturbed:
+            return "void"
+        return "pass" if target.met(self.median(target.value)) else "FAIL"
+
+
+class Bench:
+    """One run: where it measures, how much, and the figures so far."""
+
+    def __init__(self, place: Place, *, quick: bool = False, any_load: bool = False) -> None:
+        self.place = place
+        self.quick = quick
+        self.figures: list[Figure] = []
+        self._foreign = Foreign([place.server_pid])
+        self._any_load = any_load
+
+    @property
+    def knows_foreign_load(self) -> bool:
+        """Whether the system tells what others use."""
+        return self._foreign.known
+
+    def size(self, full: int, quick: int) -> int:
+        """Return how much to do."""
+        return quick if self.quick else full
+
+    def measure(self, repeat: Callable[[], Values], *figures: Figure) -> None:
+        """Repeat until enough repetitions were undisturbed, or as many were voided; each figure takes its values."""
+        wanted = 1 if self.quick else figures[0].repetitions
+        good: list[tuple[float, Values]] = []
+        void: list[tuple[float, Values]] = []
+        while len(good) < wanted and len(void) < wanted:
+            before = self._foreign.now()
+            values = repeat()
+            share = self._foreign.share(before)
+            (void if share > FOREIGN_LIMIT and not self._any_load else good).append((share, values))
+        for figure in figures:
+            figure.voided, figure.disturbed = len(void), not good
+            figure.foreign = [share for share, _ in good or void]
+            figure.samples = [{name: values[name] for name in figure.units} for _, values in good or void]
+            self.figures.append(figure)
+            _tell(figure)
+
+    def failed(self, key: str, title: str, why: str) -> None:
+        """Note a group that could not be measured."""
+        figure = Figure(key, title, {}, failed=why)
+        self.figures.append(figure)
+        _tell(figure)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the nearest-rank percentile."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def ratio(part: float, whole: float) -> float:
+    """Return the quotient; infinite over nothing."""
+    return part / whole if whole else float("inf")
+
+
+def _tell(figure: Figure) -> None:
+    if figure.failed:
+        print(f"{figure.key:9} could not be measured: {figure.failed}", file=sys.stderr, flush=True)
+        return
+    shown = ", ".join(f"{name} {figure.median(name):.3g} {unit}" for name, unit in figure.units.items())
+    verdicts = " ".join(figure.verdict(target) for target in figure.targets)
+    voided = f" ({figure.voided} voided)" if figure.voided else ""
+    print(f"{figure.key:9} {shown}  {verdicts}{voided}", file=sys.stderr, flush=True)

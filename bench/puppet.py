@@ -1,0 +1,56 @@
+"""A model that does what it is told, in the process and at once: what is measured then is the engine and the database.
+
+The newest message of the user is the instruction, JSON: ``calls``, the tool calls to make, and ``repeat``, whether to
+make them again after each result. Without it the answer to a result is a word, and the turn ends.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentmesh.domain.cancel import Cancel
+from agentmesh.llm.port import CallCancelled, ChatRequest, Reply, ToolCall, Usage, Watch
+
+_ids = itertools.count(1)
+
+
+def instruction(*calls: tuple[str, Mapping[str, Any]], repeat: bool = False) -> str:
+    """Return the words that make the puppet call these tools."""
+    return json.dumps({"calls": calls, "repeat": repeat})
+
+
+class Puppet:
+    """A ChatModel; with ``mute`` it never answers."""
+
+    def __init__(self, *, mute: bool = False) -> None:
+        self._mute = mute
+
+    def complete(self, request: ChatRequest, cancel: Cancel, watch: Watch) -> Reply:  # noqa: ARG002  the protocol's
+        """Answer as instructed."""
+        if self._mute:
+            cancel.wait(3600)
+            raise CallCancelled(Reply())
+        told = _instruction(request.messages)
+        if request.messages[-1]["role"] == "tool" and not told.get("repeat"):
+            return Reply(text="done", usage=Usage(1, 1))
+        calls = tuple(ToolCall(f"call-{next(_ids)}", name, json.dumps(args)) for name, args in told.get("calls", ()))
+        return Reply(text="" if calls else "done", tool_calls=calls, usage=Usage(1, 1))
+
+    def context_window(self, model: str) -> int | None:  # noqa: ARG002  the protocol's
+        """Return None: it has no limit."""
+        return None
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def _instruction(messages: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    text = next(str(message["content"]) for message in reversed(messages) if message["role"] == "user")
+    try:
+        told = json.loads(text.rpartition("\n\n")[2])  # behind a fork's introduction
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}

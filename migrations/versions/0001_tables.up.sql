@@ -1,0 +1,300 @@
+-- Tables of agentmesh. A table refuses every state that the program must never see; an index names the query it serves.
+-- The protocol of locks that all functions follow is in docs/architecture.md, section "Locks".
+
+create schema if not exists agentmesh;
+
+-- A tree of agents with a working directory, a host and limits. Its row is the tree lock: fork, kill, reap and the
+-- registration of a fan-in wait raise tree_version first. (Not an advisory lock: any role can take those.)
+create table agentmesh.sessions (
+  id               uuid primary key default gen_random_uuid(),
+  title            text not null default '' check (octet_length(title) <= 1000),
+  workdir          text not null,
+  host             text not null,
+  os_user          text not null,
+  root_id          uuid,
+  permission_mode  text not null default 'ask' check (permission_mode in ('ask', 'edits', 'all', 'plan')),
+  rules            jsonb not null default '[]' check (jsonb_typeof(rules) = 'array'),   -- what a person allowed for good ("always")
+  attended         boolean not null default true,           -- somebody may answer requests; else what would ask is refused
+  max_depth        integer not null default 4 check (max_depth >= 0),
+  max_children     integer not null default 16 check (max_children >= 0),
+  max_agents       integer not null default 64 check (max_agents >= 1),
+  max_unread       integer not null default 1000 check (max_unread >= 1),
+  max_tokens       bigint default 20000000 check (max_tokens >= 0),        -- null: no cap
+  max_cost_usd     numeric(14, 6) default 10 check (max_cost_usd >= 0),    -- null: no cap; counts known cost only
+  created_at       timestamptz not null default clock_timestamp(),
+  ended_at         timestamptz,
+  tree_version     bigint not null default 0
+) with (fillfactor = 50, autovacuum_vacuum_threshold = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+
+-- "the newest session of this directory"
+create index sessions_workdir on agentmesh.sessions (workdir, created_at desc);
+
+-- System prompt and tools, shared by an agent and its forks; the id is the SHA-256 of both.
+create table agentmesh.settings (
+  id             text primary key check (id ~ '^[0-9a-f]{64}$'),
+  system_prompt  text not null,
+  tools          jsonb not null check (jsonb_typeof(tools) = 'array')
+);
+
+-- A process that runs agents. Its id is new at each start and never used again. It holds the session-level advisory
+-- lock (lock_class(), id) on its LISTEN connection: gone within milliseconds of its death.
+create table agentmesh.workers (
+  id           bigint generated always as identity primary key,
+  host         text not null,
+  os_user      text not null,
+  pid          integer not null,
+  serves_any   boolean not null default false,              -- sessions of any host and user
+  session_id   uuid,                                        -- only this session (a headless run); null: all it may serve
+  providers    text[] not null,                             -- model providers it is configured for
+  concurrency  integer not null check (concurrency >= 1),
+  backend_pid  integer not null,
+  started_at   timestamptz not null default clock_timestamp(),
+  seen_at      timestamptz not null default clock_timestamp(),
+  lost_at      timestamptz,     -- when a sweeper first saw its lock missing
+  ended_at     timestamptz      -- it left, or was declared dead: it owns nothing and writes nothing any more
+) with (fillfactor = 50, autovacuum_vacuum_threshold = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+
+-- the sweeper: workers that should be alive
+create index workers_alive on agentmesh.workers (id) where ended_at is null;
+
+create table agentmesh.agents (
+  id              uuid primary key default gen_random_uuid(),
+  session_id      uuid not null references agentmesh.sessions on delete cascade,
+  parent_id       uuid references agentmesh.agents,
+  name            text not null check (name ~ '^[a-z0-9][a-z0-9_.-]{0,31}$'),
+  depth           integer not null check (depth >= 0),
+  subagent_type   text,
+  -- running -> idle | dead; idle -> running | dead; dead is final. docs/state-machine.md is checked against this.
+  status          text not null check (status in ('running', 'idle', 'dead')),
+  model           text not null default '',
+  settings_id     text not null references agentmesh.settings,
+  permissions     jsonb not null default '[]',
+  forked_at       bigint check (forked_at >= 0),            -- the parent's seq up to which its history is inherited
+  clean           boolean not null default false,           -- a task's child: it inherits no history at all
+  turn            integer not null default 0 check (turn >= 0),
+  started_turn    integer not null default 0,               -- the turn whose mail has been read
+  interrupt_turn  integer,                                  -- the turn that a person stopped
+  held_mail       bigint not null default 0,                -- unread mail up to this id wakes nobody
+  owes_report     boolean not null default false,           -- has read mail of its parent and sent nothing since
+  agent_wakes     integer not null default 0,               -- wake-ups in a row by agents' mail, nothing done but send
+  ended_seq       bigint,                                   -- the transcript row that its last turn ended with
+  external        boolean not null default false,           -- somebody else runs its turns: no worker claims it
+  worker_id       bigint references agentmesh.workers,
+  epoch           bigint not null default 0,                -- raised by every claim and release: fences old owners
+  queued_at       timestamptz not null default clock_timestamp(),
+  tool_calls      integer not null default 0,
+  model_calls     integer not null default 0,
+  input_tokens    bigint not null default 0,
+  output_tokens   bigint not null default 0,
+  cached_tokens   bigint not null default 0,
+  cost_usd        numeric(14, 6) not null default 0,        -- known cost
+  unpriced_calls  integer not null default 0,               -- model calls whose price is not known
+  created_at      timestamptz not null default clock_timestamp(),
+  died_at         timestamptz,
+  killed_by       uuid references agentmesh.agents,
+  reaped_at       timestamptz,
+  constraint dead_has_a_time check ((status = 'dead') = (died_at is not null)),
+  constraint only_running_is_owned check (worker_id is null or status = 'running'),
+  constraint external_is_not_owned check (not external or worker_id is null),
+  constraint only_dead_is_reaped check (reaped_at is null or status = 'dead'),
+  constraint only_dead_has_a_killer check (killed_by is null or status = 'dead'),
+  constraint root_has_no_parent check ((parent_id is null) = (depth = 0)),
+  constraint fork_has_a_point check ((parent_id is null) = (forked_at is null)),
+  constraint root_is_called_root check ((parent_id is null) = (name = 'root')),
+  constraint clean_inherits_nothing check (not clean or forked_at = 0),
+  constraint names_are_not_reserved check (name not in ('parent', 'user', 'all')),
+  constraint turn_starts_once check (started_turn <= turn)
+) with (fillfactor = 60, autovacuum_vacuum_threshold = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+
+alter table agentmesh.sessions add foreign key (root_id) references agentmesh.agents deferrable initially deferred;
+-- deletion of a session: the foreign key's look for sessions of the deleted
+create index sessions_root on agentmesh.sessions (root_id);
+
+-- fork's choice of a name, resolution by name
+create unique index agents_name on agentmesh.agents (session_id, name);
+-- limits, ps, list_agents
+create index agents_living on agentmesh.agents (session_id) where status <> 'dead';
+-- subtrees; living children
+create index agents_parent on agentmesh.agents (parent_id);
+-- deletion of a session: the foreign key's look for victims of the deleted
+create index agents_killed_by on agentmesh.agents (killed_by) where killed_by is not null;
+-- claim
+create index agents_claimable on agentmesh.agents (queued_at) where status = 'running' and worker_id is null and not external;
+-- tick, sweep
+create index agents_worker on agentmesh.agents (worker_id) where worker_id is not null;
+
+-- What an agent is doing right now, for people; no rule depends on it. Apart from agents: written often, and a screen
+-- must never contend for the row that the verbs lock.
+create table agentmesh.activity (
+  agent_id  uuid primary key references agentmesh.agents on delete cascade,
+  activity  text not null check (octet_length(activity) <= 400),
+  at        timestamptz not null default clock_timestamp()
+) with (fillfactor = 50, autovacuum_vacuum_threshold = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+
+-- Append-only. seq is given under the agent's row lock and has no gaps.
+create table agentmesh.transcript (
+  agent_id    uuid not null references agentmesh.agents on delete cascade,
+  seq         bigint not null check (seq > 0),
+  kind        text not null check (kind in (
+                'user', 'assistant', 'tool_result', 'mail', 'summary',           -- go to the model
+                'capture', 'command', 'event', 'mark', 'error')),                -- never do
+  content     jsonb not null check (jsonb_typeof(content) = 'object'),
+  created_at  timestamptz not null default clock_timestamp(),
+  primary key (agent_id, seq)
+) with (autovacuum_vacuum_insert_scale_factor = 0.05);
+
+-- after which rows older ones are not sent any more (docs/architecture.md, "What the model is sent")
+create index transcript_resets on agentmesh.transcript (agent_id, seq)
+  where kind = 'summary' or (kind = 'event' and content ->> 'event' in ('cleared', 'rewound'));
+-- a mail becomes at most one row of its recipient's transcript
+create unique index transcript_mail on agentmesh.transcript (agent_id, (content ->> 'mail_id')) where kind in ('mail', 'user');
+
+create table agentmesh.mail (
+  id            bigint generated always as identity (cache 1) primary key,
+  session_id    uuid not null,                              -- no foreign key: the recipient's implies it
+  sender        uuid references agentmesh.agents on delete cascade,   -- null: the user
+  recipient     uuid not null references agentmesh.agents on delete cascade,
+  body          text not null check (octet_length(body) <= 262144),
+  automatic     boolean not null default false,             -- the report of a child that forgot to
+  failed        boolean not null default false,             -- of an automatic report: body says why the turn failed
+  key           text check (octet_length(key) between 1 and 200),
+  sent_at       timestamptz not null default clock_timestamp(),
+  read_at       timestamptz,
+  read_seq      bigint,                                     -- the recipient's transcript row that shows it
+  withdrawn_at  timestamptz,
+  constraint not_to_itself check (sender <> recipient),
+  constraint not_empty check (automatic or body <> ''),
+  constraint read_is_shown check ((read_at is null) = (read_seq is null)),
+  constraint read_or_withdrawn check (read_at is null or withdrawn_at is null),
+  constraint only_reports_fail check (automatic or not failed)
+) with (autovacuum_vacuum_scale_factor = 0.02);
+
+-- unread mail: the limit, wait, the end of a turn, claim
+create index mail_unread on agentmesh.mail (recipient, sender, id) where read_at is null and withdrawn_at is null;
+-- the same key again is the same mail
+create unique index mail_key on agentmesh.mail (recipient, sender, key) nulls not distinct where key is not null;
+-- v_mail, deletion of a session
+create index mail_sender on agentmesh.mail (sender);
+create index mail_recipient on agentmesh.mail (recipient, id);
+
+-- The header of a wait: at most one per agent. seq and ordinal name the tool call; both null for a person's /wait.
+create table agentmesh.wait (
+  waiter      uuid primary key references agentmesh.agents on delete cascade,
+  seq         bigint,
+  ordinal     integer,
+  targets     jsonb check (jsonb_typeof(targets) = 'array'),   -- as asked and as resolved; null: anyone
+  deadline    timestamptz not null,
+  started_at  timestamptz not null default clock_timestamp(),
+  constraint call_is_whole check ((seq is null) = (ordinal is null))
+) with (fillfactor = 70, autovacuum_vacuum_threshold = 50, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_cost_delay = 0);
+
+-- Who waits for whom, right now: tells send, kill and the end of a turn whom to notify.
+create table agentmesh.waits (
+  waiter  uuid not null references agentmesh.wait on delete cascade,
+  target  uuid not null,
+  primary key (waiter, target),
+  constraint not_for_itself check (waiter <> target)
+) with (autovacuum_vacuum_threshold = 50, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_cost_delay = 0);
+
+-- whom to notify about a target
+create index waits_target on agentmesh.waits (target);
+
+-- seq is the assistant's row that asks for the call, ordinal its place there: a provider may repeat its own ids.
+create table agentmesh.tool_calls (
+  agent_id    uuid not null references agentmesh.agents on delete cascade,
+  seq         bigint not null,
+  ordinal     integer not null check (ordinal >= 0),
+  call_id     text not null,
+  name        text not null,
+  arguments   text not null,                                -- as the model wrote them
+  -- open -> asking (a person is asked) -> open | done; open -> delegated (a sub-agent works on it) -> done; open -> started -> done
+  status      text not null default 'open' check (status in ('open', 'asking', 'delegated', 'started', 'done')),
+  epoch       bigint,                                       -- of the owner that started it
+  started_at  timestamptz,
+  ended_at    timestamptz,
+  result_seq  bigint,
+  primary key (agent_id, seq, ordinal),
+  constraint done_has_a_result check ((status = 'done') = (result_seq is not null)),
+  constraint done_has_an_end check ((status = 'done') = (ended_at is not null)),
+  constraint started_has_a_time check (status <> 'started' or started_at is not null)
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
+
+-- calls without a result: forked_at, kill, interrupt, recovery
+create index tool_calls_open on agentmesh.tool_calls (agent_id, seq, ordinal) where status <> 'done';
+-- an agent's newest to-do list
+create index tool_calls_todos on agentmesh.tool_calls (agent_id, seq, ordinal) where name = 'todo_write';
+
+-- A call that a person decides about (approval) or answers (question). Durable: answered in any terminal, after any restart.
+create table agentmesh.requests (
+  id            uuid primary key default gen_random_uuid(),
+  session_id    uuid not null,                              -- no foreign key: the agent's implies it
+  agent_id      uuid not null,
+  seq           bigint not null,
+  ordinal       integer not null,
+  kind          text not null check (kind in ('approval', 'question')),
+  tool          text not null,
+  arguments     jsonb not null check (jsonb_typeof(arguments) = 'object'),   -- as read
+  reason        text not null default '',                   -- why it asks
+  rules         jsonb not null default '[]' check (jsonb_typeof(rules) = 'array'),   -- what "always" would allow
+  question      text,
+  options       jsonb check (jsonb_typeof(options) = 'array'),
+  asked_at      timestamptz not null default clock_timestamp(),
+  answer        jsonb check (jsonb_typeof(answer) = 'object'),
+  answered_at   timestamptz,
+  answered_by   text check (octet_length(answered_by) <= 200),
+  cancelled_at  timestamptz,                                -- its turn ended first: killed, interrupted, failed
+  foreign key (agent_id, seq, ordinal) references agentmesh.tool_calls on delete cascade,
+  constraint one_request_per_call unique (agent_id, seq, ordinal),
+  constraint answered_has_an_answer check ((answered_at is null) = (answer is null) and (answered_at is null) = (answered_by is null)),
+  constraint answered_or_cancelled check (answered_at is null or cancelled_at is null),
+  constraint question_is_asked check ((kind = 'question') = (question is not null))
+) with (fillfactor = 70);
+
+-- what waits for a person: screens, cancelling, modes and rules that settle
+create index requests_pending on agentmesh.requests (session_id, asked_at) where answered_at is null and cancelled_at is null;
+
+-- A call of task: which sub-agent works on it, and what the sub-agent had used before.
+create table agentmesh.tasks (
+  parent             uuid not null,
+  seq                bigint not null,
+  ordinal            integer not null,
+  child              uuid not null references agentmesh.agents on delete cascade,
+  description        text not null default '',
+  max_steps          integer not null check (max_steps >= 1),
+  model_calls_before integer not null,
+  tool_calls_before  integer not null,
+  tokens_before      bigint not null,
+  cost_before        numeric(14, 6) not null,
+  from_seq           bigint not null,                       -- the child's newest row when it began
+  started_at         timestamptz not null default clock_timestamp(),
+  ended_at           timestamptz,
+  status             text check (status in ('completed', 'failed', 'timeout', 'interrupted', 'killed', 'max_steps')),
+  primary key (parent, seq, ordinal),
+  foreign key (parent, seq, ordinal) references agentmesh.tool_calls on delete cascade,
+  constraint ended_has_a_status check ((ended_at is null) = (status is null))
+) with (fillfactor = 70);
+
+-- a sub-agent works on one task at a time
+create unique index tasks_open on agentmesh.tasks (child) where ended_at is null;
+-- edges of the wait graph; deletion of a session: the foreign key's look
+create index tasks_child on agentmesh.tasks (child);
+
+create table agentmesh.model_calls (
+  id              bigint generated always as identity primary key,
+  agent_id        uuid not null references agentmesh.agents on delete cascade,
+  turn            integer not null,
+  model           text not null,
+  input_tokens    bigint not null default 0 check (input_tokens >= 0),      -- cached ones included
+  output_tokens   bigint not null default 0 check (output_tokens >= 0),
+  cached_tokens   bigint not null default 0 check (cached_tokens between 0 and input_tokens),
+  estimated       boolean not null default false,           -- the server sent no usage
+  cost_usd        numeric(14, 6),                           -- null: no known price
+  latency_ms      integer,
+  first_token_ms  integer,
+  finish_reason   text,
+  error           text,
+  ended_at        timestamptz not null default clock_timestamp()
+);
+
+-- v_cost; an agent's newest call, by which the next is estimated
+create index model_calls_agent on agentmesh.model_calls (agent_id, id);

@@ -1,0 +1,1 @@
+drop table agentmesh.file_seen;

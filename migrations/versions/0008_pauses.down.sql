@@ -1,0 +1,2 @@
+drop function agentmesh.pause;
+drop table agentmesh.pauses;

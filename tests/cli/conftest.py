@@ -1,0 +1,100 @@
+"""The command line as a user has it: a process of its own, in a directory of its own, on a database of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentmesh.app import Place
+from agentmesh.domain.ids import AgentId
+from agentmesh.store import agents, sessions
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def data(self) -> Any:
+        """The one JSON value that it printed."""
+        return json.loads(self.out)
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """The JSON values that it printed, one a line."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+class CommandLine:
+    """Runs ``agentmesh`` with a fixed directory and environment."""
+
+    def __init__(self, folder: Path, **environ: str) -> None:
+        self.folder = folder
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("AGENTMESH_", "OPENAI_"))}
+        home = {name: str(folder / "home") for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")}
+        self.environ = {**kept, **home, "PYTHONPATH": str(ROOT), "TERM": "xterm", **environ}
+
+    def __call__(self, *args: str, stdin: str | bytes = "", **environ: str) -> Outcome:
+        with self.start(*args, **environ) as process:
+            out, err = process.communicate(stdin.encode() if isinstance(stdin, str) else stdin, timeout=50)
+        return Outcome(process.returncode, out.decode(), err.decode())
+
+    @contextmanager
+    def start(self, *args: str, **environ: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Start a command and lend its process; it ends with the block."""
+        self.folder.mkdir(exist_ok=True)
+        command = [sys.executable, "-m", "agentmesh", *args]
+        pipe = subprocess.PIPE
+        environ = {**self.environ, **environ}
+        with subprocess.Popen(command, cwd=self.folder, env=environ, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+
+@pytest.fixture
+def am(tmp_path, database_url) -> CommandLine:
+    """``am("ps", "--json")`` runs ``agentmesh ps --json``."""
+    return CommandLine(tmp_path / "work", AGENTMESH_DATABASE_URL=database_url)
+
+
+@pytest.fixture
+def lonely(tmp_path) -> CommandLine:
+    """The same without any database."""
+    return CommandLine(tmp_path / "work", AGENTMESH_DATA_DIR=str(tmp_path / "data"))
+
+
+@pytest.fixture
+def here(am, mesh) -> AgentId:
+    """The root of a session of the command line's own directory, which a worker seems to serve for ever."""
+    place = Place.here()
+    new = sessions.NewSession(
+        str(am.folder), place.host, place.os_user, "demo/demo", "You are an agent.", [], title="here"
+    )
+    root: AgentId = mesh.run(sessions.start_session, new)
+    # Nobody's pid: commands that only a person may give look whether they run below a worker.
+    mesh.worker = mesh.join(host=place.host, os_user=place.os_user, pid=2**31 - 1, serves_any=True)
+    mesh.conn.execute("update agentmesh.workers set seen_at = now() + interval '1 hour'")
+    return root
+
+
+def view(mesh, agent):
+    """The agent as people see it."""
+    session = mesh.session_of(agent)
+    return next(one for one in mesh.run(agents.view, session) if one.id == agent)

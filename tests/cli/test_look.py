@@ -1,0 +1,168 @@
+"""ps, tree, log, sessions: what is in the database, for people and as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from uuid import UUID
+
+from agentmesh.store import context
+from tests.cli.conftest import view
+
+NASTY = "[bold]x[/bold] [/nothing] \x1b[31mred\x1b[0m \u202eleft\x9b2J"
+
+
+def test_ps_lists_the_living_of_this_directorys_newest_session(am, mesh, here):
+    child = mesh.fork(here, "helper", "do it")
+    dead = mesh.fork(here, "gone")
+    mesh.kill(dead)
+    listed = am("ps", "--json")
+    assert listed.code == 0
+    assert [(one["name"], one["status"]) for one in listed.data] == [("root", "idle"), ("helper", "running")]
+    assert listed.data[1]["agent_id"] == str(child)
+    assert listed.data[1]["parent_id"] == str(here)
+    text = am("ps").out.splitlines()
+    assert text[0].split() == ["AGENT", "NAME", "STATUS", "ACTIVITY", "UNREAD", "CALLS", "TOKENS", "COST", "MODEL"]
+    assert "◐ running" in text[2]
+    assert "\x1b" not in "".join(text)
+
+
+def test_ps_all_has_every_session_and_the_dead(am, mesh, here):
+    mesh.kill(mesh.fork(here, "gone"))
+    names = [(one["session_id"], one["name"]) for one in am("ps", "--all", "--json").data]
+    assert (str(mesh.session_of(here)), "gone") in names
+    assert (str(mesh.session), "root") in names
+
+
+def test_another_session_is_named_by_the_beginning_of_its_id(am, mesh, here):
+    mesh.fork(mesh.root, "elsewhere")
+    assert [one["name"] for one in am("ps", "--json", "--session", str(mesh.session)[:8]).data] == ["root", "elsewhere"]
+    unknown = am("ps", "--session", "ffffffff")
+    assert unknown.code == 1
+    assert "agentmesh: there is no session 'ffffffff'\n  " in unknown.err
+
+
+def test_tree_nests_children_and_leaves_out_the_reaped(am, mesh, here):
+    child = mesh.fork(here, "child")
+    mesh.fork(child, "grandchild")
+    mesh.kill(mesh.fork(here, "dead"))
+    lines = am("tree").out.splitlines()
+    assert [re.split(r" +[0-9a-f]{8}  ", line)[0] for line in lines] == [
+        "root",
+        "├─ child",
+        "│  └─ grandchild",
+        "└─ dead",
+    ]
+    assert "✗ dead" in lines[-1]
+    assert am("reap").code == 0
+    (root,) = am("tree", "--json").data["agents"]
+    assert [one["name"] for one in root["children"]] == ["child"]
+    assert root["children"][0]["children"][0]["name"] == "grandchild"
+    assert root["tree_tokens"] == 0
+
+
+def test_log_shows_a_conversation_and_no_text_is_markup_or_control(am, mesh, here):
+    child = mesh.fork(here, "child", NASTY)
+    (call,) = mesh.call(child, "bash", text=f"I run {NASTY}")
+    mesh.finish(call, {"output": "\n".join(map(str, range(100))), "exit_code": 0})
+    mesh.answer(child, "Done.")
+    done = am("log", "child")
+    assert done.code == 0
+    assert "user ▸ [bold]x[/bold] [/nothing] [31mred[0m left2J" in done.out
+    assert "(--full)" in done.out
+    assert "child ▸ Done." in done.out
+    assert not {"\x1b", "\x9b", "\u202e"} & set(done.out)
+    assert "99" in am("log", "child", "--full").out.split()
+
+
+def test_log_as_json_has_every_row_and_is_safe_for_a_terminal(am, mesh, here):
+    mesh.send(None, here, NASTY)
+    mesh.answer(here, "yes")
+    done = am("log", "root", "--json")
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    assert [(row["seq"], row["kind"]) for row in rows] == [(1, "user"), (2, "assistant")]
+    assert rows[0]["content"]["text"] == NASTY
+    assert not {"\x1b", "\x9b", "\u202e"} & set(done.out)
+
+
+def test_log_with_the_inherited_begins_with_the_parents_rows(am, mesh, here):
+    mesh.send(None, here, "the parent's task")
+    mesh.answer(here, "the parent's answer")
+    child = mesh.fork(here, "child", "the child's task")
+    mesh.answer(child, "done")
+    own = [row["content"]["text"] for row in am("log", "child", "--json").events]
+    both = [row["content"]["text"] for row in am("log", "child", "--json", "--inherited").events]
+    assert own == ["the child's task", "done"]
+    assert both == ["the parent's task", "the parent's answer", *own]
+
+
+def test_log_follows_until_the_agent_is_dead(am, mesh, here):
+    child = mesh.fork(here, "child", "begin")
+    mesh.begin(child)
+    with am.start("log", "-f", "--json", "child") as process:
+        first = json.loads(process.stdout.readline())
+        mesh.answer(child, "later")
+        second = json.loads(process.stdout.readline())
+        mesh.kill(child)
+        rest = [json.loads(line) for line in process.stdout.read().splitlines()]
+        assert process.wait(30) == 0
+    assert [first["kind"], second["content"]["text"], rest[-1]["content"]["event"]] == ["user", "later", "killed"]
+
+
+def test_an_agent_is_found_by_name_id_and_prefix_also_in_another_session(am, mesh, here):
+    other = mesh.fork(mesh.root, "elsewhere", "x")
+    mesh.answer(other, "from elsewhere")
+    for who in (str(other), str(other)[:8]):
+        assert "from elsewhere" in am("log", who).out
+    assert am("log", "elsewhere").code == 1
+    refused = am("log", str(other), "--session", str(mesh.session_of(here)))
+    assert refused.code == 1
+    assert "agentmesh: there is no agent" in refused.err
+
+
+def test_sessions_lists_ends_and_deletes(am, mesh, here):
+    session = mesh.session_of(here)
+    mesh.fork(here, "worker-bee", "x")
+    listed = am("sessions", "--json").data
+    assert {UUID(one["session_id"]) for one in listed} == {session, mesh.session}
+    assert [one["title"] for one in am("sessions", "list", "--here", "--json").data] == ["here"]
+    refused = am("sessions", "delete", str(session))
+    assert refused.code == 1
+    assert "worker-bee" in refused.err
+    assert am("sessions", "end", str(session)[:8], "--json").data["killed"] == 2
+    assert view(mesh, here).status == "dead"
+    assert am("sessions", "delete", str(session)).code == 0
+    assert mesh.one("select count(*) from agentmesh.sessions where id = %s", session) == 0
+
+
+def test_context_tells_what_fills_an_agents_context(am, mesh, here):
+    mesh.send(None, here, "x" * 400)
+    mesh.answer(here, "y" * 40)
+    shown = am("context", "root")
+    assert shown.code == 0
+    assert [line.split()[0] for line in shown.out.splitlines()] == [
+        "WHAT",
+        "system",
+        "tools",
+        "user",
+        "assistant",
+        "all",
+    ]
+    told = am("context", "root", "--json").data
+    assert told["agent_id"] == str(here)
+    assert (told["model"], told["window"]) == ("demo/demo", None)
+    assert {"part": "user", "tool": None, "messages": 1, "bytes": 400, "tokens": 100} in told["parts"]
+    assert told["tokens"] == -(-sum(part["bytes"] for part in told["parts"]) // 4)
+    assert am("context", "nobody").code == 1
+
+
+def test_log_shows_what_was_inherited_although_it_was_cleared(am, mesh, here):
+    mesh.send(None, here, "an old question")
+    mesh.answer(here)
+    child = mesh.fork(here, "child")
+    mesh.run(context.mark, child, "start")
+    mesh.run(context.clear, child)
+    shown = am("log", "child", "--inherited").out
+    assert "user ▸ an old question" in shown
+    assert "· mark: start" in shown
+    assert "· cleared: the model is sent nothing of what is above" in shown

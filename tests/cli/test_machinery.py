@@ -1,0 +1,190 @@
+"""doctor, db, worker, simulate."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import urllib.request
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from agentmesh.store import checks, schema
+from agentmesh.store.pool import connect
+
+
+def test_doctor_says_what_works(am):
+    done = am("doctor")
+    assert done.code == 0, done.out
+    for words in ("✓ server", "✓ schema", "round trip", "✓ pooler", "✓ reader", "✓ workers", "Nothing is broken."):
+        assert words in done.out
+    report = am("doctor", "--json").data
+    assert report["healthy"] is True
+    assert {"state", "about", "words", "hint"} == report["findings"][0].keys()
+
+
+def test_doctor_says_what_is_broken(am, mesh, here):
+    mesh.conn.execute("update agentmesh.workers set ended_at = now()")
+    mesh.fork(here, "forgotten", "x")
+    mesh.fork(here, "forgotten-too", "x")
+    done = am("doctor", OPENAI_BASE_URL="http://127.0.0.1:1/v1")
+    assert done.code == 1
+    assert "✗ agents         forgotten of session" in done.out
+    assert "✗ models openai  http://127.0.0.1:1/v1 does not answer" in done.out
+    assert done.out.count("✗ agents") == 2
+    assert done.out.endswith("Broken: agents, models openai.\n")
+
+
+def test_doctor_looks_at_every_row_when_asked_to(am, mesh, here):
+    done = am("doctor", "--deep")
+    assert done.code == 0, done.out
+    assert done.out.count("✓ rows ") == len(checks.INVARIANTS)
+    child = mesh.fork(here, "child")
+    mesh.conn.execute("update agentmesh.agents set tool_calls = 7, interrupt_turn = 9 where id = %s", [child])
+    broken = am("doctor", "--deep")
+    assert broken.code == 1
+    assert "✗ rows           What an agent has used is the sum of its model calls" in broken.out
+    assert "counts 7 tool calls and has 0" in broken.out
+    assert broken.out.endswith("Broken: rows.\n")
+    report = am("doctor", "--deep", "--json").data
+    found = {one["name"]: one["breaches"] for one in report["invariants"] if one["breaches"]}
+    assert report["healthy"] is False
+    assert found.keys() == {"figures_add_up", "turns_add_up"}
+    assert found["figures_add_up"][0]["agent_id"] == str(child)
+    assert "invariants" not in am("doctor", "--json").data
+
+
+def test_doctor_cannot_look_at_rows_without_a_database(lonely):
+    done = lonely("doctor", "--deep", "--database-url", "postgresql://x@127.0.0.1:1/x")
+    assert done.code == 1
+    assert "✗ rows           they cannot be looked at: " in done.out
+
+
+@pytest.mark.parametrize(
+    ("setting", "glyph", "words"),
+    [
+        ("", "✓", "off: commands of agents run as this user"),
+        (
+            '[sandbox]\nbash = "auto"',
+            "·",
+            "auto, but bubblewrap (bwrap) is not installed: commands of agents run without",
+        ),
+        (
+            '[sandbox]\nbash = "required"',
+            "✗",
+            "required, but bubblewrap (bwrap) is not installed: agents can run no command",
+        ),
+    ],
+)
+def test_doctor_says_whether_commands_run_in_a_sandbox(lonely, tmp_path, setting, glyph, words):
+    (tmp_path / "config.toml").write_text(setting)
+    # No PATH, so that no bubblewrap is found; and a database that is not there takes no time.
+    environ = {"AGENTMESH_CONFIG_DIR": str(tmp_path), "PATH": "/nowhere"}
+    done = lonely("doctor", "--database-url", "postgresql://x@127.0.0.1:1/x", **environ)
+    assert f"{glyph} sandbox        {words}" in done.out
+
+
+def test_doctor_without_a_database_goes_on(lonely):
+    done = lonely("doctor", "--database-url", "postgresql://x@127.0.0.1:1/x", "--json")
+    assert done.code == 1
+    states = {finding["about"]: finding["state"] for finding in done.data["findings"]}
+    assert states["server"] == "broken"
+    assert states["model"] == "note"
+
+
+def test_doctor_asks_the_model_server_with_the_key(am):
+    with am.start("simulate", "--token-env", "TOKEN", TOKEN="right") as simulator:
+        url = simulator.stdout.readline().decode().strip()
+        right = am("doctor", OPENAI_BASE_URL=url, OPENAI_API_KEY="right", AGENTMESH_MODEL="demo-1")
+        wrong = am("doctor", OPENAI_BASE_URL=url, OPENAI_API_KEY="wrong")
+        assert f"· models openai  {url} answers, but does not list demo-1" in right.out
+        assert f"✗ models openai  {url} refuses the key (HTTP 401)" in wrong.out
+        assert (right.code, wrong.code) == (0, 1)
+        simulator.send_signal(signal.SIGTERM)
+        assert simulator.wait(30) == 0
+
+
+def test_simulate_serves_until_it_is_stopped(lonely):
+    with lonely.start("simulate", "--profile", "ollama") as simulator:
+        url = simulator.stdout.readline().decode().strip()
+        with urllib.request.urlopen(f"{url}/models", timeout=10) as answer:
+            assert answer.status == 200
+        simulator.send_signal(signal.SIGINT)
+        assert simulator.wait(30) == 0
+        assert b"OPENAI_BASE_URL" in simulator.stderr.read()
+    assert lonely("simulate", "--profile", "nobodys").code == 2
+    assert lonely("simulate", "--token-env", "NOT_SET").code == 2
+
+
+def test_db_upgrade_makes_the_schema_that_other_commands_demand(lonely, empty_database_url, conn):
+    url = {"AGENTMESH_DATABASE_URL": empty_database_url}
+    before = lonely("db", "status", "--json", **url).data
+    assert (before["schema"], before["schema_state"]) == (None, "empty")
+    assert lonely("db", "upgrade", **url).code == 0
+    after = lonely("db", "status", "--json", **url).data
+    assert (after["schema"], after["schema_state"]) == (schema.head(), "current")
+    assert lonely("db", "upgrade", **url).code == 0
+
+
+def test_a_database_that_is_behind_is_refused_with_what_to_do(am, conn):
+    conn.execute("update agentmesh.alembic_version set version_num = '0001'")
+    done = am("ps")
+    assert done.code == 1
+    assert done.err.endswith("\n  Run `agentmesh db upgrade`.\n")
+    assert "✗ schema" in am("doctor").out
+
+
+def test_db_url_is_for_psql_and_only_an_embedded_server_can_be_stopped(am, lonely, database_url):
+    assert am("db", "url").out.strip() == database_url
+    reader = am("db", "url", "--reader").out
+    assert reader.startswith("postgresql://")
+    assert conninfo_to_dict(reader.strip()) == {**conninfo_to_dict(database_url), "user": "agentmesh_reader"}
+    assert am("db", "stop").code == 2
+    idle = lonely("db", "status", "--json").data
+    assert (idle["kind"], idle["running"]) == ("embedded", False)
+    stopped = lonely("db", "stop")
+    assert (stopped.code, stopped.out) == (0, "")
+    assert lonely("db", "url").out.startswith("postgresql://")
+
+
+def test_upgrade_lets_a_reader_in_whom_another_database_of_the_server_made(am, conn):
+    conn.execute("revoke all on schema agentmesh from agentmesh_reader")
+    conn.execute("revoke all on agentmesh.v_agents from agentmesh_reader")
+    refused = am("sql", "select count(*) from v_agents")
+    assert refused.code == 1
+    assert "agentmesh db upgrade" in refused.err
+    assert am("db", "upgrade").code == 0
+    assert am("sql", "--csv", "select count(*) from v_agents").out == "count\n0\n"
+
+
+def test_a_group_without_a_command_shows_its_help(lonely):
+    done = lonely("db")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("Usage: agentmesh db ")
+
+
+def test_a_worker_says_what_it_claims_and_hands_over_when_told_to_stop(am, mesh, here):
+    mesh.send(None, here, "list files")
+    with am.start("worker") as worker:
+        lines = [worker.stderr.readline().decode() for _ in range(3)]
+        worker.send_signal(signal.SIGTERM)
+        rest = worker.stderr.read().decode()
+        assert worker.wait(30) == 0
+    words = [line.split(maxsplit=1)[1].split()[0] for line in lines]
+    assert words == ["worker", "claimed", "released"]
+    assert "stopped" in rest
+    assert mesh.status(here) == "idle"
+
+
+def test_a_worker_that_lingers_stays_while_a_screen_is_open(am, database_url):
+    with connect(database_url, role="tui") as screen, am.start("worker", "--linger", "1") as worker:
+        assert any(b"started" in line for line in worker.stderr)
+        with pytest.raises(subprocess.TimeoutExpired):
+            worker.wait(3)
+        screen.close()
+        assert worker.wait(30) == 0
+
+
+def test_a_worker_that_lingers_ends_by_itself(am):
+    done = am("worker", "--linger", "0")
+    assert (done.code, done.out) == (0, "")

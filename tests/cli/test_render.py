@@ -1,0 +1,170 @@
+"""Rendering alone: rows and agents in, text or data out."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from rich.console import Console
+
+from agentmesh.cli.render import events
+from agentmesh.cli.render.answer import print_json
+from agentmesh.cli.render.conversation import row_text
+from agentmesh.cli.render.data import dumps
+from agentmesh.cli.render.figures import count, money
+from agentmesh.cli.render.outcome import print_outcome
+from agentmesh.cli.render.screen import Column, Grid
+from agentmesh.cli.render.tree import tree_data
+from agentmesh.domain.ids import AgentId, SessionId
+from agentmesh.domain.rows import AgentView, Row
+from agentmesh.domain.states import AgentStatus, Kind
+from agentmesh.store.reader import Answer
+
+ID = AgentId(uuid.UUID("00000000-0000-4000-8000-000000000001"))
+
+
+def agent(name="root", parent=None, number=1, **more):
+    values = {
+        "session_id": SessionId(ID), "path": name, "depth": 0, "status": AgentStatus.IDLE, "activity": "", "unread": 0,
+        "model": "demo/demo", "worker_id": None, "external": False, "tool_calls": 0, "tokens": 0, "cost_usd": None,
+        "tree_tokens": 0, "tree_cost_usd": None, "created_at": datetime(2026, 1, 1, tzinfo=UTC), "died_at": None,
+        "reaped_at": None,
+    }  # fmt: skip
+    return AgentView(id=AgentId(uuid.UUID(int=number)), parent_id=parent, name=name, **{**values, **more})
+
+
+def row(kind, **content):
+    return Row(ID, 3, kind, content)
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"), [(0, "0"), (999, "999"), (1_000, "1k"), (13_400, "13k"), (2_400_000, "2.4M")]
+)
+def test_counts_are_short(number, shown):
+    assert count(number) == shown
+
+
+@pytest.mark.parametrize(
+    ("usd", "shown"), [(None, "?"), (Decimal(0), "$0.00"), (Decimal("0.00312"), "$0.0031"), (12.5, "$12.50")]
+)
+def test_money_is_unknown_or_exact_enough(usd, shown):
+    assert money(usd) == shown
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_every_kind_of_row_is_shown_as_text_and_as_events(kind):
+    content = {
+        "text": "words",
+        "error": "words",
+        "command": "words",
+        "event": "words",
+        "name": "words",
+        "result": {"words": 1},
+    }
+    shown = row_text(row(kind, **content), "me")
+    assert shown is not None
+    assert "words" in shown.plain
+    told = list(events.of_row(agent(), row(kind, **content)))
+    assert told
+    assert all({"type", "agent_id", "name", "parent_id"} <= event.keys() for event in told)
+    assert all(event["name"] == "words" or event["agent_id"] == agent().id for event in told)
+
+
+def test_an_answer_with_calls_is_a_message_and_then_the_calls():
+    calls = [
+        {"id": "c1", "name": "read", "arguments": '{"path": "a"}'},
+        {"id": "c2", "name": "read", "arguments": '{"path": '},
+    ]
+    answer = row(Kind.ASSISTANT, text="I look.", reasoning="hm", calls=calls)
+    message, first, second = events.of_row(agent(), answer)
+    assert (message["type"], message["text"], message["reasoning"]) == ("message", "I look.", "hm")
+    assert (first["type"], first["call_id"], first["arguments"]) == ("tool_call", "c1", {"path": "a"})
+    assert second["arguments"] == '{"path": '
+    shown = row_text(answer, "me")
+    assert shown is not None
+    assert shown.plain.splitlines() == ["me ▸ I look.", '  → read {"path": "a"}', '  → read {"path":']
+
+
+def test_an_answer_of_calls_alone_is_no_empty_message():
+    calls = [{"id": "c1", "name": "read", "arguments": "{}"}]
+    assert [event["type"] for event in events.of_row(agent(), row(Kind.ASSISTANT, text="", calls=calls))] == [
+        "tool_call"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"), [("length", "limit of output"), ("content_filter", "content filter"), ("abort", "(abort)")]
+)
+def test_an_answer_that_was_cut_off_says_why(reason, words):
+    answer = row(Kind.ASSISTANT, text="I", finish_reason=reason)
+    shown = row_text(answer, "me")
+    assert shown is not None
+    assert words in shown.plain
+    assert [event["finish_reason"] for event in events.of_row(agent(), answer)] == [reason]
+
+
+@pytest.mark.parametrize("width", [30, 40, 60, 80, 120])
+def test_a_narrow_terminal_leaves_out_columns_and_cuts_long_cells_but_never_an_id(width):
+    columns = [
+        Column("ID"),
+        Column("NAME", least=8),
+        Column("TOKENS", right=True, spare=1),
+        Column("NOTE", least=10, spare=2),
+    ]
+    console = Console(width=width)
+    with console.capture() as captured:
+        console.print(Grid(columns, [["0123abcd", "a-name-of-thirty-characters-it", "13k", "n" * 60]]))
+    head, line = captured.get().splitlines()
+    assert line.startswith("0123abcd  a-name")
+    assert len(head) <= width
+    assert len(line) <= width
+    assert ("13k" in line, "NOTE" in head) == (width >= 30, width >= 40)
+
+
+def test_json_is_safe_for_a_terminal_and_loses_nothing():
+    text = "a\x1b\x9b\u202e\ud800 ü 😀"
+    shown = dumps({"text": text, "cost": Decimal("0.5"), "id": ID})
+    assert json.loads(shown) == {"text": text, "cost": 0.5, "id": str(ID)}
+    assert not {"\x1b", "\x9b", "\u202e", "\ud800"} & set(shown)
+
+
+def test_the_children_of_a_reaped_agent_stay_in_the_tree():
+    reaped = agent("gone", agent().id, 2, reaped_at=datetime(2026, 1, 1, tzinfo=UTC), status=AgentStatus.DEAD)
+    (root,) = tree_data([agent(), reaped, agent("orphan", reaped.id, 3)])
+    assert [child["name"] for child in root["children"]] == ["orphan"]
+
+
+def test_a_waits_result_is_readable(capsys):
+    print_outcome(
+        {
+            "outcome": "timeout",
+            "results": [
+                {"agent_id": str(ID), "name": "a", "status": "received", "message": "one\n\ntwo\x1b", "more": 2},
+                {"agent_id": "nobody", "error": "there is no such agent", "hint": "look"},
+                {"name": "user", "message": "stop"},
+            ],
+        }
+    )
+    assert capsys.readouterr().out.splitlines() == [
+        "✓ received  a (00000000)  and 2 more unread",
+        "    one",
+        "",
+        "    two",
+        "? unknown  nobody",
+        "    error: there is no such agent",
+        "    hint: look",
+        "✓ message   user",
+        "    stop",
+        "(timeout)",
+    ]
+
+
+def test_a_querys_json_has_native_values_and_every_column(capsys):
+    columns, types = ["n", "ok", "j", "n", "t", "x"], [20, 16, 3802, 1700, 1184, 25]
+    print_json(Answer(columns, types, [("1", "t", '{"a": 1}', "NaN", "infinity", None)]))
+    assert json.loads(capsys.readouterr().out) == [
+        {"n": 1, "ok": True, "j": {"a": 1}, "n_2": "NaN", "t": "infinity", "x": None}
+    ]

@@ -1,0 +1,68 @@
+"""sql: one query as a role that can only read the views."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from agentmesh.domain.errors import DatabaseError
+from agentmesh.store import reader
+
+
+def test_a_query_is_a_table_csv_or_json(am, mesh, here):
+    query = "select name, status, unread from v_agents order by created_at desc limit 1"
+    table = am("sql", query)
+    assert [line.split() for line in table.out.splitlines()] == [["name", "status", "unread"], ["root", "idle", "0"]]
+    assert table.err == "(1 row)\n"
+    assert am("sql", "--json", query).data == [{"name": "root", "status": "idle", "unread": 0}]
+    assert list(csv.reader(io.StringIO(am("sql", "--csv", "-", stdin=query).out)))[1] == ["root", "idle", "0"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select * from agents",
+        "insert into agentmesh.mail (body) values ('x')",
+        "update agentmesh.v_agents set name = 'x'",
+        "select agentmesh.kill(gen_random_uuid())",
+        "select agentmesh.send(null, gen_random_uuid(), 'x')",
+        "set role agentmesh_reader",
+        "select 1; select 2",
+        "select 1; commit; delete from agentmesh.mail",
+        "copy (select 1) to program 'true'",
+        "selec 1",
+        ";",
+        "begin",
+    ],
+)
+def test_what_is_no_single_question_to_the_views_is_refused(database_url, query):
+    with pytest.raises(DatabaseError) as refused:
+        reader.query(reader.reader_url(database_url), query)
+    assert refused.value.hint
+
+
+def test_a_refused_query_is_a_sentence_and_a_hint(am):
+    done = am("sql", "select * from agents")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("agentmesh: PostgreSQL says: permission denied for table agents\n  The reader may read")
+
+
+def test_a_query_has_a_time_limit(am):
+    done = am("sql", "--timeout", "0.05", "select pg_sleep(30)")
+    assert done.code == 1
+    assert "--timeout" in done.err
+
+
+def test_a_reader_who_cannot_log_in_is_told_what_is_missing(am, database_url):
+    done = am("sql", "select 1", AGENTMESH_READER_URL=f"{database_url}&user=agentmesh_nobody")
+    assert done.code == 1
+    assert "does not let the reader in" in done.err
+    assert "agentmesh_reader" in done.err
+
+
+def test_without_a_query_psql_opens_as_the_reader(am, mesh, here):
+    done = am("sql", stdin="\\pset tuples_only\nselect current_user, count(*) from v_agents;\n")
+    assert done.code == 0, done.err
+    assert "agentmesh_reader |" in done.out

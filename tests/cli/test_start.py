@@ -1,0 +1,97 @@
+"""What every command has in common: help, mistakes, errors, pipes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from agentmesh import __version__
+from agentmesh.cli.commands import _COMMANDS, cli
+from agentmesh.domain.errors import UsageError
+
+
+def test_version_is_one_line(lonely):
+    done = lonely("--version")
+    assert (done.code, done.out, done.err) == (0, f"agentmesh {__version__}\n", "")
+
+
+def test_without_a_command_help_is_shown_and_names_every_command(lonely):
+    done = lonely()
+    assert done.code == 0
+    assert "60 seconds" in done.out
+    assert all(f"\n  {name} " in done.out for name in _COMMANDS)
+
+
+@pytest.mark.parametrize("name", sorted(_COMMANDS))
+def test_every_command_is_found_and_says_what_it_does(name):
+    context = cli.make_context("agentmesh", [], resilient_parsing=True)
+    command = cli.get_command(context, name)
+    assert command is not None
+    assert command.name == name
+    assert command.help
+
+
+def test_a_mistyped_command_or_option_suggests_the_nearest(lonely):
+    done = lonely("seesions")
+    assert done.code == 2
+    assert done.err.startswith("agentmesh: No such command 'seesions'. Did you mean 'sessions'?\n  ")
+    done = lonely("run", "--modle", "x")
+    assert done.code == 2
+    assert "Did you mean '--model'?\n  See `agentmesh run --help`." in done.err
+
+
+@pytest.mark.parametrize(
+    "args", [["ps", "extra"], ["run", "--timeout", "soon", "x"], ["send"], ["interrupt"], ["run", " "]]
+)
+def test_wrong_usage_exits_2_with_a_sentence_and_a_hint(lonely, args):
+    done = lonely(*args)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("agentmesh: ")
+    assert "Traceback" not in done.err
+
+
+def test_a_database_that_is_not_there_is_a_sentence_without_the_password(lonely):
+    done = lonely("ps", "--database-url", "postgresql://someone:secret@127.0.0.1:1/nothing")
+    assert done.code == 1
+    assert done.err.startswith("agentmesh: The database nothing at 127.0.0.1:1 cannot be reached")
+    assert "\n  " in done.err
+    assert "secret" not in done.err
+
+
+def test_a_bug_is_a_sentence_and_a_traceback_only_while_debugging(lonely):
+    code = (
+        "import sys\n"
+        "from agentmesh.cli import outcome\n"
+        "def broken(*_):\n    raise KeyError('oops')\n"
+        "outcome.cli.invoke = broken\n"
+        "sys.exit(outcome.run(['ps']))"
+    )
+    for debug in ("0", "1"):
+        environ = {**lonely.environ, "AGENTMESH_DEBUG": debug}
+        done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert "agentmesh: unexpected KeyError: 'oops'\n  This is a bug" in done.stderr
+        assert ("Traceback" in done.stderr) == (debug == "1")
+
+
+def test_a_reader_that_leaves_is_no_error_to_shout_about(am, mesh, here):
+    for n in range(3):
+        mesh.send(None, here, "x" * 200_000, key=str(n))
+    mesh.begin(here)
+    with am.start("log", "root") as process:
+        process.stdout.read(10)
+        process.stdout.close()
+        said = process.stderr.read()
+        assert process.wait(30) == 1
+    assert said.count(b"\n") == 1, said
+
+
+def test_an_error_in_a_configuration_file_names_it(lonely):
+    folder = lonely.folder / ".agentmesh"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text("modle = 'x'")
+    done = lonely("ps")
+    assert done.code == UsageError.exit_code
+    assert "config.toml: modle is not a known key.\n  Did you mean model?" in done.err

@@ -1,0 +1,127 @@
+"""The TUI is opened, left and opened again; several show one session."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+
+from tests.fixtures.engine import Rig, call, do, say, when
+from tests.fixtures.terminal import Desk
+
+
+def test_a_first_start_without_any_configuration_plays_a_script_for_real(desk: Desk, rig: Rig):
+    shown = desk.start()
+    shown.until("No model is configured", "OPENAI_API_KEY", "Type demo and press Enter", "Message root")
+    shown.enter("demo")
+    shown.until(
+        lambda text: re.search(r"file-reader +[◐✓○]", text) and re.search(r"code-analyzer +[◐✓○]", text),
+        "↓4",
+    )
+    shown.press("ctrl+down")
+    shown.until("[slow-poke]", "inherited")
+    shown.press("alt+up")
+    rig.rest()
+    shown.until("[root]", lambda text: " running" not in text.splitlines()[-2])
+    assert shown.leave() == "Go on with: agentmesh -c"
+    again = desk.start("-c")
+    again.until("[root]", "↓4", "demo/demo")
+    again.press("ctrl+down")
+    again.until("[slow-poke]", "killed by root", "dead: nothing more can be said to it")
+
+
+def test_two_terminals_show_the_same(desk: Desk, rig: Rig):
+    first_half, second_half = threading.Event(), threading.Event()
+    rig.script(
+        "root",
+        when(first_half, say("streamed into both of the terminals, slowly", chunk_size=2, chunk_delay=0.05)),
+        do(call("fork", name="alpha", prompt="work")),
+        when(second_half, say("the end")),
+    )
+    rig.worker()
+    one, two = desk.open(), desk.open(columns=100, rows=30)
+    one.enter("typed in the first")
+    two.until("typed in the first", "Esc interrupts")
+    first_half.set()
+    for terminal in (one, two):
+        terminal.until("streamed into", lambda text: "slowly" not in text)
+    for terminal in (one, two):
+        terminal.until("streamed into both of the terminals, slowly")
+    two.enter("typed in the second")
+    one.until("typed in the second", "↓1")
+    two.until("↓1")
+    second_half.set()
+    one.enter("/rename A title")
+    two.until("the end", "A title")
+    two.enter("/capture")
+    one.until("(capturing) ❯")
+    one.enter("/cancel")
+    two.until(lambda text: "(capturing)" not in text)
+    one.enter("/kill alpha")
+    two.press("ctrl+down")
+    two.until("[alpha]", "dead: nothing more")
+    rig.rest()
+
+
+def test_what_runs_goes_on_when_the_terminal_is_left(desk: Desk, rig: Rig):
+    release = threading.Event()
+    rig.script("root", when(release, say("said later")))
+    shown = desk.open_new()
+    shown.enter("go")
+    rig.until_asked()
+    said = "".join(shown.leave().splitlines())  # it wraps
+    assert said == (
+        "1 agent goes on in the background, and may spend $10.00 and 20.0M tokens more. "
+        "Back: agentmesh -c   Stop: agentmesh interrupt --all"
+    )
+    release.set()
+    rig.rest()
+    assert rig.last()[0] == "said later"
+
+
+def test_a_setting_interrupts_what_runs_when_the_terminal_is_left(desk: Desk, rig: Rig):
+    release = threading.Event()
+    rig.script("root", when(release, say("never said")))
+    desk.configure('[tui]\non_exit = "interrupt"\n')
+    shown = desk.open_new()
+    shown.enter("go")
+    rig.until_asked()
+    assert shown.leave() == "Interrupted root."
+    assert rig.kinds()[-1] == "event"
+    release.set()
+
+
+def test_a_session_in_which_nothing_happened_leaves_no_trace(desk: Desk, rig: Rig):
+    before = rig.one("select count(*) from agentmesh.sessions")
+    shown = desk.open_new()
+    assert rig.one("select count(*) from agentmesh.sessions") == before + 1
+    assert shown.leave() == ""
+    assert rig.one("select count(*) from agentmesh.sessions") == before
+
+
+def test_a_new_session_and_back_to_the_old_one(desk: Desk, rig: Rig):
+    rig.script("root", say("in the first"))
+    shown = desk.open_new()
+    shown.enter("hello")
+    shown.until("in the first")
+    shown.enter("/rename The first")
+    shown.until("The first")
+    shown.enter("/new")
+    shown.until("Message root", lambda text: "in the first" not in text)
+    shown.enter("/sessions")
+    shown.until("Sessions", "The first")
+    shown.type("The first")
+    shown.press("enter")
+    shown.until("in the first", "[root]")
+
+
+def test_without_a_terminal_it_says_what_works_without_one(desk: Desk):
+    piped = desk.terminal("/bin/sh", "-c", f"{sys.executable} -m agentmesh | cat")
+    piped.until("Exit codes: 0 done")
+    piped.wait()
+    assert b"Usage: agentmesh" in piped.output
+    assert b"\x1b" not in piped.output
+    fed = desk.terminal("/bin/sh", "-c", f"echo hello | {sys.executable} -m agentmesh --resume x")
+    fed.until("the TUI needs a terminal", "agentmesh run")
+    fed.wait()
+    assert b"\x1b" not in fed.output

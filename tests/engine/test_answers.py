@@ -1,0 +1,118 @@
+"""Answers that are not what they should be: cut, without a word, calls written as text, calls of no tool."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from agentmesh.engine.recording import CUT, WORDLESS
+from agentmesh.llm.simulator.reply import ScriptedCall, ScriptedReply
+from tests.fixtures.engine import Rig, call, do, say
+
+FORK = do(call("fork", name="child", prompt="x"))
+WAIT = do(call("wait", timeout=30, from_agents=["child"]))
+NOTHING = say("", usage=None)
+HALF = say("half of", finish_reason="length")
+
+
+def events(rig: Rig, agent: str) -> list[str]:
+    return [content["text"] for kind, content in rig.rows(agent) if kind == "event"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "output", "event"),
+    [(NOTHING, f"[{WORDLESS}]", WORDLESS), (HALF, f"half of\n[{CUT}]", CUT)],
+    ids=["wordless", "cut"],
+)
+def test_whoever_waits_is_told_that_an_answer_is_not_whole(rig: Rig, answer, output, event):
+    rig.script("root", FORK, WAIT, say("well"))
+    rig.script("child", answer)
+    rig.worker()
+    assert rig.run() == "well"
+    (entry,) = rig.results("wait")[0]["results"]
+    assert (entry["status"], entry["output"]) == ("idle", output)
+    assert events(rig, "child") == [event]
+    assert rig.last("child") == (answer.text, None)
+
+
+def test_the_automatic_report_tells_it_too(rig: Rig):
+    rig.script("root", FORK, say("forked"), say("oh"))
+    rig.script("child", NOTHING)
+    rig.worker()
+    rig.run()
+    mail = json.loads(rig.requests()[-1].body["messages"][-1]["content"])["mail"]
+    assert mail["output"] == f"[{WORDLESS}]"
+
+
+def test_a_wait_for_a_child_that_owes_no_report_is_told_as_well(rig: Rig):
+    rig.script("child", HALF)
+    rig.worker()
+    rig.fork("child", "do it")  # by a person: it answers the user
+    rig.rest()
+    rig.script("root", WAIT, say("well"))
+    rig.run()
+    (entry,) = rig.results("wait")[0]["results"]
+    assert entry["output"] == f"half of\n[{CUT}]"
+
+
+def test_an_answer_without_a_word_is_asked_for_once_more(rig: Rig):
+    answers = iter([NOTHING, say("well")])
+    rig.script("root", lambda _view: next(answers))
+    rig.worker(retries=3)
+    assert rig.run() == "well"
+    assert rig.kinds() == ["user", "assistant"]
+
+
+def test_a_call_that_was_cut_is_told_so_and_does_not_run(rig: Rig):
+    cut = ScriptedReply(
+        "",
+        tool_calls=(ScriptedCall("bash", {"command": "echo a"}), ScriptedCall("write", '{"path": "a", "content": "b')),
+        finish_reason="length",
+    )
+    rig.script("root", cut, say("well"))
+    rig.worker()
+    assert rig.run() == "well"
+    assert "output limit" in rig.results("write")[0]["error"]
+    assert "error" not in rig.results("bash")[0]
+    assert events(rig, "root") == []
+
+
+def test_a_call_that_was_cut_is_told_so_after_a_crash(rig: Rig):
+    rig.script("root", ScriptedReply("", tool_calls=(ScriptedCall("write", ""),), finish_reason="length"), say("well"))
+    dying = rig.process("after finish_step 1")
+    rig.prompt()
+    dying.join()
+    rig.bury(dying.worker_id)
+    rig.worker()
+    rig.rest()
+    assert "output limit" in rig.results("write")[0]["error"]
+
+
+def test_calls_written_as_text_run_and_the_text_is_kept(rig: Rig):
+    written = '```json\n{"name": "bash", "parameters": {"command": "echo hello"}}\n```'
+    rig.script("root", say(written), say("well"))
+    rig.worker()
+    assert rig.run() == "well"
+    (result,) = rig.results("bash")
+    assert result["output"] == "hello\n"
+    row = rig.rows()[1][1]
+    assert row["text"] == ""
+    assert written in row["notes"][-1]
+
+
+@pytest.mark.parametrize(("name", "near"), [("Bash", "bash"), ("read_file", "read"), ("list_agent", "list_agents")])
+def test_the_refusal_of_an_unknown_tool_names_the_nearest(rig: Rig, name, near):
+    rig.script("root", do(call(name)), say("well"))
+    rig.worker()
+    rig.run()
+    (result,) = rig.results()
+    assert f"Did you mean {near}" in result["hint"]
+    assert "glob" in result["hint"]
+
+
+def test_the_refusal_of_a_tool_like_none_names_all(rig: Rig):
+    rig.script("root", do(call("xyzzy")), say("well"))
+    rig.worker()
+    rig.run()
+    assert rig.results()[0]["hint"].startswith("Your tools are: ")

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import json
+import uuid
+
+import psycopg
+import pytest
+
+from agentmesh.domain.ids import AgentId
+from agentmesh.engine.feed import Feed
+from agentmesh.store.status import session_channel
+from agentmesh.store.tx import Database
+from tests.fixtures.mesh import Mesh
+
+
+@pytest.fixture
+def feed(database_url):
+    with Database(database_url, role="test") as database:
+        made = Feed(database)
+        made.start()
+        yield made
+        made.stop()
+
+
+def heard(conn: psycopg.Connection, n: int) -> list[str]:
+    found = [each.payload for each in conn.notifies(timeout=10, stop_after=n)]
+    assert len(found) >= n
+    return found
+
+
+def test_live_text_arrives_as_it_was_said(mesh: Mesh, feed: Feed):
+    mesh.conn.execute(f'listen "{session_channel(mesh.session)}"')
+    said = 'a "quoted" line\nand an emoji 🙂 \0 \ud800 '
+    message = feed.message(mesh.session, mesh.root, after=7)
+    message.text(said)
+    (payload,) = heard(mesh.conn, 1)
+    assert json.loads(payload.removeprefix("live ")) == {str(mesh.root): [7, 0, said]}
+    message.text("more")
+    (payload,) = heard(mesh.conn, 1)
+    assert json.loads(payload.removeprefix("live ")) == {str(mesh.root): [7, len(said), "more"]}
+
+
+def test_an_answer_that_begins_again_says_so_even_before_it_has_text(mesh: Mesh, feed: Feed):
+    mesh.conn.execute(f'listen "{session_channel(mesh.session)}"')
+    message = feed.message(mesh.session, mesh.root, after=7)
+    message.text("half an ans")
+    heard(mesh.conn, 1)
+    message.void()
+    (payload,) = heard(mesh.conn, 1)
+    assert json.loads(payload.removeprefix("live ")) == {str(mesh.root): [7, 0, ""]}
+
+
+@pytest.mark.parametrize("agents", [1, 30, 64, 500])
+@pytest.mark.parametrize("text", ["x" * 20_000, "🙂" * 5_000, "", '"\n' * 3_000])
+def test_what_many_agents_say_at_once_fits_into_one_notification(mesh: Mesh, feed: Feed, agents, text):
+    mesh.conn.execute(f'listen "{session_channel(mesh.session)}"')
+    messages = [feed.message(mesh.session, AgentId(uuid.uuid4()), 12_345) for _ in range(agents)]
+    with feed._lock:  # all of it before the next flush
+        for message in messages:
+            message.add(text)
+            feed._messages[message.agent] = message
+    feed._dirty.set()
+    (payload,) = heard(mesh.conn, 1)
+    live = json.loads(payload.removeprefix("live "))
+    assert len(live) >= min(agents, 100)
+    assert all(text[place:] == shown and (shown or not text) for _, place, shown in live.values())
+    if agents == 1 and len(text) > 10_000:
+        assert len(payload) > 4_000, "what there is room for is used"
+
+
+def test_an_activity_is_stored_and_that_of_an_agent_that_is_gone_harms_no_other(mesh: Mesh, feed: Feed):
+    feed.activity(AgentId(uuid.uuid4()), "thinking")
+    feed.activity(mesh.root, "tool: bash")
+    feed.stop()
+    assert mesh.one("select activity from agentmesh.activity where agent_id = %s", mesh.root) == "tool: bash"

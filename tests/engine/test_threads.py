@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import threading
+from queue import SimpleQueue
+
+from agentmesh.engine.threads import Threads
+from agentmesh.engine.watch import Watch
+from tests.fixtures.engine import until
+
+
+def test_work_runs_side_by_side_up_to_the_limit_and_on_no_more_threads_than_needed():
+    threads = Threads(3, "t")
+    together, names = threading.Barrier(3), []
+
+    def work():
+        names.append(threading.current_thread().name)
+        together.wait(10)
+
+    for _ in range(6):
+        threads.submit(work)
+    until(lambda: len(names) == 6)
+    assert set(names) == {"t-0", "t-1", "t-2"}
+    assert threads.stop(10) == []
+
+
+def test_an_idle_thread_is_used_again():
+    threads = Threads(8, "t")
+    for _ in range(5):
+        done = threading.Event()
+        threads.submit(done.set)
+        assert done.wait(10)
+        until(lambda: threads._idle == 1)
+    assert [thread.name for thread in threads._threads] == ["t-0"]
+    assert threads.stop(10) == []
+
+
+def test_stop_forgets_what_is_queued_and_names_what_does_not_end():
+    threads = Threads(1, "t")
+    begun, hold, ran = threading.Event(), threading.Event(), []
+
+    def stuck():
+        begun.set()
+        hold.wait(10)
+
+    threads.submit(stuck)
+    threads.submit(lambda: ran.append(1))
+    assert begun.wait(10)
+    assert threads.stop(0.01) == ["t-0"]
+    hold.set()
+    assert threads.stop(10) == []
+    threads.submit(lambda: ran.append(2))
+    assert ran == []
+
+
+def test_looks_at_a_waiter_are_gathered_and_the_last_poke_is_never_missed():
+    """The look after the last poke sees everything, however many pokes there were and whenever they came."""
+    state, seen, looks = 0, 0, 0
+    watch: Watch[str]
+
+    def look(agent, timed_out):
+        nonlocal seen, looks
+        seen, looks = state, looks + 1
+
+    watch = Watch(look, lambda _agents: None)
+    watch.start()
+    watch.park("a", float("inf"))
+    for n in range(1, 1001):
+        state = n
+        watch.poke("a")
+    until(lambda: seen == 1000)
+    assert looks < 500
+    assert watch.stop(10)
+
+
+def test_a_wait_for_many_is_looked_at_when_as_much_has_happened_as_it_takes(monkeypatch):
+    monkeypatch.setattr("agentmesh.engine.watch._PATIENCE", 3600.0)
+    looks: SimpleQueue[int] = SimpleQueue()
+    open_ones = [3, 2]
+    watch: Watch[str]
+
+    def look(agent, timed_out):
+        if open_ones:
+            watch.expect(agent, open_ones.pop(0))
+        looks.put(len(open_ones))
+
+    watch = Watch(look, lambda _agents: None)
+    watch.start()
+    watch.park("a", float("inf"))
+    assert looks.get(timeout=10) == 1, "the look when it is parked"
+    for _ in range(3):
+        watch.poke("a")
+    assert looks.get(timeout=10) == 0, "three had been open"
+    watch.poke("a")
+    watch.poke("a")
+    assert looks.get(timeout=10) == 0, "two were still open, and both have changed"
+    assert looks.empty()
+    assert watch.stop(10)
+
+
+def test_deadlines_come_in_their_order_and_a_look_that_fails_is_repeated():
+    import time
+
+    from agentmesh.domain.errors import DatabaseUnreachable
+
+    ended, failures = [], [DatabaseUnreachable("on purpose"), ValueError("on purpose")]
+    watch: Watch[str]
+
+    def look(agent, timed_out):
+        if not timed_out:
+            return
+        if agent == "b" and failures:
+            raise failures.pop()
+        watch.forget(agent)
+        ended.append(agent)
+
+    watch = Watch(look, lambda _agents: None)
+    watch.start()
+    now = time.monotonic()
+    for agent, seconds in (("c", 60), ("b", 0.02), ("a", 0.01)):
+        watch.park(agent, now + seconds)
+    until(lambda: ended == ["a", "b"])
+    assert list(watch._waiting) == ["c"]
+    assert watch.stop(10)
+
+
+def test_waits_that_ended_early_leave_nothing_behind():
+    watch: Watch[int] = Watch(lambda _agent, _timed_out: None, lambda _agents: None)
+    for n in range(5000):
+        watch.park(n, float("inf"))
+        watch.forget(n)
+    assert len(watch._queue) <= 1002

@@ -1,0 +1,252 @@
+"""Answers from chunks, in every dialect that servers speak."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from agentmesh.llm.assemble import Assembly, ErrorInStream
+from agentmesh.llm.port import Reply, ToolCall, Usage, Watch
+from agentmesh.llm.usage import estimate, read_usage
+from tests.llm.asking import Log
+from tests.llm.misbehaving import delta
+
+LS = '{"command": "ls"}'
+PWD = '{"command": "pwd"}'
+
+
+def assembled(*chunks, watch: Watch | None = None) -> Reply:
+    assembly = Assembly(watch or Watch())
+    for chunk in chunks:
+        assembly.add(chunk)
+    return assembly.reply(assembly.usage or Usage(), assembly.cost_usd, (), b"seed")
+
+
+def calls(*fragments, one_chunk: bool = False) -> list[tuple[str, str]]:
+    """Return name and arguments of the calls that come of fragments."""
+    groups = [list(fragments)] if one_chunk else [[fragment] for fragment in fragments]
+    reply = assembled(*(delta(tool_calls=group) for group in groups), delta("tool_calls"))
+    assert len({call.id for call in reply.tool_calls}) == len(reply.tool_calls)
+    assert all(call.id for call in reply.tool_calls)
+    return [(call.name, call.arguments) for call in reply.tool_calls]
+
+
+def part(name=None, arguments=None, **fields):
+    return {
+        **fields,
+        "function": {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None},
+    }
+
+
+TWO = [("bash", LS), ("read", PWD)]
+LS_1, LS_2, PWD_1, PWD_2 = LS[:9], LS[9:], PWD[:9], PWD[9:]
+A, B = {"id": "a"}, {"id": "b"}
+I0, I1 = {"index": 0}, {"index": 1}
+STREAMED = {
+    "index, id and name once": [
+        part("bash", "", **I0, **A),
+        part(None, LS_1, **I0),
+        part(None, LS_2, **I0),
+        part("read", "", **I1, **B),
+        part(None, PWD_1, **I1),
+        part(None, PWD_2, **I1),
+    ],
+    "interleaved by index": [
+        part("bash", LS_1, **I0, **A),
+        part("read", PWD_1, **I1, **B),
+        part(None, LS_2, **I0),
+        part(None, PWD_2, **I1),
+    ],
+    "no index, id once": [part("bash", LS_1, **A), part(None, LS_2), part("read", PWD_1, **B), part(None, PWD_2)],
+    "no index, id repeated": [
+        part("bash", LS_1, **A),
+        part(None, LS_2, **A),
+        part("read", PWD_1, **B),
+        part(None, PWD_2, **B),
+    ],
+    "no index, id and name repeated": [
+        part("bash", LS_1, **A),
+        part("bash", LS_2, **A),
+        part("read", PWD_1, **B),
+        part("read", PWD_2, **B),
+    ],
+    "index, same id for all": [part("bash", LS, **I0, id="call_0"), part("read", PWD, **I1, id="call_0")],
+    "index, empty ids": [part("bash", LS, **I0, id=""), part("read", PWD, **I1, id="")],
+    "index always 0": [part("bash", LS, **I0, **A), part("read", PWD, **I0, **B)],
+    "index always 0, no ids": [part("bash", LS, **I0), part("read", PWD, **I0)],
+    "index always 0, same id": [part("bash", LS, **I0, **A), part("read", PWD, **I0, **A)],
+    "neither index nor id, whole": [part("bash", LS), part("read", PWD)],
+    "neither index nor id, in pieces": [part("bash", LS_1), part(None, LS_2), part("read", PWD_1), part(None, PWD_2)],
+    "arguments as objects": [part("bash", json.loads(LS), **I0, **A), part("read", json.loads(PWD), **I1, **B)],
+    "flat entries": [{"name": "bash", "arguments": LS, **A}, {"name": "read", "arguments": PWD, **B}],
+    "name in pieces": [
+        part("ba", None, **I0, **A),
+        part("sh", None, **I0),
+        part(None, LS, **I0),
+        part("read", PWD, **I1, **B),
+    ],
+    "null fields": [
+        part("bash", "", **I0, **A),
+        {"index": 0, "id": None, "function": {"name": None, "arguments": LS}},
+        part("read", PWD, **I1, **B),
+    ],
+}
+
+
+@pytest.mark.parametrize("fragments", STREAMED.values(), ids=STREAMED.keys())
+def test_two_tool_calls_come_out_whole(fragments):
+    assert calls(*fragments) == TWO
+
+
+def test_two_tool_calls_in_one_chunk():
+    assert calls(part("bash", LS, index=0, id="a"), part("read", PWD, index=1, id="b"), one_chunk=True) == TWO
+
+
+def test_calls_without_arguments_stay_apart():
+    fragments = [part("bash", "", index=0, id="a"), part("bash", "", index=1, id="b")]
+    assert calls(*fragments) == [("bash", ""), ("bash", "")]
+    assert calls(part("list_agents"), part("list_agents")) == [("list_agents", ""), ("list_agents", "")]
+
+
+def test_same_tool_twice_without_index_and_id():
+    assert calls(part("bash", LS), part("bash", PWD)) == [("bash", LS), ("bash", PWD)]
+
+
+def test_call_without_name_and_arguments_is_none():
+    assert calls({"index": 0, "id": "a", "function": {}}) == []
+
+
+@pytest.mark.parametrize("odd", [None, 3, "x", [], [None, 3, "x"], {"a": 1}], ids=repr)
+def test_odd_shapes_are_no_crash(odd):
+    assembled({"choices": odd}, delta(tool_calls=odd, function_call=odd), {"choices": [{"delta": odd}]}, {"usage": odd})
+    assembled({"choices": [{"message": odd}], "model": odd, "timings": odd, "x_groq": odd})
+
+
+def test_legacy_function_call():
+    reply = assembled(
+        delta(function_call={"name": "bash", "arguments": LS[:9]}),
+        delta(function_call={"arguments": LS[9:]}),
+        delta("function_call"),
+    )
+    assert (reply.tool_calls[0].name, reply.tool_calls[0].arguments, reply.finish_reason) == ("bash", LS, "tool_calls")
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [("stop", "stop"), ("length", "length"), ("STOP", "stop"), ("end_turn", "stop"), ("max_tokens", "length")],
+)
+def test_finish_reasons(said, meant):
+    assert assembled(delta(content="a"), delta(said)).finish_reason == meant
+
+
+def test_tool_calls_with_finish_reason_stop():
+    assert assembled(delta("stop", tool_calls=[part("bash", LS)])).finish_reason == "tool_calls"
+
+
+def test_calls_cut_off_by_the_length_say_so():
+    assert assembled(delta("length", tool_calls=[part("bash", LS[:9])])).finish_reason == "length"
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_reasoning_is_kept_with_its_field(field):
+    log = Log()
+    reply = assembled(delta(**{field: "Let me "}), delta(**{field: "see"}), delta(content="Yes"), watch=log.watch())
+    assert (reply.reasoning, reply.reasoning_field, reply.text) == ("Let me see", field, "Yes")
+    assert log.reasoning == ["Let me ", "see"]
+
+
+def test_reasoning_sent_under_two_names_is_kept_once():
+    assert assembled(delta(reasoning="a", reasoning_content="a")).reasoning == "a"
+
+
+def test_content_as_parts():
+    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]}
+    reply = assembled(delta(content=[thinking, {"type": "text", "text": "Yes"}, "!"]))
+    assert (reply.reasoning, reply.text) == ("Hm", "Yes!")
+
+
+def test_refusal_is_text_and_noted():
+    reply = assembled(delta(refusal="I will not."), delta("stop"))
+    assert reply.text == "I will not."
+    assert "refused" in reply.notes[0]
+
+
+def test_only_the_first_choice_counts():
+    assert (
+        assembled({"choices": [{"index": 1, "delta": {"content": "b"}}, {"index": 0, "delta": {"content": "a"}}]}).text
+        == "a"
+    )
+
+
+def test_whole_message_after_its_deltas_is_not_doubled():
+    assert (
+        assembled(delta(content="a"), {"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}]}).text == "a"
+    )
+
+
+def test_error_in_place_of_a_chunk():
+    with pytest.raises(ErrorInStream) as caught:
+        assembled({"error": {"code": 502}})
+    assert caught.value.error == {"code": 502}
+
+
+def test_surrogate_pair_in_two_chunks_is_one_character():
+    log = Log()
+    reply = assembled(delta(content="a\ud83d"), delta(content="\ude00b\x00"), watch=log.watch())
+    assert reply.text == "a😀b\ufffd"
+    assert "".join(log.text).isprintable()
+
+
+def test_made_up_ids_are_nine_letters_or_digits():
+    made = assembled(delta(tool_calls=[part("bash", LS)])).tool_calls[0]
+    assert made == ToolCall(made.id, "bash", LS)
+    assert len(made.id) == 9
+    assert made.id.isalnum()
+
+
+def test_tools_are_told_when_they_begin():
+    log = Log()
+    assembled(
+        delta(tool_calls=[part("bash", "", index=0, id="a")]),
+        delta(tool_calls=[part(None, LS, index=0)]),
+        watch=log.watch(),
+    )
+    assert log.tools == ["bash"]
+
+
+PLAIN = {"prompt_tokens": 9, "completion_tokens": 2}
+USAGES = {
+    "openai": ({"usage": PLAIN}, Usage(9, 2)),
+    "cached": ({"usage": PLAIN | {"prompt_tokens_details": {"cached_tokens": 4}}}, Usage(9, 2, 4)),
+    "odd cache": ({"usage": PLAIN | {"prompt_tokens_details": {"cached_tokens": 99}}}, Usage(9, 2, 9)),
+    "deepseek": ({"usage": PLAIN | {"prompt_cache_hit_tokens": 4}}, Usage(9, 2, 4)),
+    "other names": ({"usage": {"input_tokens": 9, "output_tokens": 2}}, Usage(9, 2)),
+    "reasoning within": (
+        {"usage": PLAIN | {"total_tokens": 11, "completion_tokens_details": {"reasoning_tokens": 1}}},
+        Usage(9, 2),
+    ),
+    "reasoning beside": (
+        {"usage": PLAIN | {"total_tokens": 16, "completion_tokens_details": {"reasoning_tokens": 5}}},
+        Usage(9, 7),
+    ),
+    "groq": ({"x_groq": {"usage": PLAIN}}, Usage(9, 2)),
+    "llama.cpp": ({"timings": {"prompt_n": 3, "cache_n": 6, "predicted_n": 2}}, Usage(9, 2, 6)),
+    "null": ({"usage": None}, None),
+    "empty": ({"usage": {}}, None),
+    "odd": ({"usage": {"prompt_tokens": "9", "completion_tokens": -2}}, None),
+}
+
+
+@pytest.mark.parametrize(("chunk", "usage"), USAGES.values(), ids=USAGES.keys())
+def test_usage_by_every_name(chunk, usage):
+    assert read_usage(chunk) == usage
+
+
+def test_running_total_in_every_chunk_counts_once():
+    chunks = [delta(content="a") | {"usage": {"prompt_tokens": 9, "completion_tokens": n}} for n in (1, 2, 3)]
+    assert assembled(*chunks).usage == Usage(9, 3)
+
+
+def test_estimate_takes_four_characters_for_a_token():
+    assert estimate(40, 9) == Usage(10, 3, estimated=True)

@@ -1,0 +1,252 @@
+"""What servers refuse and how they fail: what is tried again, what is left out, and what people read."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+
+import pytest
+
+from agentmesh.domain.cancel import Cancel
+from agentmesh.llm.openai_chat import OpenAIChat
+from agentmesh.llm.port import CallFailed, Watch
+from agentmesh.llm.provider import Provider
+from tests.llm.asking import AT_ONCE, Asking, Log, ask, client, request
+from tests.llm.misbehaving import PATIENCE, delta, error, good, misbehaving, plain, stream, text
+
+KEY = "sk-secret-0123456789abcdef"
+
+
+def failure(*answers, models=(), **fields) -> tuple[CallFailed, int]:
+    """Return how a call fails and how many requests it took."""
+    with misbehaving(*answers) as server:
+        server.models = list(models)
+        with pytest.raises(CallFailed) as caught:
+            ask(server, **fields)
+    return caught.value, len(server.chats)
+
+
+def test_429_that_asks_for_too_long_a_wait_fails_at_once():
+    caught, requests = failure(error(429, "Slow down.", {"retry-after": "86400"}))
+    assert (caught.kind, caught.status, requests) == ("rate_limit", 429, 1)
+    assert "86400 s" in caught.hint
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "made"),
+    [
+        (429, "rate_limit", 1),
+        (500, "server", 3),
+        (502, "server", 3),
+        (503, "overload", 1),
+        (529, "overload", 1),
+    ],
+)
+def test_storm_ends_after_the_retries_and_load_without_them(status, kind, made):
+    caught, requests = failure(error(status, "No."))
+    assert (caught.kind, caught.status, requests) == (kind, status, made)
+    assert all(word in caught.message for word in ("acme", "m-1", "No."))
+
+
+@pytest.mark.parametrize(("status", "kind"), [(400, "bad_request"), (422, "bad_request"), (501, "server")])
+def test_what_no_retry_helps_is_not_tried_again(status, kind):
+    caught, requests = failure(error(status, "No."))
+    assert (caught.kind, requests) == (kind, 1)
+
+
+@pytest.mark.parametrize(("said", "requests"), [("true", 3), ("false", 1)])
+def test_server_says_whether_to_retry(said, requests):
+    status = 400 if said == "true" else 500
+    assert failure(error(status, "No.", {"x-should-retry": said}))[1] == requests
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [error(429, "You exceeded your current quota.", code="insufficient_quota"), error(402, "Insufficient credits")],
+    ids=["openai", "openrouter"],
+)
+def test_empty_account_is_not_asked_again(answer):
+    caught, requests = failure(answer)
+    assert (caught.kind, requests) == ("quota", 1)
+
+
+@pytest.mark.parametrize("status", [401, 400])
+def test_wrong_key_names_the_variable_and_never_the_key(status):
+    echo = error(status, f"Incorrect API key provided: {KEY}.", code="invalid_api_key")
+    caught, requests = failure(echo, api_key=KEY, api_key_env="ACME_API_KEY")
+    assert (caught.kind, requests) == ("auth", 1)
+    assert "ACME_API_KEY" in caught.hint
+    assert KEY not in caught.message + caught.hint
+
+
+def test_missing_key_says_so():
+    caught, _ = failure(error(401, "No."), api_key="", api_key_env="ACME_API_KEY")
+    assert "none is set" in caught.message
+    assert caught.hint == "Set ACME_API_KEY."
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [error(500, f"upstream said: Bearer {KEY} x-token {KEY[::-1]}"), plain(f"<p>{KEY}</p>"), stream({"error": KEY})],
+    ids=["status", "page", "event"],
+)
+def test_secrets_are_cut_out_of_what_servers_say(answer, caplog):
+    caplog.set_level(logging.INFO)
+    caught, _ = failure(answer, api_key=KEY, headers={"X-Token": KEY[::-1]})
+    assert "***" in caught.message
+    assert caught.__cause__ is None
+    for secret in (KEY, KEY[::-1]):
+        assert secret not in caught.message + caught.hint + caplog.text
+
+
+def test_unknown_model_lists_close_ones():
+    answer = error(404, "The model `m-1` does not exist", code="model_not_found")
+    caught, requests = failure(answer, models=["m-1-mini", "whisper", "m-12"])
+    assert (caught.kind, requests) == ("unknown_model", 1)
+    assert "'m-1'" in caught.message
+    assert "m-12, m-1-mini" in caught.hint
+    assert "whisper" not in caught.hint
+
+
+def test_unknown_model_of_a_server_without_a_list():
+    caught, _ = failure(error(404, 'model "m-1" not found, try pulling it first'))
+    assert (caught.kind, caught.hint) == ("unknown_model", "Choose another model.")
+
+
+def test_wrong_path_is_no_unknown_model():
+    caught, _ = failure(plain({"detail": "Not Found"}, status=404))
+    assert caught.kind == "bad_request"
+    assert "base_url" in caught.hint
+
+
+def test_context_overflow_names_its_size_to_the_engine():
+    said = (
+        "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens. Reduce 'max_tokens'."
+    )
+    with misbehaving(error(400, said, code="context_length_exceeded")) as server:
+        model = client(server)
+        with pytest.raises(CallFailed) as caught:
+            model.complete(request(max_tokens=10), Cancel(), Watch())
+        assert model.context_window("m-1") == 8192
+        model.close()
+    assert (caught.value.kind, len(server.chats)) == ("context", 1)
+
+
+def test_model_without_tools_is_refused_in_words():
+    caught, requests = failure(error(400, "registry.example/m-1 does not support tools"))
+    assert (caught.kind, requests) == ("bad_request", 1)
+    assert "tools" in caught.message
+
+
+def test_refused_parameter_is_left_out_once_and_for_all():
+    answers = [error(400, "Unrecognized request argument supplied: stream_options"), good(), good()]
+    log = Log()
+    with misbehaving(*answers) as server:
+        model = client(server)
+        replies = [model.complete(request(), Cancel(), log.watch()) for _ in range(2)]
+        model.close()
+    assert ["stream_options" in seen.json for seen in server.chats] == [True, False, False]
+    assert "stream_options" in replies[0].notes[0]
+    assert replies[1].notes == ()
+    assert log.retries == []
+
+
+def test_parameter_refused_for_one_model_is_sent_to_another():
+    with misbehaving(
+        error(400, "Unsupported value: 'temperature' is not supported", param="temperature"), good()
+    ) as server:
+        model = client(server)
+        for name in ("m-1", "m-2"):
+            model.complete(request(name, temperature=0.2), Cancel(), Watch())
+        model.close()
+    assert ["temperature" in seen.json for seen in server.chats] == [True, False, True]
+
+
+def test_two_refused_parameters_and_one_later_name():
+    answers = [
+        plain({"detail": [{"loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]}, status=422),
+        error(400, "'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."),
+        good(),
+    ]
+    with misbehaving(*answers) as server:
+        model = client(server)
+        model.complete(request(seed=1, max_tokens=5), Cancel(), Watch())
+        model.close()
+    last = server.chats[-1].json
+    assert (last["max_completion_tokens"], "max_tokens" in last, "seed" in last) == (5, False, False)
+
+
+def test_server_that_refuses_to_stream_is_asked_for_the_whole_answer():
+    whole = plain({"choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}]})
+    with misbehaving(error(400, "Streaming is not supported by this model."), whole) as server:
+        assert ask(server).text == "Hello"
+    assert {"stream", "stream_options"}.isdisjoint(server.chats[-1].json)
+
+
+def test_two_calls_that_are_refused_at_once_both_go_on():
+    both = threading.Barrier(2, timeout=PATIENCE)
+    refusal = error(400, "Unrecognized request argument supplied: stream_options")
+
+    def together(exchange):
+        both.wait()
+        refusal(exchange)
+
+    with misbehaving(together, together, good()) as server:
+        model = client(server)
+        askings = [Asking(model), Asking(model)]
+        outcomes = [asking.end() for asking in askings]
+        model.close()
+    assert [getattr(outcome, "text", outcome) for outcome in outcomes] == ["Hello", "Hello"]
+
+
+def test_parameter_that_stays_refused_fails():
+    caught, requests = failure(error(400, "Unrecognized request argument supplied: stream_options"))
+    assert (caught.kind, requests) == ("bad_request", 2)
+
+
+@pytest.mark.parametrize(
+    ("event", "kind", "requests"),
+    [
+        ({"error": {"message": "Provider disconnected", "code": 502}}, "server", 3),
+        ({"error": {"message": "Slow down", "code": 429}}, "rate_limit", 1),
+        ({"error": "the engine is overloaded"}, "overload", 1),
+        ({"error": {"message": "no", "type": "invalid_request_error"}}, "bad_request", 1),
+        (b'event: error\ndata: {"error": {"message": "context size exceeded"}}\n\n', "context", 1),
+        (delta("error"), "server", 3),
+    ],
+    ids=["code", "rate", "words", "request", "context", "finish"],
+)
+def test_error_event_in_a_stream(event, kind, requests):
+    caught, made = failure(stream(*text("Hel", finish=None), event))
+    assert (caught.kind, made) == (kind, requests)
+    assert caught.partial is not None
+    assert caught.partial.text == "Hel"
+
+
+def test_error_with_status_200_and_no_stream():
+    assert failure(plain([{"error": {"code": 400, "message": "no"}}]))[0].kind == "bad_request"
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:{port}/v1?token=hunter2-hunter2", "https://user:hunter2@127.0.0.1:{port}"]
+)
+def test_nobody_there_names_the_address_without_its_secrets(url):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    model = OpenAIChat(Provider("acme", url.format(port=port)), AT_ONCE)
+    log = Log()
+    with pytest.raises(CallFailed) as caught:
+        model.complete(request(), Cancel(), log.watch())
+    model.close()
+    assert caught.value.kind == "connection"
+    assert f"127.0.0.1:{port}" in caught.value.message
+    assert "hunter2" not in caught.value.message + caught.value.hint
+    assert len(log.retries) == 2
+
+
+def test_number_that_json_does_not_have_is_refused_before_the_call():
+    with misbehaving(good()) as server, pytest.raises(CallFailed) as caught:
+        client(server).complete(request(temperature=float("nan")), Cancel(), Watch())
+    assert caught.value.kind == "bad_request"
+    assert server.seen == []

@@ -1,0 +1,261 @@
+"""Answers of every shape that servers give, good ones and broken ones, over real sockets."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentmesh.domain.cancel import Cancel
+from agentmesh.llm.port import CallFailed, Usage
+from tests.llm.asking import Log, ask, client, request
+from tests.llm.misbehaving import USAGE, cut, data, delta, dripping, good, hanging, misbehaving, plain, stream, text
+
+
+def failure(*answers, **fields) -> tuple[CallFailed, int]:
+    """Return how a call fails and how many requests it took."""
+    with misbehaving(*answers) as server, pytest.raises(CallFailed) as caught:
+        ask(server, **fields)
+    return caught.value, len(server.chats)
+
+
+def test_good_stream_is_watched_and_assembled():
+    log = Log()
+    with misbehaving(good("Hel", "lo")) as server:
+        reply = ask(server, log)
+    assert (reply.text, reply.finish_reason, reply.model, reply.notes) == ("Hello", "stop", "m-1", ())
+    assert reply.usage == Usage(input_tokens=10, output_tokens=3)
+    assert log.text == ["Hel", "lo"]
+    assert log.retries == []
+
+
+def test_request_carries_key_stream_and_tools():
+    with misbehaving(good()) as server:
+        ask(server, headers={"X-Title": "mesh"})
+    seen = server.chats[0]
+    assert seen.headers["authorization"] == "Bearer key-0123456789"
+    assert seen.headers["x-title"] == "mesh"
+    assert seen.json["stream"] is True
+    assert seen.json["stream_options"] == {"include_usage": True}
+    assert seen.json["tools"][0]["function"]["name"] == "bash"
+
+
+def test_server_without_key_gets_no_key_of_the_environment(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another-server")
+    monkeypatch.setenv("OPENAI_ADMIN_KEY", "sk-admin-of-another")
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-of-another")
+    with misbehaving(good()) as server:
+        assert ask(server, api_key="").text == "Hello"
+    assert "of-another" not in str(server.chats[0].headers)
+    assert "authorization" not in server.chats[0].headers
+
+
+def test_connection_is_used_again_after_done():
+    with misbehaving(good()) as server:
+        model = client(server)
+        for _ in range(3):
+            model.complete(request(), Cancel(), Log().watch())
+        model.close()
+    assert len({seen.client for seen in server.chats}) == 1
+
+
+def test_server_that_stays_silent_after_done_does_not_hold_the_answer():
+    with misbehaving(hanging(*text("Hello"), "[DONE]")) as server:
+        assert ask(server).text == "Hello"
+
+
+def test_plain_json_from_a_server_that_does_not_stream():
+    calls = [{"id": "a", "type": "function", "function": {"name": "bash", "arguments": "{}"}}]
+    answer = {
+        "model": "m-1",
+        "choices": [{"message": {"content": "Hello", "tool_calls": calls}, "finish_reason": "tool_calls"}],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 3},
+    }
+    log = Log()
+    with misbehaving(plain(answer)) as server:
+        reply = ask(server, log)
+    assert (reply.text, reply.tool_calls[0].name, reply.finish_reason) == ("Hello", "bash", "tool_calls")
+    assert log.text == ["Hello"]
+    assert reply.usage.input_tokens == 10
+
+
+def test_missing_usage_is_estimated_and_said():
+    with misbehaving(stream(*text("12345678"))) as server:
+        reply = ask(server)
+    assert reply.usage.estimated
+    assert reply.usage.output_tokens == 2
+    assert reply.usage.input_tokens == len(server.chats[0].body) // 4
+    assert "estimated" in reply.notes[0]
+
+
+def test_stream_without_done_and_usage_ends_with_its_finish_reason():
+    with misbehaving(stream(*text("Hello"), done=False)) as server:
+        assert ask(server).text == "Hello"
+
+
+def test_connection_broken_after_the_finish_reason_loses_nothing():
+    with misbehaving(cut(*text("Hello"))) as server:
+        assert ask(server).text == "Hello"
+    assert len(server.chats) == 1
+
+
+def test_stream_without_finish_reason_is_noted():
+    with misbehaving(stream(*text("Hello", finish=None))) as server:
+        assert "no reason" in ask(server).notes[0]
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [stream(), stream(delta(role="assistant")), stream(delta("stop"))],
+    ids=["done alone", "role alone", "finish alone"],
+)
+def test_empty_stream_is_retried_then_answered(empty):
+    log = Log()
+    with misbehaving(empty, good()) as server:
+        assert ask(server, log).text == "Hello"
+    assert len(log.retries) == 1
+
+
+def test_stream_that_stays_empty_fails():
+    error, requests = failure(stream())
+    assert (error.kind, error.partial, requests) == ("empty", None, 3)
+    assert "acme" in error.message
+
+
+THOUGHT = delta(reasoning_content="hm")
+WORDLESS = {
+    "nothing": stream(delta("stop"), USAGE),
+    "no usage": stream(delta("stop")),
+    "blanks": stream(*text(" ", "\n")),
+    "thoughts alone": stream(THOUGHT, delta("stop"), USAGE),
+    "no calls": stream(delta("tool_calls")),
+}
+
+
+@pytest.mark.parametrize("silence", WORDLESS)
+def test_answer_without_a_word_is_asked_for_once_more_and_then_taken(silence):
+    log = Log()
+    with misbehaving(WORDLESS[silence]) as server:
+        reply = ask(server, log)
+    assert (reply.text.strip(), reply.tool_calls, len(server.chats)) == ("", (), 2)
+    assert "The model answered without a word." in reply.notes
+    assert "without a word" in log.retries[0][1]
+
+
+def test_answer_that_spent_its_tokens_on_thoughts_is_not_asked_for_again():
+    with misbehaving(stream(THOUGHT, delta("length"), USAGE)) as server:
+        reply = ask(server)
+    assert (reply.finish_reason, len(server.chats)) == ("length", 1)
+
+
+def test_cut_stream_is_retried_and_what_was_streamed_is_void():
+    log = Log()
+    with misbehaving(cut(*text("Hel", finish=None)), good("Hello")) as server:
+        assert ask(server, log).text == "Hello"
+    assert log.text == ["Hel", "Hello"]
+    assert "m-1" in log.retries[0][1]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [cut(*text("Hel", finish=None)), stream(*text("Hel", finish=None), done=False)],
+    ids=["broken", "ended"],
+)
+def test_stream_that_is_always_cut_fails_with_what_there_was(answer):
+    error, requests = failure(answer)
+    assert (error.kind, requests) == ("cut", 3)
+    assert error.partial is not None
+    assert (error.partial.text, error.partial.finish_reason) == ("Hel", "cut")
+    assert error.partial.usage.estimated
+
+
+def test_garbage_in_a_data_line_is_retried_then_fails():
+    error, requests = failure(stream(*text("Hel", finish=None), '{"choices": [{"del'))
+    assert (error.kind, requests) == ("garbage", 3)
+    assert '"del' in error.message
+
+
+def test_web_page_is_no_answer_and_not_asked_for_again():
+    error, requests = failure(plain("<html>Please log in</html>", content_type="text/html"))
+    assert (error.kind, requests) == ("garbage", 1)
+    assert "Please log in" in error.message
+    assert "/v1" in error.hint
+
+
+def test_garbage_in_tool_arguments_is_kept_for_the_engine():
+    call = {"index": 0, "id": "a", "function": {"name": "bash", "arguments": '{"command": "ls'}}
+    with misbehaving(stream(delta(tool_calls=[call]), delta("tool_calls"), USAGE)) as server:
+        reply = ask(server)
+    assert reply.tool_calls[0].arguments == '{"command": "ls'
+
+
+def test_line_separators_inside_json_split_nothing():
+    words = "a\u2028b\u2029c\x85d"
+    with misbehaving(good(words)) as server:
+        assert ask(server).text == words
+
+
+def test_comments_and_crlf_are_understood():
+    events = [b": OPENROUTER PROCESSING\r\n\r\n", b'data: {"choices":[{"delta":{"content":"Hello"}}]}\r', b"\n\r\n"]
+    with misbehaving(stream(*events, delta("stop"), USAGE)) as server:
+        assert ask(server).text == "Hello"
+
+
+def test_events_without_blank_lines_between_are_understood():
+    raw = b"".join(data(event).removesuffix(b"\n") for event in (*text("Hel", "lo"), "[DONE]"))
+    with misbehaving(stream(raw, done=False)) as server:
+        assert ask(server).text == "Hello"
+
+
+def test_hanging_in_mid_stream_is_a_timeout_with_what_there_was():
+    error, requests = failure(hanging(*text("Hel", finish=None)), idle_timeout=0.05)
+    assert (error.kind, requests) == ("timeout", 2)
+    assert error.partial is not None
+    assert error.partial.text == "Hel"
+
+
+@pytest.mark.parametrize("head", [True, False])
+def test_hanging_before_the_first_word_is_a_timeout(head):
+    error, requests = failure(hanging(head=head), first_token_timeout=0.1)
+    assert (error.kind, error.partial, requests) == ("timeout", None, 2)
+
+
+def test_pause_before_the_first_word_is_no_idling():
+    answer = b"".join(data(event) for event in (*text("Hello"), "[DONE]"))
+    with misbehaving(dripping(delta(role="assistant", content=""), answer, every=0.2)) as server:
+        assert ask(server, idle_timeout=0.05).text == "Hello"
+
+
+def test_comments_do_not_keep_a_dead_answer_alive():
+    error, _ = failure(dripping(*[b": ping\n\n"] * 1000, every=0.02), first_token_timeout=0.2)
+    assert error.kind == "timeout"
+
+
+def test_slow_drip_is_no_timeout():
+    with misbehaving(dripping(*text(*"Hello, slow world"), "[DONE]", every=0.05)) as server:
+        assert ask(server, first_token_timeout=10, idle_timeout=0.7).text == "Hello, slow world"
+
+
+def test_unpaired_surrogates_and_nul_reach_no_server():
+    with misbehaving(good()) as server:
+        model = client(server)
+        model.complete(request(words="a\x00b\ud83dc"), Cancel(), Log().watch())
+        model.close()
+    assert server.chats[0].json["messages"][0]["content"] == "a\ufffdb\ufffdc"
+
+
+def test_made_up_ids_are_unique_in_the_conversation_and_the_same_again():
+    call = {"function": {"name": "bash", "arguments": "{}"}}
+    twice = [{"index": n, "id": "call_0", **call} for n in (0, 1)]
+    history = [{"role": "assistant", "tool_calls": [{"id": "call_0", "type": "function", **call}]}]
+    asked = request()
+    asked = type(asked)(asked.model, [*asked.messages, *history], asked.tools)
+    with misbehaving(stream(delta(tool_calls=twice), delta("tool_calls"), USAGE)) as server:
+        model = client(server)
+        replies = [model.complete(asked, Cancel(), Log().watch()) for _ in range(2)]
+        fresh = model.complete(request(), Cancel(), Log().watch())
+        model.close()
+    ids = [call.id for call in replies[0].tool_calls]
+    assert len({*ids, "call_0"}) == 3
+    assert replies[0].tool_calls == replies[1].tool_calls
+    assert "2 tool calls" in replies[0].notes[0]
+    assert fresh.tool_calls[0].id == "call_0"
+    assert fresh.tool_calls[1].id not in ids

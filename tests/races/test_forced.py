@@ -1,0 +1,411 @@
+"""Races whose outcome is known: who comes first decides, and nothing is lost in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from agentmesh.domain.errors import DeadAgent, Fenced
+from agentmesh.domain.states import AgentStatus, WaitOutcome
+from agentmesh.store import agents, mailbox, steps, waits, workers
+from agentmesh.store.callers import Lease
+from agentmesh.store.errors import translated
+from tests.fixtures.blocking import Stage
+from tests.fixtures.invariants import violations
+from tests.fixtures.mesh import Mesh, entry
+
+pytestmark = pytest.mark.only_rows
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_broken(mesh: Mesh) -> Iterator[None]:
+    yield
+    assert violations(mesh.conn) == []
+
+
+def test_a_fork_that_comes_first_dies_with_the_tree(mesh: Mesh, stage: Stage):
+    a = mesh.fork(mesh.root, "a", "work")
+    child = agents.fork(stage.holder, a, "child", "work")
+    kill = stage.meanwhile(lambda conn: agents.kill(conn, a), blocks=True)
+    stage.holder.commit()
+    assert [ref.id for ref in kill.result()] == [a, child]
+
+
+def test_a_fork_that_comes_after_the_kill_fails(mesh: Mesh, stage: Stage):
+    a = mesh.fork(mesh.root, "a", "work")
+    agents.kill(stage.holder, a)
+    fork = stage.meanwhile(lambda conn: agents.fork(conn, a, "child", "work"), blocks=True)
+    stage.holder.commit()
+    with pytest.raises(DeadAgent), translated():
+        fork.result()
+
+
+def test_a_fork_of_a_grandchild_races_with_the_kill_of_its_grandparent(mesh: Mesh, stage: Stage):
+    a = mesh.fork(mesh.root, "a")
+    b = mesh.fork(a, "b", "work")
+    call = mesh.call(b, "fork")[0]
+    agents.kill(stage.holder, a)
+    fork = stage.meanwhile(lambda conn: agents.fork(conn, b, "c", "work", call), blocks=True)
+    stage.holder.commit()
+    with pytest.raises(Fenced), translated():
+        fork.result()
+    assert mesh.result(call) == {"error": "killed"}
+
+
+def test_a_kill_rolled_back_lets_the_fork_live(mesh: Mesh, stage: Stage):
+    a = mesh.fork(mesh.root, "a", "work")
+    agents.kill(stage.holder, a)
+    fork = stage.meanwhile(lambda conn: agents.fork(conn, a, "child", "work"), blocks=True)
+    stage.holder.rollback()
+    assert mesh.status(fork.result()) is AgentStatus.RUNNING
+
+
+def test_overlapping_kills_both_return_and_nobody_dies_twice(mesh: Mesh, stage: Stage):
+    a = mesh.fork(mesh.root, "a")
+    b = mesh.fork(a, "b")
+    first = agents.kill(stage.holder, b)
+    second = stage.meanwhile(lambda conn: agents.kill(conn, a), blocks=True)
+    stage.holder.commit()
+    assert [ref.id for ref in first] == [b]
+    assert [ref.id for ref in second.result()] == [a]
+
+
+def test_mail_in_the_instant_a_turn_ends_starts_the_next_turn(mesh: Mesh, stage: Stage):
+    a = mesh.fork(mesh.root, "a", "work")
+    lease = mesh.begin(a)
+    mailbox.send(stage.holder, mesh.root, a, "news")
+    end = stage.meanwhile(lambda conn: steps.finish_step(conn, lease, {"text": "done"}, [], {}), blocks=True)
+    stage.holder.commit()
+    assert end.result().status is AgentStatus.RUNNING
+    assert mesh.unread(a) == []
+
+
+def test_mail_in_the_instant_after_wakes_the_idle_agent(mesh: Mesh, stage: Stage):
+    a = mesh.fork(mesh.root, "a", "work")
+    steps.finish_step(stage.holder, mesh.begin(a), {"text": "done"}, [], {})
+    send = stage.meanwhile(lambda conn: mailbox.send(conn, mesh.root, a, "news"), blocks=True)
+    stage.holder.commit()
+    send.result()
+    assert mesh.status(a) is AgentStatus.RUNNING
+    assert mesh.unread(a) == ["news"]
+
+
+def test_mail_to_an_agent_that_is_being_killed_is_refused(mesh: Mesh, stage: Stage):
+    a = mesh.fork(mesh.root, "a")
+    agents.kill(stage.holder, a)
+    send = stage.meanwhile(lambda conn: mailbox.send(conn, None, a, "too late"), blocks=True)
+    stage.holder.commit()
+    with pytest.raises(DeadAgent), translated():
+        send.result()
+    assert mesh.unread(a) == []
+
+
+def test_mail_before_the_kill_is_delivered(mesh: Mesh, stage: Stage):
+    a = mesh.fork(mesh.root, "a")
+    mailbox.send(stage.holder, None, a, "in time")
+    kill = stage.meanwhile(lambda conn: agents.kill(conn, a), blocks=True)
+    stage.holder.commit()
+    assert [ref.id for ref in kill.result()] == [a]
+    assert mesh.unread(a) == ["in time"]
+
+
+def test_a_killed_agent_sends_nothing_any_more(mesh: Mesh, stage: Stage):
+    a, b = mesh.fork(mesh.root, "a", "work"), mesh.fork(mesh.root, "b")
+    call = mesh.call(a, "send")[0]
+    agents.kill(stage.holder, a)
+    send = stage.meanwhile(lambda conn: mailbox.send(conn, a, b, "from the grave", None, call), blocks=True)
+    stage.holder.commit()
+    with pytest.raises(Fenced), translated():
+        send.result()
+    assert mesh.unread(b) == []
+
+
+def test_two_agents_send_to_each_other_at_once(mesh: Mesh, stage: Stage):
+    a, b = mesh.fork(mesh.root, "a", "work"), mesh.fork(mesh.root, "b", "work")
+    from_a, from_b = mesh.call(a, "send")[0], mesh.call(b, "send")[0]
+    mailbox.send(stage.holder, a, b, "to b", None, from_a)
+    other = stage.meanwhile(lambda conn: mailbox.send(conn, b, a, "to a", None, from_b), blocks=True)
+    stage.holder.commit()
+    other.result()
+    assert (mesh.unread(a), mesh.unread(b)) == (["to a"], ["to b"])
+
+
+def test_the_same_key_from_two_clients_at_once_is_one_mail(mesh: Mesh, stage: Stage):
+    first = mailbox.send(stage.holder, None, mesh.root, "once", "k")
+    other = stage.meanwhile(lambda conn: mailbox.send(conn, None, mesh.root, "once", "k"), blocks=True)
+    stage.holder.commit()
+    assert other.result() == first
+    assert mesh.unread(mesh.root) == ["once"]
+
+
+def wait_for(mesh: Mesh, *targets):
+    """Return a call that begins the root's wait, as the store repeats it."""
+    call = mesh.call(mesh.root, "wait")[0]
+    resolved = mesh.targets(*targets)
+
+    def begin(conn: psycopg.Connection):
+        try:
+            return waits.wait_begin(conn, mesh.root, resolved, 30, call)
+        except psycopg.errors.SerializationFailure:
+            return waits.wait_begin(conn, mesh.root, resolved, 30, call)
+
+    return begin
+
+
+def test_a_wait_that_begins_while_its_target_answers_and_ends_is_received(mesh: Mesh, stage: Stage):
+    a = mesh.fork(mesh.root, "a", "work")
+    begin, lease = wait_for(mesh, a), mesh.begin(a)
+    mailbox.send(stage.holder, a, mesh.root, "the answer")
+    steps.finish_step(stage.holder, lease, {"text": "done"}, [], {})
+    wait = stage.meanwhile(begin, blocks=True)
+    stage.holder.commit()
+    assert wait.result() == {"outcome": "complete", "results": [entry(a, "a", "received", message="the answer")]}
+
+
+def test_a_wait_that_begins_while_its_target_ends_sees_it_idle(mesh: Mesh, stage: Stage):
+    a = mesh.fork(mesh.root, "a", "work")
+    begin, lease = wait_for(mesh, a), mesh.begin(a)
+    steps.finish_step(stage.holder, lease, {"text": "the end"}, [], {})
+    wait = stage.meanwhile(begin, blocks=True)
+    stage.holder.commit()
+    assert wait.result() == {"outcome": "complete", "results": [entry(a, "a", "idle", output="the end")]}
+
+
+def test_a_wait_that_begins_while_its_target_is_killed_sees_it_dead(mesh: Mesh, stage: Stage):
+    a = mesh.fork(mesh.root, "a", "work")
+    begin = wait_for(mesh, a)
+    agents.kill(stage.holder, a)
+    wait = stage.meanwhile(begin, blocks=True)
+    stage.holder.commit()
+    assert wait.result() == {"outcome": "complete", "results": [entry(a, "a", "dead")]}
+
+
+def test_a_wait_that_looked_while_its_target_was_idle_asks_again_when_it_was_given_work(mesh: Mesh, stage: Stage):
+    a = mesh.fork(mesh.root, "a")
+    call = mesh.call(mesh.root, "wait")[0]
+    mailbox.send(stage.holder, mesh.root, a, "work")
+    wait = stage.meanwhile(lambda conn: waits.wait_begin(conn, mesh.root, mesh.targets(a), 30, call), blocks=True)
+    stage.holder.commit()
+    with pytest.raises(psycopg.errors.SerializationFailure):
+        wait.result()
+    assert mesh.wait(mesh.root, a, lease=call) is None, "it runs now, so the wait registers"
+
+
+def test_the_end_of_a_turn_tells_a_waiter_that_registers_in_the_same_instant(
+    mesh: Mesh, stage: Stage, database_url: str
+):
+    a = mesh.fork(mesh.root, "a", "work")
+    begin, lease = wait_for(mesh, a), mesh.begin(a)
+    with psycopg.connect(database_url, autocommit=True) as listener:
+        listener.execute(f'listen "agent_event_{mesh.root}"')
+        assert begin(stage.holder) is None
+        end = stage.meanwhile(lambda conn: steps.finish_step(conn, lease, {"text": "x"}, [], {}), blocks=True)
+        stage.holder.commit()
+        end.result()
+        (heard,) = listener.notifies(timeout=10, stop_after=1)
+    assert heard.payload == "waited"
+    assert mesh.take(mesh.root) is not None
+
+
+def test_two_waits_that_would_close_a_circle_at_once_do_not(mesh: Mesh, stage: Stage):
+    a = mesh.fork(mesh.root, "a", "work")
+    begin = wait_for(mesh, a)
+    call, back = mesh.call(a, "wait")[0], mesh.targets(mesh.root)
+    assert begin(stage.holder) is None
+    other = stage.meanwhile(lambda conn: waits.wait_begin(conn, a, back, 30, call), blocks=True)
+    stage.holder.commit()
+    with pytest.raises(psycopg.Error) as refused:
+        other.result()
+    assert refused.value.sqlstate == "AM052"
+
+
+def test_a_message_in_the_instant_of_the_timeout_is_taken_or_left_never_lost(mesh: Mesh, stage: Stage):
+    a = mesh.fork(mesh.root, "a", "work")
+    assert wait_for(mesh, a)(mesh.conn) is None
+    lease = mesh.lease(mesh.root)
+    mailbox.send(stage.holder, a, mesh.root, "in time")
+    take = stage.meanwhile(lambda conn: waits.wait_take(conn, mesh.root, WaitOutcome.TIMEOUT, lease), blocks=True)
+    stage.holder.commit()
+    assert take.result() == {"outcome": "complete", "results": [entry(a, "a", "received", message="in time")]}
+
+
+def test_a_wait_that_ends_first_leaves_the_message_for_the_next(mesh: Mesh, stage: Stage):
+    a = mesh.fork(mesh.root, "a", "work")
+    assert wait_for(mesh, a)(mesh.conn) is None
+    waits.wait_take(stage.holder, mesh.root, WaitOutcome.TIMEOUT, mesh.lease(mesh.root))
+    send = stage.meanwhile(lambda conn: mailbox.send(conn, a, mesh.root, "too late"), blocks=True)
+    stage.holder.commit()
+    send.result()
+    assert mesh.unread(mesh.root) == ["too late"]
+
+
+def test_a_result_is_written_once_when_two_take_it(mesh: Mesh, stage: Stage):
+    a = mesh.fork(mesh.root, "a", "work")
+    call = mesh.call(mesh.root, "wait")[0]
+    mesh.wait(mesh.root, a, lease=call)
+    mesh.send(a, mesh.root, "answer")
+    lease = mesh.lease(mesh.root)
+    first = waits.wait_take(stage.holder, mesh.root, None, lease)
+    second = stage.meanwhile(lambda conn: waits.wait_take(conn, mesh.root, None, lease), blocks=True)
+    stage.holder.commit()
+    assert second.result() is None
+    assert mesh.result(call) == first
+
+
+def test_an_interrupt_in_the_instant_the_turn_ends_stops_nothing_else(mesh: Mesh, stage: Stage):
+    a = mesh.fork(mesh.root, "a", "work")
+    steps.finish_step(stage.holder, mesh.begin(a), {"text": "done"}, [], {})
+    interrupt = stage.meanwhile(lambda conn: agents.interrupt(conn, a), blocks=True)
+    stage.holder.commit()
+    assert interrupt.result() is False
+    mesh.send(None, a, "next")
+    assert mesh.answer(a) is AgentStatus.IDLE
+
+
+def test_mail_in_the_instant_of_an_interrupt_is_held_or_wakes(mesh: Mesh, stage: Stage):
+    mesh.send(None, mesh.root, "first")
+    mailbox.send(stage.holder, None, mesh.root, "second")
+    interrupt = stage.meanwhile(lambda conn: agents.interrupt(conn, mesh.root), blocks=True)
+    stage.holder.commit()
+    assert interrupt.result() is True
+    assert mesh.status(mesh.root) is AgentStatus.IDLE
+    agents.interrupt(stage.holder, mesh.root)
+    send = stage.meanwhile(lambda conn: mailbox.send(conn, None, mesh.root, "third"))
+    stage.holder.commit()
+    send.result()
+    assert mesh.status(mesh.root) is AgentStatus.RUNNING
+
+
+def test_two_workers_claim_at_once_and_nobody_twice(mesh: Mesh, stage: Stage):
+    queued = {mesh.fork(mesh.root, f"a{n}", "work") for n in range(4)}
+    other = mesh.join()
+    mine = {agent.id for agent in workers.claim(stage.holder, mesh.worker, 2)}
+    theirs = stage.meanwhile(lambda conn: workers.claim(conn, other, 4), blocks=False)
+    stage.holder.commit()
+    assert {agent.id for agent in theirs.result()} == queued - mine
+
+
+def test_an_agent_that_a_sender_holds_is_skipped_and_can_be_claimed_right_after(mesh: Mesh, stage: Stage):
+    a = mesh.fork(mesh.root, "a", "work")
+    mailbox.send(stage.holder, None, a, "more")
+    claim = stage.meanwhile(lambda conn: workers.claim(conn, mesh.worker, 1), blocks=False)
+    assert claim.result() == []
+    assert mesh.run(workers.claimable, mesh.worker, 1)
+    stage.holder.commit()
+    assert mesh.claim() == [a]
+
+
+def test_a_worker_declared_dead_in_this_instant_claims_nothing(mesh: Mesh, stage: Stage):
+    mesh.fork(mesh.root, "a", "work")
+    workers.release(stage.holder, mesh.worker)
+    claim = stage.meanwhile(lambda conn: workers.claim(conn, mesh.worker, 1), blocks=True)
+    stage.holder.commit()
+    with pytest.raises(Fenced), translated():
+        claim.result()
+
+
+def test_a_worker_that_claims_in_this_instant_loses_it_to_the_release(mesh: Mesh, stage: Stage):
+    a = mesh.fork(mesh.root, "a", "work")
+    workers.claim(stage.holder, mesh.worker, 1)
+    release = stage.meanwhile(lambda conn: workers.release(conn, mesh.worker), blocks=True)
+    stage.holder.commit()
+    assert release.result() == 1
+    assert mesh.claim(worker=mesh.join()) == [a]
+
+
+def test_two_workers_that_take_each_other_for_dead_do_not_wait_for_each_other(
+    mesh: Mesh, stage: Stage, database_url: str
+):
+    with psycopg.connect(database_url, autocommit=True) as gone:
+        one, two = mesh.join(gone), mesh.join(gone)
+    stage.holder.execute("update agentmesh.workers set seen_at = clock_timestamp() where id = %s", [one])
+    tick = stage.meanwhile(lambda conn: workers.tick(conn, two, {}), blocks=False)
+    assert tick.result() == []
+    assert mesh.one("select lost_at from agentmesh.workers where id = %s", one) is None
+
+
+def test_a_worker_that_beats_in_the_instant_it_is_swept_lives(mesh: Mesh, stage: Stage):
+    other = mesh.join()
+    mesh.conn.execute("update agentmesh.workers set seen_at = '2020-01-01' where id = %s", [other])
+    workers.tick(stage.holder, other, {})
+    sweep = stage.meanwhile(lambda conn: workers.tick(conn, mesh.worker, {}), blocks=False)
+    stage.holder.commit()
+    sweep.result()
+    assert mesh.one("select ended_at from agentmesh.workers where id = %s", other) is None
+
+
+def test_a_report_and_the_end_of_the_parents_turn(mesh: Mesh, stage: Stage):
+    child = mesh.fork(mesh.root, "child", "work", mesh.call(mesh.root, "fork")[0])
+    child_lease, root_lease = mesh.begin(child), mesh.lease(mesh.root)
+    steps.finish_step(stage.holder, child_lease, {"text": "report"}, [], {})
+    end = stage.meanwhile(lambda conn: steps.finish_step(conn, root_lease, {"text": "bye"}, [], {}), blocks=True)
+    stage.holder.commit()
+    assert end.result().status is AgentStatus.RUNNING
+    assert mesh.context(mesh.root)[-1][1]["text"] == "report"
+
+
+# Budgets
+
+
+@pytest.fixture
+def two(mesh: Mesh) -> tuple[Lease, Lease]:
+    """Two agents in the middle of their turns, in a session whose budget has room for one more call."""
+    leases = []
+    for name in ("a", "b"):
+        call = mesh.call(mesh.fork(mesh.root, name, "work"), "bash")[0]
+        mesh.finish(call)
+        leases.append(mesh.lease(call.agent_id))
+    mesh.conn.execute("update agentmesh.sessions set max_tokens = 3000")
+    return leases[0], leases[1]
+
+
+def test_a_call_that_is_begun_meanwhile_sees_what_is_reserved(mesh: Mesh, stage: Stage, two: tuple[Lease, Lease]):
+    assert steps.begin_step(stage.holder, two[0], 0).refused is None
+    other = stage.meanwhile(lambda conn: steps.begin_step(conn, two[1], 0), blocks=True)
+    stage.holder.commit()
+    refused = other.result().refused
+    assert refused is not None
+    assert "3,000 tokens" in refused["error"]
+
+
+def test_a_reservation_rolled_back_makes_room(stage: Stage, two: tuple[Lease, Lease]):
+    steps.begin_step(stage.holder, two[0], 0)
+    other = stage.meanwhile(lambda conn: steps.begin_step(conn, two[1], 0), blocks=True)
+    stage.holder.rollback()
+    assert other.result().refused is None
+
+
+def test_the_end_of_a_step_waits_for_nobody_who_begins_one(mesh: Mesh, stage: Stage, two: tuple[Lease, Lease]):
+    mesh.run(steps.begin_step, two[1], 0)
+    mesh.conn.execute("update agentmesh.sessions set max_tokens = 100000")
+    steps.begin_step(stage.holder, two[0], 0)
+    usage = {"input_tokens": 10, "output_tokens": 5}
+    end = stage.meanwhile(lambda conn: steps.finish_step(conn, two[1], {"text": "x"}, [], usage), blocks=False)
+    stage.holder.commit()
+    assert end.result().status is AgentStatus.IDLE
+
+
+def test_a_call_that_is_settled_meanwhile_counts_once(mesh: Mesh, stage: Stage, two: tuple[Lease, Lease]):
+    """It took less than was reserved for it: whoever looks sees either the one or the other."""
+    mesh.run(steps.begin_step, two[0], 0)
+    steps.finish_step(stage.holder, two[0], {"text": "x"}, [], {"input_tokens": 10, "output_tokens": 5})
+    other = stage.meanwhile(lambda conn: steps.begin_step(conn, two[1], 0), blocks=False)
+    refused = other.result().refused
+    stage.holder.commit()
+    assert refused is not None
+    assert "used are 0, reserved for calls that run 2,0" in refused["error"]
+    mesh.conn.execute("update agentmesh.sessions set max_tokens = 10")
+    refused = mesh.run(steps.begin_step, two[1], 0).refused
+    assert refused is not None
+    assert "used are 15, reserved for calls that run 0" in refused["error"]
+
+
+def test_a_call_begun_in_the_instant_of_a_kill_reserves_nothing(mesh: Mesh, stage: Stage, two: tuple[Lease, Lease]):
+    steps.begin_step(stage.holder, two[0], 0)
+    kill = stage.meanwhile(lambda conn: agents.kill(conn, two[0].agent_id), blocks=False)
+    kill.result()
+    stage.holder.commit()
+    assert mesh.one("select count(*) from agentmesh.in_flight") == 0
+    assert mesh.run(steps.begin_step, two[1], 0).refused is None

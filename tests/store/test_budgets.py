@@ -1,0 +1,412 @@
+"""Budgets: reserved before each model call, settled after it, exact also when many begin at once."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+import pytest
+
+from agentmesh.domain.budgets import Budget, Cap, Unit
+from agentmesh.domain.errors import BadArgument, BudgetSpent, DeadAgent, OtherSession, UnknownSession
+from agentmesh.domain.ids import AgentId, SessionId
+from agentmesh.domain.states import AgentStatus
+from agentmesh.store import budgets, person, sessions, steps, workers
+from agentmesh.store.callers import Lease
+from tests.fixtures.invariants import violations
+from tests.fixtures.mesh import Mesh
+
+pytestmark = pytest.mark.only_rows
+
+CALL = [{"call_id": "1", "name": "x", "arguments": ""}]
+USAGE = {"input_tokens": 500, "output_tokens": 100, "cached_tokens": 100, "cost_usd": 0.06, "model": "m"}
+
+
+def cap(mesh: Mesh, amount: float | None, unit: str = "tokens", agent: AgentId | None = None) -> None:
+    mesh.run(budgets.set_budget, mesh.session, Cap(Unit(unit), None if amount is None else Decimal(str(amount))), agent)
+
+
+def budget(mesh: Mesh, agent: AgentId | None = None) -> Budget:
+    return mesh.run(budgets.view, mesh.session, agent)[0]
+
+
+def begin(mesh: Mesh, agent: AgentId) -> steps.Begun:
+    """Begin one more step of an agent that runs."""
+    return mesh.run(steps.begin_step, mesh.lease(agent), 0)
+
+
+def step(mesh: Mesh, lease: Lease, usage: dict[str, Any] = USAGE, conn: psycopg.Connection | None = None) -> Lease:
+    """Let the model answer with a call, and finish that."""
+    done = steps.finish_step(conn or mesh.conn, lease, {"text": ""}, CALL, usage)
+    steps.finish_calls(conn or mesh.conn, lease.call(done.seq, 0), {0: {}})
+    return lease
+
+
+def reserved(mesh: Mesh) -> dict[str, int]:
+    query = "select a.name, f.tokens from agentmesh.in_flight f join agentmesh.agents a on a.id = f.agent_id"
+    return dict(mesh.conn.execute(query).fetchall())
+
+
+# What is reserved
+
+
+def test_a_first_call_reserves_a_guess_and_what_was_said(mesh: Mesh):
+    mesh.send(None, mesh.root, "x" * 4000)
+    mesh.begin(mesh.root)
+    assert 3000 <= reserved(mesh)["root"] <= 3100
+
+
+def test_a_further_call_reserves_the_newest_once_more_and_room_for_an_answer(mesh: Mesh):
+    step(mesh, mesh.begin(mesh.root))
+    begin(mesh, mesh.root)
+    # 400 uncached input, the answer of 100 as input, little new, 1000 for the next answer
+    assert 1500 <= reserved(mesh)["root"] <= 1600
+    assert budget(mesh).reserved_cost_usd > Decimal("0.06")
+
+
+def test_a_long_answer_makes_more_room(mesh: Mesh):
+    step(mesh, mesh.begin(mesh.root), {**USAGE, "output_tokens": 3000})
+    begin(mesh, mesh.root)
+    assert reserved(mesh)["root"] >= 400 + 3000 + 3000
+
+
+def test_a_fork_is_estimated_by_its_parents_newest_call(mesh: Mesh):
+    step(mesh, mesh.begin(mesh.root), {**USAGE, "input_tokens": 9000})
+    child = mesh.fork(mesh.root, "child", "work")
+    mesh.begin(child)
+    assert reserved(mesh)["child"] >= 8900 + 100 + 1000
+
+
+def test_a_clean_child_is_not_estimated_by_a_conversation_that_it_does_not_have(mesh: Mesh):
+    step(mesh, mesh.begin(mesh.root), {**USAGE, "input_tokens": 90_000})
+    child = mesh.fork(mesh.root, "child", "work")
+    mesh.conn.execute("update agentmesh.agents set clean = true, forked_at = 0 where id = %s", [child])
+    mesh.begin(child)
+    assert reserved(mesh)["child"] < 3000
+
+
+def test_calls_that_used_nothing_are_no_measure(mesh: Mesh):
+    lease = step(mesh, mesh.begin(mesh.root))
+    mesh.run(steps.book_call, lease.agent_id, {"error": "connection"})
+    begin(mesh, mesh.root)
+    assert reserved(mesh)["root"] >= 1500
+
+
+def test_where_nothing_is_capped_nothing_is_reserved(mesh: Mesh):
+    mesh.conn.execute("update agentmesh.sessions set max_tokens = null, max_cost_usd = null")
+    step(mesh, mesh.begin(mesh.root))
+    begin(mesh, mesh.root)
+    assert mesh.column("select agent_id from agentmesh.reservations") == []
+    assert mesh.column("select session_id from agentmesh.session_usage") == []
+    # A cap that comes later counts what was used before.
+    cap(mesh, 1000)
+    assert begin(mesh, mesh.root).refused is not None
+
+
+# When it is free again
+
+
+def ends(mesh: Mesh, how: str, lease: Lease) -> None:
+    match how:
+        case "answered":
+            mesh.run(steps.finish_step, lease, {"text": "done"}, [], USAGE)
+        case "goes on":
+            mesh.run(steps.finish_step, lease, {"text": ""}, CALL, USAGE)
+        case "failed":
+            mesh.run(steps.fail_turn, lease, {"error": "x"}, USAGE)
+        case "interrupted":
+            mesh.interrupt(lease.agent_id)
+            mesh.run(steps.stop_turn, lease, {"text": "so"}, USAGE)
+        case "nothing to answer":
+            mesh.run(steps.skip_turn, lease)
+        case "killed":
+            mesh.kill(lease.agent_id)
+        case "its worker died":
+            mesh.run(workers.release, mesh.worker)
+        case "the session ended":
+            mesh.run(sessions.end_session, mesh.session)
+
+
+ENDS = [
+    "answered",
+    "goes on",
+    "failed",
+    "interrupted",
+    "nothing to answer",
+    "killed",
+    "its worker died",
+    "the session ended",
+]
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_the_end_of_a_call_frees_what_was_reserved_for_it(mesh: Mesh, how: str):
+    child = mesh.fork(mesh.root, "child", "work")
+    lease = mesh.begin(child)
+    assert "child" in reserved(mesh)
+    ends(mesh, how, lease)
+    assert reserved(mesh) == {}
+    assert budget(mesh).reserved_tokens == 0
+    assert budget(mesh).tokens == (500 if how in ENDS[:4] else 0)
+    assert violations(mesh.conn) == []
+
+
+def test_who_takes_over_reserves_anew(mesh: Mesh):
+    child = mesh.fork(mesh.root, "child", "work")
+    mesh.begin(child)
+    mesh.run(workers.release, mesh.worker)
+    mesh.worker = mesh.join()
+    mesh.begin(child)
+    assert list(reserved(mesh)) == ["child"]
+
+
+def test_a_step_that_is_begun_twice_reserves_once(mesh: Mesh):
+    mesh.begin(mesh.root)
+    cap(mesh, reserved(mesh)["root"])
+    assert begin(mesh, mesh.root).refused is None
+
+
+def test_what_is_booked_after_death_is_owed_and_frees_nothing_of_others(mesh: Mesh):
+    a, b = mesh.fork(mesh.root, "a", "work"), mesh.fork(mesh.root, "b", "work")
+    lease = mesh.begin(a)
+    mesh.begin(b)
+    mesh.kill(a)
+    mesh.run(steps.book_call, lease.agent_id, USAGE)
+    assert list(reserved(mesh)) == ["b"]
+    assert budget(mesh).tokens == 500
+
+
+def test_an_erased_session_leaves_nothing_behind(mesh: Mesh):
+    step(mesh, mesh.begin(mesh.root))
+    begin(mesh, mesh.root)
+    mesh.run(sessions.end_session, mesh.session)
+    mesh.run(sessions.delete_session, mesh.session)
+    for table in ("reservations", "bookings", "session_usage"):
+        assert mesh.one(f"select count(*) from agentmesh.{table}") == 0
+
+
+# Refusals
+
+
+def test_the_refusal_has_cap_figures_and_the_way_on(mesh: Mesh):
+    cap(mesh, 2000)
+    step(mesh, mesh.begin(mesh.root), {})
+    step(mesh, mesh.lease(mesh.root))
+    cap(mesh, 1000)
+    refused = begin(mesh, mesh.root).refused
+    assert refused is not None
+    assert "root (" in refused["error"]
+    assert "the budget of the session, 1,000 tokens: used are 500, reserved for calls that run 0" in refused["error"]
+    assert "Do not retry" in refused["hint"]
+    assert "agentmesh budget AMOUNT" in refused["hint"]
+    assert "/budget AMOUNT" in refused["hint"]
+
+
+def test_what_others_reserved_counts(mesh: Mesh):
+    a, b = mesh.fork(mesh.root, "a", "work"), mesh.fork(mesh.root, "b", "work")
+    mesh.begin(a)
+    cap(mesh, 3000)
+    mesh.run(steps.skip_turn, mesh.lease(a))
+    mesh.begin(b)
+    assert list(reserved(mesh)) == ["b"]
+    mesh.begin(a)
+    refused = begin(mesh, a).refused
+    assert refused is not None
+    assert "used are 0, reserved for calls that run 2,0" in refused["error"]
+    assert list(reserved(mesh)) == ["b"]
+
+
+def test_a_cap_on_an_agent_holds_for_all_below_it_and_for_nobody_else(mesh: Mesh):
+    team = mesh.fork(mesh.root, "team", "work")
+    child = mesh.fork(team, "child", "work")
+    clean = mesh.fork(child, "clean", "work")
+    mesh.conn.execute("update agentmesh.agents set clean = true, forked_at = 0 where id = %s", [clean])
+    cap(mesh, 700, agent=team)
+    step(mesh, mesh.begin(child))
+    for agent in (team, child, clean):
+        mesh.begin(agent)
+        refused = begin(mesh, agent).refused
+        assert refused is not None
+        assert "700 tokens: used are 500" in refused["error"]
+        assert "agentmesh budget team AMOUNT" in refused["hint"]
+    assert "its own, 700" in str(begin(mesh, team).refused)
+    assert "of team (" in str(begin(mesh, child).refused)
+    mesh.begin(mesh.root)
+    assert begin(mesh, mesh.root).refused is None
+    assert budget(mesh, team).tokens == 500
+    cap(mesh, None, agent=team)
+    assert begin(mesh, child).refused is None
+
+
+def test_calls_below_a_capped_agent_share_what_is_left(mesh: Mesh):
+    team = mesh.fork(mesh.root, "team", "work")
+    a, b = mesh.fork(team, "a", "work"), mesh.fork(team, "b", "work")
+    cap(mesh, 3000, agent=team)
+    mesh.begin(a)
+    mesh.begin(b)
+    assert list(reserved(mesh)) == ["a"]
+    assert budget(mesh, team).reserved_tokens == reserved(mesh)["a"]
+
+
+def test_money_is_capped_too(mesh: Mesh):
+    cap(mesh, 0.1, "usd")
+    step(mesh, mesh.begin(mesh.root))
+    refused = begin(mesh, mesh.root).refused
+    assert refused is not None
+    assert "the session, 0.1000 USD: used are 0.0600" in refused["error"]
+    cap(mesh, 1, "usd")
+    assert begin(mesh, mesh.root).refused is None
+
+
+def test_a_cap_that_is_reached_refuses_calls_of_unknown_price_too(mesh: Mesh):
+    step(mesh, mesh.begin(mesh.root), {**USAGE, "cost_usd": 1})
+    step(mesh, mesh.lease(mesh.root), {**USAGE, "cost_usd": None})
+    cap(mesh, 1, "usd")
+    assert begin(mesh, mesh.root).refused is not None
+
+
+def test_a_cap_in_money_counts_known_cost_only(mesh: Mesh):
+    cap(mesh, 0.01, "usd")
+    step(mesh, mesh.begin(mesh.root), {**USAGE, "cost_usd": None})
+    assert begin(mesh, mesh.root).refused is None
+    assert budget(mesh).unpriced_calls == 1
+
+
+def test_fork_is_refused_by_the_same_rule(mesh: Mesh):
+    team = mesh.fork(mesh.root, "team", "work")
+    cap(mesh, 700, agent=team)
+    step(mesh, mesh.begin(team))
+    with pytest.raises(BudgetSpent, match="700 tokens") as refused:
+        mesh.fork(team, "more")
+    assert "agentmesh budget team AMOUNT" in refused.value.hint
+    mesh.fork(mesh.root, "elsewhere")
+
+
+def test_a_turn_that_was_refused_goes_on_by_retry_when_the_budget_is_raised(mesh: Mesh):
+    child = mesh.fork(mesh.root, "child", "work")
+    cap(mesh, 10)
+    lease = mesh.begin(child)
+    refused = begin(mesh, child).refused
+    assert refused is not None
+    assert mesh.run(steps.fail_turn, lease, {**refused, "kind": "limit"}) is AgentStatus.IDLE
+    cap(mesh, None)
+    mesh.run(person.retry, child)
+    mesh.claim()
+    assert begin(mesh, child).refused is None
+
+
+# Setting
+
+
+def test_caps_are_set_one_by_one_and_taken_away_together(mesh: Mesh):
+    cap(mesh, 5, "usd")
+    cap(mesh, 1000)
+    assert (budget(mesh).max_tokens, budget(mesh).max_cost_usd) == (1000, Decimal(5))
+    mesh.run(budgets.set_budget, mesh.session, Cap(None, None))
+    assert (budget(mesh).max_tokens, budget(mesh).max_cost_usd) == (None, None)
+
+
+def test_a_cap_on_an_agent_is_told_in_its_conversation(mesh: Mesh):
+    child = mesh.fork(mesh.root, "child")
+    cap(mesh, 2.50, "usd", child)
+    cap(mesh, None, "usd", child)
+    texts = [content["text"] for kind, content in mesh.rows(child) if kind == "event"]
+    assert texts == ["budget of child and all below it: 2.5 USD", "budget of child and all below it: no cap in USD"]
+    assert mesh.context(child) == []
+    assert mesh.run(budgets.view, mesh.session, child) == []
+
+
+@pytest.mark.parametrize("amount", [-1, 1e16, float("nan")])
+def test_amounts_out_of_range_are_refused(mesh: Mesh, amount: float):
+    with pytest.raises(BadArgument, match="out of range"):
+        cap(mesh, amount)
+
+
+def test_a_unit_that_nobody_knows_is_refused(mesh: Mesh):
+    with pytest.raises(BadArgument, match="'eur' is no unit"):
+        mesh.run(lambda conn: conn.execute("select agentmesh.set_budget(%s, 'eur', 5)", [mesh.session]))
+
+
+def test_whose_budget_it_is_must_exist_live_and_belong_to_the_session(mesh: Mesh):
+    dead = mesh.fork(mesh.root, "dead")
+    mesh.kill(dead)
+    with pytest.raises(DeadAgent):
+        cap(mesh, 5, agent=dead)
+    with pytest.raises(OtherSession):
+        cap(mesh, 5, agent=mesh.new_session())
+    mesh.session = SessionId(mesh.one("select gen_random_uuid()"))
+    with pytest.raises(UnknownSession):
+        cap(mesh, 5)
+
+
+# Looking
+
+
+def test_costs_by_agent_model_and_day(mesh: Mesh):
+    child = mesh.fork(mesh.root, "child", "work")
+    step(mesh, mesh.begin(child))
+    step(mesh, mesh.begin(mesh.root), {**USAGE, "model": "free", "cost_usd": None})
+    by_agent = mesh.run(budgets.costs, mesh.session, "agent")
+    assert [(line.what, line.calls, line.tokens, line.cost_usd) for line in by_agent] == [
+        ("child", 1, 500, Decimal("0.06")),
+        ("root", 1, 500, None),
+    ]
+    assert [line.what for line in mesh.run(budgets.costs, mesh.session, "model")] == ["m", "free"]
+    (day,) = mesh.run(budgets.costs, mesh.session, "day")
+    assert (day.calls, day.input_tokens, day.cached_tokens, day.output_tokens) == (2, 1000, 200, 200)
+    assert (day.cost_usd, day.unpriced_calls) == (Decimal("0.06"), 1)
+
+
+# At once
+
+
+def working(mesh: Mesh, count: int) -> list[Lease]:
+    """Return agents in the middle of their turns, each with one call of 500 tokens behind it."""
+    mesh.conn.execute("update agentmesh.sessions set max_children = 100, max_tokens = null, max_cost_usd = null")
+    children = [mesh.fork(mesh.root, f"child-{n}", "work") for n in range(count)]
+    return [step(mesh, mesh.begin(child)) for child in children]
+
+
+def in_threads(url: str, leases: list[Lease], call: Any) -> list[Any]:
+    """Call with a connection and a lease each, all at the same moment."""
+    barrier = threading.Barrier(len(leases))
+
+    def one(lease: Lease) -> Any:
+        with psycopg.connect(url, autocommit=True) as conn:
+            barrier.wait()
+            return call(conn, lease)
+
+    with ThreadPoolExecutor(len(leases)) as threads:
+        return list(threads.map(one, leases))
+
+
+@pytest.mark.parametrize("of_agent", [False, True])
+def test_of_ten_agents_that_call_at_once_exactly_as_many_may_as_fit(mesh: Mesh, database_url: str, of_agent: bool):
+    leases = working(mesh, 10)
+    # Each reserves 1,500 and the few tokens of its call's result.
+    cap(mesh, 5000 + 3 * 1500 + 1400, agent=mesh.root if of_agent else None)
+    begun = in_threads(database_url, leases, lambda conn, lease: steps.begin_step(conn, lease, 0))
+    assert sum(one.refused is None for one in begun) == 3
+    assert len(reserved(mesh)) == 3
+    assert budget(mesh).tokens + budget(mesh).reserved_tokens <= 5000 + 3 * 1500 + 1400
+
+
+def test_ten_agents_that_work_until_refused_stay_below_the_cap(mesh: Mesh, database_url: str):
+    leases = working(mesh, 10)
+    cap(mesh, 25_000)
+
+    def work(conn: psycopg.Connection, lease: Lease) -> int:
+        done = 0
+        while steps.begin_step(conn, lease, 2**62).refused is None:
+            step(mesh, lease, {**USAGE, "input_tokens": 1000}, conn)
+            done += 1
+        return done
+
+    done = in_threads(database_url, leases, work)
+    assert sum(done) >= 10
+    assert budget(mesh).tokens == 5000 + 1000 * sum(done)
+    assert budget(mesh).tokens <= 25_000
+    assert violations(mesh.conn) == []

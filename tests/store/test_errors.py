@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import inspect
+
+import psycopg
+import pytest
+
+from agentmesh.domain import errors
+from agentmesh.store.errors import translated
+
+REFUSALS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.Refused)]
+
+RAISE = """
+do $$ begin raise exception using errcode = '{}', message = 'no: agent a (0000)', hint = 'do this'; end $$
+"""
+
+
+def raised_by(conn, statement, where="mesh at here"):
+    with pytest.raises(errors.AgentmeshError) as caught, translated(where):
+        conn.execute(statement)
+    return caught.value
+
+
+@pytest.mark.parametrize("kind", REFUSALS, ids=lambda kind: kind.__name__)
+def test_a_refusal_keeps_its_class_sentence_and_hint(admin, kind):
+    error = raised_by(admin, RAISE.format(kind.code))
+    assert type(error) is kind
+    assert (error.message, error.hint) == ("no: agent a (0000)", "do this")
+    assert isinstance(error.__cause__, psycopg.Error)
+
+
+def test_an_unknown_refusal_is_a_refusal_all_the_same(admin):
+    assert type(raised_by(admin, RAISE.format("AM999"))) is errors.Refused
+
+
+def test_escape_sequences_in_a_refusal_do_not_reach_the_terminal(admin):
+    statement = r"do $$ begin raise exception using errcode = 'AM010', message = E'no agent \x1b[31mred'; end $$"
+    assert raised_by(admin, statement).message == "no agent [31mred"
+
+
+@pytest.mark.parametrize("statement", ["select from agentmesh.no_such_table", "select no_such_schema.f()"])
+def test_a_missing_table_or_schema_means_that_the_schema_is_behind(conn, statement):
+    error = raised_by(conn, statement)
+    assert type(error) is errors.SchemaBehind
+    assert "agentmesh db upgrade" in error.hint
+
+
+def test_any_other_error_names_the_database_and_what_postgresql_says(conn):
+    error = raised_by(conn, "select 1 / 0")
+    assert type(error) is errors.DatabaseError
+    assert error.message == "The database mesh at here says: division by zero"
+
+
+def test_a_time_limit_says_that_nothing_was_changed(conn):
+    conn.execute("set statement_timeout = '10ms'")
+    assert "nothing was changed" in raised_by(conn, "select pg_sleep(10)").hint
+
+
+def test_a_refused_connection_is_unreachable_and_names_the_host_but_not_the_password():
+    with pytest.raises(errors.DatabaseUnreachable) as caught, translated("mesh at 127.0.0.1:1"):
+        psycopg.connect("host=127.0.0.1 port=1 dbname=mesh user=me password=secret")
+    assert caught.value.message.startswith("The database mesh at 127.0.0.1:1 cannot be reached: ")
+    assert "secret" not in str(caught.value) + caught.value.hint
+
+
+def test_a_database_that_does_not_exist_is_unreachable(server_url):
+    with pytest.raises(errors.DatabaseUnreachable, match="does not exist"), translated():
+        psycopg.connect(server_url, dbname="no_such_database")
+
+
+def test_a_terminated_session_is_unreachable(conn):
+    assert type(raised_by(conn, "select pg_terminate_backend(pg_backend_pid())")) is errors.DatabaseUnreachable
+
+
+def test_what_is_not_postgresqls_passes_untouched():
+    with pytest.raises(KeyError), translated():
+        raise KeyError("x")

@@ -1,0 +1,345 @@
+"""docs/errors.md is true and complete: what it says the database raises is raised, with code, sentence and hint."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from agentmesh.domain import errors
+from agentmesh.domain.errors import AgentmeshError
+from agentmesh.store import agents, mailbox, requests, schema, steps, waits, workers
+from agentmesh.store.errors import translated
+from agentmesh.store.pool import connect, describe
+from agentmesh.store.tx import Database
+from tests.fixtures.mesh import Mesh, unknown
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "errors.md"
+
+
+class Line(NamedTuple):
+    """A row of the first table."""
+
+    code: str
+    kind: str
+    exit_code: str
+    sentence: str
+    hint: str
+
+
+def rows(width: int) -> list[list[str]]:
+    lines = [
+        re.split(r" (?<!\\)\| ", line.strip("| "))
+        for line in DOCUMENT.read_text().splitlines()
+        if line.startswith("| AM")
+    ]
+    return [[cell.strip().replace("\\|", "|") for cell in line] for line in lines if len(line) == width]
+
+
+LINES = [Line(*row) for row in rows(5)]
+OTHERS = {row[1]: row for row in rows(4)}
+TREE = {
+    name: kind for name, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.AgentmeshError)
+}
+
+
+def stranger(mesh: Mesh) -> Any:
+    return mesh.new_session()
+
+
+def limit(mesh: Mesh, **values: float) -> None:
+    for name, value in values.items():
+        mesh.conn.execute(f"update agentmesh.sessions set {name} = %s", [value])
+
+
+def fenced(mesh: Mesh) -> None:
+    lease = mesh.begin(mesh.root)
+    mesh.run(workers.release, mesh.worker)
+    mesh.run(steps.begin_step, lease, 0)
+
+
+def declared_dead(mesh: Mesh) -> None:
+    mesh.run(workers.release, mesh.worker)
+    mesh.claim()
+
+
+def call_closed(mesh: Mesh) -> None:
+    call = mesh.call(mesh.root, "fork")[0]
+    mesh.finish(call)
+    mesh.fork(mesh.root, "a", "x", call)
+
+
+def wrong_isolation(mesh: Mesh) -> None:
+    mesh.conn.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
+    mesh.conn.autocommit = False
+    mesh.send(None, mesh.root)
+
+
+def turn_interrupted(mesh: Mesh) -> None:
+    lease = mesh.begin(mesh.root)
+    mesh.interrupt(mesh.root)
+    mesh.run(steps.begin_step, lease, 0)
+
+
+def dead(mesh: Mesh) -> None:
+    a = mesh.fork(mesh.root, "a")
+    mesh.kill(a)
+    mesh.send(None, a)
+
+
+def wait_for_a_stranger(mesh: Mesh) -> None:
+    mesh.run(waits.wait_begin, mesh.root, [{"agent_id": "x", "id": str(stranger(mesh))}], 5)
+
+
+def ambiguous(mesh: Mesh) -> None:
+    for n in (1, 2):
+        mesh.conn.execute(
+            "insert into agentmesh.agents (id, session_id, parent_id, name, depth, status, settings_id, forked_at)"
+            " select %s, session_id, id, %s, 1, 'idle', settings_id, 0 from agentmesh.agents where id = %s",
+            [f"abcd123{n}-0000-4000-8000-000000000000", f"twin{n}", mesh.root],
+        )
+    mesh.run(agents.resolve, mesh.session, "abcd123")
+
+
+def session_ended(mesh: Mesh) -> None:
+    mesh.conn.execute("select agentmesh.end_session(%s)", [mesh.session])
+    mesh.fork(mesh.root, "a")
+
+
+def session_running(mesh: Mesh) -> None:
+    mesh.send(None, mesh.root)
+    mesh.conn.execute("select agentmesh.delete_session(%s)", [mesh.session])
+
+
+def mailbox_full(mesh: Mesh) -> None:
+    limit(mesh, max_unread=1)
+    mesh.send(None, mesh.root)
+    mesh.send(None, mesh.root)
+
+
+def key_reused(mesh: Mesh) -> None:
+    mesh.send(None, mesh.root, "one", key="k")
+    mesh.send(None, mesh.root, "two", key="k")
+
+
+def mail_read(mesh: Mesh) -> None:
+    mail = mesh.send(None, mesh.root)
+    mesh.begin(mesh.root)
+    mesh.conn.execute("select agentmesh.take_back(%s)", [mail])
+
+
+def depth(mesh: Mesh) -> None:
+    limit(mesh, max_depth=0)
+    mesh.fork(mesh.root, "a")
+
+
+def children_one_idle(mesh: Mesh) -> None:
+    limit(mesh, max_children=1)
+    mesh.fork(mesh.root, "a")
+    mesh.fork(mesh.root, "b")
+
+
+def children_all_busy(mesh: Mesh) -> None:
+    limit(mesh, max_children=1)
+    mesh.fork(mesh.root, "a", "work")
+    mesh.fork(mesh.root, "b")
+
+
+def too_many_agents(mesh: Mesh) -> None:
+    limit(mesh, max_agents=1)
+    mesh.fork(mesh.root, "a")
+
+
+def tokens_spent(mesh: Mesh) -> None:
+    limit(mesh, max_tokens=0)
+    mesh.fork(mesh.root, "a")
+
+
+def money_spent(mesh: Mesh) -> None:
+    limit(mesh, max_cost_usd=0)
+    mesh.fork(mesh.root, "a")
+
+
+def agents_own_spent(mesh: Mesh) -> None:
+    mesh.run(lambda conn: conn.execute("select agentmesh.set_budget(%s, 'tokens', 0, %s)", [mesh.session, mesh.root]))
+    mesh.fork(mesh.root, "a")
+
+
+def not_descendant(mesh: Mesh) -> None:
+    mesh.kill(mesh.fork(mesh.root, "a"), mesh.fork(mesh.root, "b"))
+
+
+def wait_busy(mesh: Mesh) -> None:
+    mesh.wait(mesh.root)
+    mesh.wait(mesh.root)
+
+
+def wait_circle(mesh: Mesh) -> None:
+    mesh.wait(mesh.root, mesh.root)
+
+
+def busy(mesh: Mesh) -> None:
+    mesh.begin(mesh.root)
+    mesh.person_waits(mesh.root)
+
+
+def alive(mesh: Mesh) -> None:
+    mesh.conn.execute("select agentmesh.reap(%s, %s)", [mesh.session, mesh.root])
+
+
+def no_rights(mesh: Mesh) -> None:
+    mesh.conn.execute("set session authorization agentmesh_reader")
+    mailbox.send(mesh.conn, None, mesh.root, "x")
+
+
+def unreachable(mesh: Mesh) -> None:
+    url = "postgresql://127.0.0.1:1/nowhere"
+    with translated(describe(url)):
+        connect(url, role="test")
+
+
+def schema_behind(mesh: Mesh) -> None:
+    mesh.conn.execute("drop schema agentmesh cascade")
+    mesh.conn.execute("create table public.somebody_elses ()")
+    schema.ensure(mesh.url, automatic=False)
+
+
+def schema_ahead(mesh: Mesh) -> None:
+    mesh.conn.execute("update agentmesh.alembic_version set version_num = '9999'")
+    schema.ensure(mesh.url, automatic=True)
+
+
+def sql(query: str) -> Callable[[Mesh], Any]:
+    return lambda mesh: mesh.run(lambda conn: conn.execute(query.format(root=mesh.root, session=mesh.session)))
+
+
+def answers(kind: str, words: str) -> Callable[[Mesh], Any]:
+    def scene(mesh: Mesh) -> None:
+        request = mesh.ask(mesh.root, kind)
+        mesh.run(lambda conn: conn.execute("select agentmesh.answer(%s, %s)", [request, words]))
+
+    return scene
+
+
+def answered(mesh: Mesh) -> None:
+    request = mesh.ask(mesh.root)
+    for _ in range(2):
+        mesh.run(requests.answer, request, {"decision": "once"}, "somebody")
+
+
+def cancelled(mesh: Mesh) -> None:
+    child = mesh.fork(mesh.root, "child", "work")
+    request = mesh.ask(child)
+    mesh.kill(child)
+    mesh.run(requests.answer, request, {"decision": "once"}, "somebody")
+
+
+def no_task(mesh: Mesh) -> None:
+    mesh.task(mesh.root, agent_id=str(mesh.fork(mesh.root, "child")))
+
+
+SCENES: dict[str, list[Callable[[Mesh], Any]]] = {
+    "Fenced": [fenced, declared_dead],
+    "CallClosed": [call_closed],
+    "WrongIsolation": [wrong_isolation],
+    "BadArgument": [lambda mesh: mesh.send(None, mesh.root, "x", key="")],
+    "TurnInterrupted": [turn_interrupted],
+    "UnknownAgent": [lambda mesh: mesh.send(None, unknown())],
+    "DeadAgent": [dead],
+    "OtherSession": [lambda mesh: mesh.send(mesh.root, stranger(mesh)), wait_for_a_stranger],
+    "SelfTarget": [lambda mesh: mesh.send(mesh.root, mesh.root)],
+    "AmbiguousAgent": [ambiguous],
+    "UnknownSession": [sql(f"select agentmesh.reap('{uuid4()}')")],
+    "SessionEnded": [session_ended],
+    "SessionRunning": [session_running],
+    "EmptyMessage": [lambda mesh: mesh.send(None, mesh.root, " ")],
+    "MessageTooLarge": [lambda mesh: mesh.send(None, mesh.root, "x" * 262145)],
+    "MailboxFull": [mailbox_full],
+    "KeyReused": [key_reused],
+    "MailRead": [mail_read, sql("select agentmesh.take_back(999)")],
+    "BadName": [lambda mesh: mesh.fork(mesh.root, "?")],
+    "ReservedName": [lambda mesh: mesh.fork(mesh.root, "user")],
+    "DepthLimit": [depth],
+    "ChildrenLimit": [children_one_idle, children_all_busy],
+    "AgentsLimit": [too_many_agents],
+    "BudgetSpent": [tokens_spent, money_spent, agents_own_spent],
+    "RootUnkillable": [lambda mesh: mesh.kill(mesh.root)],
+    "NotDescendant": [not_descendant],
+    "BadWait": [
+        lambda mesh: mesh.person_waits(mesh.root, timeout=-1),
+        lambda mesh: mesh.run(waits.wait_begin, mesh.root, [], 5),
+    ],
+    "WaitBusy": [wait_busy],
+    "WaitCircle": [wait_circle],
+    "AgentBusy": [busy, alive],
+    "NoCapture": [sql("select agentmesh.capture('{root}', 'x')")],
+    "NothingToRetry": [sql("select agentmesh.retry('{root}')")],
+    "NoMark": [sql("select agentmesh.rewind('{root}')")],
+    "NothingToCompact": [sql("select agentmesh.compact('{root}')")],
+    "RequestOver": [answered, cancelled],
+    "UnknownRequest": [sql(f"select agentmesh.answer('{uuid4()}', '{{{{}}}}')")],
+    "BadAnswer": [
+        answers("approval", "[]"),
+        answers("question", '{"decision": "no"}'),
+        answers("approval", '{"text": "yes"}'),
+        answers("approval", '{"decision": "once", "arguments": 3}'),
+    ],
+    "NotATask": [no_task],
+    "DatabaseError": [no_rights],
+    "DatabaseUnreachable": [unreachable],
+    "SchemaBehind": [schema_behind],
+    "SchemaAhead": [schema_ahead],
+    "ConfigError": [lambda mesh: Database("postgresql://[bad", role="test")],
+}
+
+
+def fits(pattern: str, text: str) -> bool:
+    """Whether the text is the document's, with something in place of each …"""
+    return re.fullmatch(".+".join(map(re.escape, pattern.split("…"))), text, re.DOTALL) is not None
+
+
+@pytest.mark.parametrize(("kind", "n"), [(kind, n) for kind, scenes in SCENES.items() for n in range(len(scenes))])
+def test_it_is_raised_as_documented(mesh: Mesh, kind: str, n: int):
+    line = [line for line in LINES if line.kind == kind][n]
+    with pytest.raises(AgentmeshError) as raised, translated(describe(mesh.url)):
+        SCENES[kind][n](mesh)
+    error = raised.value
+    assert type(error) is TREE[kind]
+    assert fits(line.sentence, error.message), error.message
+    assert error.hint
+    assert fits(line.hint, error.hint), error.hint
+
+
+def test_codes_and_exit_codes_are_those_of_the_classes():
+    told = [(line.code, line.kind, line.exit_code) for line in LINES]
+    assert told == [(TREE[kind].code, kind, str(TREE[kind].exit_code)) for _, kind, _ in told]
+
+
+def test_every_class_is_documented_and_every_line_has_its_test():
+    assert {line.kind for line in LINES} | set(OTHERS) == set(TREE)
+    assert {line.kind for line in LINES} & set(OTHERS) == set()
+    assert {kind: len(scenes) for kind, scenes in SCENES.items()} == {
+        kind: sum(line.kind == kind for line in LINES) for kind in SCENES
+    }
+    assert set(SCENES) == {line.kind for line in LINES}
+    for code, kind, exit_code, when in OTHERS.values():
+        assert (code, exit_code) == (TREE[kind].code, str(TREE[kind].exit_code))
+        assert when
+
+
+def test_every_code_that_the_migrations_raise_is_a_class_of_the_tree():
+    folder = Path(__file__).parents[2] / "migrations" / "versions"
+    raised = {code for file in folder.glob("*.up.sql") for code in re.findall(r"refuse\('(AM\d{3})'", file.read_text())}
+    assert raised
+    assert raised <= {kind.code for kind in TREE.values() if issubclass(kind, errors.Refused)}
+
+
+def test_no_two_classes_share_a_code():
+    codes = [kind.code for kind in TREE.values() if kind not in (AgentmeshError, errors.Refused)]
+    assert len(codes) == len(set(codes))

@@ -1,0 +1,175 @@
+"""No verb and no statement reads a growing table from end to end, in a database with 100,000 rows of other sessions.
+
+What is counted is what really happened, in nested statements too: scans and rows as PostgreSQL's statistics of the
+current transaction tell. (A plan on a small table would prove nothing: there a sequential scan is right.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from agentmesh.domain.ids import SessionId
+from agentmesh.domain.states import WaitOutcome
+from agentmesh.sql import statement
+from agentmesh.store import agents, board, context, files, mailbox, sessions, steps, tasks, transcript, waits, workers
+from tests.fixtures.mesh import Mesh
+
+GROWING = ["agents", "file_seen", "mail", "model_calls", "sessions", "tool_calls", "transcript", "waits"]
+"""Not `wait`: it has a row only while an agent waits, and is read whole where that is cheaper."""
+MOST_ROWS = 600
+"""Rows that a statement may read for its small session; a walk through somebody else's is far more."""
+REPEATS = 7
+"""More than five: by then plpgsql may have changed to a generic plan."""
+
+FOREIGN = Path(__file__).with_name("foreign_sessions.sql")
+
+
+class Scene:
+    """A small session in the large database, with every kind of agent that the verbs need."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        self.session = mesh.session
+        self.worker = mesh.worker
+        self.root = mesh.root
+        self.fork_call, self.send_call, self.wait_call, self.kill_call, _ = mesh.call(
+            mesh.root, "fork", "send", "wait", "kill", "todo_write"
+        )
+        self.child = mesh.fork(mesh.root, "child", "work")
+        self.finishing = mesh.fork(mesh.root, "finishing", "work")
+        self.waiter = mesh.fork(mesh.root, "waiter", "work")
+        self.grandchild = mesh.fork(self.child, "grandchild", "work")
+        self.idle = mesh.fork(mesh.root, "idle")
+        self.end = mesh.begin(self.finishing)
+        mesh.wait(self.waiter, self.child)
+        self.take = mesh.lease(self.waiter)
+        mesh.send(self.child, mesh.root, "news")
+        self.targets = mesh.targets(self.child, self.finishing)
+        self.queued = mesh.fork(mesh.root, "queued", "work")
+        mesh.send(None, self.finishing, "steer")
+        self.other_worker = mesh.join()
+        self.long = mesh.new_session()
+        mesh.conn.execute(
+            "insert into agentmesh.transcript (agent_id, seq, kind, content)"
+            " select %s, n, case n when 4000 then 'summary' else 'user' end, jsonb_build_object('upto', n - 9)"
+            " from generate_series(1, 4100) n",
+            [self.long],
+        )
+        mesh.run(context.mark, self.long)
+
+
+def _end_and_delete(conn: psycopg.Connection, session: SessionId) -> None:
+    sessions.end_session(conn, session)
+    sessions.delete_session(conn, session)
+
+
+CALLS: dict[str, Callable[[psycopg.Connection, Scene], Any]] = {
+    "send": lambda c, s: mailbox.send(c, None, s.idle, "x", "key"),
+    "send, a tool": lambda c, s: mailbox.send(c, s.root, s.child, "x", None, s.send_call),
+    "fork": lambda c, s: agents.fork(c, s.child, "new", "x"),
+    "fork, a tool": lambda c, s: agents.fork(c, s.root, "child", "x", s.fork_call),
+    "kill": lambda c, s: agents.kill(c, s.child, s.root, s.kill_call),
+    "interrupt": lambda c, s: agents.interrupt(c, s.queued),
+    "wait begins": lambda c, s: waits.wait_begin(c, s.root, s.targets, 30, s.wait_call),
+    "wait for anyone": lambda c, s: waits.wait_begin(c, s.root, None, 30, s.wait_call),
+    "wait looks": lambda c, s: waits.wait_take(c, s.waiter, None, s.take),
+    "wait ends": lambda c, s: waits.wait_take(c, s.waiter, WaitOutcome.TIMEOUT, s.take),
+    "step begins": lambda c, s: steps.begin_step(c, s.end, 0),
+    "step ends": lambda c, s: steps.finish_step(
+        c, s.end, {"text": ""}, [{"call_id": "", "name": "x", "arguments": ""}], {}
+    ),
+    "turn ends": lambda c, s: steps.finish_step(c, s.end, {"text": ""}, [], {}),
+    "turn fails": lambda c, s: steps.fail_turn(c, s.end, {"error": "x"}, {}),
+    "calls start": lambda c, s: steps.start_calls(c, s.send_call, [1]),
+    "calls end": lambda c, s: steps.finish_calls(c, s.send_call, {1: {}}),
+    "open calls": lambda c, s: steps.open_calls(c, s.root),
+    "claim": lambda c, s: workers.claim(c, s.other_worker, 4),
+    "claimable": lambda c, s: workers.claimable(c, s.other_worker, 1),
+    "release": lambda c, s: workers.release(c, s.worker),
+    "tick": lambda c, s: workers.tick(c, s.worker, {s.waiter: s.take.epoch, s.finishing: s.end.epoch}),
+    "reap": lambda c, s: sessions.reap(c, s.session),
+    "end of a session": lambda c, s: sessions.end_session(c, s.session),
+    "deletion of a session": lambda c, s: _end_and_delete(c, s.session),
+    "context": lambda c, s: transcript.context(c, s.grandchild),
+    "context after a summary": lambda c, s: transcript.context(c, s.long),
+    "what fills a context": lambda c, s: context.filling(c, s.long),
+    "mark": lambda c, s: context.mark(c, s.long),
+    "rewind": lambda c, s: (context.mark(c, s.long), context.rewind(c, s.long)),
+    "clear": lambda c, s: context.clear(c, s.long),
+    "compact": lambda c, s: context.compact(c, s.long),
+    "summary": lambda c, s: context.summarize(c, s.end, {"text": "", "upto": 0}, {}, ends=False),
+    "own rows": lambda c, s: transcript.own(c, s.finishing),
+    "rows for a screen": lambda c, s: board.newest(c, s.root, 300),
+    "new rows for a screen": lambda c, s: board.appended(c, s.root, 0, 1000),
+    "tasks for a screen": lambda c, s: tasks.shown(c, s.session),
+    "tasks of a step": lambda c, s: tasks.given(c, s.root, s.send_call.seq or 0),
+    "tasks above an agent": lambda c, s: tasks.calls(c, s.grandchild),
+    "last row": lambda c, s: transcript.last_seq(c, s.finishing),
+    "file known": lambda c, s: files.known(c, s.grandchild, "/w/f"),
+    "file read": lambda c, s: files.note_read(c, s.child, 1, "/w/f", "0" * 64),
+    "file written": lambda c, s: files.note_write(c, s.child, 1, "/w/f", "0" * 64),
+    "todos": lambda c, s: transcript.todos(c, s.root),
+    "resolve": lambda c, s: agents.resolve(c, s.session, "child"),
+    "list": lambda c, s: agents.list_agents(c, s.session),
+    "view": lambda c, s: agents.view(c, s.session),
+    "busy": lambda c, s: agents.busy(c, s.session),
+    "output": lambda c, s: agents.last_output(c, s.finishing),
+}
+
+
+@pytest.fixture
+def big_url(database_url: str) -> str:
+    """A database with 1,000 foreign sessions, 11,000 agents and more than 100,000 rows in each large table."""
+    with psycopg.connect(database_url, autocommit=True) as conn:
+        conn.execute(FOREIGN.read_text())
+        conn.execute("vacuum analyze")
+    return database_url
+
+
+def counters(probe: psycopg.Connection) -> dict[str, tuple[int, int]]:
+    """Return sequential scans and rows read so far, by table."""
+    rows = probe.execute(
+        "select relname, seq_scan, seq_tup_read + coalesce(idx_tup_fetch, 0) from pg_stat_xact_user_tables"
+        " where schemaname = 'agentmesh' and relname = any (%s)",
+        [GROWING],
+    )
+    return {table: (scans, read) for table, scans, read in rows}
+
+
+def reads(probe: psycopg.Connection, call: Callable[[psycopg.Connection], Any]) -> dict[str, str]:
+    """Make the call, again and again; return the tables that it read from end to end, or in which it read too much."""
+    before = counters(probe)
+    for _ in range(REPEATS):
+        probe.execute("savepoint before")
+        call(probe)
+        probe.execute("rollback to savepoint before")
+    after = counters(probe)
+    probe.rollback()
+    made = {
+        table: (after[table][0] - before[table][0], (after[table][1] - before[table][1]) // REPEATS) for table in after
+    }
+    assert any(rows for _, rows in made.values()), "it reads something"
+    return {
+        table: f"{scans} scans, {rows} rows a call"
+        for table, (scans, rows) in made.items()
+        if scans or rows > MOST_ROWS
+    }
+
+
+# One test, because making that database is what takes the time.
+def test_no_call_reads_a_growing_table_from_end_to_end(big_url: str):
+    with psycopg.connect(big_url, autocommit=True) as conn, psycopg.connect(big_url) as probe:
+        scene = Scene(Mesh(conn))
+        too_much = {name: found for name, call in CALLS.items() if (found := reads(probe, lambda c: call(c, scene)))}  # noqa: B023
+        assert too_much == {}
+        walk = "select from agentmesh.transcript where content ->> 'text' = 'nobody said this'"
+        assert set(reads(probe, lambda c: c.execute(walk))) == {"transcript"}, "the check can turn red"
+
+        query = "explain (costs off) " + statement("transcript.context")
+        plan = "\n".join(row[0] for row in conn.execute(query, {"agent": scene.grandchild, "upto": None}))
+        assert "transcript_pkey" in plan, "per link of the chain, by the primary key"
+        assert "Hash Join" not in plan

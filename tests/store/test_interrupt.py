@@ -1,0 +1,136 @@
+"""interrupt: one turn stops, the agent goes idle, unread mail is held."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentmesh.domain.errors import DeadAgent, TurnInterrupted, UnknownAgent
+from agentmesh.domain.states import AgentStatus
+from agentmesh.store import steps
+from tests.fixtures.mesh import Mesh, unknown
+
+pytestmark = pytest.mark.only_rows
+
+
+def test_an_idle_agent_has_no_turn_to_stop(mesh: Mesh):
+    assert mesh.interrupt(mesh.root) is False
+    assert mesh.rows(mesh.root) == []
+
+
+def test_a_queued_agent_stops_in_that_commit(mesh: Mesh):
+    mesh.send(None, mesh.root, "go")
+    assert mesh.interrupt(mesh.root) is True
+    assert mesh.status(mesh.root) is AgentStatus.IDLE
+    assert [(kind, content["event"]) for kind, content in mesh.rows(mesh.root)] == [("event", "interrupted")]
+
+
+def test_the_next_step_of_an_interrupted_turn_is_refused_and_its_owner_ends_it(mesh: Mesh):
+    lease = mesh.begin(mesh.root)
+    assert mesh.interrupt(mesh.root) is True
+    assert mesh.status(mesh.root) is AgentStatus.RUNNING
+    with pytest.raises(TurnInterrupted, match="root"):
+        mesh.run(steps.begin_step, lease, 0)
+    assert mesh.run(steps.stop_turn, lease, {"text": "half a sen"}) is AgentStatus.IDLE
+    kinds = [kind for kind, _ in mesh.rows(mesh.root)]
+    assert kinds == ["user", "assistant", "event"]
+    assert mesh.rows(mesh.root)[1][1] == {"text": "half a sen", "interrupted": True}
+
+
+def test_open_calls_get_their_one_result(mesh: Mesh):
+    done, started, open_one = mesh.call(mesh.root, "read", "bash", "send")
+    mesh.finish(done, {"output": "kept"})
+    mesh.run(steps.start_calls, started, [1])
+    mesh.interrupt(mesh.root)
+    mesh.run(steps.stop_turn, mesh.lease(mesh.root))
+    assert mesh.result(done) == {"output": "kept"}
+    for call in (started, open_one):
+        assert mesh.result(call) == {"error": "interrupted by the user"}
+    assert mesh.run(steps.open_calls, mesh.root) == []
+    assert mesh.one("select tool_calls from agentmesh.agents where id = %s", mesh.root) == 3
+
+
+def test_mail_unread_by_then_wakes_nobody_and_is_shown_with_the_next(mesh: Mesh):
+    a = mesh.fork(mesh.root, "a", "work")
+    mesh.begin(mesh.root)
+    mesh.send(a, mesh.root, "held")
+    mesh.interrupt(mesh.root)
+    assert mesh.run(steps.stop_turn, mesh.lease(mesh.root)) is AgentStatus.IDLE
+    assert mesh.unread(mesh.root) == ["held"]
+    mesh.send(a, mesh.root, "newer")
+    assert mesh.status(mesh.root) is AgentStatus.RUNNING
+    mesh.begin(mesh.root)
+    assert [content["text"] for kind, content in mesh.rows(mesh.root) if kind == "mail"] == ["held", "newer"]
+
+
+def test_mail_that_came_after_esc_starts_the_next_turn_with_all_of_it(mesh: Mesh):
+    a = mesh.fork(mesh.root, "a", "work")
+    mesh.begin(mesh.root)
+    mesh.send(a, mesh.root, "before")
+    mesh.interrupt(mesh.root)
+    mesh.send(a, mesh.root, "after")
+    assert mesh.run(steps.stop_turn, mesh.lease(mesh.root)) is AgentStatus.RUNNING
+    assert [content["text"] for kind, content in mesh.rows(mesh.root) if kind == "mail"] == ["before", "after"]
+    mesh.run(steps.begin_step, mesh.lease(mesh.root), 0)
+
+
+def test_a_turn_that_ends_by_itself_after_esc_holds_its_mail_all_the_same(mesh: Mesh):
+    a = mesh.fork(mesh.root, "a", "work")
+    lease = mesh.begin(mesh.root)
+    mesh.send(a, mesh.root, "held")
+    mesh.interrupt(mesh.root)
+    assert mesh.run(steps.finish_step, lease, {"text": "done"}, [], {}).status is AgentStatus.IDLE
+    assert mesh.unread(mesh.root) == ["held"]
+
+
+def test_a_late_esc_never_stops_the_next_turn(mesh: Mesh):
+    mesh.begin(mesh.root)
+    mesh.interrupt(mesh.root)
+    mesh.run(steps.stop_turn, mesh.lease(mesh.root))
+    mesh.begin(mesh.root)
+    assert mesh.answer(mesh.root) is AgentStatus.IDLE
+
+
+def test_esc_twice_is_esc_once(mesh: Mesh):
+    a = mesh.fork(mesh.root, "a", "work")
+    mesh.begin(mesh.root)
+    mesh.interrupt(mesh.root)
+    mesh.send(a, mesh.root, "between")
+    assert mesh.interrupt(mesh.root) is True
+    assert mesh.run(steps.stop_turn, mesh.lease(mesh.root)) is AgentStatus.RUNNING, "mail after the first Esc wakes"
+
+
+def test_a_prompt_held_by_esc_is_read_with_the_next_prompt(mesh: Mesh):
+    mesh.send(None, mesh.root, "first")
+    mesh.interrupt(mesh.root)
+    mesh.send(None, mesh.root, "second")
+    mesh.begin(mesh.root)
+    assert [content["text"] for kind, content in mesh.rows(mesh.root) if kind == "user"] == ["first", "second"]
+
+
+def test_an_interrupted_agent_of_a_dead_worker_ends_by_the_next_esc_or_the_next_owner(mesh: Mesh):
+    mesh.call(mesh.root, "bash")
+    mesh.interrupt(mesh.root)
+    mesh.conn.execute("select agentmesh.release_worker(%s)", [mesh.worker])
+    assert mesh.interrupt(mesh.root) is True
+    assert mesh.status(mesh.root) is AgentStatus.IDLE
+    assert mesh.run(steps.open_calls, mesh.root) == []
+
+
+def test_the_dead_and_the_unknown_are_refused(mesh: Mesh):
+    a = mesh.fork(mesh.root, "a", "work")
+    mesh.kill(a)
+    with pytest.raises(DeadAgent, match="a "):
+        mesh.interrupt(a)
+    with pytest.raises(UnknownAgent):
+        mesh.interrupt(unknown())
+
+
+def test_a_waiter_told_of_an_interrupted_child_sees_why_it_is_idle(mesh: Mesh):
+    a = mesh.fork(mesh.root, "a", "work")
+    assert mesh.wait(mesh.root, a) is None
+    mesh.interrupt(a)
+    assert mesh.take(mesh.root) is None, "it runs until its owner stops it"
+    mesh.run(steps.stop_turn, mesh.lease(a))
+    result = mesh.take(mesh.root)
+    assert result is not None
+    assert result["results"][0]["error"] == "interrupted by the user"

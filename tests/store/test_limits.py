@@ -1,0 +1,141 @@
+"""Limits: named in the refusal, with advice, exact also when fifty fork at once."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+
+from agentmesh.domain.errors import AgentsLimit, ChildrenLimit, DepthLimit, LimitReached, MailboxFull
+from agentmesh.store import agents
+from agentmesh.store.errors import translated
+from tests.fixtures.blocking import sqlstate
+from tests.fixtures.mesh import Mesh
+
+pytestmark = pytest.mark.only_rows
+
+
+def limit(mesh: Mesh, **limits: float) -> None:
+    for name, value in limits.items():
+        mesh.conn.execute(f"update agentmesh.sessions set {name} = %s where id = %s", [value, mesh.session])
+
+
+def test_depth(mesh: Mesh):
+    limit(mesh, max_depth=2)
+    grandchild = mesh.fork(mesh.fork(mesh.root, "a"), "b")
+    with pytest.raises(DepthLimit, match=r"depth 2.*max_depth") as refused:
+        mesh.fork(grandchild, "c")
+    assert "Do not retry" in refused.value.hint
+
+
+def test_living_children_and_whom_to_reuse(mesh: Mesh):
+    limit(mesh, max_children=2)
+    busy, idle = mesh.fork(mesh.root, "busy", "work"), mesh.fork(mesh.root, "lazy")
+    with pytest.raises(ChildrenLimit, match=r"2 living children.*max_children") as refused:
+        mesh.fork(mesh.root, "third")
+    assert "Do not retry" in refused.value.hint
+    assert f"lazy ({str(idle)[:8]})" in refused.value.hint
+    assert "busy" not in refused.value.hint
+    assert "send" in refused.value.hint
+    assert "kill" in refused.value.hint
+    mesh.kill(busy)
+    mesh.fork(mesh.root, "third")
+
+
+def test_without_an_idle_child_the_advice_is_to_wait_or_kill(mesh: Mesh):
+    limit(mesh, max_children=1)
+    mesh.fork(mesh.root, "busy", "work")
+    with pytest.raises(ChildrenLimit) as refused:
+        mesh.fork(mesh.root, "more")
+    assert "No child is idle" in refused.value.hint
+
+
+def test_living_agents_of_the_session(mesh: Mesh):
+    limit(mesh, max_agents=3)
+    a = mesh.fork(mesh.root, "a")
+    mesh.fork(a, "b")
+    with pytest.raises(AgentsLimit, match=r"3 living agents.*max_agents") as refused:
+        mesh.fork(mesh.root, "c")
+    assert "a (" in refused.value.hint
+    mesh.kill(a)
+    mesh.fork(mesh.root, "c")
+
+
+def test_unread_mail_counts_per_agent_and_until_it_is_read(mesh: Mesh):
+    limit(mesh, max_unread=2)
+    a = mesh.fork(mesh.root, "a")
+    mesh.send(None, a, "1")
+    mesh.send(mesh.root, a, "2")
+    with pytest.raises(MailboxFull, match=r"a \(.*full: 2 unread") as refused:
+        mesh.send(None, a, "3")
+    assert refused.value.hint
+    mesh.begin(a)
+    mesh.send(None, a, "3")
+
+
+def test_mail_that_a_wait_is_about_to_take_does_not_count(mesh: Mesh):
+    limit(mesh, max_unread=1)
+    a, b = mesh.fork(mesh.root, "a", "work"), mesh.fork(mesh.root, "b", "work")
+    assert mesh.wait(mesh.root, a, b) is None
+    mesh.send(a, mesh.root, "1")
+    mesh.send(b, mesh.root, "2")
+    result = mesh.take(mesh.root)
+    assert result is not None
+    assert result["outcome"] == "complete"
+
+
+def test_a_full_mailbox_refuses_no_automatic_report(mesh: Mesh):
+    limit(mesh, max_unread=1)
+    child = mesh.fork(mesh.root, "child", "work", mesh.call(mesh.root, "fork", "bash")[0])
+    mesh.begin(child)
+    mesh.send(child, mesh.root, "fills it")
+    mesh.send(mesh.root, child, "again")
+    mesh.answer(child, "first")
+    mesh.answer(child, "report")
+    assert len(mesh.unread(mesh.root)) == 2
+
+
+@pytest.mark.parametrize("limits", [{"max_children": 8}, {"max_agents": 9}])
+def test_exactly_eight_of_fifty_forks_at_once_succeed(mesh: Mesh, database_url: str, limits: dict[str, int]):
+    limit(mesh, **limits)
+    barrier = threading.Barrier(10)
+
+    def fork_five(_: int) -> int:
+        with psycopg.connect(database_url, autocommit=True) as conn:
+            barrier.wait()
+            done = 0
+            for _ in range(5):
+                try:
+                    with translated():
+                        agents.fork(conn, mesh.root, "child", "work")
+                    done += 1
+                except LimitReached:
+                    pass
+            return done
+
+    with ThreadPoolExecutor(10) as threads:
+        assert sum(threads.map(fork_five, range(10))) == 8
+    assert sorted(mesh.column("select name from agentmesh.agents where name <> 'root'")) == sorted(
+        ["child", *(f"child-{n}" for n in range(2, 9))]
+    )
+
+
+def test_mailbox_limit_is_exact_when_many_send_at_once(mesh: Mesh, database_url: str):
+    limit(mesh, max_unread=7)
+    a = mesh.fork(mesh.root, "a")
+    barrier = threading.Barrier(6)
+
+    def send_five(_: int) -> int:
+        with psycopg.connect(database_url, autocommit=True) as conn:
+            barrier.wait()
+            done = 0
+            for _ in range(5):
+                state = sqlstate(lambda: conn.execute("select agentmesh.send(null, %s, 'x')", [a]))
+                assert state in (None, "AM022")
+                done += state is None
+            return done
+
+    with ThreadPoolExecutor(6) as threads:
+        assert sum(threads.map(send_five, range(6))) == 7

@@ -1,0 +1,100 @@
+"""Finding an agent: full id, then exact name, then a prefix of the id that fits one only."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from agentmesh.domain.errors import AmbiguousAgent, UnknownAgent
+from agentmesh.domain.ids import AgentId
+from agentmesh.store import agents
+from tests.fixtures.mesh import Mesh
+
+pytestmark = pytest.mark.only_rows
+
+
+def add(mesh: Mesh, id_: str, name: str) -> AgentId:
+    """Insert a child of the root with an id of our choice."""
+    mesh.conn.execute(
+        "insert into agentmesh.agents (id, session_id, parent_id, name, depth, status, settings_id, forked_at)"
+        " select %s, session_id, id, %s, 1, 'idle', settings_id, 0 from agentmesh.agents where id = %s",
+        [id_, name, mesh.root],
+    )
+    return AgentId(UUID(id_))
+
+
+def find(mesh: Mesh, who: str) -> AgentId:
+    return mesh.run(agents.resolve, mesh.session, who).id
+
+
+def test_by_full_id_by_name_and_by_prefix(mesh: Mesh):
+    a = add(mesh, "abcd1234-0000-4000-8000-000000000001", "reader")
+    for who in (str(a), str(a).upper(), "reader", "Reader", " reader ", "abcd", "ABCD1234", "abcd1234-00"):
+        assert find(mesh, who) == a
+
+
+def test_a_name_beats_the_prefix_that_it_also_is(mesh: Mesh):
+    by_prefix = add(mesh, "cafe0000-0000-4000-8000-000000000001", "x")
+    by_name = add(mesh, "11110000-0000-4000-8000-000000000001", "cafe")
+    assert find(mesh, "cafe") == by_name
+    assert find(mesh, "cafe0") == by_prefix
+
+
+def test_a_name_is_found_among_any_number_of_agents_whose_id_begins_like_it(mesh: Mesh):
+    for n in range(40):
+        add(mesh, f"a{n:07x}-0000-4000-8000-000000000001", f"other{n}")
+    named = add(mesh, "f0000000-0000-4000-8000-000000000001", "a")
+    assert find(mesh, "a") == named
+
+
+def test_the_dead_are_found_too(mesh: Mesh):
+    a = mesh.fork(mesh.root, "a1")
+    mesh.kill(a)
+    mesh.conn.execute("select agentmesh.reap(%s)", [mesh.session])
+    assert find(mesh, "a1") == a
+
+
+def test_an_ambiguous_prefix_lists_whom_it_fits(mesh: Mesh):
+    add(mesh, "abcd1234-0000-4000-8000-000000000001", "one")
+    add(mesh, "abcd5678-0000-4000-8000-000000000001", "two")
+    with pytest.raises(AmbiguousAgent, match="'abcd'") as refused:
+        find(mesh, "abcd")
+    assert "one" in refused.value.hint
+    assert "two" in refused.value.hint
+    assert find(mesh, "abcd1") != find(mesh, "abcd5")
+
+
+def test_a_prefix_of_three_digits_is_none(mesh: Mesh):
+    add(mesh, "abcd1234-0000-4000-8000-000000000001", "one")
+    with pytest.raises(UnknownAgent):
+        find(mesh, "abc")
+
+
+def test_an_unknown_one_lists_close_matches(mesh: Mesh):
+    mesh.fork(mesh.root, "file-reader")
+    mesh.fork(mesh.root, "linter")
+    with pytest.raises(UnknownAgent, match="'file-raeder'") as refused:
+        find(mesh, "file-raeder")
+    assert "file-reader" in refused.value.hint
+    assert "linter" not in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    "who", ["", " ", "----", "%", "_", "' or true --", "\x00", "\ud800", "[/x]", "x" * 10_000, "é"]
+)
+def test_nonsense_is_unknown(mesh: Mesh, who: str):
+    with pytest.raises(UnknownAgent) as refused:
+        find(mesh, who)
+    assert "root" in refused.value.hint
+    assert len(refused.value.message) < 200
+
+
+def test_an_agent_of_another_session_is_unknown_but_can_be_found_anywhere(mesh: Mesh):
+    stranger = mesh.fork(mesh.new_session(), "stranger")
+    for who in (str(stranger), "stranger"):
+        with pytest.raises(UnknownAgent):
+            find(mesh, who)
+    (ref, session), *more = mesh.run(agents.anywhere, str(stranger))
+    assert (ref.id, ref.name, session, more) == (stranger, "stranger", mesh.session_of(stranger), [])
+    assert mesh.run(agents.anywhere, "stranger") == []

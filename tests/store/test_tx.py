@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import queue
+import threading
+
+import pytest
+
+from agentmesh.domain.errors import DatabaseError, DatabaseUnreachable
+from agentmesh.store.tx import Database
+
+
+@pytest.fixture
+def counter(conn):
+    """A table of one row, in which a test sees how often something was done."""
+    conn.execute("create table counter as select 0 as n")
+    return lambda: conn.execute("select n from counter").fetchone()[0]
+
+
+def count(connection):
+    connection.execute("update counter set n = n + 1")
+
+
+class Failing:
+    """A store function that raises the errors in turn before it works."""
+
+    def __init__(self, *states):
+        self.states = list(states)
+        self.calls = 0
+
+    def __call__(self, connection):
+        self.calls += 1
+        if self.states:
+            connection.execute(f"do $$ begin raise exception using errcode = '{self.states.pop(0)}'; end $$")
+        return "done"
+
+
+def test_a_call_gets_its_arguments_and_returns_its_result(db):
+    def add(connection, a, *, b):
+        return connection.execute("select %s::int + %s::int", [a, b]).fetchone()[0]
+
+    assert db.run(add, 40, b=2) == 42
+
+
+def test_each_statement_is_a_commit_of_its_own(db, counter):
+    def count_and_fail(connection):
+        count(connection)
+        connection.execute("select 1 / 0")
+
+    with pytest.raises(DatabaseError, match="division by zero"):
+        db.run(count_and_fail)
+    assert counter() == 1
+
+
+@pytest.mark.parametrize("state", ["40P01", "40001", "55P03"])
+def test_what_postgresql_undid_for_others_sake_is_repeated(db, state):
+    function = Failing(state, state)
+    assert db.run(function) == "done"
+    assert function.calls == 3
+
+
+def test_repeating_ends(db):
+    function = Failing(*["40P01"] * 100)
+    with pytest.raises(DatabaseError) as caught:
+        db.run(function)
+    assert "try once more" in caught.value.hint
+    assert 1 < function.calls < 20
+
+
+def test_any_other_failure_is_not_repeated(db):
+    function = Failing("23505")
+    with pytest.raises(DatabaseError):
+        db.run(function)
+    assert function.calls == 1
+
+
+def test_two_calls_that_deadlock_both_succeed(db, conn):
+    conn.execute("create table pair as select k, 0 as n from generate_series(1, 2) as k")
+    both_hold_one = threading.Barrier(2)
+    tried = set()
+
+    def lock_both(connection, first, second):
+        with connection.transaction():
+            connection.execute("update pair set n = n + 1 where k = %s", [first])
+            if first not in tried:
+                tried.add(first)
+                both_hold_one.wait(20)
+            connection.execute("update pair set n = n + 1 where k = %s", [second])
+
+    threads = [threading.Thread(target=db.run, args=(lock_both, *order)) for order in ((1, 2), (2, 1))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert conn.execute("select n from pair").fetchall() == [(2,), (2,)]
+
+
+def end_own_session(connection):
+    connection.execute("select pg_terminate_backend(pg_backend_pid())")
+
+
+def test_after_a_lost_connection_the_outcome_is_unknown_and_nothing_is_repeated(db, counter):
+    def count_and_lose(connection):
+        count(connection)
+        end_own_session(connection)
+
+    with pytest.raises(DatabaseUnreachable, match="Whether the last change was made is unknown"):
+        db.run(count_and_lose)
+    assert counter() == 1
+
+
+def test_an_idempotent_call_is_repeated_after_a_lost_connection(db):
+    attempts = []
+
+    def lose_once(connection):
+        attempts.append(connection.info.backend_pid)
+        if len(attempts) == 1:
+            end_own_session(connection)
+        return "done"
+
+    assert db.run(lose_once, idempotent=True) == "done"
+    assert len(set(attempts)) == 2
+
+
+def test_connections_that_died_while_idle_are_replaced_before_a_call_gets_one(database_url, conn, counter):
+    with Database(database_url, role="test", pool_size=4) as db:
+        at_once = threading.Barrier(4)
+        threads = [threading.Thread(target=db.run, args=(lambda _: at_once.wait(20),)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        conn.execute("""
+            select pg_terminate_backend(pid, 5000) from pg_stat_activity
+             where datname = current_database() and application_name like 'agentmesh/test/%'
+        """)
+        db.run(count)
+    assert counter() == 1
+
+
+def test_reads_share_one_connection(db):
+    with db.connection() as connection:
+        pids = [connection.execute("select pg_backend_pid()").fetchone()[0] for _ in range(2)]
+    assert pids[0] == pids[1]
+
+
+def test_errors_of_lent_connections_are_domain_errors_too(db):
+    with pytest.raises(DatabaseError, match="division by zero"), db.connection() as connection:
+        connection.execute("select 1 / 0")
+
+
+def test_no_server_is_reported_with_the_reason():
+    url = "postgresql://me:secret@127.0.0.1:1/mesh"
+    with Database(url, role="test", patience=0.1) as db, pytest.raises(DatabaseUnreachable) as caught:
+        db.run(count)
+    assert "Connection refused" in caught.value.message
+    assert "secret" not in caught.value.message
+
+
+def test_a_busy_pool_is_not_called_an_unreachable_server(database_url):
+    release = threading.Event()
+    taken = threading.Event()
+
+    def hold(_):
+        taken.set()
+        release.wait(20)
+
+    with Database(database_url, role="test", pool_size=1, patience=0.1) as db:
+        holder = threading.Thread(target=db.run, args=(hold,))
+        holder.start()
+        taken.wait(20)
+        with pytest.raises(DatabaseError, match="became free") as caught:
+            db.run(count)
+        release.set()
+        holder.join()
+    assert not isinstance(caught.value, DatabaseUnreachable)
+
+
+def test_a_call_waits_for_a_server_that_comes_back(proxy, counter):
+    with Database(proxy.url, role="test") as db:
+        db.run(count)
+        proxy.refuse()
+        done: queue.Queue[None] = queue.Queue()
+        caller = threading.Thread(target=lambda: done.put(db.run(count, idempotent=True)))
+        caller.start()
+        proxy.refused.wait(20)
+        proxy.admit()
+        caller.join()
+        done.get_nowait()
+    assert counter() == 2
+
+
+def test_closing_ends_every_session_and_thread(database_url, conn):
+    db = Database(database_url, role="closing")
+    db.run(count_sessions)
+    db.close()
+    db.close()
+    assert not [thread.name for thread in threading.enumerate() if "closing" in thread.name]
+    with pytest.raises(DatabaseError):
+        db.run(count_sessions)
+
+
+def count_sessions(connection):
+    connection.execute("select count(*) from pg_stat_activity").fetchone()

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agentmesh.domain.cancel import Cancel, CancelReason
+from agentmesh.engine.tool import ToolError
+from agentmesh.tools.grep import Grep
+from agentmesh.tools.process import Spawner
+from tests.tools.calling import call, context
+
+
+@pytest.fixture
+def spawner() -> Iterator[Spawner]:
+    started = Spawner()
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def grep(spawner: Spawner) -> Grep:
+    return Grep(spawner)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "a.txt").write_text("one\nNeedle (here)\nthree\n")
+    (tmp_path / "src" / "b.py").write_text("x = 'needle'\r\ny = 2\r\n")
+    (tmp_path / "bin").write_bytes(b"needle\0")
+    return tmp_path
+
+
+def test_matches_come_with_path_line_and_text(grep: Grep, tree: Path):
+    assert call(grep, tree, pattern="needle") == {"matches": [{"path": "src/b.py", "line": 1, "text": "x = 'needle'"}]}
+
+
+def test_case_can_be_ignored(grep: Grep, tree: Path):
+    found = call(grep, tree, pattern="NEEDLE", ignore_case=True)["matches"]
+    assert [match["path"] for match in found] == ["a.txt", "src/b.py"]
+
+
+def test_patterns_are_regular_expressions_for_one_line(grep: Grep, tree: Path):
+    assert [m["line"] for m in call(grep, tree, pattern=r"^N.*\(here\)$")["matches"]] == [2]
+    assert call(grep, tree, pattern=r"one\s+Needle")["matches"] == []
+
+
+def test_context_lines_come_apart(grep: Grep, tree: Path):
+    (match,) = call(grep, tree, pattern="Needle", context=1)["matches"]
+    assert (match["before"], match["after"]) == (["one"], ["three"])
+
+
+@pytest.mark.parametrize("where", [{"path": "src"}, {"path": "src/b.py"}, {"glob": "*.py"}, {"glob": "src/**/*.py"}])
+def test_the_search_can_be_narrowed(grep: Grep, tree: Path, where: dict[str, str]):
+    assert [m["path"] for m in call(grep, tree, pattern="(?i)needle", **where)["matches"]] == ["src/b.py"]
+
+
+def test_ignored_files_are_left_out(grep: Grep, tree: Path):
+    (tree / ".gitignore").write_text("src\n")
+    assert call(grep, tree, pattern="needle")["matches"] == []
+
+
+def test_many_matches_are_cut_and_said_so(grep: Grep, tmp_path: Path):
+    (tmp_path / "a").write_text("x\n" * 2000)
+    result = call(grep, tmp_path, pattern="x")
+    assert (len(result["matches"]), result["truncated"]) == (500, True)
+
+
+def test_long_lines_are_cut_around_the_match(grep: Grep, tmp_path: Path):
+    (tmp_path / "a").write_text("a" * 100_000 + "needle" + "b" * 100_000)
+    (match,) = call(grep, tmp_path, pattern="needle")["matches"]
+    assert "needle" in match["text"]
+    assert len(match["text"]) < 500
+
+
+def test_a_catastrophic_pattern_is_ended(spawner: Spawner, tmp_path: Path):
+    (tmp_path / "a").write_text("first\n")
+    (tmp_path / "b").write_text("a" * 60 + "b\n")
+    result = call(Grep(spawner, seconds=0.5), tmp_path, pattern="(a+)+$|first")
+    assert result["truncated"] is True
+    assert [match["path"] for match in result["matches"]] == ["a"]
+
+
+def test_cancel_ends_a_catastrophic_pattern(spawner: Spawner, tmp_path: Path):
+    (tmp_path / "a").write_text("a" * 60 + "b\n")
+    cancel = Cancel()
+    failures: list[str] = []
+
+    def search() -> None:
+        try:
+            call(Grep(spawner, seconds=600), context(tmp_path, cancel=cancel), pattern="(a+)+$")
+        except ToolError as error:
+            failures.append(str(error))
+
+    thread = threading.Thread(target=search)
+    thread.start()
+    cancel.set(CancelReason.KILL)
+    thread.join(20)
+    assert failures == ["Interrupted."]
+
+
+@pytest.mark.parametrize("pattern", ["(", "[z-a]", "*", "(?P<a>x)(?P<a>y)"])
+def test_a_pattern_that_is_none_is_refused_in_words(grep: Grep, tree: Path, pattern: str):
+    with pytest.raises(ToolError, match="cannot be used"):
+        call(grep, tree, pattern=pattern)
+
+
+def test_links_to_files_outside_are_not_read(grep: Grep, tree: Path, tmp_path_factory: pytest.TempPathFactory):
+    secret = tmp_path_factory.mktemp("outside") / "secret"
+    secret.write_text("canary\n")
+    (tree / "link").symlink_to(secret)
+    assert call(grep, tree, pattern="canary")["matches"] == []
+    with pytest.raises(ToolError):
+        call(grep, tree, pattern="canary", path="link")
+
+
+def test_a_missing_path_is_answered_with_close_names(grep: Grep, tree: Path):
+    with pytest.raises(ToolError) as caught:
+        call(grep, tree, pattern="x", path="scr")
+    assert "src" in caught.value.hint

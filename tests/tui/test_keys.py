@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+
+from agentmesh.config.settings import load
+from agentmesh.domain.errors import ConfigError
+from tui.keys import DEFAULTS, Keymap, label
+
+
+def test_rotation_has_its_alt_twins_and_keys_that_always_work():
+    keys = Keymap()
+    assert keys.labels("rotate.previous") == "Ctrl+← or Alt+←"
+    assert keys.labels("rotate.child") == "Ctrl+↓ or Alt+↓"
+    assert (keys.label("rotate.previous_always"), keys.label("rotate.next_always")) == ("F7", "F8")
+
+
+def test_no_default_key_does_two_things_and_every_id_is_one():
+    for focus in ("prompt", "scrollback"):  # never both at once
+        used = [key for binding in DEFAULTS if binding.place in ("screen", focus) for key in binding.keys.split(",")]
+        assert len(used) == len(set(used))
+    assert len({binding.id for binding in DEFAULTS}) == len(DEFAULTS)
+
+
+def test_what_is_shown_is_what_is_bound():
+    keys = Keymap({"agents.pick": " Ctrl+K, F12 ", "app.help": ""})
+    (pick,) = [key for key in keys.bindings("screen") if key.id == "agents.pick"]
+    assert pick.keys == "ctrl+k,f12"
+    assert keys.labels("agents.pick") == "Ctrl+K or F12"
+    assert keys.label("app.help") == ""
+    assert "app.help" not in {key.id for key in keys.bindings("screen")}
+
+
+def test_an_unknown_id_is_refused_with_the_nearest():
+    with pytest.raises(ConfigError) as refused:
+        Keymap({"agent.pick": "f2"})
+    assert "agents.pick" in refused.value.hint
+
+
+def test_a_key_cannot_do_two_things():
+    with pytest.raises(ConfigError, match=r"f8 is bound to both .*rotate.next_always"):
+        Keymap({"agents.pick": "f8"})
+
+
+@pytest.mark.parametrize(
+    ("key", "shown"), [("shift+enter", "Shift+Enter"), ("f1", "F1"), ("ctrl+p", "Ctrl+P"), ("escape", "Esc")]
+)
+def test_keys_are_written_for_people(key, shown):
+    assert label(key) == shown
+
+
+@pytest.mark.parametrize("text", ['[tui.keys]\nagents.pick = "ctrl+k"', '[tui.keys]\n"agents.pick" = "ctrl+k"'])
+def test_they_come_from_the_configuration(tmp_path, text):
+    (tmp_path / "config.toml").write_text(text)
+    settings = load({}, {"AGENTMESH_CONFIG_DIR": str(tmp_path)}, tmp_path)
+    assert Keymap(settings.tui.keys).label("agents.pick") == "Ctrl+K"
+
+
+def test_a_projects_file_binds_no_keys(tmp_path):
+    (tmp_path / ".agentmesh").mkdir()
+    (tmp_path / ".agentmesh" / "config.toml").write_text('[tui.keys]\nagents.pick = "ctrl+k"')
+    settings = load({}, {"AGENTMESH_CONFIG_DIR": str(tmp_path / "user")}, tmp_path)
+    assert settings.tui.keys == {}
+    assert "tui.keys" in settings.warnings[0]
+
+
+@pytest.mark.parametrize("text", ['[tui]\ntheme = "pink"', "[tui.keys]\nagents.pick = 3", "[tui]\nkey = 1"])
+def test_what_makes_no_sense_is_refused(tmp_path, text):
+    (tmp_path / "config.toml").write_text(text)
+    with pytest.raises(ConfigError, match=r"tui"):
+        load({}, {"AGENTMESH_CONFIG_DIR": str(tmp_path)}, tmp_path)

@@ -1,0 +1,69 @@
+"""Picking one of many."""
+
+from __future__ import annotations
+
+from textual.content import Content
+
+from tests.tui.faces import face
+from tests.tui.piloting import Show, family, puppet
+from tui.screens.chooser import Choice, Chooser
+from tui.screens.main import MainScreen
+
+
+def test_an_agent_is_found_by_some_of_its_letters():
+    async def scene(show: Show) -> None:
+        await show.board(face("file-reader"), face("code-analyzer"), face("test-runner"))
+        await show.press("ctrl+p")
+        assert all(name in show.text for name in ("root", "file-reader", "code-analyzer", "test-runner"))
+        await show.type("ca")
+        assert "file-reader  " not in show.text
+        await show.press("enter")
+        assert show.in_view == "code-analyzer"
+        assert show.typed == "", "the letters were meant for the picker"
+
+    puppet(scene)
+
+
+def test_the_highlight_begins_at_the_agent_in_view_and_goes_round():
+    async def scene(show: Show) -> None:
+        await show.board(*family())
+        await show.press("ctrl+down", "ctrl+p", "down", "down", "enter")
+        assert show.in_view == "alpha"
+        await show.press("ctrl+p", "up", "up", "enter")
+        assert show.in_view == "gamma"
+
+    puppet(scene)
+
+
+def test_nothing_found_is_said_and_enter_then_does_nothing():
+    async def scene(show: Show) -> None:
+        await show.press("ctrl+p")
+        await show.type("zzz")
+        assert "nothing matches" in show.text
+        await show.press("enter")
+        assert isinstance(show.app.screen, Chooser)
+        await show.press("escape")
+        assert isinstance(show.app.screen, MainScreen)
+        assert show.in_view == "root"
+
+    puppet(scene)
+
+
+def test_foreign_names_are_not_markup():
+    async def scene(show: Show) -> None:
+        show.app.push_screen(Chooser("[/x]", [Choice(1, "[/a] [@click=app.exit]b[/]", Content(""), "[/c]")]))
+        await show.pilot.pause()
+        await show.type("exit")
+        assert "[/a] [@click=app.exit]b[/]" in show.text
+        assert "[/c]" in show.text
+
+    puppet(scene)
+
+
+def test_the_command_opens_it_too():
+    async def scene(show: Show) -> None:
+        await show.type("/agents")
+        await show.press("enter")
+        assert isinstance(show.app.screen, Chooser)
+
+    assert puppet(scene).calls == []

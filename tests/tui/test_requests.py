@@ -1,0 +1,563 @@
+"""What agents ask a person: which one is asked about, which keys count, what an answer is, and how all of it looks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentmesh.domain.text import visible
+from tests.tui.faces import asking, board, face, id_of, request
+from tests.tui.piloting import Puppet, Show, puppet
+from tui.commands import ANSWER, Call, Done, Failed
+from tui.messages import ActionDone, RequestSettled
+from tui.proposals import proposal
+from tui.requests import (
+    BadEdit,
+    Guard,
+    Requests,
+    banner,
+    edit_text,
+    edited,
+    refused,
+    rule_text,
+    settled_text,
+)
+from tui.screens.main import MainScreen
+from tui.screens.request import RequestDialog
+from tui.status import plain, separator, status_line
+
+ONE, TWO, THREE = request("alpha"), request("beta", number=2), request("gamma", number=3)
+
+
+# The queue
+
+
+def test_the_oldest_is_asked_first_and_each_knows_its_place():
+    queue = Requests()
+    assert queue.show([ONE, TWO]) == [ONE, TWO]
+    assert queue.show([ONE, TWO, THREE]) == [THREE]
+    assert queue.first() == ONE
+    assert queue.first(id_of("gamma")) == THREE
+    assert queue.place(TWO.id) == (2, 3)
+    assert [queue.after(one.id) for one in (ONE, THREE)] == [TWO, ONE]
+
+
+def test_what_is_put_aside_stays_and_what_is_new_is_asked():
+    queue = Requests()
+    queue.show([ONE])
+    queue.put_aside()
+    assert (queue.held_back, queue.waiting) == ([], [ONE])
+    queue.show([ONE, TWO])
+    assert queue.held_back == [TWO]
+    assert queue.first() == TWO
+    queue.take_up()
+    assert queue.held_back == [ONE, TWO]
+
+
+def test_what_was_answered_here_waits_no_more_unless_that_failed():
+    queue = Requests()
+    queue.show([ONE, TWO])
+    queue.answer(ONE.id)
+    assert queue.waiting == [TWO]
+    assert queue.place(TWO.id) == (1, 1)
+    assert queue.was_answered_here(ONE.id)
+    queue.answer_failed(ONE.id)
+    assert queue.waits(ONE.id)
+    assert queue.held_back == [TWO]
+    assert queue.after(THREE.id) == ONE
+    queue.show([])
+    assert queue.first() is queue.after(ONE.id) is None
+
+
+def test_a_draft_is_kept_as_long_as_its_request_waits():
+    queue = Requests()
+    queue.show([ONE])
+    queue.keep_draft(ONE.id, "half a")
+    assert queue.draft(ONE.id) == "half a"
+    queue.show([])
+    assert queue.draft(ONE.id) == ""
+
+
+# Keys
+
+
+def test_keys_of_the_first_half_second_do_not_count():
+    guard = Guard()
+    assert not guard.counts(10.0), "before it is drawn"
+    guard.appeared(10.0)
+    assert not guard.is_over(10.49)
+    assert guard.counts(10.5)
+    assert guard.counts(10.4) is False
+
+
+def test_who_types_on_has_not_seen_it_yet_but_not_for_ever():
+    guard = Guard()
+    guard.appeared(10.0)
+    assert [guard.counts(10 + n / 10) for n in (1, 4, 8, 12, 16, 19)] == [False] * 6
+    assert guard.counts(12.0)
+
+
+# Answers
+
+
+def test_an_edited_command_replaces_only_the_command():
+    assert edit_text(ONE) == "git push"
+    assert edited(ONE, "git push") == {"decision": "once"}
+    assert edited(ONE, "git push -n") == {
+        "decision": "once",
+        "arguments": {"command": "git push -n", "timeout": 120.0},
+    }
+    with pytest.raises(BadEdit, match="no command"):
+        edited(ONE, " ")
+
+
+def test_other_arguments_are_edited_as_json():
+    write = request("a", "write", {"path": "x", "content": "é\n"})
+    assert edit_text(write) == '{\n  "path": "x",\n  "content": "é\\n"\n}'
+    assert edited(write, '{"path": "y"}') == {"decision": "once", "arguments": {"path": "y"}}
+    for wrong in ("{", "[1]"):
+        with pytest.raises(BadEdit, match="JSON"):
+            edited(write, wrong)
+
+
+def test_a_reason_may_be_left_out():
+    assert refused("  ") == {"decision": "no"}
+    assert refused(" tests first \n") == {"decision": "no", "reason": "tests first"}
+
+
+# Words
+
+
+def test_rules_are_written_as_in_the_configuration():
+    assert rule_text({"effect": "allow", "tool": "bash", "pattern": "git commit *"}) == "bash(git commit *)"
+
+
+def test_what_a_terminal_would_hide_is_written_out():
+    assert visible("rm -rf /\r\x1b[2Kls\u202e") == "rm -rf /\\u000d\\u001b[2Kls\\u202e"
+    assert visible("tab\tand\nline") == "tab\tand\nline"
+
+
+def test_who_has_answered_is_told():
+    by = {"state": "answered", "answered_by": "ada (agentmesh answer)"}
+    assert settled_text(request("a", answer={"decision": "no"}, **by)) == (
+        "a (bash) was answered by ada (agentmesh answer): no"
+    )
+    assert settled_text(request("a", question="Which?", answer={"text": "red\nblue"}, **by)).endswith(": red blue")
+    assert "no longer asks" in settled_text(request("a", state="cancelled"))
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_banner_says_who_asks_in_one_line(width):
+    long = request("alpha", arguments={"command": "echo 'x\n" + "y" * 300})
+    (line,) = banner([long, TWO], width, "F2")
+    assert plain(line).startswith(" ! alpha asks and 1 more: bash: echo 'x")
+    assert plain(line).endswith("F2 answers")
+    assert len(plain(line)) <= width
+    assert banner([], width, "F2") == []
+
+
+def test_agents_that_ask_are_marked_and_counted():
+    shown = board(asking("alpha"), face("beta"), asking("gamma", request("gamma"), request("gamma", number=2)))
+    assert "↓3!" in plain(separator(shown, id_of("root"), 80))
+    assert "↑root ←!gamma [!alpha] →beta ↓-" in plain(separator(shown, id_of("alpha"), 80))
+    assert "3 need you: alpha, gamma (F2)" in plain(status_line(shown, id_of("root"), 80, None, "F2"))
+
+
+# What a call would do
+
+
+def test_a_command_is_shown_whole():
+    command = "set -e\n" + "\n".join(f"echo {n}" for n in range(500))
+    shown = proposal(request("a", arguments={"command": command, "timeout": 5, "description": "count"}), None)
+    assert shown.text == command
+    assert shown.remark == "count · up to 5 s"
+
+
+def test_a_write_is_compared_with_the_file(tmp_path: Path):
+    (tmp_path / "f").write_text("a\nb\n")
+    shown = proposal(request("a", "write", {"path": "f", "content": "a\nc\n"}), tmp_path)
+    assert (shown.is_diff, shown.remark) == (True, "")
+    assert shown.text.splitlines()[3:] == [" a", "-b", "+c"]
+    new = proposal(request("a", "write", {"path": "g", "content": "x"}), tmp_path)
+    assert (new.text.splitlines()[3:], new.remark) == (["+x", "\\ No newline at end of file"], "A new file.")
+    elsewhere = proposal(request("a", "write", {"path": "f", "content": "x\n"}), None)
+    assert (elsewhere.text.splitlines()[3:], elsewhere.remark) == (["+x"], "The session's files are on another host.")
+
+
+def test_an_edit_is_shown_in_its_file_or_as_it_was_asked_for(tmp_path: Path):
+    (tmp_path / "f").write_bytes(b"one\r\ntwo\r\ntwo\r\n")
+    both = {"path": "f", "old": "two", "new": "2", "replace_all": True}
+    assert proposal(request("a", "edit", both), tmp_path).text.count("+2") == 2
+    once = proposal(request("a", "edit", both | {"replace_all": False}), tmp_path)
+    assert once.text.count("+2") == 1
+    gone = proposal(request("a", "edit", both | {"old": "three"}), tmp_path)
+    assert "-three" in gone.text
+    assert gone.remark == "The file is without this text now."
+
+
+def test_what_is_no_file_is_not_read(tmp_path: Path):
+    import os
+
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("pipe", "."):
+        shown = proposal(request("a", "write", {"path": path, "content": "x"}), tmp_path)
+        assert "cannot be compared" in shown.remark
+
+
+def test_too_much_says_that_it_is_cut():
+    shown = proposal(request("a", "fetch", {"text": "x" * 300_000}), None)
+    assert "more characters are not shown!" in shown.remark
+
+
+# The dialog
+
+
+@pytest.fixture(autouse=True)
+def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let keys count at once; what is about the first moment says so itself."""
+    monkeypatch.setattr("tui.screens.request.GRACE", 0.0)
+    monkeypatch.setattr("tui.asking.QUIET", 0.0)
+
+
+async def opened(show: Show) -> RequestDialog:
+    """Wait for a dialog whose keys count."""
+
+    def there() -> bool:
+        dialog = show.app.screen
+        return isinstance(dialog, RequestDialog) and dialog.takes_keys
+
+    await show.until(there)
+    assert isinstance(show.app.screen, RequestDialog)
+    return show.app.screen
+
+
+async def closed(show: Show) -> None:
+    await show.until(lambda: isinstance(show.app.screen, MainScreen))
+
+
+def answers(app: Puppet) -> list[dict[str, Any]]:
+    return [json.loads(call.args[1]) for call in app.calls if call.name == ANSWER]
+
+
+def test_a_request_shows_at_once_whoever_is_in_view_with_the_askers_lineage():
+    deep = request("deep", path="root/alpha/deep", arguments={"command": "git push [red]x[/] [/b]"})
+
+    async def scene(show: Show) -> None:
+        await show.board(face("alpha"), asking("deep", deep, parent="alpha"))
+        await opened(show)
+        await show.sees("deep asks: may it use bash?", "root › alpha › deep", "git push [red]x[/] [/b]")
+        await show.sees("for all agents of the session: bash(git push *)", "it is not known to only read")
+        assert show.in_view == "root"
+        await show.press("y")
+        await closed(show)
+
+    app = puppet(scene)
+    assert answers(app) == [{"decision": "once"}]
+    assert app.hand.asked[-1] == (Call(ANSWER, (str(deep.id), '{"decision": "once"}')), id_of("deep"))
+
+
+@pytest.mark.parametrize(
+    ("keys", "answer"),
+    [
+        (["enter"], {"decision": "once"}),
+        (["1"], {"decision": "once"}),
+        (["a"], {"decision": "always"}),
+        (["down", "enter"], {"decision": "always"}),
+        (["2"], {"decision": "always"}),
+        (["n", "enter"], {"decision": "no"}),
+        (["n", *"later", "enter"], {"decision": "no", "reason": "later"}),
+        (["n", "escape", "y"], {"decision": "once"}),
+        (["e", *" -n", "enter"], {"decision": "once", "arguments": {"command": "git push -n", "timeout": 120.0}}),
+        (["up", "up", "enter", "enter"], {"decision": "once"}),
+    ],
+)
+def test_approvals_are_answered_by_keys(keys, answer):
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha"))
+        await opened(show)
+        await show.press(*("space" if key == " " else "minus" if key == "-" else key for key in keys))
+        await closed(show)
+
+    assert answers(puppet(scene)) == [answer]
+
+
+@pytest.mark.parametrize(
+    ("keys", "text"), [(["2"], "blue [/x]"), (["down", "enter"], "blue [/x]"), (["o", *"green", "enter"], "green")]
+)
+def test_questions_are_answered_by_an_option_or_in_words(keys, text):
+    question = request("alpha", question="Which [b]colour[/b]?", options=["red", "blue [/x]"])
+
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha", question))
+        await opened(show)
+        await show.sees("alpha asks you", "Which [b]colour[/b]?", "1 red", "2 blue [/x]")
+        await show.press(*keys)
+        await closed(show)
+
+    assert answers(puppet(scene)) == [{"text": text}]
+
+
+def test_an_open_question_has_its_field_at_once_and_keeps_a_draft():
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha", request("alpha", question="Why?")))
+        dialog = await opened(show)
+        await show.until(lambda: dialog.focused)
+        await show.press("enter", *"because")
+        await show.press("escape")
+        await closed(show)
+        assert "1 needs you: alpha (F2)" in show.text
+        await show.press("f2")
+        dialog = await opened(show)
+        await show.until(lambda: dialog.focused)
+        await show.press(*" so", "enter")
+        await closed(show)
+
+    assert answers(puppet(scene)) == [{"text": "because so"}]
+
+
+def test_keys_of_the_first_moment_answer_nothing(monkeypatch):
+    monkeypatch.setattr("tui.screens.request.GRACE", 3600.0)
+
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha"))
+        await show.until(lambda: isinstance(show.app.screen, RequestDialog))
+        await show.press("y", "enter", "a", "n", "escape", "ctrl+c", "tab")
+        assert isinstance(show.app.screen, RequestDialog)
+        assert show.app.screen.is_choosing
+
+    app = puppet(scene)
+    assert app.calls == []
+
+
+def test_several_queue_up_and_each_is_answered_for_its_own_agent():
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha", ONE), asking("beta", TWO), asking("gamma", THREE))
+        first = await opened(show)
+        await show.sees("alpha asks", "1 of 3")
+        await show.press("tab")
+        await show.until(lambda: show.app.screen is not first)
+        await opened(show)
+        await show.sees("beta asks", "2 of 3")
+        await show.press("n", "enter")
+        await show.sees("alpha asks", "1 of 2")
+        await opened(show)
+        await show.press("y")
+        await show.sees("gamma asks: may it use bash?")
+        await opened(show)
+        await show.press("a")
+        await closed(show)
+
+    app = puppet(scene)
+    asked = [(call.args[0], json.loads(call.args[1])["decision"]) for call in app.calls]
+    assert asked == [(str(TWO.id), "no"), (str(ONE.id), "once"), (str(THREE.id), "always")]
+
+
+def test_later_puts_all_aside_and_a_key_or_a_command_brings_them_back():
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha", ONE), asking("beta", TWO))
+        await opened(show)
+        await show.press("escape")
+        await closed(show)
+        await show.sees("2 need you: alpha, beta (F2)")
+        await show.board(asking("alpha", ONE), asking("beta", TWO))
+        assert isinstance(show.app.screen, MainScreen), "it does not ask again by itself"
+        await show.type("/answer")
+        await show.press("enter")
+        await opened(show)
+        await show.press("escape")
+        await closed(show)
+        await show.board(asking("alpha", ONE), asking("beta", TWO), asking("gamma", THREE))
+        await opened(show)
+        await show.sees("gamma asks", "3 of 3")
+
+    puppet(scene)
+
+
+def test_go_there_shows_the_asker_and_keeps_the_request():
+    async def scene(show: Show) -> None:
+        await show.board(face("alpha"), asking("beta", TWO))
+        await opened(show)
+        await show.press("g")
+        await closed(show)
+        assert show.in_view == "beta"
+        assert "needs approval: bash" in show.text
+        assert "F2 answers" in show.text
+
+    assert puppet(scene).calls == []
+
+
+def test_what_is_being_typed_is_not_taken_away():
+    async def scene(show: Show) -> None:
+        await show.type("my dra")
+        await show.board(asking("alpha"))
+        await show.sees("! alpha asks: bash: git push", "F2 answers")
+        await show.type("ft y")
+        assert isinstance(show.app.screen, MainScreen)
+        assert show.typed == "my draft y"
+        await show.press("f2")
+        await opened(show)
+        await show.press("escape")
+        await closed(show)
+        assert show.typed == "my draft y"
+
+    assert puppet(scene).calls == []
+
+
+def test_it_opens_by_itself_as_soon_as_nothing_is_typed(monkeypatch):
+    async def scene(show: Show) -> None:
+        await show.type("hello")
+        await show.board(asking("alpha"))
+        await show.sees("! alpha asks")
+        await show.press("enter")
+        await opened(show)
+
+    assert [call.name for call in puppet(scene).calls] == ["say"]
+
+
+def test_a_key_of_the_last_moment_holds_a_dialog_back(monkeypatch):
+    monkeypatch.setattr("tui.asking.QUIET", 3600.0)
+
+    async def scene(show: Show) -> None:
+        await show.press("x", "backspace")
+        await show.board(asking("alpha"))
+        await show.sees("! alpha asks")
+        assert isinstance(show.app.screen, MainScreen)
+
+    puppet(scene)
+
+
+def test_another_dialog_is_not_covered():
+    async def scene(show: Show) -> None:
+        await show.press("f1")
+        await show.sees("Commands")
+        await show.board(asking("alpha"))
+        assert not isinstance(show.app.screen, RequestDialog)
+        await show.press("escape")
+        await opened(show)
+
+    puppet(scene)
+
+
+def test_answered_elsewhere_it_closes_and_says_who_and_keeps_what_was_typed():
+    question = request("alpha", question="Why?")
+    by: dict[str, Any] = {"answer": {"text": "so"}, "state": "answered", "answered_by": "ada (agentmesh answer)"}
+
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha", question))
+        dialog = await opened(show)
+        await show.until(lambda: dialog.focused)
+        await show.press(*"bec")
+        await show.board(face("alpha"))
+        await show.post(RequestSettled(request("alpha", question="Why?", **by)))
+        await closed(show)
+        await show.sees("alpha (question) was answered by ada (agentmesh answer): so")
+        assert "need" not in show.lines[-2]
+        await show.press("up")
+        assert show.typed == "bec"
+
+    assert puppet(scene).calls == []
+
+
+def test_one_of_several_that_ends_leaves_the_others():
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha", ONE), asking("beta", TWO))
+        await opened(show)
+        await show.board(face("alpha"), asking("beta", TWO))
+        await show.sees("beta asks")
+        await show.until(lambda: "1 of 2" not in show.text)
+
+    puppet(scene)
+
+
+def test_an_answer_that_fails_is_told_and_can_be_given_again():
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha", ONE))
+        await opened(show)
+        await show.press("y")
+        await closed(show)
+        call = show.app.calls[-1]  # type: ignore[attr-defined]
+        await show.post(ActionDone(call, id_of("alpha"), Failed("the database is away", "Try again.")))
+        await show.sees("the database is away")
+        await show.press("f2")
+        await opened(show)
+        await show.press("y")
+        await closed(show)
+        await show.post(ActionDone(show.app.calls[-1], id_of("alpha"), Done("Allowed.")))  # type: ignore[attr-defined]
+
+    assert len(answers(puppet(scene))) == 2
+
+
+def test_wrong_json_stays_in_the_field_and_says_why():
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha", request("alpha", "fetch", {"n": 1})))
+        await opened(show)
+        await show.press("e", "x", "enter")
+        await show.sees("This is no JSON")
+        await show.press("backspace", "enter")
+        await closed(show)
+
+    assert answers(puppet(scene)) == [{"decision": "once"}]
+
+
+def test_a_rule_that_nobody_could_make_is_not_offered():
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha", request("alpha", rules=[])))
+        await opened(show)
+        assert "always" not in show.text
+        await show.press("a")
+        await show.press("y")
+        await closed(show)
+
+    assert answers(puppet(scene)) == [{"decision": "once"}]
+
+
+def test_a_long_command_scrolls_and_the_choices_stay_in_sight():
+    command = "\n".join(f"echo line {n}" for n in range(200))
+
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha", request("alpha", arguments={"command": command})))
+        await opened(show)
+        await show.sees("echo line 0", "y once", "go there", "Esc later")
+        await show.press("ctrl+end")
+        await show.sees("echo line 199", "y once")
+
+    puppet(scene)
+
+
+def test_the_bell_rings_for_what_is_new_unless_it_is_switched_off(monkeypatch):
+    rung: list[str] = []
+    monkeypatch.setattr(Puppet, "bell", lambda _self: rung.append("bell"))
+
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha", ONE))
+        await opened(show)
+        await show.board(asking("alpha", ONE))
+        assert len(rung) == 1
+        show.app.main.rings = False
+        await show.board(asking("alpha", ONE), asking("beta", TWO))
+        assert len(rung) == 1
+
+    puppet(scene)
+
+
+def test_the_tree_and_the_picker_mark_who_asks():
+    async def scene(show: Show) -> None:
+        await show.type("x")
+        await show.board(asking("alpha"), face("beta"))
+        await show.press("ctrl+t")
+        await show.sees("├ ! alpha needs approval")
+        await show.press("ctrl+p")
+        await show.sees("! alpha  needs approval: bash")
+
+    puppet(scene, size=(110, 24))
+
+
+def test_nothing_to_answer_says_so():
+    async def scene(show: Show) -> None:
+        await show.press("f2")
+        assert "No agent asks you anything" in show.text
+
+    puppet(scene)

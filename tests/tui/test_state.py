@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from tests.tui.faces import NOW, board, face, id_of, waiting
+from tui.state import Mark
+
+
+def test_the_reaped_are_out_and_their_children_hang_on_the_next_ancestor():
+    seen = board(
+        face("a"),
+        face("b", "a", "dead", reaped_at=NOW),
+        face("c", "b", "dead"),
+    )
+    assert [one.name for one in seen.faces.values()] == ["root", "a", "c"]
+    assert seen.faces[id_of("c")].parent == id_of("a")
+    assert [one.name for one in seen.children(id_of("a"))] == ["c"]
+
+
+def test_a_subtree_lists_each_agent_before_its_children():
+    seen = board(face("a"), face("b"), face("a1", "a"), face("b1", "b"), face("a2", "a"))
+    assert [one.name for one in seen.subtree(id_of("root"))] == ["root", "a", "a1", "a2", "b", "b1"]
+    assert seen.subtree(id_of("nobody")) == []
+
+
+def test_an_agent_is_found_by_name_and_by_id():
+    seen = board(face("a"))
+    assert seen.named("a") is seen.named(str(id_of("a")))
+    assert seen.named("b") is None
+
+
+def test_who_is_awaited_comes_in_the_order_asked_with_received_before_any_state():
+    seen = board(
+        face("root", None, "running", wait=waiting("dead", "idle", "busy", "done", "gone", received=("done", "dead"))),
+        face("busy", status="running"),
+        face("done", status="running"),
+        face("idle"),
+        face("dead", status="dead"),
+    )
+    assert [(one.name, mark) for one, mark in seen.awaited(id_of("root"))] == [
+        ("dead", Mark.RECEIVED),
+        ("idle", Mark.IDLE),
+        ("busy", Mark.RUNNING),
+        ("done", Mark.RECEIVED),
+    ]
+
+
+def test_a_wait_for_anyone_awaits_nobody_in_particular():
+    seen = board(face("root", None, "running", wait=waiting()))
+    assert seen.awaited(id_of("root")) == []
+
+
+def test_external_agents_do_not_count_as_running():
+    seen = board(face("a", status="running"), face("b", status="running", external=True))
+    assert [one.name for one in seen.running] == ["a"]

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+from tests.tui.faces import asking, board, face, id_of, waiting
+from tui.status import count, duration, money, plain, separator, spinner, status_line, status_lines, wait_lines
+from tui.underway import Shell
+
+ROOT = id_of("root")
+
+
+def fan_in(**more):
+    return board(
+        face(
+            "root",
+            None,
+            "running",
+            wait=waiting("file-reader", "code-analyzer", "test-runner", "linter", received=("code-analyzer",)),
+        ),
+        face("file-reader", status="running", tool_calls=22, tokens=13_200, **more),
+        face("code-analyzer", status="running", tool_calls=13, tokens=11_000),
+        face("test-runner", tool_calls=9, tokens=14_000),
+        face("linter", status="dead", tool_calls=2, tokens=1_100),
+    )
+
+
+def test_the_status_layer_is_as_in_the_contract():
+    assert [plain(line) for line in wait_lines(fan_in(), ROOT, 80)] == [
+        "  file-reader      ◐ running    22 calls  13k tokens",
+        "  code-analyzer    ✓ received   13 calls  11k tokens",
+        "  test-runner      ○ idle        9 calls  14k tokens",
+        "  linter           ✗ dead        2 calls   1k tokens",
+    ]
+
+
+def test_marks_have_roles_of_their_own():
+    roles = [
+        [piece.role for piece in line if piece.role not in ("", "name")] for line in wait_lines(fan_in(), ROOT, 80)
+    ]
+    assert roles == [["running"], ["received"], ["idle"], ["dead"]]
+
+
+def test_what_an_agent_does_comes_last_and_moves_no_column():
+    line = plain(wait_lines(fan_in(activity="tool: bash"), ROOT, 80)[0])
+    assert line == "  file-reader      ◐ running    22 calls  13k tokens  tool: bash"
+    assert plain(wait_lines(fan_in(activity="tool: bash"), ROOT, 56)[0]).endswith("tokens")
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_no_line_is_wider_than_the_screen(width):
+    long = "a-name-of-thirty-two-characters-"
+    seen = board(
+        face("root", None, "running", wait=waiting(long, "b")),
+        face(long, status="running", activity="x" * 80, tool_calls=1234, tokens=12_345_678),
+        face("b"),
+    )
+    lines = [plain(line) for line in wait_lines(seen, ROOT, width)]
+    assert max(map(cell_len, lines)) <= width
+    assert lines[0].index("calls") == lines[1].index("calls")
+
+
+def test_there_is_no_status_layer_outside_a_fan_in_wait():
+    assert wait_lines(board(), ROOT, 80) == []
+    assert wait_lines(board(face("root", None, "running", wait=waiting())), ROOT, 80) == []
+    assert wait_lines(board(), id_of("nobody"), 80) == []
+
+
+def test_foreign_words_in_an_activity_are_harmless():
+    line = plain(wait_lines(fan_in(activity="tool:\x1b[2J\nbash"), ROOT, 100)[0])
+    assert "\x1b" not in line
+    assert "\n" not in line
+
+
+def test_the_spinner_says_what_for_how_long_and_the_key():
+    seen = board(face("root", None, "running", activity="tool: bash", running_for=5.0), read_at=100.0)
+    assert spinner(seen, ROOT, 107.2, "Esc") == "tool: bash · 12 s · Esc interrupts"
+    assert spinner(seen, ROOT, 107.2, "") == "tool: bash · 12 s"
+    assert spinner(board(), ROOT, 0.0, "Esc") == ""
+
+
+def test_the_spinner_of_a_wait_says_what_is_left_of_it():
+    seen = board(
+        face("root", None, "running", activity="waiting", running_for=0.0, wait=waiting("a", left=30.0)),
+        face("a"),
+        read_at=10.0,
+    )
+    assert spinner(seen, ROOT, 20.0, "Esc") == "waiting · 10 s · 20 s left · Esc interrupts"
+
+
+def test_the_separator_names_the_neighbours():
+    seen = board(face("a"), face("b"), face("c"), face("b1", "b"), face("b2", "b"))
+    assert plain(separator(seen, id_of("b"), 80)) == " ↑root ←a [b] →c ↓2 "
+    assert plain(separator(seen, id_of("b1"), 80)) == " ↑b ←b2 [b1] →b2 ↓- "
+    assert plain(separator(seen, ROOT, 80)) == " ↑- ←- [root] →- ↓3 "
+    assert [piece.text for piece in separator(seen, ROOT, 80) if piece.role == "dim"] == ["↑-", "←-", "→-"]
+
+
+def test_the_separator_cuts_only_the_longest_names():
+    seen = board(face("a" * 32), face("short"), face("b" * 32))
+    line = plain(separator(seen, id_of("short"), 60))
+    assert cell_len(line) <= 60
+    assert "[short]" in line
+    assert "aaa…" in line
+
+
+def test_the_status_line_drops_the_least_important_first():
+    seen = board(
+        face("root", None, "running", model="openai/gpt-5-mini", tree_tokens=13_000, tree_cost_usd=Decimal("1.5")),
+        asking("asker"),
+        title="my session",
+    )
+    whole = plain(status_line(seen, ROOT, 120))
+    assert whole == " my session · ask · openai/gpt-5-mini · 13k tokens · cost $1.50 · 2 running · 1 needs you: asker"
+    narrow = plain(status_line(seen, ROOT, 40))
+    assert cell_len(narrow) <= 40
+    assert "needs you: asker" in narrow
+    assert "ask" in narrow
+
+
+def test_trouble_comes_first():
+    line = status_line(board(), ROOT, 80, "the database is away")
+    assert plain(line).startswith(" the database is away · ")
+    assert line[1].role == "warning"
+
+
+def test_an_unknown_price_is_a_question_mark():
+    assert "cost ?" in plain(status_line(board(face("root", None, tree_cost_usd=None)), ROOT, 80))
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [(0, "0"), (999, "999"), (1_000, "1k"), (13_499, "13k"), (999_499, "999k"), (1_250_000, "1.2M")],
+)
+def test_counts_are_short(number, shown):
+    assert count(number) == shown
+
+
+@pytest.mark.parametrize(
+    ("cost", "shown"),
+    [(None, "?"), (Decimal(0), "$0.00"), (Decimal("0.0312"), "$0.0312"), (Decimal("12.345"), "$12.35")],
+)
+def test_costs_are_in_dollars(cost, shown):
+    assert money(cost) in (shown, "$12.34")
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(-1, "0 s"), (59.9, "59 s"), (185, "3 min 05 s"), (7440, "2 h 04 min")])
+def test_durations_are_as_people_say_them(seconds, shown):
+    assert duration(seconds) == shown
+
+
+def test_what_is_wrong_is_readable_whole_at_80_columns():
+    short = "The database is away; trying again. What you send is kept until it is back."
+    assert plain(status_lines(board(), ROOT, 80, short)[0]).startswith(f" {short}")
+    long = "no worker runs the-code-reviewer, and its model provider openrouter cannot be used here: KEY is not set"
+    for shown in (board(), None):
+        lines = [plain(line) for line in status_lines(shown, ROOT, 80, long)]
+        assert " ".join(line.strip() for line in lines) == long
+        assert max(map(cell_len, lines)) <= 80
+    assert [plain(line) for line in status_lines(board(), ROOT, 80, None)] == [plain(status_line(board(), ROOT, 80))]
+    assert plain(status_lines(None, None, 80, None)[0]).strip() == "opening the session"
+
+
+def test_a_shell_command_that_runs_is_shown_with_the_key_that_ends_it():
+    shell = Shell("make test", 10.0)
+    assert spinner(board(), ROOT, 13.0, "Esc", shell) == "! make test · 3 s · Esc ends it"
+    busy = board(face("root", None, "running", activity="thinking"))
+    assert spinner(busy, ROOT, 13.0, "", shell) == "! make test · 3 s"
+
+
+def test_a_budget_is_shown_when_most_of_it_is_used():
+    caps: dict[str, Any] = {"max_tokens": 1000, "max_cost_usd": Decimal(10)}
+
+    def line(tokens, cost):
+        return status_line(board(face("root", None, tree_tokens=tokens, tree_cost_usd=cost), **caps), ROOT, 80)
+
+    assert "800 tokens · cost $8.00" in plain(line(800, Decimal(8)))
+    near = line(801, Decimal("8.5"))
+    assert "801/1k tokens · cost $8.50/$10.00" in plain(near)
+    assert [piece.text for piece in near if piece.role == "warning"] == ["801/1k tokens", "cost $8.50/$10.00"]
+    assert "cost ?" in plain(line(0, None))

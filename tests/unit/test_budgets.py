@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import uuid
+from decimal import Decimal
+
+import pytest
+
+from agentmesh.domain.budgets import Budget, Cap, CostLine, Unit, parse, parse_words, total, unpriced
+from agentmesh.domain.errors import UsageError
+from agentmesh.domain.ids import SessionId
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "amount"),
+    [
+        ("5", Unit.USD, "5"),
+        ("$5", Unit.USD, "5"),
+        ("$ 2.50", Unit.USD, "2.50"),
+        ("5usd", Unit.USD, "5"),
+        (".5 USD", Unit.USD, "0.5"),
+        ("5$", Unit.USD, "5"),
+        ("$2k", Unit.USD, "2000"),
+        ("2M", Unit.TOKENS, "2000000"),
+        ("1.5m", Unit.TOKENS, "1500000"),
+        ("200k tokens", Unit.TOKENS, "200000"),
+        ("500000t", Unit.TOKENS, "500000"),
+        ("500_000 tokens", Unit.TOKENS, "500000"),
+        ("1 token", Unit.TOKENS, "1"),
+        ("none", None, None),
+        ("None tokens", Unit.TOKENS, None),
+        ("none usd", Unit.USD, None),
+    ],
+)
+def test_amounts(text, unit, amount):
+    assert parse(text) == Cap(unit, None if amount is None else Decimal(amount))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "coder", "-5", "5 eur", "$5 tokens", "5,000", "1e9", "2M k", "none at all", "NaN"]
+)
+def test_what_is_no_amount_is_refused_with_examples(text):
+    with pytest.raises(UsageError, match="is no amount") as refused:
+        parse(text)
+    assert "2M" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ([], (None, None)),
+        (["5"], (None, Cap(Unit.USD, Decimal(5)))),
+        (["200k", "tokens"], (None, Cap(Unit.TOKENS, Decimal(200_000)))),
+        (["coder"], ("coder", None)),
+        (["coder", "2M"], ("coder", Cap(Unit.TOKENS, Decimal(2_000_000)))),
+        (["coder", "none", "usd"], ("coder", Cap(Unit.USD, None))),
+    ],
+)
+def test_an_agent_comes_before_the_amount(words, meant):
+    assert parse_words(words) == meant
+
+
+def test_an_agent_with_what_is_no_amount_is_refused():
+    with pytest.raises(UsageError, match="'plenty' is no amount"):
+        parse_words(["coder", "plenty"])
+
+
+@pytest.mark.parametrize(
+    ("used", "cap", "left"), [(0, 10, "90 %"), (3, 10, "60 %"), (9, 10, "nothing"), (20, 10, "nothing"), (5, None, "")]
+)
+def test_what_is_left_counts_what_is_reserved(used, cap, left):
+    budget = Budget(SessionId(uuid.UUID(int=1)), None, None, cap, used, 1, None, Decimal(), Decimal(), 0)
+    assert next(budget.lines()).left == left
+
+
+def test_a_sum_is_of_known_cost():
+    def line(cost, unknown):
+        return CostLine("a", 1, 10, 8, 1, 2, cost, unknown)
+
+    assert total([line(Decimal(1), 0), line(None, 1)]) == CostLine("total", 2, 20, 16, 2, 4, Decimal(1), 1)
+    assert total([line(None, 1)]).cost_usd is None
+    assert total([]).cost_usd == 0
+    assert unpriced(0) == ""
+    assert unpriced(1).startswith("1 model call has no known price")
+    assert unpriced(2).startswith("2 model calls have no known price")

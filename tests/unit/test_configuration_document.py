@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from agentmesh.config import forms, schema
+from agentmesh.config.type_files import _KEYS
+
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
+TABLES = {
+    "limits": schema.Limits,
+    "model_calls": schema.ModelCalls,
+    "providers.NAME": schema.Provider,
+    "tui": schema.Tui,
+    "agent_types.NAME": schema.TypeSettings,
+    "web": schema.Web,
+    "sandbox": schema.Sandbox,
+}
+OTHERS = {"permissions.deny", "model_aliases.NAME"}
+
+
+def test_every_key_is_documented():
+    top = [
+        name for name in forms.of(schema.Document) if not any(key.split(".")[0] == name for key in (*TABLES, *OTHERS))
+    ]
+    keys = [*top, *OTHERS, *(f"{table}.{name}" for table, kind in TABLES.items() for name in forms.of(kind))]
+    assert [key for key in keys if f"`{key}`" not in DOCUMENT] == []
+
+
+def test_every_key_of_a_type_is_documented():
+    assert [key for key in _KEYS if f"\n| `{key}` |" not in DOCUMENT] == []

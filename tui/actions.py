@@ -1,0 +1,78 @@
+"""Carries out calls off the screen's thread; each ends in one ActionDone. What each does is in ``deeds``."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from agentmesh.domain.errors import AgentmeshError
+from tui.commands import END_SHELL, INTERRUPT_TREE, SHELL, Call, Done, Failed
+from tui.deeds import DEEDS
+from tui.doing import Doing
+from tui.messages import ActionDone
+from tui.shell import Shells
+
+if TYPE_CHECKING:
+    from textual.message import Message
+
+    from agentmesh.app import Mesh
+    from agentmesh.domain.ids import AgentId
+    from agentmesh.domain.rows import Session
+
+LOG = logging.getLogger(__name__)
+
+_SLOW = frozenset({SHELL, END_SHELL, INTERRUPT_TREE, "context", "interrupt", "sql"})
+"""What may take long or must not wait its turn: on a thread of its own."""
+_STOP_SECONDS = 2.0
+
+
+class Actions:
+    """Carries out calls for one session, in the order submitted (a shell command or a query holds up nobody)."""
+
+    def __init__(self, mesh: Mesh, session: Session, post: Callable[[Message], Any]) -> None:
+        """``post`` is ``app.post_message``; it is given one ActionDone per call."""
+        self._mesh = mesh
+        self._session = session
+        self._post = post
+        self._shells = Shells()
+        self._stopping = threading.Event()
+        self._queue: SimpleQueue[tuple[Call, AgentId] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="actions", daemon=True)
+
+    def start(self) -> None:
+        """Begin to carry out."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Carry out what was submitted, and nothing further; end shell commands that still run; idempotent."""
+        self._stopping.set()
+        self._queue.put(None)
+        self._shells.close()
+        if self._thread.is_alive():
+            self._thread.join(_STOP_SECONDS)
+
+    def submit(self, call: Call, in_view: AgentId) -> None:
+        """Carry out a call for the agent in view; returns at once. Not for commands that are ``on_screen``."""
+        if call.name in _SLOW:
+            threading.Thread(target=self._do, args=(call, in_view), name=call.name, daemon=True).start()
+        else:
+            self._queue.put((call, in_view))
+
+    def _run(self) -> None:
+        while (submitted := self._queue.get()) is not None:
+            self._do(*submitted)
+
+    def _do(self, call: Call, in_view: AgentId) -> None:
+        outcome: Done | Failed
+        try:
+            doing = Doing(self._mesh, self._session, self._shells, in_view, self._stopping)
+            outcome = DEEDS[call.name](doing, *call.args)
+        except AgentmeshError as error:
+            outcome = Failed(error.message, error.hint, call.typed)
+        except Exception:
+            LOG.exception("%s failed in session %s", call.name, self._session.id)
+            outcome = Failed(f"agentmesh itself failed at {call.name}", "The log has the details.", call.typed)
+        self._post(ActionDone(call, in_view, outcome))

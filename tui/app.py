@@ -1,0 +1,268 @@
+"""The wiring: messages of the feed go to the screen, what a person asks for goes to the actions."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from textual import on, work
+from textual.app import App
+from textual.message import Message
+from textual.notifications import SeverityLevel
+
+from agentmesh.domain.errors import AgentmeshError
+from tui import messages, theme
+from tui.commands import Call, Done, Failed
+from tui.drafts import History
+from tui.files import Files
+from tui.keys import Keymap
+from tui.screens.main import MainScreen
+from tui.terminal import keep_pastes_whole, teach_alt_enter
+from tui.widgets.binding import textual_keymap
+from tui.widgets.composer import Composer
+from tui.widgets.scrollback import Scrollback
+from tui.widgets.views import Views
+
+if TYPE_CHECKING:
+    from agentmesh.domain.rows import Session
+    from tui.link import Link, Opened
+
+_HERE = Path(__file__).parent
+_LINE = 240
+"""Characters that the last line may say."""
+_STYLES: Mapping[SeverityLevel, str] = MappingProxyType(
+    {"information": "$foreground", "warning": "$text-warning", "error": "$text-error"}
+)
+
+
+class MeshApp(App[None], inherit_bindings=False):
+    """One session at a time. It is opened when the screen is there already: what is typed until then waits for it."""
+
+    CSS_PATH = [_HERE / "screens/main.tcss", _HERE / "widgets/entries.tcss"]  # noqa: RUF012 - Textual's form
+    ENABLE_COMMAND_PALETTE = False
+    TITLE = "agentmesh"
+
+    def __init__(
+        self,
+        opening: Callable[[], Opened],
+        *,
+        keymap: Keymap,
+        look: str = "auto",
+        history: History | None = None,
+        pick: bool = False,
+    ) -> None:
+        """``opening`` is called once, on another thread; ``look`` is ``auto``, ``dark`` or ``light``."""
+        super().__init__()
+        teach_alt_enter()
+        keep_pastes_whole()
+        for known in theme.THEMES:
+            self.register_theme(known)
+        self.theme = theme.theme_for(os.environ, look)
+        self._opening = opening
+        self.opened: Opened | None = None
+        self.failure: Exception | None = None
+        """Why there is nothing to show: the app has ended."""
+        self.session: Session | None = None
+        """The one in sight; after ``run`` the one shown last."""
+        self._keys, self._pick = keymap, pick
+        self._history = history or History(None)
+        self.main = MainScreen(keymap, self._history, Files(Path.cwd()), "")
+        self._posting: object = None
+        self._link: Link | None = None
+
+    def get_default_screen(self) -> MainScreen:
+        """Begin with the main screen; Textual 8.2 would give it no place for a result, and fail to switch from it."""
+        self.main._push_result_callback(self, None)  # noqa: SLF001
+        return self.main
+
+    def on_mount(self) -> None:
+        """Take the keys, and after the first frame open the session."""
+        self.set_keymap(textual_keymap(self._keys))
+        self.call_after_refresh(self._open)
+
+    def on_unmount(self) -> None:
+        """Stop looking."""
+        if self._link:
+            self._link.stop()
+
+    @work
+    async def _open(self) -> None:
+        try:
+            await asyncio.to_thread(self._keep_opened)
+        except Exception as error:  # noqa: BLE001 - of whatever kind it is, it is told where the screen was
+            self.main.composer.clear()  # into the history
+            self.failure = error
+            self.exit()
+            return
+        gc.freeze()  # what was imported stays: it need not be looked at again and again
+        gc.enable()
+        if self.opened:
+            self.session = self.opened.session
+            self.main.begin(Files(Path(self.session.workdir)), self.opened.welcome)
+            self._connect()
+        if self._pick:
+            self._pick_session()
+
+    def _keep_opened(self) -> None:
+        """Open the session; when the app has been left meanwhile, who started it still finds and closes it."""
+        self.opened = self._opening()
+
+    # From the feed
+
+    @on(messages.BoardChanged)
+    def _board_changed(self, event: messages.BoardChanged) -> None:
+        if self.session and event.board.session.id == self.session.id:
+            self.session = event.board.session
+            self.main.show_board(event.board)
+
+    @on(messages.RowsArrived)
+    async def _rows_arrived(self, event: messages.RowsArrived) -> None:
+        await self.main.take_rows(event)
+
+    @on(messages.OlderRows)
+    async def _older_rows(self, event: messages.OlderRows) -> None:
+        await self.main.views.prepend(event.agent_id, event.rows, event.more)
+
+    @on(messages.TextStreamed)
+    def _text_streamed(self, event: messages.TextStreamed) -> None:
+        self.main.views.stream(event.agent_id, event.text, anew=event.anew)
+
+    @on(messages.LinkChanged)
+    def _link_changed(self, event: messages.LinkChanged) -> None:
+        self.main.show_trouble(event.sentence)
+
+    @on(messages.Noticed)
+    def _noticed(self, event: messages.Noticed) -> None:
+        if event.agent_id != self.main.in_view:
+            self.main.tell(event.text, _STYLES[event.severity])
+
+    @on(messages.RequestSettled)
+    def _request_settled(self, event: messages.RequestSettled) -> None:
+        self.main.asking.settled(event.request)
+
+    # From the screen
+
+    @on(Views.Wanted)
+    def _wanted(self, event: Views.Wanted) -> None:
+        if self._link:
+            self._link.feed.follow(event.agent_id)
+
+    @on(Views.Dropped)
+    def _dropped(self, event: Views.Dropped) -> None:
+        if self._link:
+            self._link.feed.unfollow(event.agent_id)
+
+    @on(Scrollback.OlderWanted)
+    def _older_wanted(self, event: Scrollback.OlderWanted) -> None:
+        if self._link:
+            self._link.feed.older(event.agent_id, event.before_seq)
+
+    @on(MainScreen.Leave)
+    def _leave(self) -> None:
+        self.exit()
+
+    @on(Composer.Asked)
+    def _asked(self, event: Composer.Asked) -> None:
+        match event.call.name:
+            case "exit":
+                self.exit()
+            case "help":
+                self.main.action_help()
+            case "agents":
+                self.main.action_pick_agent()
+            case "answer":
+                self.main.action_answer_requests()
+            case "sessions":
+                self._pick_session()
+            case _ if self._link:
+                self.main.asked(event.call, event.agent_id)
+                self._link.actions.submit(event.call, event.agent_id)
+
+    # From the actions
+
+    @on(messages.ActionDone)
+    async def _action_done(self, event: messages.ActionDone) -> None:
+        call, agent_id = event.call, event.agent_id
+        match event.outcome:
+            case Failed(text=text, hint=hint, typed=typed):
+                self.main.say(f"✗ {text.rstrip('.')}. {hint}".rstrip(), "$text-error")
+                self.main.answered(call, agent_id, failed=True, goto=None)
+                if typed:
+                    self.main.give_back(typed, agent_id)
+            case Done() as done:
+                self._say(call, done.text)
+                if done.draft:
+                    self.main.give_back(done.draft, agent_id)
+                if done.table:
+                    from tui.screens.table import Table
+
+                    self.push_screen(Table(" ".join(call.args) or f"/{call.name}", done.table))
+                if done.session:
+                    await self._switch(done.session, self.main.composer.leave())
+                self.main.answered(call, agent_id, failed=False, goto=done.goto)
+
+    def _say(self, call: Call, text: str) -> None:
+        """Say what came of a call: in the last line, or on a page of its own what has no room there."""
+        if "\n" in text or len(text) > _LINE:
+            from tui.screens.page import Page
+
+            self.push_screen(Page(f"/{call.name}", text))
+        elif text:
+            self.main.say(text, "$foreground")
+
+    def notify(self, message: str, *, severity: SeverityLevel = "information", **_: Any) -> None:
+        """Say it in the last line: Textual's own way covers the newest text of the conversation."""
+        self.main.say(message, _STYLES[severity])
+
+    # Sessions
+
+    @work(exclusive=True)
+    async def _pick_session(self) -> None:
+        if self.opened is None or self.session is None:
+            return
+        from agentmesh.store import sessions
+        from tui.screens.sessions import session_chooser
+
+        database = self.opened.mesh.database
+        try:
+            known = await asyncio.to_thread(database.run, sessions.list_sessions)
+            chosen = await self.push_screen_wait(session_chooser(known, self.session.id))
+            if chosen is not None and chosen != self.session.id:
+                await self._switch(await asyncio.to_thread(database.run, sessions.get, chosen))
+        except AgentmeshError as error:
+            self.main.say(str(error), "$text-error")
+
+    async def _switch(self, session: Session, taken: tuple[Sequence[str], str] = ((), "")) -> None:
+        """Show another session: a screen and a link of its own; what is ``taken`` along stands in its input."""
+        self.main.composer.clear()  # into the history
+        self.main.asking.close()
+        if self._link:
+            self.run_worker(self._link.stop, thread=True)
+        self.session, self._posting = session, None
+        welcome = self.opened.welcome if self.opened else ""
+        self.main = MainScreen(self._keys, self._history, Files(Path(session.workdir)), welcome)
+        await self.switch_screen(self.main)
+        self.main.composer.come_from(*taken)
+        self._connect()
+
+    def _connect(self) -> None:
+        if self.opened and self.session:
+            self.main.rings = self.opened.mesh.settings.tui.bell
+            self.main.has_files = self.session.host == self.opened.mesh.place.host
+            self._link = self._make_link(self.opened, self.session)
+            self._link.start()
+
+    def _make_link(self, opened: Opened, session: Session) -> Link:
+        from tui.link import Link
+
+        return Link(opened.mesh, session, self._poster())
+
+    def _poster(self) -> Callable[[Message], Any]:
+        """Return a way to post that ends when another session is shown."""
+        shown = self._posting = object()
+        return lambda message: shown is self._posting and self.post_message(message)

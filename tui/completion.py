@@ -1,0 +1,86 @@
+"""What can stand at the cursor of a slash command: names of commands, and values of their arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from agentmesh.domain.ids import short
+from agentmesh.domain.states import PermissionMode
+from agentmesh.domain.text import one_line
+from tui.commands import COMMANDS, Argument, Command, Completion, Parameter
+from tui.fuzzy import best
+
+if TYPE_CHECKING:
+    from tui.state import AgentFace, Board
+
+_WORD = re.compile(r"\S*$")
+_MODES = MappingProxyType(
+    {
+        PermissionMode.ASK: "Reading is allowed; writing and other commands ask",
+        PermissionMode.EDITS: "Files in the working directory may be changed too",
+        PermissionMode.ALL: "Everything that no rule denies",
+        PermissionMode.PLAN: "Reading only",
+    }
+)
+_LIMIT = 15
+
+
+def completions(text: str, cursor: int, board: Board) -> list[Completion]:
+    """Return what may stand at the cursor of a slash command: its name, or the argument's values; best first.
+
+    Empty for anything but a slash command (``@`` files are ``tui.files``).
+    """
+    before = text[:cursor]
+    if not before.startswith("/") or "\n" in before:
+        return []
+    name, blank, rest = before[1:].partition(" ")
+    if not blank:
+        return [
+            Completion(
+                f"/{command.name} " if command.parameters else f"/{command.name}", 0, command.usage, command.help
+            )
+            for command in best(name, COMMANDS.values(), lambda command: command.name, len(COMMANDS))
+        ]
+    command = COMMANDS.get(name.lower())
+    parameter = _parameter(command, rest) if command else None
+    if parameter is None:
+        return []
+    word = _WORD.search(before)
+    start = word.start() if word else cursor
+    found = best(before[start:], _values(parameter.kind, board), lambda value: value[0], _LIMIT)
+    return [Completion(f"{value} ", start, value, description) for value, description in found]
+
+
+def _parameter(command: Command, rest: str) -> Parameter | None:
+    """Return the parameter that the end of ``rest`` belongs to."""
+    place = len(rest.split()) - (0 if not rest or rest[-1].isspace() else 1)
+    if place < len(command.parameters):
+        return command.parameters[place]
+    last = command.parameters[-1] if command.parameters else None
+    return last if last and last.many else None
+
+
+def _values(kind: Argument, board: Board) -> Sequence[tuple[str, str]]:
+    """Return what an argument of this kind may be, each with a description."""
+    everybody = list(board.faces.values())
+    match kind:
+        case Argument.AGENT:
+            return [_agent(face) for face in everybody]
+        case Argument.RUNNING:
+            return [*(_agent(face) for face in everybody if face.is_running), ("all", "every running agent")]
+        case Argument.DEAD:
+            return [_agent(face) for face in everybody if face.is_dead]
+        case Argument.MODE:
+            return [(str(mode), description) for mode, description in _MODES.items()]
+        case Argument.MODEL:
+            return [(model, "used here") for model in dict.fromkeys(face.view.model for face in everybody)]
+        case _:
+            return []
+
+
+def _agent(face: AgentFace) -> tuple[str, str]:
+    activity = f" · {one_line(face.doing, 40)}" if face.doing else ""
+    return face.name, f"{face.mark.glyph} {face.mark.label}{activity} ({short(face.id)})"

@@ -1,0 +1,208 @@
+"""A transcript as entries: what a person is shown of its rows, apart from how it is drawn."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agentmesh.domain.rows import Row
+from agentmesh.domain.states import Kind
+from agentmesh.domain.text import one_line, printable
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Words of a person or of another agent."""
+
+    key: str
+    who: str
+    text: str
+    by_user: bool
+    note: str = ""
+    """What else there is to know of it, for its head line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the agent's model wrote in one step."""
+
+    key: str
+    text: str
+    reasoning: str = ""
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call; its result is apart, because it comes later."""
+
+    key: str
+    name: str
+    arguments: str
+    """As the model wrote them: usually a JSON object."""
+    since: float | None = None
+    """``time.monotonic()`` at which its step began, as far as that is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of the call with the same key."""
+
+    key: str
+    name: str
+    result: Any
+    seconds: float | None = None
+    """How long it took, as far as that is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What no model sees: an event, a command, an error, a capture, a mark."""
+
+    key: str
+    kind: Kind
+    text: str
+    hint: str = ""
+    parts: bool = False
+    """Whether it parts what the model is sent from what it no longer is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What the model is sent instead of what came before."""
+
+    key: str
+    head: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inherited:
+    """The history that a fork took over, folded."""
+
+    key: str
+    source: str
+    count: int
+    """Of all inherited rows; ``rows`` are the newest of them."""
+    rows: tuple[Row, ...]
+
+
+TASK = "task"
+"""The tool that hands a task to a sub-agent: its calls show how that is getting on."""
+
+Entry = Said | Answer | Call | Note | Summary | Inherited
+
+
+def entries_of(row: Row) -> Iterator[Entry | Result]:
+    """Yield what one row shows; every text is free of control characters."""
+    content, key = row.content, str(row.seq)
+    match Kind(row.kind):
+        case Kind.USER | Kind.MAIL:
+            yield _said(row)
+        case Kind.ASSISTANT:
+            yield from _answered(row)
+        case Kind.TOOL_RESULT:
+            of = call_key(content.get("seq", 0), content.get("ordinal", 0))
+            yield Result(of, one_line(str(content.get("name", "?")), 60), content.get("result"), row.seconds)
+        case Kind.ERROR:
+            if partial := _text(content, "partial"):
+                yield Answer(f"{key}.partial", partial, interrupted=True)
+            yield Note(key, Kind.ERROR, _text(content, "error") or "it failed", _text(content, "hint"))
+        case Kind.COMMAND:
+            yield Note(key, Kind.COMMAND, *_command(content))
+        case Kind.SUMMARY:
+            yield Summary(key, _compacted(content), _text(content, "text"))
+        case Kind.EVENT | Kind.CAPTURE | Kind.MARK as kind:
+            said = _text(content, "text") or _text(content, "label") or _text(content, "event")
+            yield Note(key, kind, said, parts=row.resets)
+
+
+def ends_message(row: Row) -> bool:
+    """Whether a message in progress becomes this row, or ends with it."""
+    return row.kind in (Kind.ASSISTANT, Kind.ERROR) or row.content.get("event") == "killed"
+
+
+def _answered(row: Row) -> Iterator[Entry]:
+    """Yield what the model wrote in one step: its words, then its calls."""
+    content = row.content
+    text, reasoning = _text(content, "text"), _text(content, "reasoning")
+    interrupted = bool(content.get("interrupted"))
+    if text or reasoning or interrupted:
+        yield Answer(str(row.seq), text, reasoning, interrupted)
+    since = None if row.seconds is None else time.monotonic() - row.seconds
+    for ordinal, call in enumerate(content.get("calls") or []):
+        name, arguments = one_line(str(call.get("name", "?")), 60), printable(str(call.get("arguments") or ""))
+        yield Call(call_key(row.seq, ordinal), name, arguments, since)
+
+
+def call_key(seq: int, ordinal: int) -> str:
+    """Return the key of a call, which is its result's too."""
+    return f"{seq}.{ordinal}"
+
+
+def height(entry: Entry, width: int) -> int:
+    """Return about how many lines an entry takes, folded: to know how many to mount before they are laid out."""
+    match entry:
+        case Call():
+            return 2 if entry.name == TASK else 1
+        case Inherited():
+            return 2
+        case Summary():
+            return 3
+        case Said():
+            return 2 + min(_wrapped(entry.text, width), _FOLDED)
+        case Answer() | Note():
+            return 1 + _wrapped(entry.text, width)
+
+
+_FOLDED = 48
+
+
+def _wrapped(text: str, width: int) -> int:
+    return sum(1 + len(line) // max(width, 20) for line in text.split("\n"))
+
+
+def _said(row: Row) -> Said:
+    content = row.content
+    by_user = row.kind == Kind.USER
+    notes = []
+    if content.get("introduces"):
+        notes.append("the prompt of this fork")
+    if content.get("automatic"):
+        notes.append("how its turn failed" if content.get("failed") else "automatic report")
+    who = "you" if by_user else one_line(str(content.get("name") or "an agent"), 40)
+    return Said(str(row.seq), who, _text(content, "text"), by_user, ", ".join(notes))
+
+
+def _compacted(content: Mapping[str, Any]) -> str:
+    """Return what a summary did, in a line."""
+    before, after = (content.get(f"tokens_{when}") for when in ("before", "after"))
+    figures = f" from about {before:,} to {after:,} tokens" if before and after else ""
+    kept = content.get("kept") or 0
+    rest = f", but the last {kept} message{'s' * (kept != 1)}" if kept else ""
+    return f"compacted{figures}: the model is sent a summary of what is above{rest}"
+
+
+def _command(content: Mapping[str, Any]) -> tuple[str, str]:
+    """Return a person's command and what it came to; of a wait whom it found how (the messages follow as mail)."""
+    name, result = one_line(str(content.get("command") or "command"), 200), content.get("result")
+    typed = name if name.startswith(("/", "!")) else f"/{name}"
+    if isinstance(result, Mapping) and "results" in result:
+        found = [f"{entry.get('name')} {entry.get('status', '')}".strip() for entry in result["results"]]
+        return typed, one_line(", ".join([str(result.get("outcome")), *found]), 500)
+    said = _text(content, "text") or _text(content, "output")
+    if not said and result is not None:
+        said = printable(result if isinstance(result, str) else _fields(result))
+    return typed, said
+
+
+def _fields(result: Any) -> str:
+    if not isinstance(result, Mapping):
+        return str(result)
+    return "\n".join(f"{name}: {value}" for name, value in result.items())
+
+
+def _text(content: Mapping[str, Any], name: str) -> str:
+    return printable(str(content.get(name) or "")).strip("\n")

@@ -1,0 +1,108 @@
+"""What was heard since the last look: which agents changed, and what their models write."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from agentmesh.domain.ids import AgentId
+
+_LIVE = "live "
+
+
+class Piece(NamedTuple):
+    """A part of an answer in progress."""
+
+    after: int
+    """The newest own row of the agent when its model was asked: the answer's row has a higher seq."""
+    place: int
+    """How many characters of the answer came before it."""
+    text: str
+
+
+@dataclass(slots=True)
+class Heard:
+    """Hints gathered, in their order per agent."""
+
+    everything: bool = False
+    """Anything may have changed (start, reconnect)."""
+    board: bool = False
+    """An agent, a wait or the session changed."""
+    streams: dict[AgentId, list[Piece | None]] = field(default_factory=dict)
+    """Per agent: pieces of live text, and None where its rows or state changed between them."""
+
+    def __bool__(self) -> bool:
+        return self.everything or self.board or bool(self.streams)
+
+
+class Hints:
+    """Gathers hints for one reader; ``wake`` is set with each."""
+
+    def __init__(self) -> None:
+        self.wake = threading.Event()
+        self._lock = threading.Lock()
+        self._heard = Heard()
+
+    def hear(self, _channel: str, payload: str) -> None:
+        """Take one payload of a session's channel; what is not understood may concern anything."""
+        what, _, rest = payload.partition(" ")
+        pieces = _live(payload) if payload.startswith(_LIVE) else None
+        with self._lock:
+            if pieces is not None:
+                for agent, piece in pieces.items():
+                    self._heard.streams.setdefault(agent, []).append(piece)
+            elif what in ("reaped", "ended", "session"):
+                self._heard.board = True
+            elif agent_id := _agent(rest):
+                self._heard.board = True
+                self._heard.streams.setdefault(agent_id, []).append(None)
+            else:
+                self._heard.everything = True
+        self.wake.set()
+
+    def everything(self) -> None:
+        """Note that anything may have changed."""
+        with self._lock:
+            self._heard.everything = True
+        self.wake.set()
+
+    @property
+    def pending(self) -> bool:
+        """Whether something was heard."""
+        return bool(self._heard)
+
+    def take(self) -> Heard:
+        """Return what was heard since the last call."""
+        with self._lock:
+            heard, self._heard = self._heard, Heard()
+        return heard
+
+
+def _agent(text: str) -> AgentId | None:
+    try:
+        return AgentId(UUID(text))
+    except ValueError:
+        return None
+
+
+def _live(payload: str) -> dict[AgentId, Piece]:
+    """Return live text by agent; nothing for a payload that was not understood, since its rows come anyway."""
+    try:
+        pieces = json.loads(payload[len(_LIVE) :])
+    except ValueError:
+        return {}
+    if not isinstance(pieces, dict):
+        return {}
+    found = ((_agent(name), _piece(said)) for name, said in pieces.items())
+    return {agent: piece for agent, piece in found if agent and piece}
+
+
+def _piece(said: Any) -> Piece | None:
+    match said:
+        case [int(after), int(place), str(text)]:
+            return Piece(after, place, text)
+        case _:
+            return None

@@ -1,0 +1,166 @@
+"""Opens the TUI: settings, screen, and behind it database and session; prints the closing line when it is left.
+
+The order is what makes it quick: only what the first frame needs is imported before it, and everything that needs the
+database after it, on another thread, while a person types.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentmesh.domain.errors import UsageError
+from agentmesh.domain.text import printable
+from tui.keys import Keymap
+
+if TYPE_CHECKING:
+    from agentmesh.app import Mesh
+    from agentmesh.config.settings import Settings
+    from agentmesh.domain.rows import Session
+    from agentmesh.domain.states import PermissionMode
+    from tui.link import Opened
+
+_POOL = 4
+
+
+def main(
+    settings: Settings,
+    workdir: Path,
+    *,
+    go_on: bool = False,
+    resume: str | None = None,
+    model: str | None = None,
+    mode: PermissionMode | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> int:
+    """Show a session until it is left; return the exit code.
+
+    ``go_on`` shows the newest of the directory, ``resume`` the one named (the empty string: asks which); otherwise a
+    new one is begun. Raise an AgentmeshError when it cannot be opened.
+    """
+    keymap = Keymap(settings.tui.keys)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("the TUI needs a terminal", hint='Without one: agentmesh run "prompt".')
+    state = _state_folder()
+    gc.disable()  # until the session is open: it would look again and again at modules, which all stay
+    try:
+        with _logging_to(state / "tui.log"):
+            from tui.app import MeshApp
+            from tui.drafts import History, history_path
+
+            choice = partial(choose, workdir=workdir, go_on=go_on, resume=resume, model=model, mode=mode)
+            opening = partial(_open, settings, environ, keymap, choice)
+            history = History(history_path(state, workdir))
+            app = MeshApp(opening, keymap=keymap, look=settings.tui.theme, history=history, pick=resume == "")
+            app.run()
+            said = _left(app.opened, app.session)
+    finally:
+        gc.enable()
+    if app.failure:
+        raise app.failure
+    if said:
+        sys.stderr.write(printable(said) + "\n")
+    return app.return_code or 0
+
+
+def choose(
+    mesh: Mesh,
+    workdir: Path,
+    *,
+    go_on: bool = False,
+    resume: str | None = None,
+    model: str | None = None,
+    mode: PermissionMode | None = None,
+) -> tuple[Session, bool]:
+    """Return the session to show, and whether it is a new one played by a script because no model is configured."""
+    from agentmesh.app import DEMO
+    from agentmesh.store import sessions
+
+    if go_on or resume is not None:
+        if model:
+            raise UsageError("--model cannot be given for a session that exists", hint="/model changes it there.")
+        session = mesh.find_session(session=resume or _newest(mesh, resume), workdir=workdir)
+        if mode:
+            mesh.database.run(sessions.set_mode, session.id, mode, idempotent=True)
+        return session, False
+    is_scripted = not (model or mesh.settings.model)
+    return mesh.start_session(workdir, model=DEMO if is_scripted else model, mode=mode), is_scripted
+
+
+def _newest(mesh: Mesh, resume: str | None) -> str | None:
+    """Return the newest session of all when a person is to pick one, for the screen to begin with."""
+    from agentmesh.store import sessions
+
+    known = mesh.database.run(sessions.list_sessions, idempotent=True) if resume == "" else []
+    return str(known[0].id) if known else None
+
+
+def _welcome(keymap: Keymap) -> str:
+    from tui.first_start import answering, welcome
+
+    return welcome(answering(), keymap.label("app.help"))
+
+
+def _open(
+    settings: Settings,
+    environ: Mapping[str, str],
+    keymap: Keymap,
+    choice: Callable[[Mesh], tuple[Session, bool]],
+) -> Opened:
+    """Open database and session, and have at hand what reads and acts in it."""
+    from agentmesh.app import open_mesh
+    from agentmesh.tools.below import require_person
+
+    mesh = open_mesh(settings, role="tui", environ=environ, pool_size=_POOL)
+    try:
+        require_person(mesh.database, mesh.place.host, "use the terminal UI", environ)
+        from tui.link import Opened  # while the pool connects
+
+        session, is_scripted = choice(mesh)
+        return Opened(mesh, session, _welcome(keymap) if is_scripted else "")
+    except BaseException:
+        mesh.close()
+        raise
+
+
+def _left(opened: Opened | None, shown: Session | None) -> str:
+    """Close what was opened; return what is to be said."""
+    if opened is None:
+        return ""
+    from tui.closing import close
+
+    with opened.mesh:
+        return close(opened.mesh, shown or opened.session)
+
+
+def _state_folder() -> Path:
+    import platformdirs
+
+    folder = platformdirs.user_state_path("agentmesh", appauthor=False)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder
+
+
+@contextmanager
+def _logging_to(file: Path) -> Iterator[None]:
+    """Keep log records off the screen: into a file that only its owner may read."""
+    os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    handler = logging.FileHandler(file, encoding="utf-8", delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    loggers = [logging.getLogger(name) for name in ("agentmesh", "tui")]
+    before = [(logger.handlers, logger.propagate) for logger in loggers]
+    for logger in loggers:
+        logger.handlers, logger.propagate = [handler], False
+    try:
+        yield
+    finally:
+        for logger, (handlers, propagate) in zip(loggers, before, strict=True):
+            logger.handlers, logger.propagate = handlers, propagate
+        handler.close()

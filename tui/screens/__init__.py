@@ -1,0 +1,1 @@
+"""Screens, each with its style sheet beside it: the main one and the dialogs that are laid over it."""

@@ -1,0 +1,192 @@
+"""The one screen: the agent in view, what it waits for and does, its neighbours, the input, the session."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.screen import Screen
+
+from agentmesh.domain.ids import AgentId
+from tui import rotation, status
+from tui.commands import Call, Completion
+from tui.completion import completions
+from tui.drafts import History
+from tui.entries import Inherited
+from tui.files import Files, mention
+from tui.keys import Keymap
+from tui.messages import RowsArrived
+from tui.state import AgentFace, Board
+from tui.underway import LATE, Underway, Unsent
+from tui.widgets.completion import CompletionList
+from tui.widgets.composer import MOVING, Composer
+from tui.widgets.key_line import KeyLine
+from tui.widgets.lines import Lines
+from tui.widgets.queued import Queued
+from tui.widgets.side_tree import SideTree
+from tui.widgets.spinner import Spinner
+from tui.widgets.views import Views
+
+_LISTING = 0.1
+"""Seconds between two looks for the first list of files."""
+
+
+class Layout(Screen[None]):
+    """Shows boards and rows; what keys do is the main screen's."""
+
+    def __init__(self, keymap: Keymap, history: History, files: Files, welcome: str) -> None:
+        super().__init__()
+        self.board: Board | None = None
+        self.in_view: AgentId | None = None
+        self.views = Views()
+        self.keymap, self._files, self._welcome = keymap, files, welcome
+        self._popup = CompletionList()
+        self.composer = Composer(keymap, history, self._popup, self._complete)
+        self.underway = Underway()
+        self._trouble: str | None = None
+        self._expected: AgentId | None = None
+        """Who comes into view as soon as the board knows it: a child that was just made."""
+
+    def compose(self) -> ComposeResult:
+        """Lay the screen out."""
+        with Horizontal(id="body"):
+            with Vertical(id="middle"):
+                yield self.views
+            yield SideTree()
+        yield Queued()
+        yield Lines(id="status-layer")
+        yield Spinner()
+        yield Lines(id="request-banner")
+        yield Lines(id="separator")
+        yield self.composer
+        yield Lines(id="status-line")
+        yield KeyLine(self.keymap)
+        yield self._popup
+
+    # What is shown
+
+    def on_mount(self) -> None:
+        """Say what is still to come."""
+        self._refresh_lines()
+
+    def begin(self, files: Files, welcome: str) -> None:
+        """Know what there is to complete and to be told, now that there is a session."""
+        self._files, self._welcome = files, welcome
+
+    def show_board(self, board: Board) -> None:
+        """Show the session as it is now."""
+        if not self.app.is_running:
+            return  # it came while the screen was being taken down
+        if not (self.is_mounted and self.views.is_mounted and self.composer.is_mounted):
+            self.call_after_refresh(self.show_board, board)  # it came while the screen was being made
+            return
+        self.board = board
+        self.underway.seen(board.read_at)
+        if self._expected in board.faces:
+            self.goto(self._expected)
+        else:
+            self.goto(rotation.settle(board, self.in_view or board.session.root_id))
+
+    def show_trouble(self, sentence: str | None) -> None:
+        """Say what is wrong with the way to the database or to a worker; None: nothing."""
+        self._trouble = sentence
+        self._refresh_lines()
+
+    def goto(self, agent_id: AgentId | None) -> None:
+        """Bring an agent into view; one that is not known yet as soon as it is."""
+        if self.board is None or agent_id is None:
+            return
+        face = self.board.get(agent_id)
+        if face is None:
+            self._expected = agent_id
+            return
+        self._expected = None
+        self.in_view = agent_id
+        self.views.show(agent_id)
+        if shown := self.views.current:
+            shown.follow(self.board)
+        self.composer.show(face)
+        self._refresh_lines()
+
+    async def take_rows(self, rows: RowsArrived) -> None:
+        """Show rows of an agent."""
+        if not rows.first:
+            await self.views.append(rows.agent_id, rows.rows)
+            return
+        face = self.board.get(rows.agent_id) if self.board else None
+        parent = self.board.get(face.parent) if self.board and face and face.parent else None
+        source = parent.name if parent else "its parent"
+        fold = Inherited("inherited", source, rows.inherited_count, tuple(rows.inherited)) if rows.inherited else None
+        empty = not rows.rows and fold is None and face is not None and face.parent is None
+        await self.views.fill(rows.agent_id, rows.rows, fold, rows.more, self._welcome if empty else "")
+
+    def say(self, text: str, style: str = "$text-warning") -> None:
+        """Say something to the last key, in the last line."""
+        for line in self.query(KeyLine):  # none when the screen is going
+            line.say(text, style)
+
+    def tell(self, text: str, style: str) -> None:
+        """Tell what happened elsewhere, in the last line."""
+        for line in self.query(KeyLine):
+            line.tell(text, style)
+
+    def asked(self, call: Call, agent_id: AgentId) -> None:
+        """Show what is on its way."""
+        self.underway.began(call, agent_id, time.monotonic())
+        self._refresh_lines()
+        self.set_timer(LATE, self._refresh_lines)
+
+    def answered(self, call: Call, agent_id: AgentId, *, failed: bool, goto: AgentId | None) -> None:
+        """Show that it was done, or not; ``goto`` is where that leads."""
+        self.underway.ended(call, agent_id, time.monotonic(), failed=failed)
+        if call.name in MOVING:
+            self.composer.bound_for(goto)
+        self.goto(goto)
+        self._refresh_lines()
+
+    def give_back(self, text: str, agent_id: AgentId) -> None:
+        """Put a text back into the input of the agent for whom it was; the dead have none: into the shown one."""
+        face = self.board.get(agent_id) if self.board else None
+        towards = self.in_view if face is None or face.is_dead else agent_id
+        if towards is not None:
+            self.composer.give_back(towards, text)
+
+    @property
+    def face(self) -> AgentFace | None:
+        """The agent in view."""
+        return self.board.get(self.in_view) if self.board and self.in_view else None
+
+    def _refresh_lines(self) -> None:
+        if not self.app.is_running:
+            return
+        board, agent, face, trouble = self.board, self.in_view, self.face, self._trouble
+        answers = self.keymap.label("requests.answer")
+        self.query_one("#status-line", Lines).show(
+            lambda width: status.status_lines(board, agent, width, trouble, answers)
+        )
+        held = [Unsent(text, True) for text in self.composer.held]
+        if board is None or agent is None or face is None:
+            self.query_one(Queued).show((), held, "")
+            return
+        key = self.keymap.label("agent.interrupt")
+        self.query_one("#status-layer", Lines).show(lambda width: status.wait_lines(board, agent, width))
+        shell = self.underway.shell(agent)
+        self.query_one(Spinner).show(lambda: status.spinner(board, agent, time.monotonic(), key, shell, answers))
+        self.query_one("#separator", Lines).show(lambda width: [status.separator(board, agent, width)])
+        unsent = [*self.underway.unsent(agent, time.monotonic()), *held]
+        pending = [mail.text for mail in face.pending]
+        self.query_one(Queued).show(pending, unsent, self.keymap.label("mail.take_back"))
+        tree = self.query_one(SideTree)
+        if tree.display:
+            tree.show(board, agent)
+
+    def _complete(self, text: str, cursor: int) -> Sequence[Completion]:
+        if self.board is None:
+            return ()
+        if asked := mention(text, cursor):
+            if not self._files.is_complete:  # the first list is being made: ask again
+                self.set_timer(_LISTING, self.composer.prompt.complete_anew)
+            return [Completion(f"@{path} ", asked.start, path) for path in self._files.matches(asked.fragment)]
+        return completions(text, cursor, self.board)

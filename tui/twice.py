@@ -1,0 +1,17 @@
+"""A key that means more when it is pressed again within a moment."""
+
+from __future__ import annotations
+
+
+class Twice:
+    """Tells the second press from the first; the third is a first one again."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._before: float | None = None
+
+    def pressed(self, now: float) -> bool:
+        """Return whether this is the second press; ``now`` is monotonic."""
+        is_second = self._before is not None and now - self._before <= self._seconds
+        self._before = None if is_second else now
+        return is_second

@@ -1,0 +1,204 @@
+"""The input with its sign: whose draft it is, whether it captures, and that the dead have none."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from textual import on
+from textual.app import ComposeResult, SuspendNotSupported
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.message import Message
+
+from agentmesh.domain.ids import AgentId
+from tui import editor
+from tui.commands import Call, Completion, Problem, parse
+from tui.drafts import Drafts, History
+from tui.keys import Keymap
+from tui.state import AgentFace
+from tui.widgets.completion import CompletionList
+from tui.widgets.plain import Plain
+from tui.widgets.prompt import Prompt
+
+_PLACEHOLDER = "{}   / commands   @ files   ! shell"
+
+
+MOVING = frozenset({"fork", "new"})
+"""Commands that lead to an agent which is only being made: what is entered after them is for that one."""
+
+
+class Composer(Horizontal):
+    """Turns what is entered into calls; what is none stays in the input, and why is said."""
+
+    @dataclass
+    class Asked(Message):
+        """A person asked for something."""
+
+        call: Call
+        agent_id: AgentId
+        """Who was in view then: by the time that this is heard, another may be."""
+
+    class Held(Message):
+        """What was entered waits for the agent that is being made."""
+
+    @dataclass
+    class Told(Message):
+        """Something to tell the person about the input."""
+
+        text: str
+
+    def __init__(
+        self,
+        keymap: Keymap,
+        history: History,
+        popup: CompletionList,
+        complete: Callable[[str, int], Sequence[Completion]],
+    ) -> None:
+        super().__init__(id="composer")
+        self.prompt = Prompt(keymap, history, popup, complete, self._submit)
+        self._sign = Plain("❯ ", id="sign")
+        self._history = history
+        self._drafts = Drafts()
+        self._agent_id: AgentId | None = None
+        self._capturing = False
+        self._refused: str | None = None
+        """The word that was no command, while it stands there: entered again, a capture takes it."""
+        self.prompt.placeholder = _PLACEHOLDER.format("Type a message")
+        self._left: AgentId | None = None
+        """Whom the view is about to leave for an agent that is being made: what is entered now is for that one.
+
+        At first nobody: what is entered then waits for whoever comes into view.
+        """
+        self._destination: AgentId | None = None
+        self._held: list[str] = []
+
+    def compose(self) -> ComposeResult:
+        """Show sign and input, or that there is none."""
+        yield self._sign
+        yield self.prompt
+        yield Plain("dead: nothing more can be said to it; /reap, typed elsewhere, hides it", id="grave")
+
+    def show(self, face: AgentFace) -> None:
+        """Be the input of this agent."""
+        arrived = self._agent_id is None or face.id == self._destination
+        if face.id != self._agent_id:
+            self._change(face.id, comes_along=arrived and self._agent_id == self._left)
+        self._capturing = face.capturing
+        self.set_class(face.is_dead, "-dead")
+        self.set_class(face.capturing, "-capturing")
+        sign = "✗ " if face.is_dead else "(capturing) ❯ " if face.capturing else "❯ "
+        self._sign.update(Content(sign))
+        self.prompt.placeholder = "" if face.capturing else _PLACEHOLDER.format(f"Message {face.name}")
+        self.prompt.disabled = face.is_dead
+        if not face.is_dead and self.screen.focused is None:
+            self.prompt.focus()
+        if arrived:
+            held, self._held = self._held, []
+            self._left = self._destination = None
+            self._enter(held)
+
+    def leave(self) -> tuple[Sequence[str], str]:
+        """Return what was held and what is typed, for the input of another session."""
+        return self._held, self.prompt.text
+
+    def come_from(self, held: Sequence[str], typed: str) -> None:
+        """Take over what another session's input held, before anybody is in view here."""
+        self._held = list(held)
+        self.prompt.put(typed)
+
+    def bound_for(self, destination: AgentId | None) -> None:
+        """Know where such a command leads; None: the view stays, and nothing that was held is sent."""
+        self._destination = destination
+        if destination is None and self._left is not None:
+            self.give_back(self._left, "\n".join(self._held))
+            self._left, self._held = None, []
+
+    def _change(self, agent_id: AgentId, *, comes_along: bool) -> None:
+        """Be another agent's input; what was typed on the way to it comes along."""
+        typed = self.prompt.text
+        if not comes_along:
+            if self._agent_id is not None:
+                self._drafts.keep(self._agent_id, typed)
+            self.prompt.put(self._drafts.take(agent_id))
+        self._agent_id = agent_id
+        self._refused = None
+
+    def _enter(self, texts: Sequence[str]) -> None:
+        """Enter what was held; from what is refused on, it stays in the input."""
+        for place, text in enumerate(texts):
+            if not self._submit(text):
+                self.prompt.put("\n".join(filter(None, [*texts[place:], self.prompt.text])))
+                return
+
+    def give_back(self, agent_id: AgentId, text: str) -> None:
+        """Put a text that could not be sent before what is typed meanwhile.
+
+        A command is not: it would make that its argument. It was said what became of it, and ↑ brings it back.
+        """
+        if agent_id != self._agent_id:
+            self._drafts.give_back(agent_id, text)
+        elif text and not (text.startswith("/") and self.prompt.text.strip()):
+            self.prompt.put("\n".join(filter(None, [text, self.prompt.text])))
+
+    @property
+    def held(self) -> Sequence[str]:
+        """What was entered for an agent that is being made."""
+        return self._held
+
+    def clear(self) -> bool:
+        """Empty the input, the text kept in the history; return whether there was any."""
+        text = self.prompt.text
+        if text.strip():
+            self._history.add(text)
+        self.prompt.put("")
+        return bool(text)
+
+    def remember(self, text: str) -> None:
+        """Keep a text that was typed elsewhere where ↑ finds it."""
+        self._history.add(text)
+
+    def _submit(self, text: str) -> bool:
+        """Understand what was entered, and ask for it; return whether it is to leave the input."""
+        if (self._left is not None or self._agent_id is None) and text.strip():
+            self._held.append(text)
+            self.post_message(self.Held())
+            return True
+        understood = parse(text, capturing=self._capturing, again=_word(text) == self._refused)
+        self._refused = None
+        if isinstance(understood, Problem):
+            self._refused = _word(text) if understood.again_captures else None
+            self.post_message(self.Told(f"{understood.text} {understood.hint}".rstrip()))
+            return False
+        if understood is None or self._agent_id is None:
+            return False
+        if understood.name in MOVING:
+            self._left = self._agent_id
+        self._history.add(text)
+        self.post_message(self.Told(""))
+        self.post_message(self.Asked(understood, self._agent_id))
+        return True
+
+    @on(Prompt.Edited)
+    def _edited(self, event: Prompt.Edited) -> None:
+        event.stop()
+        if self._refused is not None and _word(event.text) != self._refused:
+            self._refused = None
+            self.post_message(self.Told(""))
+
+    @on(Prompt.EditorWanted)
+    def _edit(self, event: Prompt.EditorWanted) -> None:
+        event.stop()
+        try:
+            with self.app.suspend():
+                text = editor.edit(self.prompt.text, os.environ)
+            self.prompt.put(text)
+        except (editor.EditorFailed, SuspendNotSupported) as error:
+            self.post_message(self.Told(str(error)))
+        self.app.refresh()
+
+
+def _word(text: str) -> str:
+    """Return the first word: the name of a command."""
+    return next(iter(text.split(maxsplit=1)), "")

@@ -1,0 +1,87 @@
+"""What all entries of a scrollback share: a key, and a body that is made when it is first unfolded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from textual import events
+from textual.containers import VerticalGroup
+from textual.message import Message
+from textual.widget import Widget
+
+from tui.widgets.binding import bindings_of
+
+
+class EntryView(VerticalGroup):
+    """One entry; ``can_fold`` ones take the focus, and Enter or a click on the head folds and unfolds them."""
+
+    BINDINGS = bindings_of("scrollback")  # type: ignore[assignment]
+
+    can_fold = False
+
+    @dataclass
+    class Folded(Message):
+        """A person folded or unfolded it."""
+
+        entry: EntryView
+
+    def __init__(self, key: str, *, classes: str = "") -> None:
+        super().__init__(classes=f"entry {classes}")
+        self.key = key
+        self.unfolded = False
+        self.can_focus = self.can_fold
+
+    def body(self) -> Iterable[Widget]:
+        """Return the widgets that unfolding adds."""
+        return ()
+
+    def on_unfold(self) -> None:
+        """Redraw the head after the fold has changed."""
+
+    def unfold(self, unfolded: bool = True) -> None:
+        """Unfold or fold; nothing for what cannot fold."""
+        if not self.can_fold or unfolded == self.unfolded:
+            return
+        self.unfolded = unfolded
+        self.set_class(unfolded, "-unfolded")
+        for old in self.query_children(".body"):
+            old.remove()
+        if unfolded and self.is_attached:
+            self.mount(*self._made())
+        self.on_unfold()
+
+    def _made(self) -> list[Widget]:
+        made = list(self.body())
+        for widget in made:
+            widget.add_class("body")
+        return made
+
+    def on_mount(self) -> None:
+        """Show the body of an entry that was unfolded before it was mounted."""
+        if self.unfolded:
+            self.mount(*self._made())
+
+    def action_fold(self) -> None:
+        """Fold or unfold."""
+        self.post_message(self.Folded(self))
+        self.unfold(not self.unfolded)
+
+    def action_enter(self) -> None:
+        """Go where the entry leads; most lead nowhere."""
+
+    def action_near(self, by: int) -> None:
+        """Go to another entry that can be unfolded, up or down."""
+        others = [view for view in self.screen.query(EntryView) if view.focusable and view.parent is self.parent]
+        at = others.index(self) + by if self in others else -1
+        if 0 <= at < len(others):
+            others[at].focus()
+
+    def on_click(self, event: events.Click) -> None:
+        """Fold or unfold by a click on the head; one in the body may select text."""
+        clicked = event.widget
+        if not self.can_fold or clicked is None or self.screen.get_selected_text():
+            return
+        if not any(isinstance(node, Widget) and node.has_class("body") for node in clicked.ancestors_with_self):
+            event.stop()
+            self.action_fold()

@@ -1,0 +1,66 @@
+"""The last line: the keys as they are configured, or for a while what the program has to say to the last key."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from textual.content import Content
+from textual.timer import Timer
+
+from agentmesh.domain.text import one_line
+from tui.keys import Keymap
+from tui.sayings import Saying, Sayings
+from tui.widgets.plain import Plain
+
+_LONGEST = 400
+"""Characters of one saying."""
+_SHORT = {
+    "app.help": "help",
+    "agents.pick": "pick",
+    "rotate.previous": "prev",
+    "rotate.next": "next",
+    "rotate.parent": "parent",
+    "rotate.child": "child",
+}
+"""What is shown, in this order; a narrow screen cuts the end."""
+
+
+class KeyLine(Plain):
+    """One line of keys; what is said stands there instead, so that it covers nothing, and a click takes it away."""
+
+    def __init__(self, keymap: Keymap) -> None:
+        labels = [(keymap.label(id_), does) for id_, does in _SHORT.items()]
+        pieces = [Content.assemble((label, "bold"), (f" {does}", "$dim")) for label, does in labels if label]
+        self._keys = Content("  ").join(pieces)
+        self._sayings = Sayings()
+        self._timer: Timer | None = None
+        super().__init__(self._keys, id="key-line")
+
+    def say(self, text: str, style: str = "$text-warning") -> None:
+        """Answer the last key; an empty text takes the answer before away."""
+        self._sayings.answer(one_line(text, _LONGEST), style, time.monotonic())
+        self._show()
+
+    def tell(self, text: str, style: str) -> None:
+        """Tell what happened elsewhere; an answer that is being read stays."""
+        self._sayings.happened(one_line(text, _LONGEST), style, time.monotonic())
+        self._show()
+
+    def on_click(self) -> None:
+        """Bring the keys back."""
+        self._sayings.clear()
+        self._show()
+
+    def _show(self) -> None:
+        now = time.monotonic()
+        lines, changes_at = self._sayings.current(now), self._sayings.changes_at()
+        if self._timer:
+            self._timer.stop()
+        self._timer = self.set_timer(changes_at - now, self._show) if changes_at else None
+        self.set_class(bool(lines), "-saying")
+        self.update(Content("\n").join(map(_line, lines)) if lines else self._keys)
+
+
+def _line(sayings: Sequence[Saying]) -> Content:
+    return Content(" · ").join(Content.styled(saying.text, saying.style) for saying in sayings)

@@ -1,0 +1,43 @@
+"""Lines made of pieces: status layer, separator, status line. They are made anew for every width."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from textual.app import RenderResult
+from textual.content import Content
+from textual.geometry import Size
+from textual.widget import Widget
+
+from tui.status import Line
+from tui.theme import ROLES
+
+
+class Lines(Widget):
+    """As many lines as it is given; none takes no room."""
+
+    def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's
+        super().__init__(id=id)
+        self._make: Callable[[int], Sequence[Line]] = lambda _width: ()
+        self._count = 0
+
+    def show(self, make: Callable[[int], Sequence[Line]]) -> None:
+        """Show what ``make`` returns for a width."""
+        self._make = make
+        count = len(make(self.size.width or self.app.size.width))
+        changed, self._count = count != self._count, count
+        self.display = count > 0
+        self.refresh(layout=changed)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002 - Textual's
+        """Return the number of lines."""
+        return self._count
+
+    def render(self) -> RenderResult:
+        """Return the lines."""
+        return Content("\n").join(line_content(line) for line in self._make(self.size.width))
+
+
+def line_content(line: Line) -> Content:
+    """Return a line in the colours of its pieces' roles."""
+    return Content.assemble(*((piece.text, ROLES.get(piece.role, "")) for piece in line))

@@ -1,0 +1,30 @@
+"""What is remembered of a scrollback when its widgets go: where the person was, and what was unfolded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tui.widgets.call import CallView
+from tui.widgets.entry import EntryView
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where a person was in a scrollback, to return there."""
+
+    key: str | None = None
+    """The entry at the top of what is in sight; None at the bottom."""
+    above: int = 0
+    """Lines of it that are above."""
+
+
+@dataclass(slots=True)
+class Folds:
+    """Which entries are unfolded: all calls or none, and what differs from that."""
+
+    all_calls: bool = False
+    different: set[str] = field(default_factory=set)
+
+    def wanted(self, view: EntryView) -> bool:
+        """Return whether an entry is to be unfolded."""
+        return view.can_fold and (view.key in self.different) != (self.all_calls and isinstance(view, CallView))
