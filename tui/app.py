@@ -213,7 +213,7 @@ class MeshApp(App[None], inherit_bindings=False):
 
             self.push_screen(Page(f"/{call.name}", text))
         elif text:
-            self.main.say(text, "$foreground")
+            self.main.tell_done(call, text)
 
     def notify(self, message: str, *, severity: SeverityLevel = "information", **_: Any) -> None:
         """Say it in the last line: Textual's own way covers the newest text of the conversation."""

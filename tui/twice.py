@@ -12,6 +12,10 @@ class Twice:
 
     def pressed(self, now: float) -> bool:
         """Return whether this is the second press; ``now`` is monotonic."""
-        is_second = self._before is not None and now - self._before <= self._seconds
+        is_second = self.is_open(now)
         self._before = None if is_second else now
         return is_second
+
+    def is_open(self, now: float) -> bool:
+        """Return whether a press would be the second one; ``now`` is monotonic."""
+        return self._before is not None and now - self._before <= self._seconds

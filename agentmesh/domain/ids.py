@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from typing import NewType
 
@@ -9,6 +10,17 @@ AgentId = NewType("AgentId", uuid.UUID)
 SessionId = NewType("SessionId", uuid.UUID)
 WorkerId = NewType("WorkerId", int)
 MailId = NewType("MailId", int)
+
+
+_BEGINNING = re.compile(r"[0-9a-f]{4,32}")
+
+
+def beginning_with(text: str) -> tuple[uuid.UUID, uuid.UUID] | None:
+    """Return the least and the greatest id that begin with 4 or more hex digits, hyphens aside; else None."""
+    digits = text.strip().lower().replace("-", "")
+    if not _BEGINNING.fullmatch(digits):
+        return None
+    return uuid.UUID(digits.ljust(32, "0")), uuid.UUID(digits.ljust(32, "f"))
 
 
 def short(id_: uuid.UUID) -> str:

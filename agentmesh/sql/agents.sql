@@ -31,8 +31,8 @@ order by u.n, a.how;
 
 -- name: anywhere
 -- Agents of any session by full id or prefix of the id.
-select id, session_id, name, id::text = %(who)s as by_id from agentmesh.agents
-where starts_with(id::text, %(who)s) order by created_at desc limit 20;
+select id, session_id, name from agentmesh.agents
+where id between %(first)s and %(last)s order by created_at desc limit 20;
 
 -- name: labels
 -- Names and ids of a session's agents, for suggestions.

@@ -11,7 +11,7 @@ from agentmesh.v_requests where session_id = %(session)s order by asked_at, id l
 -- name: matches
 -- Requests whose id is or begins with this.
 select id, session_id, agent_id, name, path, kind, tool, arguments, reason, rules, question, options, state, asked_at, answer, answered_at, answered_by
-from agentmesh.v_requests where starts_with(id::text, %(prefix)s) order by asked_at desc limit 20;
+from agentmesh.v_requests where id between %(first)s and %(last)s order by asked_at desc limit 20;
 
 -- name: answer
 -- Answer a request.

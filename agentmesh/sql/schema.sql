@@ -3171,6 +3171,8 @@ CREATE INDEX model_calls_agent ON agentmesh.model_calls USING btree (agent_id, i
 
 CREATE INDEX requests_pending ON agentmesh.requests USING btree (session_id, asked_at) WHERE ((answered_at IS NULL) AND (cancelled_at IS NULL));
 
+CREATE INDEX requests_session ON agentmesh.requests USING btree (session_id, asked_at);
+
 CREATE INDEX reservations_session ON agentmesh.reservations USING btree (session_id);
 
 CREATE INDEX sessions_root ON agentmesh.sessions USING btree (root_id);

@@ -10,7 +10,7 @@ select id, title, workdir, host, os_user, root_id, permission_mode, created_at, 
 -- name: by_prefix
 -- Sessions by the beginning of their id.
 select id, title, workdir, host, os_user, root_id, permission_mode, created_at, ended_at, max_tokens, max_cost_usd from agentmesh.sessions
-where starts_with(id::text, %(prefix)s) order by created_at desc limit 10;
+where id between %(first)s and %(last)s order by created_at desc limit 10;
 
 -- name: newest
 -- The newest session of a directory.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Sequence
 from typing import Any, cast
 from uuid import UUID
@@ -12,7 +11,7 @@ from psycopg import Connection
 from psycopg.rows import class_row, dict_row
 
 from agentmesh.domain.errors import AmbiguousAgent, Refused, UnknownAgent
-from agentmesh.domain.ids import AgentId, SessionId, short
+from agentmesh.domain.ids import AgentId, SessionId, beginning_with, short
 from agentmesh.domain.rows import Agent, AgentView, Ref, ToolSettings
 from agentmesh.domain.states import Kind
 from agentmesh.domain.text import one_line, storable
@@ -21,7 +20,6 @@ from agentmesh.store.callers import Lease, caller
 from agentmesh.store.scalar import scalar
 from agentmesh.store.typed import typed_row
 
-_PREFIX = re.compile(r"[0-9a-f-]{4,36}")
 _BY_PREFIX = 2
 
 
@@ -112,10 +110,11 @@ def _close(conn: Connection, session: SessionId, who: str) -> str:
 
 def anywhere(conn: Connection, who: str) -> list[tuple[Ref, SessionId]]:
     """Return the agents of any session whose id is or begins with this."""
-    if not _PREFIX.fullmatch(who.lower()):
+    ids = beginning_with(who)
+    if ids is None:
         return []
     with conn.cursor(row_factory=dict_row) as cursor:
-        rows = cursor.execute(statement("agents.anywhere"), {"who": who.lower()}).fetchall()
+        rows = cursor.execute(statement("agents.anywhere"), {"first": ids[0], "last": ids[1]}).fetchall()
     return [(Ref(row["id"], row["name"]), row["session_id"]) for row in rows]
 
 

@@ -10,7 +10,7 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from agentmesh.domain.errors import UnknownRequest
-from agentmesh.domain.ids import SessionId
+from agentmesh.domain.ids import SessionId, beginning_with
 from agentmesh.domain.rows import Request
 from agentmesh.domain.text import storable, storable_json
 from agentmesh.sql import statement
@@ -32,11 +32,10 @@ def all_requests(conn: Connection, session: SessionId, limit: int = 1000) -> lis
 
 def resolve(conn: Connection, who: str) -> Request:
     """Return the request whose id is or begins with this (4 characters or more); raise UnknownRequest."""
-    prefix = storable(who).strip().lower()
     found: list[Request] = []
-    if len(prefix) >= 4:
+    if between := beginning_with(who):
         with conn.cursor(row_factory=typed_row(Request)) as cursor:
-            found = cursor.execute(statement("requests.matches"), {"prefix": prefix}).fetchall()
+            found = cursor.execute(statement("requests.matches"), {"first": between[0], "last": between[1]}).fetchall()
     if len(found) == 1:
         return found[0]
     if found:

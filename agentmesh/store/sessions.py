@@ -12,7 +12,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from agentmesh.domain.errors import UnknownSession
-from agentmesh.domain.ids import AgentId, SessionId
+from agentmesh.domain.ids import AgentId, SessionId, beginning_with
 from agentmesh.domain.rows import Session, SessionSummary
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import storable, storable_json
@@ -66,11 +66,8 @@ def get(conn: Connection, session: SessionId) -> Session:
 
 def resolve(conn: Connection, prefix: str) -> Session:
     """Return the session whose id is or begins with this; raise UnknownSession."""
-    found = (
-        _sessions(conn, statement("sessions.by_prefix"), {"prefix": prefix.strip().lower()})
-        if len(prefix.strip()) >= 4
-        else []
-    )
+    ids = beginning_with(prefix)
+    found = _sessions(conn, statement("sessions.by_prefix"), {"first": ids[0], "last": ids[1]}) if ids else []
     if len(found) == 1:
         return found[0]
     if found:

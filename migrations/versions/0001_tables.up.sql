@@ -252,6 +252,8 @@ create table agentmesh.requests (
 
 -- what waits for a person: screens, cancelling, modes and rules that settle
 create index requests_pending on agentmesh.requests (session_id, asked_at) where answered_at is null and cancelled_at is null;
+-- a list of all of them, answered or not
+create index requests_session on agentmesh.requests (session_id, asked_at);
 
 -- A call of task: which sub-agent works on it, and what the sub-agent had used before.
 create table agentmesh.tasks (

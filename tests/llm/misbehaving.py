@@ -106,12 +106,16 @@ class Exchange(BaseHTTPRequestHandler):
         self.close_connection = True
 
 
+class _Http(ThreadingHTTPServer):
+    request_queue_size = 128  # of 5, the default, a crowd that asks at once is turned away
+
+
 @contextmanager
 def misbehaving(*answers: Answer) -> Iterator[Server]:
     """Run a server that gives these answers."""
     mesh = Server(answers)
     handler = type("Bound", (Exchange,), {"mesh": mesh})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as http:
+    with _Http(("127.0.0.1", 0), handler) as http:
         http.daemon_threads = True
         http.block_on_close = False
         mesh.url = f"http://127.0.0.1:{http.server_port}/v1"

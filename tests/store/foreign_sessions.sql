@@ -18,6 +18,10 @@ insert into agentmesh.mail (session_id, sender, recipient, body) select session,
 insert into agentmesh.tool_calls (agent_id, seq, ordinal, call_id, name, arguments, status, ended_at, result_seq)
   select id, seq, 0, 'x', 'x', '{}', 'done', now(), 1 from a, generate_series(1, 11) seq;
 insert into agentmesh.tool_calls (agent_id, seq, ordinal, call_id, name, arguments) select root, 1, 0, 'x', 'x', '{}' from s;
+insert into agentmesh.requests (session_id, agent_id, seq, ordinal, kind, tool, arguments, answer, answered_at, answered_by)
+  select session, id, seq, 0, 'approval', 'x', '{}', '{"decision": "once"}', now(), 'x' from a, generate_series(1, 11) seq;
+insert into agentmesh.tasks (parent, seq, ordinal, child, max_steps, model_calls_before, tool_calls_before, tokens_before, cost_before, from_seq, ended_at, status)
+  select root, n * 11 + k, 0, id, 1, 0, 0, 0, 0, 0, now(), 'completed' from a, generate_series(1, 11) k;
 insert into agentmesh.file_seen (session_id, agent_id, seq, path, digest, wrote)
   select session, id, seq, '/w/f', repeat('0', 64), true from a, generate_series(1, 11) seq;
 insert into agentmesh.model_calls (agent_id, turn, model) select id, 1, 'x' from a, generate_series(1, 11);

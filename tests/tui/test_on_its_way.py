@@ -95,6 +95,7 @@ def test_what_is_typed_after_a_fork_is_for_the_child():
         await show.post(ActionDone(asked(show)[0], ROOT, Done("Forked fork.", goto=id_of("fork"))))
         assert "not sent yet: do this" in show.text
         await show.type("at")
+        await show.board(face("alpha"))  # read before the child was made, and shown after
         await show.board(face("fork"))
         assert (show.in_view, show.typed) == ("fork", "and that")
         await show.press("ctrl+c", "ctrl+up")

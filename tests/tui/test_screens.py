@@ -58,6 +58,8 @@ def test_escape_interrupts_and_a_second_one_offers_the_subtree(monkeypatch):
         await show.board(face("root", None, "running"), face("alpha", status="running"), face("beta"))
         await show.press("escape")
         assert "Esc again: also the 1 running below root" in show.lines[-1]
+        await show.post(ActionDone(show.app.calls[-1], id_of("root"), Done("Interrupted root.")))  # type: ignore[attr-defined]
+        assert "Interrupted root. Esc again: also the 1 running below root" in show.lines[-1], "it can still be read"
         await show.press("escape")
         assert "Interrupt root and all 1 running below it?" in show.text
         assert "alpha" in show.text
@@ -199,7 +201,9 @@ def test_the_view_moves_to_a_new_agent_as_soon_as_the_board_knows_it():
     async def scene(show: Show) -> None:
         await show.post(ActionDone(Call("fork"), id_of("root"), Done(goto=id_of("fork"))))
         assert show.in_view == "root"
-        await show.board(face("fork"))
+        await show.board(face("alpha"))  # read before the child was made, and shown after
+        assert show.in_view == "root"
+        await show.board(face("alpha"), face("fork"))
         assert show.in_view == "fork"
 
     puppet(scene)

@@ -145,6 +145,9 @@ def test_plain_words_need_no_markdown():
 def test_the_third_press_is_a_first_one():
     twice = Twice(1.0)
     assert [twice.pressed(now) for now in (0.0, 0.5, 0.6, 2.0, 2.9)] == [False, True, False, False, True]
+    assert not twice.is_open(3.0), "the next is a first one"
+    twice.pressed(3.0)
+    assert [twice.is_open(now) for now in (4.0, 4.1)] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ class Layout(Screen[None]):
         if self._expected in board.faces:
             self.goto(self._expected)
         else:
-            self.goto(rotation.settle(board, self.in_view or board.session.root_id))
+            self._bring(rotation.settle(board, self.in_view or board.session.root_id))  # that may still be to come
 
     def show_trouble(self, sentence: str | None) -> None:
         """Say what is wrong with the way to the database or to a worker; None: nothing."""
@@ -98,11 +98,14 @@ class Layout(Screen[None]):
         """Bring an agent into view; one that is not known yet as soon as it is."""
         if self.board is None or agent_id is None:
             return
-        face = self.board.get(agent_id)
-        if face is None:
-            self._expected = agent_id
+        is_known = self.board.get(agent_id) is not None
+        self._expected = None if is_known else agent_id
+        if is_known:
+            self._bring(agent_id)
+
+    def _bring(self, agent_id: AgentId) -> None:
+        if self.board is None or (face := self.board.get(agent_id)) is None:
             return
-        self._expected = None
         self.in_view = agent_id
         self.views.show(agent_id)
         if shown := self.views.current:

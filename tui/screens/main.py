@@ -102,24 +102,40 @@ class MainScreen(Layout):
         """Close the completions; else interrupt the agent, and at the second press offer its subtree."""
         if self.composer.prompt.close_completion():
             return
-        face, board = self.face, self.board
-        if face is None or board is None:
+        face = self.face
+        if face is None:
             return
         if self.underway.shell(face.id):
             self._ask(Call(END_SHELL))
             return
-        others = [one for one in board.subtree(face.id) if one.is_running and one.id != face.id]
+        others = self._running_below()
         again = self._escape.pressed(time.monotonic())
         if again and others:
             self._offer_subtree(face, others)
             return
         if face.is_running:
             self._ask(Call("interrupt"))
-        key = self.keymap.label("agent.interrupt")
-        if others:
-            self.say(f"{key} again: also the {len(others)} running below {face.name}")
+        if offer := self._escape_offer():
+            self.say(offer)
         elif not face.is_running:
             self.say(f"{face.name} is {face.mark.label}: there is nothing to interrupt", "$dim")
+
+    def _running_below(self) -> list[AgentFace]:
+        if self.face is None or self.board is None:
+            return []
+        return [one for one in self.board.subtree(self.face.id) if one.is_running and one.id != self.face.id]
+
+    def _escape_offer(self) -> str:
+        """Say what a second press would do; nothing when it would do nothing, or would be a first one."""
+        face, others = self.face, self._running_below()
+        if face is None or not others or not self._escape.is_open(time.monotonic()):
+            return ""
+        return f"{self.keymap.label('agent.interrupt')} again: also the {len(others)} running below {face.name}"
+
+    def tell_done(self, call: Call, text: str) -> None:
+        """Say what came of a call; what a second press of the key would do is still to be read then."""
+        offer = self._escape_offer() if call == Call("interrupt") else ""
+        self.say(f"{text} {offer}".rstrip(), "$foreground")
 
     def _offer_subtree(self, face: AgentFace, others: list[AgentFace]) -> None:
         def answered(yes: bool | None) -> None:
