@@ -1,5 +1,5 @@
 #!/bin/sh
-# Run the tests; what fails in the company of all others is run once more, alone and one at a time.
+# Run the tests; what fails in the company of all others is run again, alone and one at a time, twice at most.
 #
 # Hundreds of these tests start processes, terminals and servers, and a machine that does several things at once can
 # make one of them late. A test that passes alone is named at the end as one to look at: it hides nothing, and it
@@ -22,13 +22,15 @@ pathlib.Path(sys.argv[1]).write_text("\n".join(names))
 sys.exit(not 0 < len(names) <= 10)
 PYTHON
 
-echo "These failed in company and are run once more, alone:"
-sed 's/^/    /' "$failed"
-echo
-if .venv/bin/pytest --last-failed --last-failed-no-failures=none -p no:xdist; then
-    echo "LOOK AT THEM: they failed in the company of all others and pass alone:"
+for attempt in 1 2; do
+    echo "These failed and are run again, alone ($attempt of at most 2):"
     sed 's/^/    /' "$failed"
     echo
-    exit 0
-fi
+    if .venv/bin/pytest --override-ini=cache_dir=.pytest_cache --last-failed --last-failed-no-failures=none -p no:xdist; then
+        echo "LOOK AT THEM: they failed in the company of all others and pass alone:"
+        sed 's/^/    /' "$failed"
+        echo
+        exit 0
+    fi
+done
 exit 1
