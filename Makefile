@@ -1,6 +1,6 @@
 # `make demo` and `make test` work on a fresh machine: each first makes .venv with the Python that is there.
 
-.PHONY: help venv demo test check faults bench schema lock clean
+.PHONY: help venv demo test check faults load bench schema lock clean
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
@@ -34,6 +34,9 @@ check: venv  ## check format, lint, types, imports and tests; the database tests
 
 faults: venv  ## kill workers at every commit, and hurt them FAULTS_ROUNDS times at random moments (FAULTS_SEED)
 	FAULTS_ROUNDS=$(or $(FAULTS_ROUNDS),200) FAULTS_SEED=$(or $(FAULTS_SEED),$(shell date +%s)) $(PYTEST) tests/faults $(ARGS)
+
+load: venv  ## 200 agents at once for MINUTES (10), they and their workers killed at random: what it holds and leaves
+	$(BIN)/python -m tests.faults.load --minutes $(or $(MINUTES),10) $(ARGS)
 
 bench: venv  ## measure, and write bench/RESULTS.md
 	$(BIN)/python -m bench

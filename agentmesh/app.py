@@ -9,11 +9,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
+from agentmesh.config.mcp import PREFIX
 from agentmesh.config.settings import Settings, resolve_model
 from agentmesh.domain.errors import AgentmeshError, NoModel, UnknownSession
 from agentmesh.domain.ids import SessionId
@@ -24,12 +25,17 @@ from agentmesh.store.listener import Listener
 from agentmesh.store.tx import Database
 
 if TYPE_CHECKING:
+    from agentmesh.config.agent_types import AgentType
     from agentmesh.config.catalog import Catalog, Loaded
+    from agentmesh.config.custom_commands import CustomCommands
     from agentmesh.config.documents import Problem
+    from agentmesh.config.mcp import McpServers
+    from agentmesh.config.skills import Skill
     from agentmesh.engine.tool import Tool
     from agentmesh.engine.worker import Worker
     from agentmesh.llm.provider import Provider
     from agentmesh.store.embedded import EmbeddedServer
+    from agentmesh.tools.mcp.hub import Hub
 
 DEMO = "demo"
 """``--model demo``: the scripted model."""
@@ -100,6 +106,10 @@ class Mesh:
         self.database = database
         self.server = server
         self.place = Place.here()
+        self.own_tools: dict[str, Tool] = {}
+        """Tools of the program around it; before the first session and worker."""
+        self.own_types: dict[str, AgentType] = {}
+        """The same for types of sub-agents."""
         self._environ = environ
         self._closers: list[Callable[[], None]] = []
         self._started: subprocess.Popen[bytes] | None = None
@@ -129,11 +139,16 @@ class Mesh:
         return Listener(self.database.direct_url, on_notify=on_notify, on_reconnect=on_reconnect, setup=setup)
 
     def start_session(
-        self, workdir: Path, *, model: str | None = None, title: str = "", mode: PermissionMode | None = None
+        self,
+        workdir: Path,
+        *,
+        model: str | None = None,
+        title: str = "",
+        mode: PermissionMode | None = None,
+        external: bool = False,
     ) -> Session:
-        """Begin a session in a directory; raise NoModel when no usable model is named."""
-        from agentmesh.config import rules
-        from agentmesh.tools import toolset
+        """Begin a session in a directory, its root external if asked; raise NoModel when no usable model is named."""
+        from agentmesh.config import rules, skills
         from agentmesh.tools.prompt import system_prompt
 
         name = self.model_name(model)
@@ -144,24 +159,66 @@ class Mesh:
             "task_silence",
         ):  # not the session's: each worker has its own
             del limits[own]
+        permissions = rules.permissions(self.settings.rules)
+        told = skills.section(skills.offered(self.skills(workdir), permissions))
         new = sessions.NewSession(
             workdir=str(workdir.resolve()),
             host=self.place.host,
             os_user=self.place.os_user,
             model=name,
-            system_prompt=system_prompt(workdir.resolve()),
-            tools=toolset.definitions(self._tools(workdir.resolve())),
+            system_prompt=system_prompt(workdir.resolve(), skills=told),
+            tools=self.tool_definitions(workdir.resolve()),
             title=title,
             permission_mode=mode or self.settings.permission_mode,
-            permissions=rules.permissions(self.settings.rules).to_json(),
+            permissions=permissions.to_json(),
             limits=limits,
+            needs=self.offers,
+            external=external,
         )
         root = self.database.run(sessions.start_session, new)
         return self.database.run(sessions.get, self.database.run(agents.get, root).session_id)
 
+    def tool_definitions(self, workdir: Path) -> list[dict[str, Any]]:
+        """Return what a model is told of all tools for a working directory, by name; starts its MCP servers."""
+        from agentmesh.tools import toolset
+
+        own = toolset.definitions(self._tools(workdir))
+        foreign = self.mcp.definitions(workdir) if self.mcp_servers(workdir).servers else []
+        return sorted((*own, *foreign), key=lambda tool: str(tool["function"]["name"]))
+
+    def mcp_servers(self, workdir: Path) -> McpServers:
+        """Return the MCP servers that may start for a working directory, and why others may not."""
+        from agentmesh.config import mcp
+
+        return mcp.read(workdir, self.settings.mcp_servers, self.settings.mcp, self._environ)
+
+    @cached_property
+    def mcp(self) -> Hub:
+        """The MCP servers that this process runs; none is started before it is needed."""
+        from agentmesh.tools.mcp.hub import Hub
+
+        made = Hub(self.mcp_servers, self.settings.mcp, self._environ)
+        self._closers.append(made.close)
+        return made
+
     def agent_types(self, workdir: Path) -> Loaded:
         """Return the types of sub-agents for a working directory, as their files are now, and what is wrong there."""
-        return self._catalog.of(workdir.resolve())
+        found = self._catalog.of(workdir.resolve())
+        if not self.own_types:
+            return found
+        return replace(found, types={**found.types, **self.own_types})
+
+    def skills(self, workdir: Path) -> Mapping[str, Skill]:
+        """Return the skills for a working directory, as their files are now."""
+        from agentmesh.config import skills
+
+        return skills.load(self._environ, workdir.resolve()).skills
+
+    def custom_commands(self, workdir: Path | None) -> CustomCommands:
+        """Return the custom commands for a working directory; None: one of another host."""
+        from agentmesh.config.custom_commands import CustomCommands
+
+        return CustomCommands(self._environ, workdir and workdir.resolve())
 
     @cached_property
     def _catalog(self) -> Catalog:
@@ -175,7 +232,7 @@ class Mesh:
         from agentmesh.tools import toolset
         from agentmesh.tools.task import Delegation
 
-        return toolset.builtin(
+        tools = toolset.builtin(
             self.database,
             self.settings.web,
             self.settings.sandbox,
@@ -185,19 +242,36 @@ class Mesh:
                 self.model_name,
                 self.settings.limits.max_task_steps,
                 rules.permissions(self.settings.rules),
+                self.skills,
             ),
             workdir,
+            self.skills,
         )
+        if workdir is not None and not self.skills(workdir):
+            del tools["skill"]
+        return dict(sorted({**tools, **self.own_tools}.items()))
+
+    @property
+    def offers(self) -> tuple[str, ...]:
+        """What only this program has: a session that begins here needs it, and the workers of this process offer it."""
+        return (*(f"tool {name}" for name in self.own_tools), *(f"type {name}" for name in self.own_types))
 
     def remarks(self, workdir: Path) -> list[Problem]:
         """Return what to tell people about the types, rules and instructions that hold in a working directory."""
         from agentmesh.config.remarks import remarks
 
-        return remarks(workdir.resolve(), self._catalog, self.settings.rules, self.tool_names())
+        found = remarks(workdir.resolve(), self._catalog, self.settings.rules, self.tool_names(workdir.resolve()))
+        return [*found, *self.mcp_problems(workdir.resolve())]
 
-    def tool_names(self) -> list[str]:
-        """Return the names of the tools that agents may have."""
-        return list(self._tools())
+    def mcp_problems(self, workdir: Path) -> list[Problem]:
+        """Return which MCP servers do not start, or did not when this process started them, and why."""
+        configured = self.mcp_servers(workdir)
+        return self.mcp.problems(workdir) if configured.servers else list(configured.problems)
+
+    def tool_names(self, workdir: Path | None = None) -> list[str]:
+        """Return the names of the tools that agents may have; of an MCP server a pattern, since it is not asked."""
+        servers = self.mcp_servers(workdir).servers if workdir else ()
+        return [*self._tools(), *(f"{PREFIX}{slug}__*" for slug in servers)]
 
     def model_name(self, model: str | None) -> str:
         """Return the ``provider/model`` that a name means; raise NoModel for none, and for a provider without key."""
@@ -272,12 +346,15 @@ class Mesh:
         """Return a worker, not started; it stops when the mesh closes."""
         from agentmesh.engine.feed import Feed
         from agentmesh.engine.pauses import SharedPauses
+        from agentmesh.engine.tool import Effect
         from agentmesh.engine.turn import Engine
         from agentmesh.engine.worker import Worker
         from agentmesh.llm.models import Models
         from agentmesh.llm.pauses import Pauses
         from agentmesh.llm.retry import RetryPolicy
+        from agentmesh.telemetry import observer
         from agentmesh.tools.gate import ToolGate
+        from agentmesh.tools.mcp.tool import tool_of
 
         usable = self.providers()
         calls = self.settings.model_calls
@@ -285,15 +362,18 @@ class Mesh:
         pauses = Pauses(policy)
         shared = SharedPauses(self.database, pauses, f"{self.place.host} pid {os.getpid()}")
         models = Models(usable, policy, pauses)
+        observing = observer(self._environ)
         engine = Engine(
             self.database,
             models,
             self._tools(),
-            ToolGate(),
+            ToolGate(name for name, tool in self.own_tools.items() if tool.effect is Effect.READ),
             Feed(self.database),
             self.settings.limits.tool_output_bytes,
             self.settings.limits.task_silence,
             self.settings.compact_at,
+            foreign=partial(tool_of, hub=self.mcp),  # made by now: what closes it comes after what stops the worker
+            observer=observing,
         )
         identity = workers.Identity(
             host=self.place.host,
@@ -303,17 +383,18 @@ class Mesh:
             providers=(*usable, DEMO),
             serves_any=serves_any,
             session=session,
+            offers=self.offers,
         )
         made = Worker(engine, identity, self.listener, on_event, heed=shared.read)
-        self._closers += [models.close, made.stop]
+        self._closers += [observing.close, models.close, made.stop]
         return made
 
     def ensure_worker(self, session: Session) -> bool:
         """Start a worker in the background when none serves the session; return whether one was started."""
         root = self.database.run(agents.get, session.root_id)
         provider = root.model.partition("/")[0]
-        if self.database.run(workers.serving, session.id, provider):
-            return False
+        if session.needs or bool(self.database.run(workers.serving, session.id, provider)):
+            return False  # what a Python program has, no other process offers
         if self._started is not None:
             patience = _STARTING if self._started.poll() is None else _AGAIN
             if time.monotonic() - self._started_at < patience:

@@ -15,6 +15,17 @@ from sqlalchemy import create_engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
+FENCE = """
+do $$
+begin
+  if to_regprocedure('agentmesh.free_agents(bigint[])') is not null then
+    perform agentmesh.free_agents(array(
+      select id from agentmesh.workers where ended_at is null order by id for no key update));
+  end if;
+end $$
+"""
+"""Takes their agents from all workers, in the upgrade's own commit: what older code writes after it is refused."""
+
 
 def own_connection() -> psycopg.Connection:
     """Connect for a developer who runs Alembic by hand."""
@@ -30,6 +41,7 @@ def run(connection: psycopg.Connection) -> None:
     with engine.begin() as bind:
         # Alembic makes its version table before the first revision runs; the schema must be there by then.
         bind.exec_driver_sql("create schema if not exists agentmesh")
+        bind.exec_driver_sql(FENCE)
         context.configure(connection=bind, version_table_schema="agentmesh")
         context.run_migrations()
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.errors import AgentmeshError
 from tui.commands import END_SHELL, INTERRUPT_TREE, SHELL, Call, Done, Failed
-from tui.deeds import DEEDS
 from tui.doing import Doing
 from tui.messages import ActionDone
 from tui.shell import Shells
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-_SLOW = frozenset({SHELL, END_SHELL, INTERRUPT_TREE, "context", "interrupt", "sql"})
+_SLOW = frozenset({SHELL, END_SHELL, INTERRUPT_TREE, "context", "export", "interrupt", "search", "sql", "timeline"})
 """What may take long or must not wait its turn: on a thread of its own."""
 _STOP_SECONDS = 2.0
 
@@ -66,6 +65,8 @@ class Actions:
             self._do(*submitted)
 
     def _do(self, call: Call, in_view: AgentId) -> None:
+        from tui.deeds import DEEDS  # not before the session is in sight
+
         outcome: Done | Failed
         try:
             doing = Doing(self._mesh, self._session, self._shells, in_view, self._stopping)

@@ -29,12 +29,16 @@ from tui.widgets.scrollback import Scrollback
 from tui.widgets.views import Views
 
 if TYPE_CHECKING:
+    from agentmesh.domain.ids import AgentId
     from agentmesh.domain.rows import Session
+    from agentmesh.store.travel import Point
     from tui.link import Link, Opened
 
 _HERE = Path(__file__).parent
 _LINE = 240
 """Characters that the last line may say."""
+_READY = 0.3
+"""Seconds until what commands need is loaded: the session is in sight, and nobody has typed one."""
 _STYLES: Mapping[SeverityLevel, str] = MappingProxyType(
     {"information": "$foreground", "warning": "$text-warning", "error": "$text-error"}
 )
@@ -202,9 +206,29 @@ class MeshApp(App[None], inherit_bindings=False):
                     from tui.screens.table import Table
 
                     self.push_screen(Table(" ".join(call.args) or f"/{call.name}", done.table))
+                if done.timeline:
+                    from tui.screens.timeline import TimelinePage
+
+                    self.push_screen(TimelinePage(done.timeline))
+                if done.hits:
+                    from tui.screens.found import hit_chooser
+
+                    self.push_screen(hit_chooser(done.hits), self.main.show_hit)
+                if done.points:
+                    self._pick_point(done.points, agent_id)
                 if done.session:
                     await self._switch(done.session, self.main.composer.leave())
                 self.main.answered(call, agent_id, failed=False, goto=done.goto)
+
+    def _pick_point(self, points: Sequence[Point], agent_id: AgentId) -> None:
+        """Let a person pick where a fork begins, and make it."""
+        from tui.screens.found import point_chooser
+
+        def picked(row: int | None) -> None:
+            if row is not None:
+                self.post_message(Composer.Asked(Call("fork", (f"@{row}",), f"/fork @{row}"), agent_id))
+
+        self.push_screen(point_chooser(points), picked)
 
     def _say(self, call: Call, text: str) -> None:
         """Say what came of a call: in the last line, or on a page of its own what has no room there."""
@@ -255,7 +279,10 @@ class MeshApp(App[None], inherit_bindings=False):
             self.main.rings = self.opened.mesh.settings.tui.bell
             self.main.has_files = self.session.host == self.opened.mesh.place.host
             self._link = self._make_link(self.opened, self.session)
+            link = self._link
+            self.main.composer.custom = lambda: link.custom.now()  # noqa: PLW0108  made when first asked for
             self._link.start()
+            self.set_timer(_READY, self._link.get_ready)
 
     def _make_link(self, opened: Opened, session: Session) -> Link:
         from tui.link import Link

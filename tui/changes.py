@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import fnmatch
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -66,9 +67,12 @@ def tools(doing: Doing, *changes: str) -> Done:
     now = doing.read(agents.settings, doing.read(agents.get, doing.in_view).settings_id).tools
     chosen = {_name(tool): tool for tool in now}
     if not changes:
-        return Done("\n".join(f"{name}: {_first_line(tool)}" for name, tool in chosen.items()) or "It has no tools.")
+        listed = [f"{name}: {_first_line(tool)}" for name, tool in chosen.items()] or ["It has no tools."]
+        return Done("\n".join([*listed, *_servers(doing, chosen)]))
     known = chosen | _all_tools(doing.mesh)
-    for change in changes:
+    if any(change.startswith("+mcp__") for change in changes):  # their servers are asked
+        known |= {_name(tool): tool for tool in doing.mesh.mcp.definitions(Path(doing.session.workdir))}
+    for change in _each(changes, known):
         sign, name = change[0], change[1:]
         if name not in known:
             close = difflib.get_close_matches(name, known, n=3)
@@ -117,6 +121,25 @@ def _name(tool: Mapping[str, Any]) -> str:
 
 def _first_line(tool: Mapping[str, Any]) -> str:
     return one_line(str(tool.get("function", {}).get("description", "")).partition("\n")[0], 100)
+
+
+def _servers(doing: Doing, tools: Mapping[str, Any]) -> list[str]:
+    """Return a line for each MCP server of the session's directory, and one for each that has a problem."""
+    workdir = Path(doing.session.workdir)
+    lines = []
+    for slug, server in doing.mesh.mcp_servers(workdir).servers.items():
+        count = sum(name.startswith(f"mcp__{slug}__") for name in tools)
+        lines.append(f"MCP server {server.name}: {count or 'none'} of these; +mcp__{slug}__* adds all that it has")
+    return ["", *lines, *map(str, doing.mesh.mcp_problems(workdir))] if lines else []
+
+
+def _each(changes: Sequence[str], known: Mapping[str, Any]) -> list[str]:
+    """Return changes by name, where some are patterns of names."""
+    found = []
+    for change in changes:
+        matching = fnmatch.filter(known, change[1:]) if "*" in change else []
+        found += [change[0] + name for name in matching] or [change]
+    return found
 
 
 def _all_tools(mesh: Mesh) -> dict[str, dict[str, Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
@@ -18,9 +18,13 @@ from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import one_line
 
 if TYPE_CHECKING:
+    from agentmesh.config.custom_commands import CustomCommand
     from agentmesh.domain.ids import AgentId
     from agentmesh.domain.rows import Session
+    from agentmesh.export.lanes import Timeline
     from agentmesh.store.reader import Answer
+    from agentmesh.store.search import Hit
+    from agentmesh.store.travel import Point
 
 SAY = "say"
 """Call of plain text: mail from the user to the agent in view; args ``(text,)``."""
@@ -40,6 +44,10 @@ ANSWER = "the answer to a request"
 """Call of a dialog: answer what an agent asks; args ``(request id, answer as JSON)``."""
 
 
+EXPORT_FORMATS = ("html", "md", "jsonl")
+"""What /export writes, and how its files end."""
+
+
 class Argument(Enum):
     """What an argument is: how it is completed."""
 
@@ -51,7 +59,12 @@ class Argument(Enum):
     TOOL = "tool"
     TEXT = "text"
     """The rest of the input, as it is."""
+    WORDS = "words to look for"
+    """The same, with its quotes: they make a phrase."""
     NUMBER = "number"
+    ROW = "row"
+    """``@12``, or ``@`` to pick one."""
+    FORMAT = "format of an export"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +137,12 @@ class Done:
     """A session to show instead of this one (/new)."""
     table: Answer | None = None
     """What /sql returned."""
+    timeline: Timeline | None = None
+    """What /timeline shows."""
+    hits: Sequence[Hit] = ()
+    """What /search found: one is to be chosen, to go there."""
+    points: Sequence[Point] = ()
+    """Where a fork can begin: one is to be chosen."""
     draft: str = ""
     """What to put into the prompt (a message that was taken back)."""
 
@@ -169,7 +188,16 @@ _LIST = (
     Command("context", "What fills the agent's context"),
     Command("cost", "What the session's model calls used, by agent"),
     Command("exit", "Leave; running agents go on in the background", on_screen=True),
-    Command("fork", "Make a child of the captured text, or an idle one, and go to it"),
+    Command(
+        "export",
+        "Write the session to a file: html (a page to read and search), md, or jsonl (every row)",
+        (Parameter("format", Argument.FORMAT, required=False), Parameter("file", Argument.TEXT, required=False)),
+    ),
+    Command(
+        "fork",
+        "Make a child of the captured text, or an idle one, and go to it; @ lets you pick where it begins",
+        (Parameter("@row", Argument.ROW, required=False),),
+    ),
     Command("help", "Commands and keys", on_screen=True),
     Command(
         "interrupt",
@@ -196,10 +224,16 @@ _LIST = (
         "Send the model again what it was sent at a mark, and nothing that came since",
         (Parameter("label", Argument.TEXT, required=False),),
     ),
+    Command(
+        "search",
+        'Find words in the session\'s conversations and mail: all of them, "a phrase", or, -without',
+        (Parameter("words", Argument.WORDS),),
+    ),
     Command("send", "Send mail from the agent in view to another", (_AGENT, Parameter("message", Argument.TEXT))),
     Command("sessions", "Go to another session", on_screen=True),
     Command("sql", "Ask the views: v_agents, v_mail, v_transcript, ...", (Parameter("query", Argument.TEXT),)),
     Command("system", "The agent's system prompt, from its next turn on", (Parameter("text", Argument.TEXT, False),)),
+    Command("timeline", "Who did what when: all agents, or one with all below it", (_ANY_AGENT,)),
     Command(
         "tools",
         "List the agent's tools, or change them from its next turn on: -bash, +bash",
@@ -215,18 +249,31 @@ _LIST = (
 COMMANDS: Mapping[str, Command] = MappingProxyType({command.name: command for command in _LIST})
 """By name, alphabetical: what /help lists."""
 
+_NO_CUSTOM: Mapping[str, CustomCommand] = MappingProxyType({})
 _NAME = re.compile(r"/[ \t]*(\S*)[ \t]*")
 _WORD = re.compile(r"\S+")
+_ROW = re.compile(r"@[0-9]{0,15}")
 
 
-def parse(text: str, *, capturing: bool = False, again: bool = False) -> Call | Problem | None:
-    """Understand an input; None when it is empty. ``again``: the same input is entered a second time in a capture."""
+def parse(
+    text: str,
+    *,
+    capturing: bool = False,
+    again: bool = False,
+    custom: Mapping[str, CustomCommand] = _NO_CUSTOM,
+) -> Call | Problem | None:
+    """Understand an input; None when it is empty. ``again``: the same input is entered a second time in a capture.
+
+    A ``custom`` command becomes what it says, as if that had been typed.
+    """
     stripped = text.strip()
     if not stripped:
         return None
     name = _named(stripped)
+    if name is not None and name in custom and name not in COMMANDS:
+        return _custom(custom[name], stripped, text, capturing)
     if name is not None and (name in COMMANDS or not (capturing and again)):
-        return _command(name, stripped, text, capturing)
+        return _command(name, stripped, text, capturing, custom)
     if capturing:
         return Call(CAPTURED, (text.rstrip(),), text)
     if stripped.startswith("!"):
@@ -235,10 +282,20 @@ def parse(text: str, *, capturing: bool = False, again: bool = False) -> Call | 
     return Call(SAY, (text.rstrip(),), text)
 
 
-def nearest(name: str) -> str | None:
+def nearest(name: str, custom: Iterable[str] = ()) -> str | None:
     """Return the command whose name comes nearest, None when none is near."""
-    begun = [known for known in COMMANDS if known.startswith(name)] if name else []
-    return next(iter(begun or difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.5)), None)
+    names = [*COMMANDS, *custom]
+    begun = [known for known in names if known.startswith(name)] if name else []
+    return next(iter(begun or difflib.get_close_matches(name, names, n=1, cutoff=0.5)), None)
+
+
+def _custom(command: CustomCommand, stripped: str, typed: str, capturing: bool) -> Call | Problem:
+    """Return what a custom command says, as a message or captured."""
+    found = _NAME.match(stripped)
+    said = command.expand(stripped[found.end() :] if found else "")
+    if not said.strip():
+        return Problem(f"/{command.name} says nothing without arguments.", f"Usage: {command.usage}")
+    return Call(CAPTURED if capturing else SAY, (said,), typed)
 
 
 def _named(stripped: str) -> str | None:
@@ -248,11 +305,11 @@ def _named(stripped: str) -> str | None:
     return None if name is None or "/" in name else name
 
 
-def _command(name: str, stripped: str, typed: str, capturing: bool) -> Call | Problem:
+def _command(name: str, stripped: str, typed: str, capturing: bool, custom: Iterable[str]) -> Call | Problem:
     """Understand an input that begins with a slash."""
     command = COMMANDS.get(name)
     if command is None:
-        near = nearest(name)
+        near = nearest(name, custom)
         hint = f"Did you mean /{near}?" if near else "/help lists the commands."
         if capturing:
             hint += " Enter again captures it as text."
@@ -268,8 +325,8 @@ def _arguments(command: Command, rest: str) -> tuple[tuple[str, ...], str]:
     args: list[str] = []
     for parameter in command.parameters:
         rest = rest.lstrip()
-        if parameter.kind is Argument.TEXT and rest:
-            args.append(_unquoted(rest))
+        if parameter.kind in (Argument.TEXT, Argument.WORDS) and rest:
+            args.append(rest if parameter.kind is Argument.WORDS else _unquoted(rest))
             return tuple(args), ""
         taken = _WORD.findall(rest) if parameter.many else _WORD.findall(rest)[:1]
         if not taken and parameter.required:
@@ -288,6 +345,8 @@ def _wrong_value(command: Command, args: list[str]) -> str:
             return f"{one_line(value, 30)} is no mode: {', '.join(PermissionMode)}."
         if parameter.kind is Argument.NUMBER and not _is_number(value):
             return f"{one_line(value, 30)} is no number of seconds."
+        if parameter.kind is Argument.ROW and not _ROW.fullmatch(value):
+            return f"{one_line(value, 30)} is no place to begin at: @ lists them, @12 is row 12."
         if parameter.kind is Argument.TOOL:
             return next((f"{one_line(v, 30)} is neither -name nor +name." for v in args if v[0] not in "+-"), "")
     return ""

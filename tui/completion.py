@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from agentmesh.domain.ids import short
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import one_line
-from tui.commands import COMMANDS, Argument, Command, Completion, Parameter
+from tui.commands import COMMANDS, EXPORT_FORMATS, Argument, Command, Completion, Parameter
 from tui.fuzzy import best
 
 if TYPE_CHECKING:
+    from agentmesh.config.custom_commands import CustomCommand
     from tui.state import AgentFace, Board
 
 _WORD = re.compile(r"\S*$")
@@ -28,7 +29,12 @@ _MODES = MappingProxyType(
 _LIMIT = 15
 
 
-def completions(text: str, cursor: int, board: Board) -> list[Completion]:
+_NO_CUSTOM: Mapping[str, CustomCommand] = MappingProxyType({})
+
+
+def completions(
+    text: str, cursor: int, board: Board, custom: Mapping[str, CustomCommand] = _NO_CUSTOM
+) -> list[Completion]:
     """Return what may stand at the cursor of a slash command: its name, or the argument's values; best first.
 
     Empty for anything but a slash command (``@`` files are ``tui.files``).
@@ -38,12 +44,9 @@ def completions(text: str, cursor: int, board: Board) -> list[Completion]:
         return []
     name, blank, rest = before[1:].partition(" ")
     if not blank:
-        return [
-            Completion(
-                f"/{command.name} " if command.parameters else f"/{command.name}", 0, command.usage, command.help
-            )
-            for command in best(name, COMMANDS.values(), lambda command: command.name, len(COMMANDS))
-        ]
+        known = [_built_in(command) for command in COMMANDS.values()]
+        known += [_custom(command) for command in custom.values() if command.name not in COMMANDS]
+        return best(name, known, lambda one: one.text[1:].rstrip(), len(known))
     command = COMMANDS.get(name.lower())
     parameter = _parameter(command, rest) if command else None
     if parameter is None:
@@ -52,6 +55,15 @@ def completions(text: str, cursor: int, board: Board) -> list[Completion]:
     start = word.start() if word else cursor
     found = best(before[start:], _values(parameter.kind, board), lambda value: value[0], _LIMIT)
     return [Completion(f"{value} ", start, value, description) for value, description in found]
+
+
+def _built_in(command: Command) -> Completion:
+    return Completion(f"/{command.name} " if command.parameters else f"/{command.name}", 0, command.usage, command.help)
+
+
+def _custom(command: CustomCommand) -> Completion:
+    blank = " " if command.takes_arguments else ""
+    return Completion(f"/{command.name}{blank}", 0, command.usage, f"{command.description} ({command.kind})")
 
 
 def _parameter(command: Command, rest: str) -> Parameter | None:
@@ -75,6 +87,8 @@ def _values(kind: Argument, board: Board) -> Sequence[tuple[str, str]]:
             return [_agent(face) for face in everybody if face.is_dead]
         case Argument.MODE:
             return [(str(mode), description) for mode, description in _MODES.items()]
+        case Argument.FORMAT:
+            return [(name, "format") for name in EXPORT_FORMATS]
         case Argument.MODEL:
             return [(model, "used here") for model in dict.fromkeys(face.view.model for face in everybody)]
         case _:

@@ -15,7 +15,7 @@ from agentmesh.domain.rows import AgentView
 from agentmesh.domain.states import AgentStatus
 from agentmesh.domain.text import one_line, printable
 from agentmesh.store import agents, mailbox, person, requests, sessions, waits
-from tui import answers, budgets, changes, commands, contexts
+from tui import answers, budgets, changes, commands, contexts, exports, travels
 from tui.commands import Done
 from tui.doing import Doing, label
 
@@ -156,8 +156,10 @@ def cancel(doing: Doing) -> Done:
     return Done()
 
 
-def fork(doing: Doing) -> Done:
-    """Make a child of the captured text, or an idle one, and go to it."""
+def fork(doing: Doing, point: str | None = None) -> Done:
+    """Make a child of the captured text, or an idle one (from an earlier place, if one is given), and go to it."""
+    if point is not None:
+        return travels.fork_at(doing, point)
     child = doing.read(agents.get, doing.run(person.fork_captured, doing.in_view))
     if child.status == AgentStatus.RUNNING:
         doing.have_it_run()
@@ -188,6 +190,7 @@ DEEDS: Mapping[str, Callable[..., Done]] = MappingProxyType(
         "compact": contexts.compact,
         "context": contexts.context,
         "cost": budgets.cost,
+        "export": exports.export,
         "fork": fork,
         "interrupt": interrupt,
         "kill": kill,
@@ -200,9 +203,11 @@ DEEDS: Mapping[str, Callable[..., Done]] = MappingProxyType(
         "rename": changes.rename,
         "retry": retry,
         "rewind": contexts.rewind,
+        "search": travels.search,
         "send": send,
         "sql": changes.sql,
         "system": changes.system,
+        "timeline": exports.timeline,
         "tools": changes.tools,
         "wait": wait,
     }

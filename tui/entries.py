@@ -65,8 +65,8 @@ class Note:
     kind: Kind
     text: str
     hint: str = ""
-    parts: bool = False
-    """Whether it parts what the model is sent from what it no longer is."""
+    gone: range | None = None
+    """Seqs of the rows that the model is no longer sent since then; 0 stands for those inherited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def entries_of(row: Row) -> Iterator[Entry | Result]:
             yield Summary(key, _compacted(content), _text(content, "text"))
         case Kind.EVENT | Kind.CAPTURE | Kind.MARK as kind:
             said = _text(content, "text") or _text(content, "label") or _text(content, "event")
-            yield Note(key, kind, said, parts=row.resets)
+            yield Note(key, kind, said, gone=range(content.get("keep", -1) + 1, row.seq) if row.resets else None)
 
 
 def ends_message(row: Row) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -94,7 +94,10 @@ class Keymap:
     """The keys as they are after the configuration."""
 
     def __init__(self, overrides: Mapping[str, str] = MappingProxyType({})) -> None:
-        """``overrides`` are keys by id (``settings.tui.keys``); ConfigError for an unknown id or a key used twice."""
+        """``overrides`` are keys by id (``settings.tui.keys``): what is bound by default gives way to them.
+
+        Raise ConfigError for an unknown id, or a key that they give to two.
+        """
         known = {key.id for key in DEFAULTS}
         for id_ in overrides:
             if id_ not in known:
@@ -102,6 +105,8 @@ class Keymap:
                 hint = f"Did you mean {close[0]}?" if close else f"Known: {', '.join(sorted(known))}."
                 raise ConfigError(f"tui.keys: there is nothing called {one_line(id_, 60)} to bind a key to.", hint=hint)
         self._keys = {key.id: replace(key, keys=_normal(overrides.get(key.id, key.keys))) for key in DEFAULTS}
+        self._lost: dict[str, dict[str, str]] = {}
+        self._give_way(overrides)
         self._refuse_clashes()
 
     def bindings(self, place: str) -> list[Key]:
@@ -116,18 +121,42 @@ class Keymap:
         """Return all keys of an id: ``Ctrl+← or Alt+←``."""
         return " or ".join(label(key) for key in self._keys[id_].keys.split(",") if key)
 
+    def lost(self, id_: str) -> str:
+        """Return which of its default keys the configuration gave to what else; empty for none."""
+        return ", ".join(
+            f"{label(key)} is for: {self._keys[taker].help}" for key, taker in self._lost.get(id_, {}).items()
+        )
+
+    def _give_way(self, chosen: Collection[str]) -> None:
+        """Take from the defaults what the configuration uses for something else."""
+        takers = {use: id_ for id_ in chosen for use in _uses(self._keys[id_])}
+        for id_, binding in self._keys.items():
+            if id_ in chosen:
+                continue
+            lost = {key: takers[key, focus] for key, focus in _uses(binding) if (key, focus) in takers}
+            if lost:
+                kept = [key for key in binding.keys.split(",") if key not in lost]
+                self._keys[id_], self._lost[id_] = replace(binding, keys=",".join(kept)), lost
+
     def _refuse_clashes(self) -> None:
-        # The input and an entry never have the focus at once: each may use what the other does.
         used: dict[tuple[str, str], str] = {}
         for id_, binding in self._keys.items():
-            others = ("prompt", "scrollback") if binding.place == "screen" else (binding.place,)
-            for key, place in ((key, place) for key in filter(None, binding.keys.split(",")) for place in others):
-                if (key, place) in used:
+            for use in _uses(binding):
+                if use in used:
                     raise ConfigError(
-                        f"tui.keys: {key} is bound to both {used[key, place]} and {id_}.",
+                        f"tui.keys: {use[0]} is bound to both {used[use]} and {id_}.",
                         hint="Give one of them another key.",
                     )
-                used[key, place] = id_
+                used[use] = id_
+
+
+def _uses(binding: Key) -> list[tuple[str, str]]:
+    """Return each key of a binding with what has the focus where it counts.
+
+    The input and an entry never have it at once: each may use what the other does.
+    """
+    focuses = ("prompt", "scrollback") if binding.place == "screen" else (binding.place,)
+    return [(key, focus) for key in filter(None, binding.keys.split(",")) for focus in focuses]
 
 
 def label(key: str) -> str:

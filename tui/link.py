@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui.actions import Actions
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
     from textual.message import Message
 
     from agentmesh.app import Mesh
+    from agentmesh.config.custom_commands import CustomCommands
     from agentmesh.domain.rows import Session
 
 
@@ -33,11 +37,27 @@ class Link:
         """``post`` is given all messages of ``tui.messages``."""
         self.feed = Feed(mesh, session, post)
         self.actions = Actions(mesh, session, post)
+        self._mesh, self._session = mesh, session
+
+    @cached_property
+    def custom(self) -> CustomCommands:
+        """The custom commands of the session's directory."""
+        is_here = self._session.host == self._mesh.place.host
+        return self._mesh.custom_commands(Path(self._session.workdir) if is_here else None)
 
     def start(self) -> None:
         """Begin."""
         self.feed.start()
         self.actions.start()
+
+    def get_ready(self) -> None:
+        """Load what commands need, in the background: before the first of them, but not before there is a session."""
+        threading.Thread(target=self._load, name="commands", daemon=True).start()
+
+    def _load(self) -> None:
+        import tui.deeds  # noqa: F401  what it imports is what takes its time
+
+        self.custom.load()
 
     def stop(self) -> None:
         """Carry out what was asked for, then end; idempotent. (May take a moment.)"""

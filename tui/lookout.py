@@ -42,6 +42,10 @@ class Lookout:
             known = self._mesh.settings.providers.get(provider)
             why = f": {known.api_key_env} is not set" if known and known.api_key_env else ""
             return f"no worker runs {wanted[provider]}, and its model provider {provider} cannot be used here{why}"
+        if self._session.needs:
+            return (
+                f"no worker runs {wanted[provider]}: that takes a Python program with {', '.join(self._session.needs)}"
+            )
         self._mesh.ensure_worker(self._session)
         self._told_until = now + _SHOWN
         return "no worker runs the agents; one is starting"

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.text import one_line, printable
 from agentmesh.domain.todos import TodoStatus, read_todos
 from tui.status import duration
+
+if TYPE_CHECKING:
+    from agentmesh.domain.rows import Request
 
 _WIDTH = 400
 """A head line is cut by the screen; this only keeps it from being endless."""
@@ -87,6 +90,14 @@ def checklist(name: str, arguments: str) -> str | None:
     """Return the list that a todo_write wrote, an item a line; None for other calls, and for what is no list."""
     items = read_todos(arguments) if name == "todo_write" else []
     return "\n".join(f"{item.status.glyph} {one_line(item.content, _WIDTH)}" for item in items) or None
+
+
+def is_about(name: str, arguments: str, request: Request) -> bool:
+    """Return whether a request asks about this call; what its arguments became when they were read is as good."""
+    given = _object(arguments) or {}
+    return request.tool == name and all(
+        str(request.arguments.get(key, value)) == str(value) for key, value in given.items()
+    )
 
 
 def _object(arguments: str) -> Mapping[str, Any] | None:
@@ -183,6 +194,7 @@ _HEADLINES: Mapping[str, _Saying] = {
     "send": lambda args: f"to {args.get('to', '')}: {args.get('message', '')}",
     "wait": _wait,
     "kill": lambda args: str(args.get("agent_id", "")),
+    "skill": lambda args: " ".join(str(args[name]) for name in ("name", "file") if args.get(name)),
     "task": lambda args: str(args.get("description", "")),
     "ask_user": lambda args: str(args.get("question", "")),
     "todo_write": _todos,

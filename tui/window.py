@@ -10,6 +10,12 @@ STEP, MOST = 2, 8
 """Screens that are mounted at once, and that stay mounted at most: every layout costs what is mounted."""
 
 
+def _row(key: str) -> int | None:
+    """Return the row of an entry's key, None for what shows no row of the agent's own."""
+    row = key.partition(".")[0]
+    return int(row) if row.isdigit() else None
+
+
 class Window:
     """``entries[first:last]`` of a list that grows at both ends."""
 
@@ -32,6 +38,14 @@ class Window:
     def place(self, key: str | None) -> int | None:
         """Return where an entry is, None when it is not known."""
         return next((at for at, entry in enumerate(self.entries) if entry.key == key), None) if key else None
+
+    def place_of_row(self, seq: int) -> int | None:
+        """Return which entry shows a row: a result belongs to its call's; of an older one than is known the oldest."""
+        rows = [_row(entry.key) for entry in self.entries]
+        if seq in rows:
+            return rows.index(seq)
+        known = [at for at, row in enumerate(rows) if row is not None and row <= seq]
+        return known[-1] if known else 0 if rows else None
 
     def around(self, at: int | None) -> list[Entry]:
         """Move the window around a place, or to the end; return what is in it."""

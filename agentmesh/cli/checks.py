@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from agentmesh import __version__
 from agentmesh.cli.guides_check import guides_checks
-from agentmesh.cli.models_check import model_checks
+from agentmesh.cli.mcp_check import mcp_checks
+from agentmesh.cli.models_check import Check, model_checks
 from agentmesh.cli.options import Place
 from agentmesh.cli.render.figures import moment, plural
 from agentmesh.domain.errors import AgentmeshError
@@ -71,12 +72,14 @@ def all_checks(place: Place) -> Iterator[Finding]:
         yield _broken("configuration", error)
         return
     tools: list[str] = []
+    servers: list[Check] = []
     try:
         with place.mesh("doctor", migrate=False) as mesh:
-            tools = mesh.tool_names()
+            tools = mesh.tool_names(Path.cwd())
             with health.look(mesh.database.url):
                 pass  # fails at once, and with the reason, where the pool would try for long
             yield from _database_checks(mesh)
+            servers += mcp_checks(mesh, Path.cwd())
     except AgentmeshError as error:
         yield _broken("server", error)
     if not settings.database_url:
@@ -84,6 +87,7 @@ def all_checks(place: Place) -> Iterator[Finding]:
     yield _sandbox(settings)
     for state, about, words, hint in (
         *guides_checks(settings, os.environ, Path.cwd(), tools),
+        *servers,
         *model_checks(settings),
     ):
         yield Finding(State(state), about, words, hint)

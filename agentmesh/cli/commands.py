@@ -24,6 +24,9 @@ _SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = MappingProxyType
             "ps": ("look", "List agents."),
             "tree": ("look", "Show the session's agents as a tree."),
             "log": ("log", "Show an agent's conversation."),
+            "search": ("search", "Find words in all conversations and mail."),
+            "timeline": ("timeline", "Draw who did what when."),
+            "export": ("export", "A session as JSON lines, Markdown or one HTML page."),
             "cost": ("budget", "Show what model calls used and cost."),
             "context": ("context", "What fills an agent's context."),
             "sql": ("sql", "Ask the database's views; without a query open psql."),
@@ -31,7 +34,7 @@ _SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = MappingProxyType
         },
         "Act": {
             "send": ("verbs", "Write to an agent."),
-            "fork": ("verbs", "Make a child of an agent."),
+            "fork": ("fork", "Make a child of an agent, also of what it was earlier."),
             "wait": ("wait", "Wait until agents are idle or dead."),
             "kill": ("verbs", "End an agent and all its descendants for good."),
             "answer": ("answer", "List what waits for a person, and answer it."),
@@ -42,6 +45,7 @@ _SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = MappingProxyType
         "Run the machinery": {
             "doctor": ("doctor", "Say what works and what does not."),
             "worker": ("worker", "Run agents in the foreground."),
+            "mcp": ("mcp", "Let another agent program use the verbs (an MCP server)."),
             "db": ("db", "The database: upgrade, status, url, stop."),
             "simulate": ("simulate", "Serve a scripted model over HTTP."),
         },

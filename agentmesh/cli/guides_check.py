@@ -27,6 +27,22 @@ def guides_checks(
         yield "ok", "instructions", f"agents of new sessions here read {workdir / found}", ""
     for problem in remarks.remarks(workdir, types, settings.rules, tools):
         yield "broken" if problem.broken else "note", "guides", str(problem), ""
+    yield from _skills_and_commands(environ, workdir)
+
+
+def _skills_and_commands(environ: Mapping[str, str], workdir: Path) -> Iterator[Check]:
+    """Yield skills and custom commands with their files, and which files are left out: that breaks nothing."""
+    from agentmesh.config import skills
+    from agentmesh.config.custom_commands import CustomCommands
+
+    found, called = skills.load(environ, workdir), CustomCommands(environ, workdir).load()
+    if found.skills:
+        shown = (f"{name} ({skill.shown})" for name, skill in found.skills.items())
+        yield "ok", "skills", "; ".join(shown), ""
+    if own := [command for command in called.commands.values() if not command.is_skill]:
+        yield "ok", "commands", "; ".join(f"/{command.name} ({command.source})" for command in own), ""
+    for problem in (*found.problems, *called.problems):
+        yield "note", "guides", str(problem), ""
 
 
 def _rules(settings: Settings) -> Iterator[Check]:

@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from agentmesh.api.events import AgentForked, RowAppended, StatusChanged
+from agentmesh.api.following import Following, working
+from agentmesh.api.wakes import Wakes
 from agentmesh.cli.below import Below, below, sub_agents
-from agentmesh.cli.cursors import Cursors
 from agentmesh.cli.render import events
 from agentmesh.cli.render.figures import cut_off
 from agentmesh.cli.render.progress import Progress
 from agentmesh.cli.stopping import Stop, stoppable
 from agentmesh.cli.talk import complain, say
-from agentmesh.cli.wakes import Wakes
 from agentmesh.domain.errors import AgentmeshError, DatabaseUnreachable
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import AgentView, Row, Session
@@ -25,11 +26,10 @@ from agentmesh.store import agents, mailbox
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
+    from agentmesh.engine.worker import Worker
 
 _TICK = 1.0
 """Seconds after which the agents' states are looked at although nothing was heard."""
-_SWEEP = 5.0
-"""Seconds after which every agent's rows are looked at, whatever was heard."""
 _SETTLE = 8.0
 """Seconds that interrupted agents are given to come to rest."""
 _FAREWELL = "Left at once. What still ran goes on with the next worker; `agentmesh interrupt --all` stops it."
@@ -79,8 +79,7 @@ class Headless:
         self._session = session
         self._progress = progress
         self._tell = tell or _tell_nobody
-        self._cursors = Cursors(mesh.database)
-        self._known: dict[AgentId, str] = {}
+        self._following = Following(mesh.database, session.id)
         self._result = Result()
         self._last_error: dict[str, Any] = {}
         self._last_answer: dict[str, Any] = {}
@@ -88,17 +87,14 @@ class Headless:
     def run(self, prompt: str, *, concurrency: int | None = None, timeout: float | None = None) -> Result:
         """Send the prompt and work until root and all others are idle or dead, or somebody or ``timeout`` stops it."""
         started = time.monotonic()
-        before = self._look()
-        for agent in before:
-            self._known[agent.id] = agent.status
-            self._cursors.skip(agent.id)
+        before = self._following.skip()
         worker = self._mesh.worker(session=self._session.id, concurrency=concurrency)
         with Wakes(self._mesh, [self._session.id]) as wakes, stoppable(wakes.poke, _FAREWELL) as stop, self._progress:
             worker.start()
             try:
                 self._send(prompt)
                 deadline = started + timeout if timeout is not None else None
-                self._follow(wakes, stop, deadline)
+                self._follow(worker, wakes, stop, deadline)
             except BrokenPipeError:
                 # Whoever read the events has left: nobody is there for whom to work on.
                 self._tell = _tell_nobody
@@ -106,6 +102,8 @@ class Headless:
                 raise
             finally:
                 worker.stop()
+                if worker.failed:
+                    raise worker.failed
             after = self._tell_all(None)
         self._conclude(before, after)
         self._result.seconds = round(time.monotonic() - started, 3)
@@ -117,21 +115,18 @@ class Headless:
         root = self._session.root_id
         self._mesh.database.run(mailbox.send, None, root, prompt, key, idempotent=True)
 
-    def _follow(self, wakes: Wakes, stop: Stop, deadline: float | None) -> None:
+    def _follow(self, worker: Worker, wakes: Wakes, stop: Stop, deadline: float | None) -> None:
         heard: set[AgentId] | None = None
-        swept = time.monotonic()
-        while True:
-            if time.monotonic() - swept >= _SWEEP:
-                heard, swept = None, time.monotonic()
+        while not worker.failed:
             try:
-                working = _working(self._tell_all(heard))
+                running = working(self._tell_all(heard))
             except DatabaseUnreachable as error:
                 if stop.asked or (deadline is not None and time.monotonic() >= deadline):
                     raise
                 wakes.endure(error)
                 heard = None
                 continue
-            if not working:
+            if not running:
                 return
             left = _TICK if deadline is None else min(_TICK, deadline - time.monotonic())
             if (stop_asked := stop.asked) or left <= 0:
@@ -145,36 +140,31 @@ class Headless:
         """Interrupt whoever works, also who is woken by another's end, until all rest or the patience ends."""
         say(f"{why}Interrupting the agents; Ctrl+C {'again ' if not why else ''}leaves at once.")
         deadline = time.monotonic() + _SETTLE
-        while working := _working(self._tell_all(None)):
-            for agent in working:
+        while running := working(self._tell_all(None)):
+            for agent in running:
                 self._mesh.database.run(agents.interrupt, agent.id, idempotent=True)
             if time.monotonic() >= deadline:
-                names = ", ".join(agent.name for agent in working)
+                names = ", ".join(agent.name for agent in running)
                 complain(f"still stopping: {names}", "They go on with the next worker: `agentmesh interrupt --all`.")
                 return
             wakes.wait(0.5)
 
-    def _look(self) -> Sequence[AgentView]:
-        return self._mesh.database.run(agents.view, self._session.id, idempotent=True)
-
     def _tell_all(self, heard: set[AgentId] | None) -> Sequence[AgentView]:
         """Tell what is new about the agents heard of (None: about all); return all agents as they are."""
-        now = self._look()
+        now = self._following.look()
         delegated = sub_agents(now)
-        for agent in now:
-            is_new = agent.id not in self._known
-            changed = self._known.get(agent.id) != agent.status
-            is_told = is_new or changed or heard is None or agent.id in heard
-            of = below(self._mesh.database, agent.id) if is_told and agent.id in delegated else Below(agent.id)
-            if is_new:
-                self._tell(events.forked(agent, of.at()))
-                self._known[agent.id] = ""  # told once, also when the database is lost below
-            if is_told:
-                for row in self._cursors.new(agent.id):
-                    self._note(agent, row, of.at(row.seq))
-            if changed:
-                self._known[agent.id] = agent.status
-                self._tell(events.status(agent, of.at()))
+        of = Below(self._session.root_id)
+        for change in self._following.changes(now, heard):
+            agent = change.agent
+            if of.agent != agent.id:
+                of = below(self._mesh.database, agent.id) if agent.id in delegated else Below(agent.id)
+            match change:
+                case AgentForked():
+                    self._tell(events.forked(agent, of.at()))
+                case RowAppended():
+                    self._note(agent, change.row, of.at(change.row.seq))
+                case StatusChanged():
+                    self._tell(events.status(agent, of.at()))
         self._progress.show(now)
         return now
 
@@ -211,10 +201,6 @@ class Headless:
 
 def _tell_nobody(_event: events.Event) -> None:
     """Stand where nobody wants events."""
-
-
-def _working(now: Sequence[AgentView]) -> list[AgentView]:
-    return [agent for agent in now if agent.status == AgentStatus.RUNNING and not agent.external]
 
 
 def _root(of: Sequence[AgentView]) -> AgentView:

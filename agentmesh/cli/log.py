@@ -36,11 +36,12 @@ TellTask = Callable[["GivenTask"], None]
 @click.option("-f", "--follow", is_flag=True, help="Go on showing what comes, until Ctrl+C or the agent's death.")
 @click.option("--inherited", is_flag=True, help="Also what the agent inherited when it was forked.")
 @click.option("--full", is_flag=True, help="Whole tool results, and the model's reasoning.")
+@click.option("--rows", is_flag=True, help="With the number of each row, as `agentmesh fork --at` takes it.")
 @json_option
 @place_options()
-def log(agent: str, *, follow: bool, inherited: bool, full: bool, as_json: bool, place: Place) -> None:
+def log(agent: str, *, follow: bool, inherited: bool, full: bool, rows: bool, as_json: bool, place: Place) -> None:
     """Show the conversation of AGENT: a name, an id, or the first 4 or more digits of one."""
-    show, tell_task = (_show_json, None) if as_json else _shower(full)
+    show, tell_task = (_show_json, None) if as_json else _shower(full, numbered=rows)
     with place.mesh("log") as mesh:
         ref, session = find_agent(mesh, place, agent)
         if not as_json:
@@ -58,7 +59,7 @@ class _Reading:
     """What was shown of one agent."""
 
     def __init__(self, mesh: Mesh, ref: Ref, show: Show, tell_task: TellTask | None) -> None:
-        from agentmesh.cli.cursors import Cursors
+        from agentmesh.api.cursors import Cursors
 
         self._database = mesh.database
         self._ref, self._show, self._tell_task = ref, show, tell_task
@@ -89,7 +90,7 @@ class _Reading:
 
 
 def _follow(mesh: Mesh, ref: Ref, session: SessionId, reading: _Reading) -> None:
-    from agentmesh.cli.wakes import Wakes
+    from agentmesh.api.wakes import Wakes
     from agentmesh.store import agents
 
     with Wakes(mesh, [session]) as wakes:
@@ -120,7 +121,7 @@ def _show_json(row: Row, name: str) -> None:
     emit({"agent_id": row.agent_id, "name": name, "seq": row.seq, "kind": row.kind, "content": row.content})
 
 
-def _shower(full: bool) -> tuple[Show, TellTask]:
+def _shower(full: bool, *, numbered: bool) -> tuple[Show, TellTask]:
     from agentmesh.cli.render.conversation import row_text, task_text
     from agentmesh.cli.render.screen import console
 
@@ -131,4 +132,10 @@ def _shower(full: bool) -> tuple[Show, TellTask]:
             out.print(text, soft_wrap=not out.is_terminal)
             out.file.flush()
 
-    return lambda row, name: tell(row_text(row, name, full=full)), lambda task: tell(task_text(task))
+    def show(row: Row, name: str) -> None:
+        text = row_text(row, name, full=full)
+        if numbered and text is not None:
+            out.print(f"{name}:{row.seq}", style="dim")
+        tell(text)
+
+    return show, lambda task: tell(task_text(task))

@@ -41,10 +41,16 @@ def ps(*, everything: bool, as_json: bool, place: Place) -> None:
 
 @click.command()
 @click.option("-a", "--all", "everything", is_flag=True, help="Also sub-agents whose task is over.")
+@click.option("--at", "moment", metavar="TIME", help="As it was at 14:30, 2026-11-22 14:30, or 10m ago.")
 @json_option
 @place_options()
-def tree(*, everything: bool, as_json: bool, place: Place) -> None:
+def tree(*, everything: bool, moment: str | None, as_json: bool, place: Place) -> None:
     """Show the session's agents as a tree; the reaped are left out, and sub-agents whose task is over."""
+    if moment is not None:
+        from agentmesh.cli.tree_at import show_tree_at
+
+        show_tree_at(moment, everything=everything, as_json=as_json, place=place)
+        return
     from agentmesh.cli.render.tree import tree_data, tree_table
     from agentmesh.store import agents
 

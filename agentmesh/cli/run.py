@@ -54,6 +54,7 @@ def run(
 ) -> int:
     """Give PROMPT (`-` or a pipe: stdin) to a new mesh, run its agents, and print the root's last words.
 
+    A PROMPT of /NAME with arguments sends the custom command or skill of that name.
     Ends when the root and all others are idle or dead. Ctrl+C interrupts all agents; a second one leaves at once.
     """
     which = resume or place.session
@@ -76,6 +77,8 @@ def run(
                 _require_person(mesh)
             session = mesh.start_session(Path.cwd(), model=new["model"], title=new["title"] or _title(text), mode=mode)
         _remark(mesh, session)
+        if prompt and prompt.startswith("/"):
+            text = _expanded(mesh, session, text)
         return _run(mesh, session, text, concurrency=new["concurrency"], timeout=timeout, as_json=as_json)
 
 
@@ -183,6 +186,16 @@ def _require_person(mesh: Mesh) -> None:
     from agentmesh.tools.below import require_person
 
     require_person(mesh.database, mesh.place.host, "let agents do more than read without asking")
+
+
+def _expanded(mesh: Mesh, session: Session, text: str) -> str:
+    """Return what a custom command says, any other text as it is."""
+    from agentmesh.config.custom_commands import expanded
+
+    said = expanded(text, mesh.custom_commands(Path(session.workdir)).now())
+    if not said.strip():
+        raise UsageError(f"{text.strip()} says nothing without arguments.", hint='Give them: "/NAME arguments".')
+    return said
 
 
 def _title(prompt: str) -> str:

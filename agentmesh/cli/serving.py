@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agentmesh.cli.talk import complain, say
-from agentmesh.domain.errors import NoModel
+from agentmesh.domain.errors import NoModel, UsageError
+from agentmesh.domain.ids import short
 from agentmesh.domain.rows import Session
 
 if TYPE_CHECKING:
@@ -13,9 +14,14 @@ if TYPE_CHECKING:
 
 
 def require_provider(mesh: Mesh, session: Session) -> None:
-    """Raise NoModel when a worker of this process's configuration could not run the session."""
+    """Raise NoModel, or UsageError for a Python program's session, when a worker of this process could not run it."""
     from agentmesh.app import DEMO
 
+    if session.needs:
+        raise UsageError(
+            f"the session {short(session.id)} needs what only a Python program has: {', '.join(session.needs)}",
+            hint="Start the program that has them; its worker runs the session's agents.",
+        )
     model = _model(mesh, session)
     provider = model.partition("/")[0]
     if provider in (DEMO, *mesh.providers()):
@@ -31,10 +37,11 @@ def start_worker_if_none(mesh: Mesh, session: Session) -> None:
 
     try:
         require_provider(mesh, session)
-    except NoModel as error:
+    except UsageError as error:
         if not mesh.database.run(workers.serving, session.id, _model(mesh, session).partition("/")[0], idempotent=True):
             complain(
-                f"No worker serves this session, and {error.message}.", f"{error.hint} Then run `agentmesh worker`."
+                f"No worker serves this session, and {error.message}.",
+                error.hint if session.needs else f"{error.hint} Then run `agentmesh worker`.",
             )
         return
     if mesh.ensure_worker(session):

@@ -1,4 +1,4 @@
-"""``agentmesh send``, ``fork``, ``kill``, ``reap`` and ``interrupt``: the verbs as a person gives them."""
+"""``agentmesh send``, ``kill``, ``reap`` and ``interrupt``: verbs as a person gives them."""
 
 from __future__ import annotations
 
@@ -41,33 +41,6 @@ def send(agent: str, message: str | None, *, key: str | None, as_json: bool, pla
             say(f"Sent to {label(ref)}.")
             print(mail)
         start_worker_if_none(mesh, session)
-
-
-@click.command()
-@click.argument("name")
-@click.argument("prompt", required=False)
-@click.option(
-    "--parent", default="root", metavar="AGENT", help="Whose conversation it inherits; the root's by default."
-)
-@json_option
-@place_options()
-def fork(name: str, prompt: str | None, *, parent: str, as_json: bool, place: Place) -> None:
-    """Make a child called NAME; with a PROMPT (`-`: stdin) it starts to work, without it is idle. Prints its id."""
-    from agentmesh.store import agents
-
-    text = text_argument(prompt, "prompt") if prompt is not None else None
-    with place.mesh("fork") as mesh:
-        above, session = find_agent(mesh, place, parent)
-        child = mesh.database.run(agents.fork, above.id, name, text)
-        made = mesh.database.run(agents.get, child, idempotent=True)
-        ref = Ref(made.id, made.name)
-        if as_json:
-            emit(ref.json())
-        else:
-            say(f"Forked {label(ref)}, child of {label(above)}.")
-            print(child)
-        if text is not None:
-            start_worker_if_none(mesh, session)
 
 
 @click.command()

@@ -15,13 +15,12 @@ from agentmesh.cli.render.data import emit
 from agentmesh.cli.serving import start_worker_if_none
 from agentmesh.cli.stopping import stoppable
 from agentmesh.domain.errors import DatabaseUnreachable, Interrupted
-from agentmesh.domain.ids import AgentId, SessionId
-from agentmesh.domain.rows import Agent, Ref
-from agentmesh.domain.states import AgentStatus, Kind, WaitOutcome
+from agentmesh.domain.rows import Ref
+from agentmesh.domain.states import Kind, WaitOutcome
 
 if TYPE_CHECKING:
+    from agentmesh.api.cursors import Cursors
     from agentmesh.app import Mesh
-    from agentmesh.cli.cursors import Cursors
 
 _TICK = 2.0
 """Seconds after which is looked although nothing was heard."""
@@ -29,8 +28,6 @@ _LONGEST = 86_400.0
 """Seconds; the most that an agent's own wait may last."""
 _SETTLE = 10.0
 """Seconds that an interrupted wait is given to end."""
-
-Entry = dict[str, Any]
 
 
 @click.command()
@@ -63,56 +60,20 @@ def wait(agents: tuple[str, ...], *, timeout: float | None, waiter: str | None, 
 
 def _watch(mesh: Mesh, place: Place, names: Sequence[str], timeout: float | None) -> dict[str, Any]:
     """Look on until the agents rest."""
-    from agentmesh.cli.wakes import Wakes
+    from agentmesh.api.resting import until_rest
+    from agentmesh.api.wakes import Wakes
 
     found = [find_agent(mesh, place, name) for name in names]
     listed = {ref.id: ref for ref, _ in found}
     sessions = {session.id for _, session in found} or {place.find_session(mesh).id}
-    deadline = time.monotonic() + timeout if timeout is not None else math.inf
     with Wakes(mesh, sessions) as wakes:
-        while True:
-            try:
-                entries = _entries(mesh, sessions, list(listed))
-            except DatabaseUnreachable as error:
-                if time.monotonic() >= deadline:
-                    raise
-                wakes.endure(error)
-                continue
-            left = deadline - time.monotonic()
-            if done := all(entry["status"] != AgentStatus.RUNNING for entry in entries):
-                break
-            if left <= 0:
-                break
-            wakes.wait(min(_TICK, left))
-    return {"outcome": WaitOutcome.COMPLETE if done else WaitOutcome.TIMEOUT, "results": entries}
-
-
-def _entries(mesh: Mesh, sessions: set[SessionId], listed: Sequence[AgentId]) -> list[Entry]:
-    """Return how each agent stands; without a list, how all do whom a worker runs."""
-    from agentmesh.store import agents
-
-    if listed:
-        standing: list[Agent] = [mesh.database.run(agents.get, agent, idempotent=True) for agent in listed]
-        return [_entry(mesh, agent.id, agent.name, agent.status) for agent in standing]
-    views = [view for session in sessions for view in mesh.database.run(agents.view, session, idempotent=True)]
-    chosen = [view for view in views if view.reaped_at is None and not view.external]
-    return [_entry(mesh, view.id, view.name, view.status) for view in chosen]
-
-
-def _entry(mesh: Mesh, agent: AgentId, name: str, status: AgentStatus) -> Entry:
-    from agentmesh.store import agents
-
-    entry: Entry = {"agent_id": agent, "name": name, "status": status}
-    if status == AgentStatus.IDLE:
-        output, error = mesh.database.run(agents.last_output, agent, idempotent=True)
-        entry |= {"output": output} if error is None else {"error": error}
-    return entry
+        return until_rest(mesh.database, wakes, sessions, list(listed), timeout, tick=_TICK).json()
 
 
 def _wait_as(mesh: Mesh, place: Place, waiter: str, names: Sequence[str], timeout: float | None) -> dict[str, Any]:
     """Put an agent into a wait, and follow it to its end."""
-    from agentmesh.cli.cursors import Cursors
-    from agentmesh.cli.wakes import Wakes
+    from agentmesh.api.cursors import Cursors
+    from agentmesh.api.wakes import Wakes
     from agentmesh.store import waits
 
     ref, session = find_agent(mesh, place, waiter)

@@ -38,7 +38,10 @@ _TICK = 1.0
 @click.option("--check", is_flag=True, help="Run none: say whether one of this host is at work; exit code 1 if not.")
 @place_options(session_help="Only agents of this session.")
 def worker(*, serves_any: bool, concurrency: int | None, linger: float | None, check: bool, place: Place) -> int | None:
-    """Run agents of this host and user until Ctrl+C or SIGTERM, which hand them over to other workers."""
+    """Run agents of this host and user until Ctrl+C or SIGTERM, which hand them over to other workers.
+
+    Ends with exit code 4, and hands over too, when somebody upgrades the schema to one that is newer than this program.
+    """
     if check:
         return _check(place.settings())
     conceal_environment()
@@ -51,7 +54,7 @@ def worker(*, serves_any: bool, concurrency: int | None, linger: float | None, c
         with stoppable(lambda: wakes.put(None)) as stop:
             running.start()
             seen = time.monotonic()
-            while not stop.asked:
+            while not stop.asked and not running.failed:
                 if linger is not None and (idle_since := running.idle_since) is not None:
                     seen = _screen_seen(mesh, seen)
                     if time.monotonic() - max(idle_since, seen) >= linger:
@@ -61,6 +64,8 @@ def worker(*, serves_any: bool, concurrency: int | None, linger: float | None, c
                 except Empty:
                     continue
             running.stop()
+    if running.failed:
+        raise running.failed
     return None
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
 
+from agentmesh.config.mcp import may_mean
 from agentmesh.domain.permissions import GENERAL_PURPOSE, Decision, Permissions, Rule, intersect, says
 
 BUILT_IN: Final = "built in"
@@ -110,7 +111,7 @@ def unknown_tools(kind: AgentType, known: Iterable[str]) -> list[str]:
     """Return the tools that a type names and that there are not."""
     there = list(known)
     return [
-        asked for asked in (*(kind.tools or ()), *kind.disallowed_tools) if not any(_names((asked,), t) for t in there)
+        asked for asked in (*(kind.tools or ()), *kind.disallowed_tools) if not any(may_mean(asked, t) for t in there)
     ]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,7 +17,10 @@ Value = str | list[str] | dict[str, list[str]]
 """What a key may hold: text, a list of texts, or such lists by name."""
 
 _FENCE: Final = re.compile(r"---[ \t]*")
-_UNQUOTED: Final = re.compile(r"([\w-]+):[ \t]+([^\s\"'\[{|>&*!#%@`].*)")
+_UNQUOTED: Final = re.compile(r"([\w-]+):[ \t]+([^\s\"'\[{|>&*!#%@`].*: .*)")
+"""A value that is no YAML because of its colon."""
+_ANY: Final = re.compile(r"([\w-]+):[ \t]+([^\s\"'|>#].*)")
+"""A value on its line: where only some keys count, all of these are text (``argument-hint: [file] [line]``)."""
 _MAX_CHARACTERS: Final = 32_768
 
 
@@ -38,9 +41,14 @@ class FrontMatter:
     """Where each key stands."""
     body: str
 
+    def text(self, key: str) -> str:
+        """Return a value as text, a list as it was written: ``argument-hint: [file]`` means just that."""
+        value = self.values.get(key, "")
+        return value.strip() if isinstance(value, str) else " ".join(f"[{part}]" for part in value)
 
-def parse(text: str) -> FrontMatter:
-    """Take a file apart; raise BadFrontMatter."""
+
+def parse(text: str, only: Collection[str] | None = None) -> FrontMatter:
+    """Take a file apart; raise BadFrontMatter. Of a format with keys of others' own, ``only`` these are looked at."""
     lines = text.splitlines()
     if not lines or not _FENCE.fullmatch(lines[0]):
         raise BadFrontMatter("has no front matter: its first line should be ---", 1)
@@ -52,27 +60,27 @@ def parse(text: str) -> FrontMatter:
         raise BadFrontMatter(f"has front matter of more than {_MAX_CHARACTERS} characters", 1)
     values: dict[str, Value] = {}
     where: dict[str, int] = {}
-    for name, value, line in _entries(_root(head)):
+    for name, value, line in _entries(_root(head, _UNQUOTED if only is None else _ANY), only):
         if name in values:
             raise BadFrontMatter(f"has the key {one_line(name, 40)} twice", line)
         values[name], where[name] = value, line
     return FrontMatter(values, where, "\n".join(lines[end + 1 :]).strip())
 
 
-def _root(head: list[str]) -> Any:
+def _root(head: list[str], text: re.Pattern[str]) -> Any:
     try:
         return _composed(head)
     except BadFrontMatter:
         # `description: Use it so: ...` is no YAML, and is written everywhere.
-        quoted = [_quoted(line) for line in head]
+        quoted = [_quoted(line, text) for line in head]
         if quoted == head:
             raise
         return _composed(quoted)
 
 
-def _quoted(line: str) -> str:
-    found = _UNQUOTED.fullmatch(line)
-    return f"{found[1]}: {json.dumps(found[2].rstrip(), ensure_ascii=False)}" if found and ": " in found[2] else line
+def _quoted(line: str, text: re.Pattern[str]) -> str:
+    found = text.fullmatch(line)
+    return f"{found[1]}: {json.dumps(found[2].rstrip(), ensure_ascii=False)}" if found else line
 
 
 def _composed(head: list[str]) -> Any:
@@ -88,7 +96,7 @@ def _composed(head: list[str]) -> Any:
         raise BadFrontMatter("is not valid YAML", 2) from error
 
 
-def _entries(root: Any) -> Iterator[tuple[str, Value, int]]:
+def _entries(root: Any, only: Collection[str] | None) -> Iterator[tuple[str, Value, int]]:
     import yaml
 
     if root is None:
@@ -99,6 +107,8 @@ def _entries(root: Any) -> Iterator[tuple[str, Value, int]]:
         line = key.start_mark.line + 2
         if not isinstance(key, yaml.ScalarNode):
             raise BadFrontMatter("has a key that is no text", line)
+        if only is not None and key.value not in only:
+            continue
         if isinstance(value, yaml.MappingNode):
             yield key.value, _named(value), line
         elif isinstance(value, yaml.SequenceNode):

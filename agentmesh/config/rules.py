@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import fnmatch
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmesh.config.documents import Problem
 from agentmesh.config.forms import Refused
+from agentmesh.config.mcp import may_mean
 from agentmesh.domain.pathglob import BadPattern, PathPattern
 from agentmesh.domain.permissions import Decision, Permissions, Rule, intersect
 from agentmesh.domain.text import one_line
@@ -91,7 +91,7 @@ def unmatched(rules: Iterable[SourcedRule], known: Sequence[str]) -> list[Proble
     problems = []
     for each in rules:
         tool = each.rule.tool
-        if not any(fnmatch.fnmatchcase(name, tool) for name in known):
+        if not any(may_mean(tool, name) for name in known):
             close = difflib.get_close_matches(tool.lower(), known, n=1)
             meant = f"did you mean {close[0]}?" if close else f"the tools are {', '.join(known)}"
             rule = one_line(f"{each.rule.effect.value} {written(each.rule)}", 80)

@@ -22,6 +22,7 @@ from agentmesh.config.forms import (
     text,
     word,
 )
+from agentmesh.config.mcp import Mcp, McpServer, servers_table
 from agentmesh.domain.states import PermissionMode
 
 _INT4, _INT8 = 2**31 - 1, 2**63 - 1
@@ -211,4 +212,6 @@ class Document:
     )
     web: Annotated[Web, table(Web)] = Web()
     sandbox: Annotated[Sandbox, table(Sandbox)] = Sandbox()
+    mcp: Annotated[Mcp, table(Mcp)] = field(default_factory=Mcp)
+    mcpServers: Annotated[Mapping[str, McpServer], servers_table] = field(default_factory=dict)  # noqa: N815
     providers: Annotated[Mapping[str, Provider], entries(_PROVIDER_NAME, table(Provider))]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentmesh.config import sources
+from agentmesh.config.mcp import Mcp, McpServer
 from agentmesh.config.schema import Limits, ModelCalls, Provider, Sandbox, Tui, TypeSettings, Web
 from agentmesh.domain.errors import ConfigError
 from agentmesh.domain.states import PermissionMode
@@ -51,6 +52,9 @@ class Settings:
     """What the configuration says of types of sub-agents, by name."""
     web: Web = field(default_factory=Web)
     sandbox: Sandbox = field(default_factory=Sandbox)
+    mcp: Mcp = field(default_factory=Mcp)
+    mcp_servers: Mapping[str, McpServer] = field(default_factory=dict)
+    """MCP servers of the user's own configuration; those of a project are read where they are needed."""
     warnings: tuple[str, ...] = ()
     """What was ignored, and why: one sentence each, for people."""
 
@@ -86,6 +90,8 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], workdir: Path) ->
         agent_types=document.agent_types,
         web=document.web,
         sandbox=document.sandbox,
+        mcp=document.mcp,
+        mcp_servers=document.mcpServers,
         warnings=read.warnings,
     )
 

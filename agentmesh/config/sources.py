@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentmesh.config import forms, paths
+from agentmesh.config.mcp import Mcp, McpServer
 from agentmesh.config.schema import (
     Document,
     Limits,
@@ -44,7 +45,17 @@ _PREFIX = "AGENTMESH_"
 _OPENAI_URL_KEY = ("providers", "openai", "base_url")
 _DOCUMENT = forms.table(Document)
 _RULES = forms.table(PermissionRules)
-_ONLY_IN_FILES = ("tui", "providers", "permissions", "model_aliases", "agent_types", "web", "sandbox")
+_ONLY_IN_FILES = (
+    "tui",
+    "providers",
+    "permissions",
+    "model_aliases",
+    "agent_types",
+    "web",
+    "sandbox",
+    "mcp",
+    "mcpServers",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +164,8 @@ def _unknown_key(key: Key, name: str) -> ConfigError:
         "agent_types": TypeSettings,
         "web": Web,
         "sandbox": Sandbox,
+        "mcp": Mcp,
+        "mcpServers": McpServer,
     }
     known = sorted(forms.of(tables[key[0]] if len(key) > 1 else Document))
     close = difflib.get_close_matches(key[-1], known, n=1)

@@ -13,6 +13,7 @@ from agentmesh.config.agent_types import AgentType
 from agentmesh.config.documents import Problem
 from agentmesh.config.forms import Refused, integer, matching
 from agentmesh.config.front_matter import FrontMatter, Value
+from agentmesh.config.mcp import PREFIX
 from agentmesh.domain.permissions import Decision, Rule
 from agentmesh.domain.text import one_line, printable
 
@@ -44,6 +45,7 @@ _CLAUDE_TOOLS: Final = {
     "Grep": "grep",
     "MultiEdit": "edit",
     "Read": "read",
+    "Skill": "skill",
     "Task": "task",
     "TodoWrite": "todo_write",
     "WebFetch": "web_fetch",
@@ -212,7 +214,7 @@ class _Reading:
                 raise Refused("cannot choose among types: deny the others under permissions, as in task(explore)")
             return rule
         theirs, _, pattern = entry.partition("(")
-        ours = _CLAUDE_TOOLS.get(theirs.strip())
+        ours = _CLAUDE_TOOLS.get(theirs.strip()) or _of_server(theirs.strip())
         if ours is None:
             raise _Drawback(f"the tool {one_line(theirs, 60)} is unknown here, and left out")
         # `Bash(git log:*)` there is `bash(git log *)` here.
@@ -246,6 +248,13 @@ class _Reading:
         if text and text not in _YES_NO:
             raise Refused("should be true or false", ("hidden",))
         return _YES_NO.get(text, False)
+
+
+def _of_server(name: str) -> str | None:
+    """Return a tool of an MCP server as it is named here too; a server's name alone means all of its tools."""
+    if not name.startswith(PREFIX):
+        return None
+    return name if "__" in name.removeprefix(PREFIX) else f"{name}__*"
 
 
 def _entries(value: str | Iterable[str]) -> list[str]:

@@ -18,7 +18,9 @@
     ├── UsageError              the command line, a configuration file or the environment is wrong
     │   └── ConfigError, NoModel
     ├── DatabaseError           the database cannot be reached or used
-    │   └── DatabaseUnreachable, SchemaBehind, SchemaAhead, ReaderMissing, EmbeddedServerError
+    │   ├── DatabaseUnreachable, SchemaBehind, ReaderMissing, EmbeddedServerError
+    │   └── SchemaAhead
+    │       └── SchemaReplaced   under a worker that runs
     ├── ModelError              a model server failed for good (after retries)
     ├── Timeout                 a time limit of the caller's own passed
     └── Interrupted             a person stopped it
@@ -37,7 +39,7 @@ class AgentmeshError(Exception):
     code: ClassVar[str] = "AM000"
     """SQLSTATE where the database raises it; a code of the same shape otherwise."""
     exit_code: ClassVar[int] = 1
-    """Exit code of a command that ends with it: 1 failed, 2 usage, 3 a limit or timeout, 130 interrupted."""
+    """Exit code of a command that ends with it: 1 failed, 2 usage, 3 limit or timeout, 4 outdated, 130 interrupted."""
 
     def __init__(self, message: str | None = None, *, hint: str = "") -> None:
         super().__init__(message or (type(self).__doc__ or "").strip())
@@ -331,6 +333,13 @@ class SchemaAhead(DatabaseError):
     """The database's schema is newer than this program."""
 
     code = "AM113"
+
+
+class SchemaReplaced(SchemaAhead):
+    """The database's schema was upgraded under this worker."""
+
+    code = "AM116"
+    exit_code = 4
 
 
 class ReaderMissing(DatabaseError):

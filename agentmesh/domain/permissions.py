@@ -10,7 +10,7 @@ import fnmatch
 import glob
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -38,7 +38,7 @@ class Rule:
     """A tool's name, or a pattern of names. ``read`` speaks of all reading of files, ``write`` and ``edit`` are one."""
     pattern: str = "*"
     """Of paths (``src/**``, ``*.pem`` at any depth, ``/etc/**``), commands (``git log *``), URLs, types of sub-agents
-    (for ``task``), else of arguments."""
+    (for ``task``), skills, else of arguments."""
 
 
 Layer = tuple[Rule, ...]
@@ -124,14 +124,18 @@ def judge(
     shell: Callable[[str], ShellReading],
     locate: Callable[[str], str],
     session: Layer = (),
+    free: Collection[str] = (),
 ) -> Verdict:
     """Decide about one call.
 
     ``session`` is what a person has allowed for good: it turns asking into allowing, never a denial. ``shell`` takes a
     command apart; ``locate`` resolves a path, relative when it is inside the working directory, absolute when it is
-    not. A call with several parts (a command line) is as allowed as its least allowed part.
+    not. A call with several parts (a command line) is as allowed as its least allowed part. ``free`` are further tools
+    that change nothing: allowed where no rule speaks of them.
     """
     parts = _parts(tool, arguments, shell, locate)
+    if tool in free:
+        parts = [replace(part, free=True) for part in parts]
     verdict = _worst(mode, parts, rules, session)
     if verdict.decision is Decision.ALLOW:
         return replace(verdict, outside=any(part.outside for part in parts))
@@ -154,7 +158,7 @@ def says(rules: Permissions, tool: str, text: str) -> Decision | None:
 
 _READING = frozenset({"read", "glob", "grep"})
 _WRITING = frozenset({"write", "edit"})
-_FREE = frozenset({"fork", "send", "wait", "kill", "list_agents", "task", "ask_user", "todo_write"})
+_FREE = frozenset({"fork", "send", "wait", "kill", "list_agents", "task", "ask_user", "todo_write", "skill"})
 _SUBCOMMAND = re.compile(
     r"(apt|apt-get|brew|bundle|cargo|docker|dotnet|gh|git|go|gradle|helm|hg|kubectl|make|mix|mvn|npm|npx|pip|pip3|pnpm|"
     r"poetry|podman|rustup|svn|systemctl|terraform|uv|yarn) [a-z][a-z:-]*(?= |$)"
@@ -202,11 +206,12 @@ def _parts(
     if tool == "web_fetch":
         url = str(arguments.get("url") or "")
         return [_Part(frozenset({tool}), url, (canonical(url),), why="it reaches into the network")]
-    text = (
-        _task_type(arguments)
-        if tool == "task"
-        else json.dumps(dict(arguments), sort_keys=True, default=str, ensure_ascii=False)
-    )
+    if tool == "task":
+        text = _task_type(arguments)
+    elif tool == "skill":
+        text = str(arguments.get("name") or "").strip().lower()
+    else:
+        text = json.dumps(dict(arguments), sort_keys=True, default=str, ensure_ascii=False)
     return [_Part(frozenset({tool}), text, free=tool in _FREE, why="no rule allows this tool")]
 
 

@@ -33,6 +33,8 @@ class Session:
     """Cap on the tokens of all its agents; None: no cap."""
     max_cost_usd: Decimal | None = None
     """Cap on the known cost."""
+    needs: Sequence[str] = ()
+    """What only some workers offer: ``tool weather``, ``type reviewer`` of a Python program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +252,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """An agent of a worker that needs a look, and why: lost, interrupt, wait. Of no agent: fenced, work, paused."""
+    """An agent of a worker that needs a look, and why: lost, interrupt, wait. Others: fenced, work, paused, ahead."""
 
     agent_id: AgentId | None
     what: str

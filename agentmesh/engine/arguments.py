@@ -27,8 +27,11 @@ def read(tool: Tool, arguments: str) -> tuple[BaseModel, str | None]:
     if not isinstance(given, dict):
         raise ToolError(f"the arguments of {tool.name} must be a JSON object", _shape(tool))
     fields = tool.args.model_fields
-    unknown = [key for key in given if key not in fields]
-    known = {key: _unwrap(value, tool, key) for key, value in given.items() if key in fields}
+    if tool.args.model_config.get("extra") == "allow":  # a foreign program reads them: what it knows is its matter
+        unknown, known = [], given
+    else:
+        unknown = [key for key in given if key not in fields]
+        known = {key: _unwrap(value, tool, key) for key, value in given.items() if key in fields}
     try:
         parsed = tool.args.model_validate(known)
     except ValidationError as error:
@@ -80,7 +83,9 @@ def _problems(error: ValidationError) -> str:
 
 
 def _shape(tool: Tool, unknown: list[str] | None = None) -> str:
-    words = [f"{name}{'' if field.is_required() else ' (optional)'}" for name, field in tool.args.model_fields.items()]
+    schema = tool.args.model_json_schema()
+    required = schema.get("required", [])
+    words = [f"{name}{'' if name in required else ' (optional)'}" for name in schema.get("properties", {})]
     advice = f"{tool.name} takes: {', '.join(words) or 'nothing'}."
     return f"{_note(unknown, list(tool.args.model_fields))} {advice}" if unknown else advice
 

@@ -100,6 +100,7 @@ class StepCalls:
         self._results: dict[int, Result] = {}
         self._reads: dict[int, Future[Result]] = {}
         self._pool: ThreadPoolExecutor | None = None
+        self._is_alone = False
         self.refusals: list[str] = []
         """What was refused, for the rule of three identical refusals."""
 
@@ -108,6 +109,7 @@ class StepCalls:
 
         When the context's cancel is set, calls that have not started stay open; what others had found is stored.
         """
+        self._is_alone = len(calls) == 1
         try:
             waiting = self._ask(calls)
             for call in calls:
@@ -189,6 +191,11 @@ class StepCalls:
         return _Ready(call, tool, args, replace(self._context, lease=lease, outside=outside))
 
     def _read(self, ready: _Ready) -> None:
+        if self._is_alone:  # a thread for it would have nothing beside it, and cost more than most reading does
+            done: Future[Result] = Future()
+            done.set_result(_result(ready))
+            self._reads[ready.call.ordinal] = done
+            return
         self._pool = self._pool or ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="read")
         self._reads[ready.call.ordinal] = self._pool.submit(_result, ready)
 

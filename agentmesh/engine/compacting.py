@@ -14,6 +14,7 @@ from agentmesh.engine import compaction, recording
 from agentmesh.engine.compaction import Plan
 from agentmesh.engine.conversation import Conversation
 from agentmesh.engine.feed import Feed
+from agentmesh.engine.observer import Observer
 from agentmesh.llm.port import CallCancelled, CallFailed, ChatModel, ChatRequest, Reply, Watch
 from agentmesh.store import context
 from agentmesh.store.callers import Lease
@@ -59,12 +60,13 @@ def _not_smaller(usage: Mapping[str, Any] | None) -> NoSummary:
 class Compactor:
     """Makes summaries for one agent."""
 
-    def __init__(self, database: Database, model: ChatModel, feed: Feed, share: float) -> None:
+    def __init__(self, database: Database, model: ChatModel, feed: Feed, share: float, observer: Observer) -> None:
         """``share`` of a model's window is what a request may take before it is made smaller."""
         self._database = database
         self._model = model
         self._feed = feed
         self._share = share
+        self._observer = observer
 
     def is_due(self, agent: Agent, conversation: Conversation) -> bool:
         """Whether the next request would take more than its share of the model's window."""
@@ -138,7 +140,9 @@ class Compactor:
         messages = [*conversation.messages[: plan.summed + 1], compaction.ask(plan)]
 
         def usage(reply: Reply, error: str | None = None) -> dict[str, Any]:
-            return recording.usage(reply, agent.model, time.monotonic() - began, None, error)
+            used = recording.usage(reply, agent.model, time.monotonic() - began, None, error)
+            self._observer.asked(agent, used)
+            return used
 
         def retry(seconds: float, why: str) -> None:
             self._feed.activity(agent.id, f"compacting: retrying in {seconds:.0f} s: {why}")

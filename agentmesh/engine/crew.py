@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from agentmesh.domain.cancel import CancelReason
 from agentmesh.domain.errors import AgentmeshError, DatabaseError, DatabaseUnreachable, Fenced
@@ -17,6 +18,7 @@ from agentmesh.domain.ids import AgentId, WorkerId
 from agentmesh.domain.rows import Agent
 from agentmesh.domain.states import AgentStatus, WaitOutcome
 from agentmesh.engine.hosts import Hosted, Hosts
+from agentmesh.engine.offers import Offers
 from agentmesh.engine.threads import Threads
 from agentmesh.engine.turn import Engine, Runner
 from agentmesh.engine.watch import Watch
@@ -44,13 +46,14 @@ class Crew:
         on_free: Callable[[], None],
         on_gone: Callable[[Agent], None],
     ) -> None:
-        """``on_free`` is called when a thread has become free, ``on_gone`` when an agent is no longer run here."""
+        """``on_free``: a thread is free, or offers are due. ``on_gone``: an agent is no longer run here."""
         self._engine = engine
         self._me = me
         self._on_free = on_free
         self._on_gone = on_gone
         self._hosts = Hosts()
         self._threads = Threads(threads, "agent")
+        self.offers = Offers(engine.database, self._hosts, threads, me, self._take_back, self._drop)
         self._watch: Watch[Hosted] = Watch(self._look, self._attend)
         self._stopping = threading.Event()
 
@@ -131,6 +134,14 @@ class Crew:
     def _submit(self, hosted: Hosted) -> None:
         if not self._stopping.is_set() and self._hosts.queue(hosted):
             self._threads.submit(lambda: self._work_on(hosted))
+            if self.offers.are_due:
+                self._on_free()
+
+    def _take_back(self, hosted: Hosted) -> None:
+        """Go on with an agent that was offered to others and that nobody took."""
+        self._submit(hosted)
+        if hosted.runner and hosted.runner.cancelled:
+            self._watch.attend(hosted)  # interrupted meanwhile
 
     def _drop(self, hosted: Hosted, *, by_its_thread: bool = False) -> bool:
         if not self._hosts.drop(hosted, by_its_thread=by_its_thread):
@@ -179,10 +190,22 @@ class Crew:
 
     def _runner(self, hosted: Hosted) -> Runner:
         if hosted.runner is None:
-            hosted.runner = Runner(self._engine, hosted.agent, hosted.lease)
+            hosted.runner = Runner(self._engine, hosted.agent, hosted.lease, lambda: self._aside(hosted))
         if self._stopping.is_set():  # perhaps stop() came when there was no runner yet
             hosted.runner.halt(CancelReason.STOP)
         return hosted.runner
+
+    @contextmanager
+    def _aside(self, hosted: Hosted) -> Iterator[None]:
+        """Let another agent have the place of this one's thread, while a tool of it only waits for others."""
+        if self._hosts.lend(hosted):
+            self._threads.lend()
+            self._on_free()
+        try:
+            yield
+        finally:
+            if self._hosts.take_back(hosted):
+                self._threads.take_back()
 
     def _go_on_from_rows(self, hosted: Hosted, error: DatabaseError) -> bool:
         """Prepare to run again from what was committed, after a pause; return whether to."""

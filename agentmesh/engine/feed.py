@@ -100,8 +100,10 @@ class Feed:
     def activity(self, agent: AgentId, words: str) -> None:
         """Say what the agent is doing, in a few words."""
         with self._lock:
+            is_first = agent not in self._activities
             self._activities[agent] = words
-        self._dirty.set()
+        if is_first:
+            self._dirty.set()
 
     def message(self, session: SessionId, agent: AgentId, after: int) -> Message:
         """Return where a model call says what it streams; ``after`` is the newest own row that it was asked with."""
@@ -110,9 +112,11 @@ class Feed:
     def say(self, message: Message, piece: str | None) -> None:
         """Add a piece of an answer; with None it begins again."""
         with self._lock:
+            is_first = message.agent not in self._messages  # of a later one, which comes per token, it is known already
             message.add(piece)
             self._messages[message.agent] = message
-        self._dirty.set()
+        if is_first:
+            self._dirty.set()
 
     def _run(self) -> None:
         flushes = 0
@@ -160,7 +164,7 @@ def _payload(agents: dict[AgentId, Piece]) -> str:
 
 def _newest(piece: Piece, room: int) -> Piece:
     """Return the end of a piece whose text takes at most so many bytes as JSON."""
-    text = piece.text
+    text = piece.text[-room:]
     while len(json.dumps(text)) - 2 > room:
         text = text[-(len(text) * 2 // 3) :] if len(text) > 1 else ""
     return Piece(piece.after, piece.place + len(piece.text) - len(text), text)

@@ -6,6 +6,7 @@ comes too late is refused: that is how a wake-up, an interrupt and a loss may ar
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Sequence
@@ -24,11 +25,13 @@ class Hands(Enum):
     NOBODY = auto()
     """It is inside a wait, or has just come. Becomes QUEUED, WATCH, GONE."""
     QUEUED = auto()
-    """It waits for a thread. Becomes THREAD, WATCH (to be interrupted), GONE."""
+    """It waits for a thread. Becomes THREAD, WATCH (to be interrupted), OFFERED, GONE."""
     THREAD = auto()
     """A thread runs it. Becomes NOBODY, GONE."""
     WATCH = auto()
     """The watch ends its wait or its turn. Becomes NOBODY, QUEUED, GONE."""
+    OFFERED = auto()
+    """Other workers are asked whether they can run it. Becomes QUEUED, GONE."""
     GONE = auto()
     """It is no longer the worker's; final. The same agent may be here again as another host."""
 
@@ -48,6 +51,10 @@ class Hosted:
     """How many agents its wait is for; 0 where nobody counted."""
     pending: bool = False
     """Whether it waits for a person or a sub-agent."""
+    queued: int = 0
+    """Its place among those that wait for a thread: who came later has a higher one."""
+    aside: int = 0
+    """Calls of its step that only wait for other agents: meanwhile those have the place of its thread."""
     failures: int = 0
     """Runs in a row that the database refused to store."""
 
@@ -58,6 +65,7 @@ class Hosts:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._hosted: dict[AgentId, Hosted] = {}
+        self._count = itertools.count()
         self.active = 0
         """How many have a thread or wait for one."""
         self.idle_since: float | None = time.monotonic()
@@ -90,9 +98,10 @@ class Hosts:
     def queue(self, hosted: Hosted) -> bool:
         """Let it wait for a thread."""
         with self._lock:
-            if hosted.hands not in (Hands.NOBODY, Hands.WATCH):
+            if hosted.hands not in (Hands.NOBODY, Hands.WATCH, Hands.OFFERED):
                 return False
             hosted.hands = Hands.QUEUED
+            hosted.queued = next(self._count)
             self.active += 1
             return True
 
@@ -113,6 +122,31 @@ class Hosts:
                 return False
             hosted.hands = Hands.WATCH
             return True
+
+    def offer(self, threads: int) -> list[Hosted]:
+        """Take those for which so many threads are too few, the newest, to be offered to other workers."""
+        with self._lock:
+            queued = [hosted for hosted in self._hosted.values() if hosted.hands is Hands.QUEUED]
+            queued.sort(key=lambda hosted: hosted.queued)
+            offered = queued[max(len(queued) - max(self.active - threads, 0), 0) :]
+            for hosted in offered:
+                hosted.hands = Hands.OFFERED
+            self.active -= len(offered)
+            return offered
+
+    def lend(self, hosted: Hosted) -> bool:
+        """Note that a call of it waits for other agents; return whether that is the first, whose place others get."""
+        with self._lock:
+            hosted.aside += 1
+            self.active -= hosted.aside == 1
+            return hosted.aside == 1
+
+    def take_back(self, hosted: Hosted) -> bool:
+        """Note that such a call goes on; return whether it was the last."""
+        with self._lock:
+            hosted.aside -= 1
+            self.active += hosted.aside == 0
+            return hosted.aside == 0
 
     def rest(self, hosted: Hosted) -> bool:
         """Put it out of hand."""

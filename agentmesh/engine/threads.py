@@ -24,18 +24,40 @@ class Threads:
         self._work: deque[Work] = deque()
         self._threads: list[threading.Thread] = []
         self._idle = 0
+        self._started = 0
         self._stopping = False
 
     def submit(self, work: Work) -> None:
         """Run it as soon as a thread is free; after stop, never. It must not raise."""
         with self._changed:
             self._work.append(work)
-            if self._idle >= len(self._work):
-                self._changed.notify()
-            elif len(self._threads) < self._most and not self._stopping:
-                name = f"{self._name}-{len(self._threads)}"
-                self._threads.append(threading.Thread(target=self._run, name=name, daemon=True))
-                self._threads[-1].start()
+            self._see_to_it()
+
+    def lend(self) -> None:
+        """Let one more piece run at once: one that runs only waits for others."""
+        with self._changed:
+            self._most += 1
+            self._see_to_it()
+
+    def take_back(self) -> None:
+        """Let one less run at once, as soon as one has ended."""
+        with self._changed:
+            self._most -= 1
+            self._changed.notify()
+
+    @property
+    def _too_many(self) -> bool:
+        return len(self._threads) > self._most
+
+    def _see_to_it(self) -> None:
+        """Wake a thread for what is queued, or start one; the caller holds the lock."""
+        if self._idle >= len(self._work):
+            self._changed.notify()
+        elif len(self._threads) < self._most and not self._stopping:
+            self._started += 1
+            thread = threading.Thread(target=self._run, name=f"{self._name}-{self._started - 1}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
 
     def stop(self, seconds: float) -> list[str]:
         """Forget what is queued and wait for the rest; return the names of the threads that did not end in time."""
@@ -43,18 +65,23 @@ class Threads:
             self._stopping = True
             self._changed.notify_all()
         deadline = time.monotonic() + seconds
-        for thread in self._threads:
+        threads = list(self._threads)
+        for thread in threads:
             thread.join(max(deadline - time.monotonic(), 0))
-        return [thread.name for thread in self._threads if thread.is_alive()]
+        return [thread.name for thread in threads if thread.is_alive()]
 
     def _run(self) -> None:
         while True:
             with self._changed:
                 self._idle += 1
-                while not self._work and not self._stopping:
+                while not self._stopping and not self._too_many and not self._work:
                     self._changed.wait()
                 self._idle -= 1
                 if self._stopping:
+                    return
+                if self._too_many:
+                    self._threads.remove(threading.current_thread())
+                    self._changed.notify()
                     return
                 work = self._work.popleft()
             work()

@@ -6,6 +6,7 @@ Tools live in ``agentmesh.tools``; the verbs and the working set all have this s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -63,6 +64,8 @@ class ToolContext:
     """By which a verb acts for the agent and answers its call; other tools have no use for it."""
     progress: Callable[[str], None] = field(default=lambda _text: None)
     """Tell people what the tool is doing; a few words."""
+    aside: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Wait for other agents in it: meanwhile the worker gives the place of this call's thread to one of them."""
 
 
 class Tool(Protocol):

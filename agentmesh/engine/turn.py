@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from functools import partial as bind
 from itertools import groupby
 from pathlib import Path
@@ -24,6 +25,7 @@ from agentmesh.engine.calls import Parked, StepCalls
 from agentmesh.engine.compacting import Compactor, NoSummary, Stopped
 from agentmesh.engine.conversation import Conversation
 from agentmesh.engine.feed import Feed
+from agentmesh.engine.observer import Observer
 from agentmesh.engine.tool import Gate, Rights, Tool, ToolContext
 from agentmesh.llm.port import CallCancelled, CallFailed, ChatModel, ChatRequest, Reply
 from agentmesh.store import agents, steps, transcript
@@ -51,20 +53,32 @@ class Engine:
     """Seconds without a token, after the first, after which a sub-agent's task ends."""
     compact_at: float = 0.8
     """Share of a model's window that a request may take before older rows become a summary."""
+    foreign: Callable[[Mapping[str, Any]], Tool | None] = lambda _definition: None
+    """Makes the tool that a definition in an agent's settings stands for, where it is none of ``tools``."""
+    observer: Observer = field(default_factory=Observer)
+    """Is told what agents do."""
 
 
 class Runner:
     """Runs one claimed agent until it is idle, dead, taken over, or inside a wait. One thread at a time."""
 
-    def __init__(self, engine: Engine, agent: Agent, lease: Lease) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        agent: Agent,
+        lease: Lease,
+        aside: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        """``aside``: what a tool waits for other agents in."""
         self._engine = engine
+        self._aside = aside
         self._agent = agent
         self._lease = lease
         self._lock = threading.Lock()
         self._cancel = Cancel()
         self._halted: CancelReason | None = None
         self._conversation: Conversation | None = None
-        self._compactor = Compactor(engine.database, engine.model, engine.feed, engine.compact_at)
+        self._compactor = Compactor(engine.database, engine.model, engine.feed, engine.compact_at, engine.observer)
         self._is_compacted = False
         """Whether a summary was made since the model's last answer: a second one would not help."""
         self._workdir = Path()
@@ -85,12 +99,13 @@ class Runner:
 
     def run(self) -> Parked | None:
         """Run; return Parked when the agent waits, None when it is no longer this worker's to run."""
-        try:
-            going = self._resume()
-            while going is AgentStatus.RUNNING:
-                going = self._step()
-        except Fenced:
-            return None
+        with self._engine.observer.running(self._agent):
+            try:
+                going = self._resume()
+                while going is AgentStatus.RUNNING:
+                    going = self._step()
+            except Fenced:
+                return None
         return going if isinstance(going, Parked) else None
 
     def end_silence(self, now: float) -> None:
@@ -110,6 +125,7 @@ class Runner:
     def fail(self, error: Mapping[str, Any], usage: Mapping[str, Any] | None = None) -> AgentStatus:
         """End the turn with an error."""
         self._refused, self._is_compacted = {}, False
+        self._engine.observer.failed(self._agent, str(error.get("kind", "error")))
         return self._engine.database.run(steps.fail_turn, self._lease, error, usage)
 
     def _resume(self) -> Going:
@@ -200,7 +216,9 @@ class Runner:
 
         def usage(reply: Reply, error: str | None = None) -> dict[str, Any]:
             until_first = signs.first - began if signs.first else None
-            return recording.usage(reply, agent.model, time.monotonic() - began, until_first, error)
+            used = recording.usage(reply, agent.model, time.monotonic() - began, until_first, error)
+            self._engine.observer.asked(agent, used)
+            return used
 
         request = ChatRequest(agent.model, conversation.messages, conversation.tools)
         try:
@@ -260,8 +278,12 @@ class Runner:
         told = self._conversation or self._engine.database.run(
             agents.settings, self._agent.settings_id, idempotent=True
         )
-        names = {tool["function"]["name"] for tool in told.tools}
-        return {name: tool for name, tool in self._engine.tools.items() if name in names}
+        known: dict[str, Tool] = {}
+        for definition in told.tools:
+            name = definition["function"]["name"]
+            if tool := self._engine.tools.get(name) or self._engine.foreign(definition):
+                known[name] = tool
+        return self._engine.observer.tools(self._agent, known)
 
     def _stop_turn(self, partial: Reply | None = None, usage: Mapping[str, Any] | None = None) -> Going:
         """End the turn that a person interrupted, keeping what was streamed; go on if it was for an earlier one."""
@@ -304,4 +326,5 @@ class Runner:
             cancel=self._cancel,
             output_limit=self._engine.output_limit,
             progress=bind(feed.activity, agent.id),
+            aside=self._aside,
         )

@@ -14,12 +14,12 @@ from collections.abc import Callable
 from typing import Any, Protocol
 from uuid import UUID
 
-from agentmesh.domain.errors import AgentmeshError, DatabaseError, Fenced
+from agentmesh.domain.errors import AgentmeshError, DatabaseError, DatabaseUnreachable, Fenced, SchemaReplaced
 from agentmesh.domain.ids import AgentId, WorkerId, short
 from agentmesh.domain.rows import Agent
 from agentmesh.engine.crew import Crew
 from agentmesh.engine.turn import Engine
-from agentmesh.store import workers
+from agentmesh.store import schema, workers
 from agentmesh.store.status import PAUSE_CHANNEL, WORK_CHANNEL, agent_channel
 from agentmesh.store.workers import Identity
 
@@ -78,7 +78,11 @@ class Worker:
         self._work = threading.Event()
         self._crew = Crew(engine, identity.concurrency, lambda: self.worker_id, self._work.set, self._gone)
         self._stopping = threading.Event()
+        self._stop_lock = threading.Lock()
+        self._revision = schema.head()  # of the code that is loaded: the files may be replaced while it runs
         self._worker_id: WorkerId | None = None
+        self.failed: SchemaReplaced | None = None
+        """Why it stopped by itself; whoever runs it ends with that."""
         self._loops = [
             threading.Thread(target=self._claims, name="claims", daemon=True),
             threading.Thread(target=self._ticks, name="tick", daemon=True),
@@ -109,9 +113,12 @@ class Worker:
         self._work.set()
 
     def stop(self) -> None:
-        """Stop all work and hand over every agent; idempotent."""
-        if self._stopping.is_set():
-            return
+        """Stop all work and hand over every agent; idempotent, and returns when that is done, whoever began it."""
+        with self._stop_lock:
+            if not self._stopping.is_set():
+                self._stop()
+
+    def _stop(self) -> None:
         self._stopping.set()
         self._work.set()
         self._tick_now.set()
@@ -137,10 +144,27 @@ class Worker:
         else:
             self._on_event(f"worker {self._worker_id} stopped, {freed} agents handed over")
 
+    def _retire(self, found: str) -> None:
+        """Stop because the schema is newer than this code; from any thread, so a thread of its own does it."""
+        if self.failed is None:
+            self.failed = self._outdated(found)
+            threading.Thread(target=self.stop, name="retire", daemon=True).start()
+
+    def _outdated(self, found: str) -> SchemaReplaced:
+        return SchemaReplaced(
+            f"The database {self._engine.database.where} has been upgraded to schema {found}, newer than the "
+            f"{self._revision} of this agentmesh.",
+            hint="Start it again once agentmesh is upgraded here too; its agents can go on with any newer worker.",
+        )
+
     # The listener's thread.
 
     def _join(self, connection: Any) -> None:
         """Take the worker's lock, before anything else is done on a new LISTEN connection."""
+        if found := workers.ahead(connection, self._revision):
+            if self._worker_id is not None:
+                self._retire(found)
+            raise self._outdated(found)
         if self._worker_id is not None:
             if workers.rejoin(connection, self._worker_id):
                 return
@@ -194,7 +218,12 @@ class Worker:
                 self._work.set()
 
     def _claim_all(self) -> None:
-        """Claim until nothing is left or no slot is free; what a sender holds is skipped and tried again at once."""
+        """Claim until nothing is left or no slot is free; what a sender holds is skipped and tried again at once.
+
+        Where slots are too few, others are asked first.
+        """
+        if self._crew.offers.are_due:
+            self._crew.offers.make()
         while not self._stopping.is_set():
             slots = max(self._identity.concurrency - self._crew.active, 0)
             claimed = self._engine.database.run(workers.claim, self.worker_id, slots)
@@ -234,11 +263,27 @@ class Worker:
                 self._tick()
             except AgentmeshError as error:
                 LOG.warning("no heartbeat: %s", error)
+                if not isinstance(error, DatabaseUnreachable):
+                    self._look_at_schema()
             except Exception:
                 LOG.exception("the tick failed")
 
+    def _look_at_schema(self) -> None:
+        """After a tick that failed: perhaps because the schema is another one."""
+        try:
+            found = self._engine.database.run(workers.ahead, self._revision, idempotent=True)
+        except AgentmeshError as error:
+            LOG.warning("the schema's revision is not known: %s", error)
+        else:
+            if found:
+                self._retire(found)
+
     def _tick(self) -> None:
-        for seen in self._engine.database.run(workers.tick, self.worker_id, self._crew.epochs()):
+        all_seen = self._engine.database.run(workers.tick, self.worker_id, self._crew.epochs(), self._revision)
+        if any(seen.what == "ahead" for seen in all_seen):
+            self._look_at_schema()
+            return
+        for seen in all_seen:
             if seen.agent_id is None and seen.what == "fenced":
                 self._ears.reconnect()  # which registers it anew
             elif seen.agent_id is None and seen.what == "paused":
@@ -251,3 +296,5 @@ class Worker:
                 self._crew.attend(seen.agent_id)
         self._crew.look_at_pending()
         self._crew.end_silence()
+        if self._crew.offers.are_due:
+            self._work.set()

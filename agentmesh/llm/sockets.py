@@ -26,8 +26,11 @@ class _Stream(httpcore2.NetworkStream):
     def __init__(self, inner: httpcore2.NetworkStream) -> None:
         self._inner = inner
         self._socket: socket.socket = inner.get_extra_info("socket")
+        self._unsent: list[bytes] = []
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        if self._unsent:
+            self._flush(timeout)
         exchange = current()
         if exchange is None:
             return self._inner.read(max_bytes, timeout)
@@ -35,8 +38,16 @@ class _Stream(httpcore2.NetworkStream):
             return self._inner.read(max_bytes, exchange.remaining())
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        # Head and body of a request leave together, so that the server wakes once for them. An empty write ends one.
+        self._unsent.append(buffer)
+        if not buffer:
+            self._flush(timeout)
+
+    def _flush(self, timeout: float | None) -> None:
+        unsent = b"".join(self._unsent)
+        self._unsent.clear()
         with _cancellable(self._socket):
-            self._inner.write(buffer, timeout)
+            self._inner.write(unsent, timeout)
 
     def close(self) -> None:
         self._inner.close()

@@ -18,6 +18,7 @@ _SNAPSHOT = "schema"
 _HEADER = re.compile(r"^-- name: *(\S*) *$", re.MULTILINE)
 
 
+@cache
 def statement(name: str) -> LiteralString:
     """Return the statement ``<file>.<name>``."""
     file, _, own_name = name.partition(".")

@@ -124,6 +124,7 @@ from (
   from agentmesh.transcript t
   left join lateral jsonb_array_elements(t.content #> '{result,results}') e on true
   where t.kind = 'tool_result' and t.content ->> 'name' = 'wait' and jsonb_typeof(t.content #> '{result,results}') = 'array'
+    and not t.content ? 'copied'  -- another session's
   group by t.agent_id, t.seq) w
 join agentmesh.agents a on a.id = w.agent_id
 left join (select m.recipient, m.read_seq, count(*) as n from agentmesh.mail m where m.read_at is not null and not m.automatic group by m.recipient, m.read_seq) r

@@ -11,6 +11,56 @@ CREATE TYPE agentmesh.caller AS (
 	note text
 );
 
+CREATE FUNCTION agentmesh.agents_at(session uuid, at timestamp with time zone) RETURNS TABLE(id uuid, parent_id uuid, name text, depth integer, status text, activity text, unread bigint, model text, tool_calls bigint, tokens bigint, cost_usd numeric, unpriced_calls bigint, last_seq bigint)
+    LANGUAGE sql STABLE
+    AS $$
+  select a.id, a.parent_id, a.name, a.depth, now_is.status,
+    case now_is.status
+      when 'running' then coalesce(open_calls.names, case when wakes.unread > 0 and coalesce(last.ends, true) then 'queued' else 'thinking' end)
+      when 'idle' then case when wakes.unread > 0 then 'holding mail' else '' end
+      else '' end,
+    wakes.unread, coalesce(calls.model, a.model), done.n, coalesce(calls.tokens, 0), coalesce(calls.cost_usd, 0), coalesce(calls.unpriced, 0),
+    coalesce(newest.seq, 0)
+  from agentmesh.agents a
+  -- The newest row that begins, goes on with or ends a turn.
+  left join lateral (
+    select t.seq, t.created_at,
+      case t.kind
+        when 'assistant' then not exists (select from agentmesh.tool_calls c where c.agent_id = t.agent_id and c.seq = t.seq)
+        when 'error' then true
+        when 'summary' then not coalesce((t.content ->> 'auto')::boolean, false)
+        when 'event' then t.content ->> 'event' <> 'compact_asked'
+        else false end as ends
+    from agentmesh.transcript t
+    where t.agent_id = a.id and t.created_at <= agents_at.at
+      and (t.kind in ('user', 'mail', 'assistant', 'tool_result', 'summary', 'error')
+           or t.kind = 'event' and t.content ->> 'event' in ('interrupted', 'compact_asked', 'held', 'copied'))
+    order by t.seq desc limit 1) last on true
+  left join lateral (
+    select t.seq from agentmesh.transcript t where t.agent_id = a.id and t.created_at <= agents_at.at order by t.seq desc limit 1) newest on true
+  -- Mail that came before the end of the turn, and was not read then, wakes nobody.
+  cross join lateral (
+    select count(*) as unread, count(*) filter (where m.sent_at > coalesce(last.created_at, '-infinity')) as waking
+    from agentmesh.mail m
+    where m.recipient = a.id and m.sent_at <= agents_at.at and coalesce(m.read_at, m.withdrawn_at, 'infinity') > agents_at.at) wakes
+  cross join lateral (
+    select case when a.died_at <= agents_at.at then 'dead'
+      when not coalesce(last.ends, true) or wakes.waking > 0 and not a.external then 'running'
+      else 'idle' end as status) now_is
+  cross join lateral (
+    select 'tool: ' || string_agg(distinct c.name, ', ') as names
+    from agentmesh.tool_calls c join agentmesh.transcript t on t.agent_id = c.agent_id and t.seq = c.seq
+    where c.agent_id = a.id and t.created_at <= agents_at.at and coalesce(c.ended_at, 'infinity') > agents_at.at) open_calls
+  cross join lateral (
+    select count(*) as n from agentmesh.tool_calls c where c.agent_id = a.id and c.ended_at <= agents_at.at) done
+  cross join lateral (
+    select (array_agg(c.model order by c.id desc))[1] as model, sum(c.input_tokens - c.cached_tokens + c.output_tokens)::bigint as tokens,
+      sum(c.cost_usd) as cost_usd, count(*) filter (where c.cost_usd is null) as unpriced
+    from agentmesh.model_calls c where c.agent_id = a.id and c.ended_at <= agents_at.at) calls
+  where a.session_id = agents_at.session and a.created_at <= agents_at.at
+  order by a.created_at, a.id
+$$;
+
 CREATE FUNCTION agentmesh.allowance(session uuid) RETURNS jsonb
     LANGUAGE sql STABLE
     AS $$
@@ -273,7 +323,6 @@ CREATE TABLE agentmesh.agents (
     CONSTRAINT agents_turn_check CHECK ((turn >= 0)),
     CONSTRAINT clean_inherits_nothing CHECK (((NOT clean) OR (forked_at = 0))),
     CONSTRAINT dead_has_a_time CHECK (((status = 'dead'::text) = (died_at IS NOT NULL))),
-    CONSTRAINT external_is_not_owned CHECK (((NOT external) OR (worker_id IS NULL))),
     CONSTRAINT fork_has_a_point CHECK (((parent_id IS NULL) = (forked_at IS NULL))),
     CONSTRAINT names_are_not_reserved CHECK ((name <> ALL (ARRAY['parent'::text, 'user'::text, 'all'::text]))),
     CONSTRAINT only_dead_has_a_killer CHECK (((killed_by IS NULL) OR (status = 'dead'::text))),
@@ -295,6 +344,7 @@ CREATE TABLE agentmesh.sessions (
     permission_mode text DEFAULT 'ask'::text NOT NULL,
     rules jsonb DEFAULT '[]'::jsonb NOT NULL,
     attended boolean DEFAULT true NOT NULL,
+    needs text[] DEFAULT '{}'::text[] NOT NULL,
     max_depth integer DEFAULT 4 NOT NULL,
     max_children integer DEFAULT 16 NOT NULL,
     max_agents integer DEFAULT 64 NOT NULL,
@@ -471,6 +521,9 @@ declare
   done agentmesh.tool_calls;
   at_seq bigint;
 begin
+  if caller.seq is null then
+    return null;
+  end if;
   select * into done from agentmesh.tool_calls c where c.agent_id = agent and c.seq = caller.seq and c.ordinal = caller.ordinal;
   at_seq := agentmesh.append(agent, 'tool_result', jsonb_build_object(
     'seq', done.seq, 'ordinal', done.ordinal, 'call_id', done.call_id, 'name', done.name,
@@ -864,7 +917,7 @@ begin
   return had - (select jsonb_array_length(s.rules) from agentmesh.sessions s where s.id = forget_rules.session);
 end $$;
 
-CREATE FUNCTION agentmesh.fork(parent uuid, name text, prompt text DEFAULT NULL::text, caller agentmesh.caller DEFAULT NULL::agentmesh.caller) RETURNS uuid
+CREATE FUNCTION agentmesh.fork(parent uuid, name text, prompt text DEFAULT NULL::text, caller agentmesh.caller DEFAULT NULL::agentmesh.caller, at bigint DEFAULT NULL::bigint) RETURNS uuid
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
@@ -894,7 +947,8 @@ begin
   insert into agentmesh.agents (session_id, parent_id, name, depth, subagent_type, status, model, settings_id, permissions, forked_at, turn)
   values (session.id, fork.parent, child.name, parent_row.depth + 1, parent_row.subagent_type,
     case when fork.prompt is null then 'idle' else 'running' end, parent_row.model, parent_row.settings_id, parent_row.permissions,
-    agentmesh.fork_point(fork.parent), case when fork.prompt is null then 0 else 1 end)
+    case when fork.at is null then agentmesh.fork_point(fork.parent) else agentmesh.step_boundary(parent_row, fork.at) end,
+    case when fork.prompt is null then 0 else 1 end)
   returning * into child;
   if fork.prompt is not null then
     insert into agentmesh.mail (session_id, sender, recipient, body)
@@ -941,6 +995,61 @@ CREATE FUNCTION agentmesh.fork_point(agent uuid) RETURNS bigint
     0)
 $$;
 
+CREATE FUNCTION agentmesh.fork_session(agent uuid, at bigint, prompt text DEFAULT NULL::text) RETURNS uuid
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+declare
+  source agentmesh.agents;
+  session agentmesh.sessions;
+  settings agentmesh.settings;
+  upto bigint;
+  root uuid;
+begin
+  perform agentmesh.require_read_committed();
+  select * into source from agentmesh.agents a where a.id = fork_session.agent;
+  perform agentmesh.require_agent(source, fork_session.agent);
+  upto := agentmesh.step_boundary(source, fork_session.at);
+  if fork_session.prompt is not null then
+    perform agentmesh.require_body(fork_session.prompt);
+  end if;
+  select * into session from agentmesh.sessions s where s.id = source.session_id;
+  select * into settings from agentmesh.settings s where s.id = source.settings_id;
+  root := agentmesh.start_session(session.workdir, session.host, session.os_user, source.model, settings.system_prompt, settings.tools,
+    format('%s at row %s%s', source.name, upto, coalesce(' of ' || nullif(left(session.title, 120), ''), '')),
+    case session.permission_mode when 'plan' then 'plan' else 'ask' end, source.permissions,
+    jsonb_build_object('max_depth', session.max_depth, 'max_children', session.max_children, 'max_agents', session.max_agents,
+      'max_unread', session.max_unread, 'max_tokens', session.max_tokens, 'max_cost_usd', session.max_cost_usd), session.needs);
+  -- Calls come with their rows, done as they are: whatever forks from this history later must know where its steps end.
+  -- (A result whose call is behind a summary is no use to anybody; the engine makes no such summary.)
+  with context as (select c.n, c.agent_id, c.seq, c.kind, c.content from agentmesh.context(source.id, upto) c),
+  sent as (
+    select row_number() over (order by c.n, c.seq) as at_seq, c.agent_id, c.seq, c.kind, c.content from context c
+    where c.kind <> 'tool_result' or exists (select from context s where s.agent_id = c.agent_id and s.seq = (c.content ->> 'seq')::bigint)),
+  written as (
+    insert into agentmesh.transcript (agent_id, seq, kind, content, created_at)
+    select root, r.at_seq, r.kind,
+      -- No mail of this session is shown, nobody of it is introduced, and a summary stands for nothing that is here.
+      (r.content - array['mail_id', 'introduces'])
+        || case r.kind when 'tool_result' then jsonb_build_object('seq', (
+             select s.at_seq from sent s where s.agent_id = r.agent_id and s.seq = (r.content ->> 'seq')::bigint))
+           when 'summary' then '{"upto": 0}'::jsonb else '{}'::jsonb end
+        || jsonb_build_object('copied', jsonb_build_object('agent_id', r.agent_id, 'seq', r.seq)),
+      clock_timestamp()
+    from sent r)
+  insert into agentmesh.tool_calls (agent_id, seq, ordinal, call_id, name, arguments, status, started_at, ended_at, result_seq)
+  select root, r.at_seq, c.ordinal, c.call_id, c.name, c.arguments, c.status, c.started_at, c.ended_at, (
+    select s.at_seq from sent s where s.agent_id = r.agent_id and s.seq = c.result_seq)
+  from sent r join agentmesh.tool_calls c on c.agent_id = r.agent_id and c.seq = r.seq;
+  perform agentmesh.append(root, 'event', jsonb_build_object('event', 'copied', 'agent_id', source.id, 'session_id', source.session_id, 'seq', upto,
+    'text', format('above is a copy of what %s of session %s was sent at row %s', agentmesh.label(source), left(source.session_id::text, 8), upto)));
+  update agentmesh.agents a set tool_calls = (select count(*) from agentmesh.tool_calls c where c.agent_id = root) where a.id = root;
+  if fork_session.prompt is not null then
+    perform agentmesh.send(null, root, fork_session.prompt);
+  end if;
+  return root;
+end $$;
+
 CREATE FUNCTION agentmesh.free_agents(workers bigint[]) RETURNS integer
     LANGUAGE plpgsql
     AS $$
@@ -949,6 +1058,7 @@ declare
 begin
   update agentmesh.workers w set ended_at = clock_timestamp() where w.id = any (workers);
   perform agentmesh.lock_agents(array(select a.id from agentmesh.agents a where a.worker_id = any (workers)));
+  perform agentmesh.leave(array(select a.id from agentmesh.agents a where a.worker_id = any (workers) and a.external));
   perform agentmesh.notify_work(s.session_id) from (select distinct a.session_id from agentmesh.agents a where a.worker_id = any (workers)) s;
   update agentmesh.agents a set worker_id = null, epoch = a.epoch + 1, queued_at = clock_timestamp() where a.worker_id = any (workers);
   get diagnostics freed = row_count;
@@ -969,6 +1079,42 @@ begin
   return candidate;
 end $$;
 
+CREATE FUNCTION agentmesh.give_back(worker bigint, ids uuid[], epochs bigint[]) RETURNS uuid[]
+    LANGUAGE plpgsql
+    AS $$
+declare
+  takers agentmesh.workers[];
+  offered agentmesh.agents;
+  given uuid[] := '{}';
+begin
+  perform agentmesh.require_read_committed();
+  takers := array(
+    select w from agentmesh.workers w
+    where w.id <> worker and w.ended_at is null and w.lost_at is null and w.seen_at > clock_timestamp() - interval '10 s'
+      and w.providers && array(select split_part(a.model, '/', 1) from agentmesh.agents a where a.id = any (ids))
+      and w.concurrency >= (
+        select count(*) from agentmesh.agents a where a.worker_id = w.id
+          and not exists (select from agentmesh.wait x where x.waiter = a.id)
+          and not exists (select from agentmesh.tool_calls c where c.agent_id = a.id and c.status in ('asking', 'delegated'))));
+  if cardinality(takers) = 0 then
+    return given;
+  end if;
+  perform agentmesh.lock_agents(ids);
+  for offered in
+    select a.* from agentmesh.agents a, unnest(ids, epochs) as u (id, epoch)
+    where a.id = u.id and a.worker_id = worker and a.epoch = u.epoch and a.status = 'running'
+      and a.interrupt_turn is distinct from a.turn  -- its owner stops it, thread or not; in the queue it would wait for one
+  loop
+    offered.worker_id := null;  -- as it would be
+    if exists (select from unnest(takers) t where agentmesh.serves(t, offered)) then
+      given := given || offered.id;
+    end if;
+  end loop;
+  update agentmesh.agents a set worker_id = null, epoch = a.epoch + 1, queued_at = clock_timestamp() where a.id = any (given);
+  perform agentmesh.notify_work(s.session_id) from (select distinct a.session_id from agentmesh.agents a where a.id = any (given)) s;
+  return given;
+end $$;
+
 CREATE FUNCTION agentmesh.grant_roles() RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -980,6 +1126,9 @@ begin
     grant select on agentmesh.v_agents, agentmesh.v_mail, agentmesh.v_transcript, agentmesh.v_waits, agentmesh.v_cost, agentmesh.v_budgets,
       agentmesh.v_timeline, agentmesh.v_stuck, agentmesh.v_requests to agentmesh_reader;
     grant execute on function agentmesh.path, agentmesh.lineage, agentmesh.subtree, agentmesh.serves to agentmesh_reader;
+    if to_regproc('agentmesh.search') is not null then  -- a later migration makes it
+      grant execute on function agentmesh.search to agentmesh_reader;
+    end if;
   end if;
   if exists (select from pg_roles where rolname = 'agentmesh_worker') then
     grant usage on schema agentmesh to agentmesh_worker;
@@ -1006,12 +1155,51 @@ begin
   end if;
 end $$;
 
+CREATE FUNCTION agentmesh.guest(session uuid, name text) RETURNS uuid
+    LANGUAGE plpgsql
+    AS $_$
+#variable_conflict use_column
+declare
+  locked agentmesh.sessions;
+  root agentmesh.agents;
+  normal text := agentmesh.normal_name(guest.name);
+  found_id uuid;
+begin
+  perform agentmesh.require_read_committed();
+  locked := agentmesh.lock_session(guest.session);
+  if locked.id is null then
+    perform agentmesh.refuse('AM015', format('there is no session %s', coalesce(guest.session::text, 'null')), 'agentmesh sessions lists them.');
+  elsif locked.ended_at is not null then
+    perform agentmesh.refuse('AM016', 'the session has ended', 'Start a new one.');
+  end if;
+  select a.id into found_id from agentmesh.agents a
+  where a.parent_id = locked.root_id and a.external and a.status = 'idle'
+    and (a.name = normal or starts_with(a.name, normal || '-') and substr(a.name, length(normal) + 2) ~ '^[0-9]+$')
+  order by a.created_at, a.id limit 1;
+  if found_id is not null then
+    return found_id;
+  end if;
+  select * into root from agentmesh.agents a where a.id = locked.root_id;
+  perform agentmesh.require_room(root, locked);
+  insert into agentmesh.agents (session_id, parent_id, name, depth, status, model, settings_id, permissions, forked_at, external)
+  values (locked.id, root.id, agentmesh.free_name(locked.id, normal), 1, 'idle', root.model, root.settings_id, root.permissions, 0, true)
+  returning id into found_id;
+  perform agentmesh.notify_agent(found_id, locked.id, 'forked');
+  return found_id;
+end $_$;
+
 CREATE FUNCTION agentmesh.has_capped_agents(session uuid) RETURNS boolean
     LANGUAGE plpgsql STABLE
     AS $$
 begin
   return exists (select from agentmesh.agents a where a.session_id = session and (a.max_tokens is not null or a.max_cost_usd is not null));
 end $$;
+
+CREATE FUNCTION agentmesh.heed_interrupt(me agentmesh.agents) RETURNS void
+    LANGUAGE sql
+    AS $$
+  update agentmesh.agents a set turn = a.turn + 1, started_turn = a.turn + 1 where a.id = me.id and a.interrupt_turn = a.turn
+$$;
 
 CREATE FUNCTION agentmesh.idle_children_hint(agent uuid) RETURNS text
     LANGUAGE sql
@@ -1051,9 +1239,10 @@ declare
 begin
   update agentmesh.agents a set interrupt_turn = a.turn, held_mail = greatest(a.held_mail, coalesce((
     select max(m.id) from agentmesh.mail m where m.recipient = agent and m.read_at is null and m.withdrawn_at is null), 0))
-  where a.id = agent and a.status = 'running' and a.interrupt_turn is distinct from a.turn;
+  where a.id = agent and a.status = 'running' and a.interrupt_turn is distinct from a.turn
+    and not (a.external and not exists (select from agentmesh.wait w where w.waiter = a.id));
   select * into me from agentmesh.agents a where a.id = agent;
-  if me.status <> 'running' then
+  if me.status <> 'running' or me.external and me.interrupt_turn is distinct from me.turn then
     return false;
   elsif me.worker_id is null and not me.external then
     select * into parent from agentmesh.agents a where a.id = me.parent_id;
@@ -1085,15 +1274,45 @@ begin
     from agentmesh.agents p where p.id = me.parent_id);
 end $$;
 
-CREATE FUNCTION agentmesh.join_worker(host text, os_user text, pid integer, concurrency integer, providers text[], serves_any boolean DEFAULT false, session uuid DEFAULT NULL::uuid) RETURNS bigint
+CREATE FUNCTION agentmesh.join_agent(worker bigint, agent uuid) RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+declare
+  me agentmesh.agents;
+begin
+  perform agentmesh.require_read_committed();
+  perform from agentmesh.workers w where w.id = worker and w.ended_at is null for no key update;
+  if not found then
+    perform agentmesh.refuse('AM001', format('worker %s has been declared dead', worker), 'Register again.');
+  end if;
+  select * into me from agentmesh.lock_agents(array[agent]);
+  perform agentmesh.require_living(me, agent);
+  if not me.external then
+    perform agentmesh.refuse('AM053', format('%s is no external agent: workers run it', agentmesh.label(me)), 'Join the session as an agent of your own.');
+  elsif me.worker_id = worker then
+    return me.epoch;
+  elsif exists (
+      select from agentmesh.workers w join pg_locks l on l.pid = w.backend_pid
+      where w.id = me.worker_id and l.locktype = 'advisory' and l.classid = agentmesh.lock_class()::oid and l.objid = w.id::oid
+        and l.objsubid = 2 and l.granted and l.database = (select d.oid from pg_database d where d.datname = current_database())) then
+    perform agentmesh.refuse('AM053', format('another client has joined as %s', agentmesh.label(me)), 'Join under another name, or end that client.');
+  end if;
+  delete from agentmesh.wait w where w.waiter = me.id;
+  update agentmesh.agents a set status = 'running', worker_id = worker, epoch = a.epoch + 1, turn = a.turn + 1, started_turn = a.turn + 1
+  where a.id = me.id;
+  perform pg_notify('session_event_' || me.session_id, 'turn ' || me.id);
+  return me.epoch + 1;
+end $$;
+
+CREATE FUNCTION agentmesh.join_worker(host text, os_user text, pid integer, concurrency integer, providers text[], serves_any boolean DEFAULT false, session uuid DEFAULT NULL::uuid, offers text[] DEFAULT '{}'::text[]) RETURNS bigint
     LANGUAGE plpgsql
     AS $$
 declare
   new_id bigint;
 begin
-  insert into agentmesh.workers (host, os_user, pid, serves_any, session_id, providers, concurrency, backend_pid)
+  insert into agentmesh.workers (host, os_user, pid, serves_any, session_id, providers, offers, concurrency, backend_pid)
   values (join_worker.host, join_worker.os_user, join_worker.pid, join_worker.serves_any, join_worker.session, join_worker.providers,
-    join_worker.concurrency, pg_backend_pid())
+    join_worker.offers, join_worker.concurrency, pg_backend_pid())
   returning id into new_id;
   perform pg_advisory_lock(agentmesh.lock_class(), new_id::integer);
   return new_id;
@@ -1175,6 +1394,16 @@ CREATE FUNCTION agentmesh.label(agent agentmesh.agents) RETURNS text
     AS $$
   select format('%s (%s)', agent.name, left(agent.id::text, 8))
 $$;
+
+CREATE FUNCTION agentmesh.leave(ids uuid[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+begin
+  delete from agentmesh.wait w where w.waiter = any (ids);
+  update agentmesh.agents a set status = 'idle', worker_id = null, epoch = a.epoch + 1 where a.id = any (ids);
+  perform agentmesh.notify_waiters(ids);
+  perform pg_notify('session_event_' || a.session_id, 'idle ' || a.id) from agentmesh.agents a where a.id = any (ids);
+end $$;
 
 CREATE FUNCTION agentmesh.lineage(agent uuid) RETURNS TABLE(agent_id uuid, upto bigint, generation integer)
     LANGUAGE sql STABLE SECURITY DEFINER ROWS 4
@@ -1559,7 +1788,8 @@ CREATE FUNCTION agentmesh.require_open_call(agent uuid, caller agentmesh.caller)
     AS $$
 begin
   if not exists (select from agentmesh.tool_calls c where c.agent_id = agent and c.seq = caller.seq and c.ordinal = caller.ordinal
-                 and c.status <> 'done') then
+                 and c.status <> 'done')
+     and (caller.seq is not null or not exists (select from agentmesh.agents a where a.id = agent and a.external)) then
     perform agentmesh.refuse('AM002', format('call %s of step %s already has its result', caller.ordinal, caller.seq), 'Read it from the transcript.');
   end if;
 end $$;
@@ -1689,6 +1919,116 @@ begin
   return mark.content ->> 'label';
 end $$;
 
+CREATE FUNCTION agentmesh.said(kind text, content jsonb) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    AS $_$
+  select case kind
+    when 'assistant' then concat_ws(E'\n', content ->> 'reasoning', content ->> 'text', (
+      -- The arguments are JSON in JSON, as the model wrote it: its escapes would hide the word that follows.
+      select string_agg(concat_ws(' ', c ->> 'name', regexp_replace(c ->> 'arguments', '\\[bfnrt]', ' ', 'g')), E'\n')
+      from jsonb_array_elements(case when jsonb_typeof(content -> 'calls') = 'array' then content -> 'calls' end) c))
+    when 'tool_result' then concat_ws(E'\n', content ->> 'name', (
+      select string_agg(v #>> '{}', E'\n') from jsonb_path_query(content -> 'result', 'strict $.** ? (@.type() == "string")') v))
+    else (select string_agg(v #>> '{}', E'\n') from jsonb_path_query(content - array['event', 'introduces', 'sender', 'by', 'copied'],
+                                                                     'strict $.** ? (@.type() == "string")') v)
+  end
+$_$;
+
+CREATE FUNCTION agentmesh.search(query text, session uuid DEFAULT NULL::uuid, agent uuid DEFAULT NULL::uuid, most integer DEFAULT 50) RETURNS TABLE(session_id uuid, agent_id uuid, name text, seq bigint, mail_id bigint, kind text, at timestamp with time zone, snippet text)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 50
+    SET search_path TO 'pg_catalog'
+    SET client_min_messages TO 'warning'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+declare
+  -- PostgreSQL fails at a text with more than a MB of different words: long ones are searched in pieces, each beginning a little before
+  -- the end of the last.
+  piece constant integer := 50000;
+  apart constant text := '[^[:alnum:]]+';
+  wanted tsquery;
+  tree text;
+  words text[];
+  marked text;
+  one uuid;
+  found_now integer;
+begin
+  if octet_length(query) > 1000 then
+    perform agentmesh.refuse('AM004', format('the search is %s bytes long, not up to 1000', octet_length(query)), 'Give some of its words.');
+  end if;
+  wanted := agentmesh.wanted(query);
+  tree := querytree(wanted);
+  if tree is null or tree in ('', 'T') then
+    perform agentmesh.refuse('AM004', format('there is no word to look for in %s', quote_literal(left(query, 60))),
+      'Give one or more words; "a phrase", or, and -without are understood.');
+  end if;
+  -- A text that holds none of the words (without "or": not all of them) need not be taken apart, which is what takes the time.
+  select array_agg('%' || m[1] || '%') into words from regexp_matches(tree, '''([^'']+)''', 'g') m;
+  select '(?<![[:alnum:]])(' || string_agg(term, '|') || ')(?![[:alnum:]])' into marked
+  from (
+    select (select string_agg(m[1], apart) from regexp_matches(part, '''([^'']+)''', 'g') m) as term
+    from regexp_split_to_table(tree, '[&|()]') part) terms
+  where term is not null;
+  most := least(greatest(coalesce(most, 50), 1), 1000);
+  if agent is not null then
+    session := (select a.session_id from agentmesh.agents a where a.id = agent);
+    perform agentmesh.refuse('AM010', format('there is no agent %s', agent), 'agentmesh ps --all lists the agents.') where session is null;
+  end if;
+  for one in select s from agentmesh.search_reach() s where session is null union all select session where session is not null loop
+    return query
+      select one, c.agent_id, c.name, c.seq, c.mail_id, c.kind, c.at,
+        regexp_replace(regexp_replace(
+            case when near.place > 81 then '… ' else '' end
+            || translate(substr(hit.text, greatest(near.place - 80, 1), 240), '«»', '""')
+            || case when length(hit.text) > greatest(near.place - 80, 1) + 239 then ' …' else '' end,
+          marked, '«\1»', 'gi'), '\s+', ' ', 'g')
+      from (
+        select a.id as agent_id, a.name, t.seq, null::bigint as mail_id, t.kind, t.created_at as at, t.content
+        from agentmesh.agents a
+        cross join lateral (
+          select x.seq, x.kind, x.content, x.created_at from agentmesh.transcript x
+          where x.agent_id = a.id
+            and case when position('|' in tree) > 0 then lower(x.content::text) like any (words) else lower(x.content::text) like all (words) end
+          offset 0) t
+        where a.session_id = one and (agent is null or a.id = agent)
+        union all
+        select a.id, a.name, null, m.id, case when m.withdrawn_at is null then 'unread' else 'withdrawn' end, m.sent_at,
+          jsonb_build_object('text', m.body)
+        from agentmesh.agents a join agentmesh.mail m on m.recipient = a.id
+        where a.session_id = one and (agent is null or a.id = agent) and m.read_at is null
+        order by at desc, agent_id, seq desc, mail_id desc
+        offset 0) c
+      cross join lateral (
+        select substr(said.text, n, piece) as text
+        from (select agentmesh.said(c.kind, c.content) as text offset 0) said
+        cross join generate_series(1, greatest(length(said.text), 1), piece - 500) n
+        where to_tsvector('simple', agentmesh.words(substr(said.text, n, piece))) @@ wanted
+        order by n limit 1) hit
+      cross join lateral (select regexp_instr(hit.text, marked, 1, 1, 0, 'i') as place offset 0) near
+      order by c.at desc, c.agent_id, c.seq desc, c.mail_id desc
+      limit most;
+    get diagnostics found_now = row_count;
+    most := most - found_now;
+    exit when most <= 0;
+  end loop;
+end $$;
+
+CREATE FUNCTION agentmesh.search_reach(most_rows bigint DEFAULT 100000) RETURNS SETOF uuid
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog'
+    AS $$
+declare
+  one uuid;
+begin
+  for one in select s.id from agentmesh.sessions s order by s.created_at desc, s.id loop
+    return next one;
+    most_rows := most_rows - (
+      select coalesce(sum(last.seq), 0) from agentmesh.agents a
+      cross join lateral (select max(t.seq) as seq from agentmesh.transcript t where t.agent_id = a.id) last where a.session_id = one);
+    exit when most_rows <= 0;
+  end loop;
+end $$;
+
 CREATE FUNCTION agentmesh.send(sender uuid, recipient uuid, body text, key text DEFAULT NULL::text, caller agentmesh.caller DEFAULT NULL::agentmesh.caller) RETURNS bigint
     LANGUAGE plpgsql
     AS $$
@@ -1770,6 +2110,7 @@ CREATE TABLE agentmesh.workers (
     serves_any boolean DEFAULT false NOT NULL,
     session_id uuid,
     providers text[] NOT NULL,
+    offers text[] DEFAULT '{}'::text[] NOT NULL,
     concurrency integer NOT NULL,
     backend_pid integer NOT NULL,
     started_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
@@ -1787,7 +2128,7 @@ CREATE FUNCTION agentmesh.serves(worker agentmesh.workers, agent agentmesh.agent
   select agent.status = 'running' and agent.worker_id is null and not agent.external
     and split_part(agent.model, '/', 1) = any (worker.providers)
     and (worker.session_id is null or worker.session_id = agent.session_id)
-    and exists (select from agentmesh.sessions s where s.id = agent.session_id
+    and exists (select from agentmesh.sessions s where s.id = agent.session_id and s.needs <@ worker.offers
                 and (worker.serves_any or (s.host = worker.host and s.os_user = worker.os_user)))
 $$;
 
@@ -1976,7 +2317,7 @@ begin
   return agentmesh.allowance(me.session_id);
 end $$;
 
-CREATE FUNCTION agentmesh.start_session(workdir text, host text, os_user text, model text, system_prompt text, tools jsonb, title text DEFAULT ''::text, permission_mode text DEFAULT 'ask'::text, permissions jsonb DEFAULT '[]'::jsonb, limits jsonb DEFAULT '{}'::jsonb) RETURNS uuid
+CREATE FUNCTION agentmesh.start_session(workdir text, host text, os_user text, model text, system_prompt text, tools jsonb, title text DEFAULT ''::text, permission_mode text DEFAULT 'ask'::text, permissions jsonb DEFAULT '[]'::jsonb, limits jsonb DEFAULT '{}'::jsonb, needs text[] DEFAULT '{}'::text[], external boolean DEFAULT false) RETURNS uuid
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
@@ -1987,15 +2328,31 @@ declare
 begin
   insert into agentmesh.settings (id, system_prompt, tools) values (setting, start_session.system_prompt, start_session.tools) on conflict do nothing;
   insert into agentmesh.sessions (id, title, workdir, host, os_user, root_id, permission_mode, max_depth, max_children, max_agents, max_unread,
-    max_tokens, max_cost_usd)
+    max_tokens, max_cost_usd, needs)
   values (session, left(start_session.title, 200), start_session.workdir, start_session.host, start_session.os_user, root, start_session.permission_mode,
     coalesce((limits ->> 'max_depth')::integer, 4), coalesce((limits ->> 'max_children')::integer, 16),
     coalesce((limits ->> 'max_agents')::integer, 64), coalesce((limits ->> 'max_unread')::integer, 1000),
     case when limits ? 'max_tokens' then (limits ->> 'max_tokens')::bigint else 20000000 end,
-    case when limits ? 'max_cost_usd' then (limits ->> 'max_cost_usd')::numeric else 10 end);
-  insert into agentmesh.agents (id, session_id, name, depth, status, model, settings_id, permissions)
-  values (root, session, 'root', 0, 'idle', start_session.model, setting, start_session.permissions);
+    case when limits ? 'max_cost_usd' then (limits ->> 'max_cost_usd')::numeric else 10 end, start_session.needs);
+  insert into agentmesh.agents (id, session_id, name, depth, status, model, settings_id, permissions, external)
+  values (root, session, 'root', 0, 'idle', start_session.model, setting, start_session.permissions, start_session.external);
   return root;
+end $$;
+
+CREATE FUNCTION agentmesh.step_boundary(agent agentmesh.agents, at bigint) RETURNS bigint
+    LANGUAGE plpgsql STABLE
+    AS $$
+declare
+  last bigint := (select coalesce(max(t.seq), 0) from agentmesh.transcript t where t.agent_id = agent.id);
+  step bigint := (select max(c.seq) from agentmesh.tool_calls c where c.agent_id = agent.id and c.seq <= step_boundary.at);
+begin
+  if step_boundary.at is null or step_boundary.at not between 0 and last then
+    perform agentmesh.refuse('AM004', format('%s has no row %s: its newest is %s', agentmesh.label(agent), coalesce(step_boundary.at::text, 'null'), last),
+      'agentmesh log --rows shows them with their numbers; 0 is before its first.');
+  end if;
+  return case when exists (select from agentmesh.tool_calls c where c.agent_id = agent.id and c.seq = step
+                           and coalesce(c.result_seq, step_boundary.at + 1) > step_boundary.at)
+    then step - 1 else step_boundary.at end;
 end $$;
 
 CREATE FUNCTION agentmesh.stop(me agentmesh.agents, parent agentmesh.agents) RETURNS text
@@ -2318,7 +2675,7 @@ begin
       return null;
     end if;
     perform agentmesh.refuse('AM051', format('%s is already inside a wait', agentmesh.label(me)), 'Only one wait at a time: let it end, or interrupt it.');
-  elsif caller.worker_id is null and not me.external and me.status <> 'idle' then
+  elsif caller.worker_id is null and (me.worker_id is not null or not me.external and me.status <> 'idle') then
     perform agentmesh.refuse('AM053', format('%s is busy', agentmesh.label(me)), 'Let its turn end, or interrupt it, then wait.');
   end if;
   if caller.seq is not null then
@@ -2382,6 +2739,24 @@ begin
     exit when path[1] = me.id;
   end loop;
   return (select string_agg(a.name, ' → ' order by p.n) from unnest(path) with ordinality as p (id, n) join agentmesh.agents a on a.id = p.id);
+end $$;
+
+CREATE FUNCTION agentmesh.wait_leave(waiter uuid, caller agentmesh.caller) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+declare
+  me agentmesh.agents;
+begin
+  select * into me from agentmesh.lock_agents(array[wait_leave.waiter]);
+  perform agentmesh.fence(me, wait_leave.caller);
+  delete from agentmesh.wait w where w.waiter = me.id and w.seq is null;
+  if not found then
+    return false;
+  end if;
+  perform agentmesh.heed_interrupt(me);
+  perform pg_notify('session_event_' || me.session_id, 'wait ' || me.id);
+  return true;
 end $$;
 
 CREATE FUNCTION agentmesh.wait_look(waiter uuid, targets jsonb) RETURNS jsonb
@@ -2453,7 +2828,8 @@ CREATE FUNCTION agentmesh.wait_may_end(waiter uuid) RETURNS boolean
     where h.waiter = wait_may_end.waiter and (
       (h.targets is not null and not exists (select from agentmesh.open_waits o where o.waiter = h.waiter))
       or exists (select from agentmesh.mail m where m.recipient = h.waiter and m.read_at is null and m.withdrawn_at is null
-                 and (h.targets is null or m.sender is null))))
+                 and (h.targets is null or m.sender is null))
+      or exists (select from agentmesh.agents a where a.id = h.waiter and a.external and a.interrupt_turn = a.turn)))
 $$;
 
 CREATE FUNCTION agentmesh.wait_take(waiter uuid, final text DEFAULT NULL::text, caller agentmesh.caller DEFAULT NULL::agentmesh.caller) RETURNS jsonb
@@ -2482,8 +2858,16 @@ begin
   end if;
   call.seq := header.seq;
   call.ordinal := header.ordinal;
+  if me.external then
+    final := case when me.interrupt_turn = me.turn then 'interrupted' else final end;
+    result := agentmesh.take(me, header.targets, final, call);
+    if result is not null then
+      perform agentmesh.heed_interrupt(me);
+    end if;
+    return result;
+  end if;
   result := agentmesh.take(me, header.targets, final, call);
-  if result is not null and header.seq is null and not me.external then
+  if result is not null and header.seq is null then
     perform agentmesh.end_turn(me, null, null, null, false);
   end if;
   return result;
@@ -2509,6 +2893,19 @@ begin
     perform agentmesh.notify_work(agent.session_id);
   end if;
 end $$;
+
+CREATE FUNCTION agentmesh.wanted(query text) RETURNS tsquery
+    LANGUAGE sql IMMUTABLE
+    AS $_$
+  select websearch_to_tsquery('simple', regexp_replace(regexp_replace(query,
+    '[!#$%&''()*+,./:;<=>?@[\\\]^`{|}~]|--+', '_', 'g'), '(?<=[^\s"])-', '_', 'g'))
+$_$;
+
+CREATE FUNCTION agentmesh.words(text text) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    AS $_$
+  select translate(text, '!"#$%&''()*+,-./:;<=>?@[\]^_`{|}~', repeat(' ', 32))
+$_$;
 
 CREATE FUNCTION agentmesh.workers_for(agent uuid) RETURNS SETOF uuid
     LANGUAGE sql STABLE
@@ -2930,7 +3327,15 @@ CREATE VIEW agentmesh.v_stuck WITH (security_barrier='true') AS
     a.id AS agent_id,
     a.name,
     'no worker'::text AS problem,
-    format('has waited %s s to run, and no worker may run it (host %s, user %s, model %s): start one with agentmesh worker'::text, (EXTRACT(epoch FROM (clock_timestamp() - a.queued_at)))::integer, s.host, s.os_user, a.model) AS why
+    format('has waited %s s to run, and no worker may run it (host %s, user %s, model %s%s): start %s'::text, (EXTRACT(epoch FROM (clock_timestamp() - a.queued_at)))::integer, s.host, s.os_user, a.model,
+        CASE
+            WHEN (s.needs <> '{}'::text[]) THEN (', '::text || array_to_string(s.needs, ', '::text))
+            ELSE NULL::text
+        END,
+        CASE
+            WHEN (s.needs = '{}'::text[]) THEN 'one with agentmesh worker'::text
+            ELSE 'the Python program that has them'::text
+        END) AS why
    FROM (agentmesh.agents a
      JOIN agentmesh.sessions s ON ((s.id = a.session_id)))
   WHERE ((a.status = 'running'::text) AND (a.worker_id IS NULL) AND (NOT a.external) AND (NOT (EXISTS ( SELECT
@@ -3256,6 +3661,9 @@ ALTER TABLE ONLY agentmesh.waits
 GRANT USAGE ON SCHEMA agentmesh TO agentmesh_reader;
 GRANT USAGE ON SCHEMA agentmesh TO agentmesh_worker;
 
+REVOKE ALL ON FUNCTION agentmesh.agents_at(session uuid, at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.agents_at(session uuid, at timestamp with time zone) TO agentmesh_worker;
+
 REVOKE ALL ON FUNCTION agentmesh.allowance(session uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.allowance(session uuid) TO agentmesh_worker;
 
@@ -3454,8 +3862,8 @@ GRANT ALL ON FUNCTION agentmesh.finish_step(agent uuid, caller agentmesh.caller,
 REVOKE ALL ON FUNCTION agentmesh.forget_rules(session uuid, place integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.forget_rules(session uuid, place integer) TO agentmesh_worker;
 
-REVOKE ALL ON FUNCTION agentmesh.fork(parent uuid, name text, prompt text, caller agentmesh.caller) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.fork(parent uuid, name text, prompt text, caller agentmesh.caller) TO agentmesh_worker;
+REVOKE ALL ON FUNCTION agentmesh.fork(parent uuid, name text, prompt text, caller agentmesh.caller, at bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.fork(parent uuid, name text, prompt text, caller agentmesh.caller, at bigint) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.fork_captured(parent uuid, name text) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.fork_captured(parent uuid, name text) TO agentmesh_worker;
@@ -3463,16 +3871,28 @@ GRANT ALL ON FUNCTION agentmesh.fork_captured(parent uuid, name text) TO agentme
 REVOKE ALL ON FUNCTION agentmesh.fork_point(agent uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.fork_point(agent uuid) TO agentmesh_worker;
 
+REVOKE ALL ON FUNCTION agentmesh.fork_session(agent uuid, at bigint, prompt text) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.fork_session(agent uuid, at bigint, prompt text) TO agentmesh_worker;
+
 REVOKE ALL ON FUNCTION agentmesh.free_agents(workers bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.free_agents(workers bigint[]) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.free_name(session uuid, name text) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.free_name(session uuid, name text) TO agentmesh_worker;
 
+REVOKE ALL ON FUNCTION agentmesh.give_back(worker bigint, ids uuid[], epochs bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.give_back(worker bigint, ids uuid[], epochs bigint[]) TO agentmesh_worker;
+
 REVOKE ALL ON FUNCTION agentmesh.grant_roles() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION agentmesh.guest(session uuid, name text) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.guest(session uuid, name text) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.has_capped_agents(session uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.has_capped_agents(session uuid) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.heed_interrupt(me agentmesh.agents) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.heed_interrupt(me agentmesh.agents) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.idle_children_hint(agent uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.idle_children_hint(agent uuid) TO agentmesh_worker;
@@ -3486,8 +3906,11 @@ GRANT ALL ON FUNCTION agentmesh.interrupt_one(agent uuid) TO agentmesh_worker;
 REVOKE ALL ON FUNCTION agentmesh.introduction(me agentmesh.agents) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.introduction(me agentmesh.agents) TO agentmesh_worker;
 
-REVOKE ALL ON FUNCTION agentmesh.join_worker(host text, os_user text, pid integer, concurrency integer, providers text[], serves_any boolean, session uuid) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.join_worker(host text, os_user text, pid integer, concurrency integer, providers text[], serves_any boolean, session uuid) TO agentmesh_worker;
+REVOKE ALL ON FUNCTION agentmesh.join_agent(worker bigint, agent uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.join_agent(worker bigint, agent uuid) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.join_worker(host text, os_user text, pid integer, concurrency integer, providers text[], serves_any boolean, session uuid, offers text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.join_worker(host text, os_user text, pid integer, concurrency integer, providers text[], serves_any boolean, session uuid, offers text[]) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.judge_again(session uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.judge_again(session uuid) TO agentmesh_worker;
@@ -3497,6 +3920,9 @@ GRANT ALL ON FUNCTION agentmesh.kill(target uuid, killed_by uuid, caller agentme
 
 REVOKE ALL ON FUNCTION agentmesh.label(agent agentmesh.agents) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.label(agent agentmesh.agents) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.leave(ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.leave(ids uuid[]) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.lineage(agent uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.lineage(agent uuid) TO agentmesh_reader;
@@ -3618,6 +4044,16 @@ GRANT ALL ON FUNCTION agentmesh.retry(agent uuid) TO agentmesh_worker;
 REVOKE ALL ON FUNCTION agentmesh.rewind(agent uuid, label text) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.rewind(agent uuid, label text) TO agentmesh_worker;
 
+REVOKE ALL ON FUNCTION agentmesh.said(kind text, content jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.said(kind text, content jsonb) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.search(query text, session uuid, agent uuid, most integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.search(query text, session uuid, agent uuid, most integer) TO agentmesh_reader;
+GRANT ALL ON FUNCTION agentmesh.search(query text, session uuid, agent uuid, most integer) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.search_reach(most_rows bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.search_reach(most_rows bigint) TO agentmesh_worker;
+
 REVOKE ALL ON FUNCTION agentmesh.send(sender uuid, recipient uuid, body text, key text, caller agentmesh.caller) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.send(sender uuid, recipient uuid, body text, key text, caller agentmesh.caller) TO agentmesh_worker;
 
@@ -3662,8 +4098,11 @@ GRANT ALL ON FUNCTION agentmesh.spans(agent uuid, upto bigint) TO agentmesh_work
 REVOKE ALL ON FUNCTION agentmesh.start_calls(agent uuid, caller agentmesh.caller, ordinals integer[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.start_calls(agent uuid, caller agentmesh.caller, ordinals integer[]) TO agentmesh_worker;
 
-REVOKE ALL ON FUNCTION agentmesh.start_session(workdir text, host text, os_user text, model text, system_prompt text, tools jsonb, title text, permission_mode text, permissions jsonb, limits jsonb) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.start_session(workdir text, host text, os_user text, model text, system_prompt text, tools jsonb, title text, permission_mode text, permissions jsonb, limits jsonb) TO agentmesh_worker;
+REVOKE ALL ON FUNCTION agentmesh.start_session(workdir text, host text, os_user text, model text, system_prompt text, tools jsonb, title text, permission_mode text, permissions jsonb, limits jsonb, needs text[], external boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.start_session(workdir text, host text, os_user text, model text, system_prompt text, tools jsonb, title text, permission_mode text, permissions jsonb, limits jsonb, needs text[], external boolean) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.step_boundary(agent agentmesh.agents, at bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.step_boundary(agent agentmesh.agents, at bigint) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.stop(me agentmesh.agents, parent agentmesh.agents) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.stop(me agentmesh.agents, parent agentmesh.agents) TO agentmesh_worker;
@@ -3711,6 +4150,9 @@ GRANT ALL ON FUNCTION agentmesh.wait_begin(waiter uuid, targets jsonb, timeout d
 REVOKE ALL ON FUNCTION agentmesh.wait_circle(me agentmesh.agents, ids uuid[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.wait_circle(me agentmesh.agents, ids uuid[]) TO agentmesh_worker;
 
+REVOKE ALL ON FUNCTION agentmesh.wait_leave(waiter uuid, caller agentmesh.caller) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.wait_leave(waiter uuid, caller agentmesh.caller) TO agentmesh_worker;
+
 REVOKE ALL ON FUNCTION agentmesh.wait_look(waiter uuid, targets jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.wait_look(waiter uuid, targets jsonb) TO agentmesh_worker;
 
@@ -3725,6 +4167,12 @@ GRANT ALL ON FUNCTION agentmesh.wait_take(waiter uuid, final text, caller agentm
 
 REVOKE ALL ON FUNCTION agentmesh.wake(agent agentmesh.agents, mail_id bigint, by_user boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.wake(agent agentmesh.agents, mail_id bigint, by_user boolean) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.wanted(query text) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.wanted(query text) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.words(text text) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.words(text text) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.workers_for(agent uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.workers_for(agent uuid) TO agentmesh_worker;

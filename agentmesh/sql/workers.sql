@@ -1,6 +1,6 @@
 -- name: join
 -- Register a worker on its LISTEN connection.
-select agentmesh.join_worker(%(host)s, %(os_user)s, %(pid)s, %(concurrency)s, %(providers)s, %(serves_any)s, %(session)s);
+select agentmesh.join_worker(%(host)s, %(os_user)s, %(pid)s, %(concurrency)s, %(providers)s, %(serves_any)s, %(session)s, %(offers)s);
 
 -- name: rejoin
 -- Take the worker's lock on a new LISTEN connection; false when it was declared dead.
@@ -26,10 +26,19 @@ from agentmesh.agents a left join agentmesh.wait w on w.waiter = a.id where a.wo
 -- Whether more can be claimed.
 select agentmesh.claimable(%(worker)s, %(slots)s);
 
+-- name: give_back
+-- Offer agents to other workers; which of them it owns no more.
+select unnest(agentmesh.give_back(%(worker)s, %(ids)s, %(epochs)s));
+
 -- name: tick
--- Heartbeat, sweep, which agents need a look, and whether a model pauses.
+-- Heartbeat, sweep, which agents need a look, whether a model pauses, and whether the schema is newer than the caller.
 select agent_id, what from agentmesh.tick(%(worker)s, %(ids)s, %(epochs)s)
-union all select null, 'paused' where exists (select from agentmesh.pauses where until > clock_timestamp());
+union all select null, 'paused' where exists (select from agentmesh.pauses where until > clock_timestamp())
+union all select null, 'ahead' where exists (select from agentmesh.alembic_version where version_num collate "C" > %(revision)s);
+
+-- name: ahead
+-- The schema's revision, if it is newer than the caller's.
+select max(version_num) from agentmesh.alembic_version where version_num collate "C" > %(revision)s;
 
 -- name: attention
 -- Which of these agents need a look.
@@ -40,7 +49,7 @@ select agent_id, what from agentmesh.attention(%(worker)s, %(ids)s, %(epochs)s);
 -- (gone at once when it dies; the next worker frees its agents).
 select exists (select from agentmesh.workers w, agentmesh.sessions s
   where s.id = %(session)s and w.ended_at is null and w.seen_at > clock_timestamp() - interval '10 s' and %(provider)s = any (w.providers)
-    and (w.session_id is null or w.session_id = s.id) and (w.serves_any or (w.host = s.host and w.os_user = s.os_user))
+    and (w.session_id is null or w.session_id = s.id) and s.needs <@ w.offers and (w.serves_any or (w.host = s.host and w.os_user = s.os_user))
     and exists (select from pg_locks l where l.locktype = 'advisory' and l.classid = agentmesh.lock_class()::oid and l.objid = w.id::oid
                 and l.objsubid = 2 and l.pid = w.backend_pid and l.granted
                 and l.database = (select d.oid from pg_database d where d.datname = current_database())));
@@ -50,11 +59,11 @@ select exists (select from agentmesh.workers w, agentmesh.sessions s
 select exists (select from pg_stat_activity where datname = current_database() and application_name like 'agentmesh/tui/%%');
 
 -- name: alive
--- Workers that have not ended, for people.
+-- Workers that have not ended, for people; external agents' clients (without providers) run nobody.
 select id, host, os_user, pid, concurrency, started_at, seen_at, session_id,
   (select count(*) from agentmesh.agents a where a.worker_id = w.id) as agents
-from agentmesh.workers w where ended_at is null order by id;
+from agentmesh.workers w where ended_at is null and providers <> '{}' order by id;
 
 -- name: beating
 -- How many workers of a host tick: a hanging one does not, and after 30 s its agents are freed.
-select count(*) from agentmesh.workers where host = %(host)s and ended_at is null and seen_at > clock_timestamp() - interval '30 s';
+select count(*) from agentmesh.workers where host = %(host)s and ended_at is null and providers <> '{}' and seen_at > clock_timestamp() - interval '30 s';

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 from uuid import UUID
 
@@ -136,13 +136,19 @@ def busy(conn: Connection, session: SessionId) -> int:
     return scalar(conn, statement("agents.busy"), {"session": session}, int)
 
 
-def last_output(conn: Connection, agent: AgentId) -> tuple[str, str | None]:
-    """Return what the agent's last turn ended with: its text, and the error if it ended otherwise."""
+def ending(conn: Connection, agent: AgentId) -> tuple[Kind, Mapping[str, Any]] | None:
+    """Return kind and content of the row that the agent's last turn ended with; None before the first end."""
     with conn.cursor() as cursor:
         row = cursor.execute(statement("agents.output"), {"agent": agent}).fetchone()
-    if row is None:
+    return (Kind(row[0]), row[1]) if row else None
+
+
+def last_output(conn: Connection, agent: AgentId) -> tuple[str, str | None]:
+    """Return what the agent's last turn ended with: its text, and the error if it ended otherwise."""
+    found = ending(conn, agent)
+    if found is None:
         return "", None
-    kind, content = row
+    kind, content = found
     if kind == Kind.ASSISTANT:
         return str(content.get("text", "")), None
     return "", str(content.get("error") or content.get("text") or "failed")

@@ -37,6 +37,10 @@ class NewSession:
     permissions: Any = field(default_factory=list)
     limits: Mapping[str, Any] = field(default_factory=dict)
     """max_depth, max_children, max_agents, max_unread, max_tokens, max_cost_usd; the database's defaults otherwise."""
+    needs: Sequence[str] = ()
+    """What a worker must offer to run it: ``tool weather``, ``type reviewer`` of a Python program."""
+    external: bool = False
+    """Whether somebody else runs the root's turns (an MCP client); it joins as the root then."""
 
 
 def start_session(conn: Connection, new: NewSession) -> AgentId:
@@ -52,6 +56,8 @@ def start_session(conn: Connection, new: NewSession) -> AgentId:
         "permission_mode": new.permission_mode,
         "permissions": Jsonb(new.permissions),
         "limits": Jsonb(dict(new.limits)),
+        "needs": list(new.needs),
+        "external": new.external,
     }
     return AgentId(scalar(conn, statement("sessions.start"), values, UUID))
 

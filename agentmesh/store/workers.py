@@ -30,6 +30,8 @@ class Identity:
     """Also sessions of other hosts and users (containers, shared disks)."""
     session: SessionId | None = None
     """Only this session (a headless run)."""
+    offers: tuple[str, ...] = ()
+    """What it has that sessions may need: ``tool weather``, ``type reviewer`` of a Python program."""
 
 
 def join(conn: Connection, me: Identity) -> WorkerId:
@@ -42,6 +44,7 @@ def join(conn: Connection, me: Identity) -> WorkerId:
         "providers": list(me.providers),
         "serves_any": me.serves_any,
         "session": me.session,
+        "offers": list(me.offers),
     }
     return WorkerId(scalar(conn, statement("workers.join"), values, int))
 
@@ -73,15 +76,29 @@ def claimable(conn: Connection, worker: WorkerId, slots: int) -> bool:
     return scalar(conn, statement("workers.claimable"), {"worker": worker, "slots": slots}, bool)
 
 
-def tick(conn: Connection, worker: WorkerId, epochs: Mapping[AgentId, int]) -> list[Attention]:
+def give_back(conn: Connection, worker: WorkerId, epochs: Mapping[AgentId, int]) -> set[AgentId]:
+    """Offer agents that the worker has no thread for to others; return those that it owns no more."""
+    values = {"worker": worker, "ids": list(epochs), "epochs": list(epochs.values())}
+    return {AgentId(agent) for (agent,) in conn.execute(statement("workers.give_back"), values)}
+
+
+def tick(
+    conn: Connection, worker: WorkerId, epochs: Mapping[AgentId, int], revision: str | None = None
+) -> list[Attention]:
     """Beat, sweep dead workers, and return which of these agents need a look although no NOTIFY came.
 
-    Three entries name no agent: ``fenced`` (this worker was declared dead), ``work`` (something can be claimed) and
-    ``paused`` (models pause).
+    Four entries name no agent: ``fenced`` (this worker was declared dead), ``work`` (something can be claimed),
+    ``paused`` (models pause) and ``ahead`` (the schema is newer than this revision, if one is given).
     """
     with conn.cursor(row_factory=class_row(Attention)) as cursor:
-        values = {"worker": worker, "ids": list(epochs), "epochs": list(epochs.values())}
+        values = {"worker": worker, "ids": list(epochs), "epochs": list(epochs.values()), "revision": revision}
         return cursor.execute(statement("workers.tick"), values).fetchall()
+
+
+def ahead(conn: Connection, revision: str) -> str | None:
+    """Return the revision of the schema if it is newer than this one."""
+    row = conn.execute(statement("workers.ahead"), {"revision": revision}).fetchone()
+    return row[0] if row else None
 
 
 def attention(conn: Connection, worker: WorkerId, epochs: Mapping[AgentId, int]) -> list[Attention]:

@@ -77,8 +77,8 @@ _ENV_START, _ENV_END = 47, 48
 """Places in /proc/self/stat, counted after the command's name."""
 
 
-def command_environment(environ: Mapping[str, str], agent_id: AgentId) -> dict[str, str]:
-    """Return the environment for a command of this agent, made from the worker's."""
+def command_environment(environ: Mapping[str, str], who: AgentId | str) -> dict[str, str]:
+    """Return the environment for a command of this agent, or of who else may be none, made from the worker's."""
     kept = {
         name: value
         for name, value in environ.items()
@@ -88,7 +88,7 @@ def command_environment(environ: Mapping[str, str], agent_id: AgentId) -> dict[s
     }
     # A relative or empty entry would let a file of the working directory stand for `ls`.
     path = ":".join(part for part in environ.get("PATH", os.defpath).split(":") if part.startswith("/"))
-    return {**kept, "PATH": path, **_SET, AGENT_VARIABLE: str(agent_id)}
+    return {**kept, "PATH": path, **_SET, AGENT_VARIABLE: str(who)}
 
 
 def conceal_environment() -> None:

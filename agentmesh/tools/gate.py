@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,10 @@ from agentmesh.tools.shell_judge import shell_reader
 class ToolGate:
     """Judges calls; knows how commands are taken apart and where paths lead."""
 
+    def __init__(self, free: Iterable[str] = ()) -> None:
+        """``free``: tools that are not ours and change nothing."""
+        self._free = frozenset(free)
+
     def judge(self, tool: str, arguments: Mapping[str, Any], rights: Rights, workdir: Path) -> Verdict:
         """Return whether the call is allowed, denied, or a person's to decide."""
         return permissions.judge(
@@ -26,4 +30,5 @@ class ToolGate:
             shell_reader(workdir),
             lambda path: locate(workdir, path),
             session=Permissions.from_json([rights.allowance.allowed]).layers[0],
+            free=self._free,
         )

@@ -23,7 +23,7 @@ from agentmesh.domain.cancel import Cancel
 from agentmesh.tools import spawner
 from agentmesh.tools.output import Capture
 
-_CALL_VARIABLE = "AGENTMESH_CALL"
+CALL_VARIABLE = "AGENTMESH_CALL"
 """Marks everything that a call starts, for the sweep after a guard that was killed itself."""
 _OVERDUE = spawner.GRACE + 3.0
 """Seconds past its deadline after which a guard that does not answer is killed."""
@@ -73,8 +73,8 @@ class Spawner:
         command started is gone.
         """
         call = uuid.uuid4().hex
-        request = {"argv": list(argv), "cwd": str(cwd), "env": {**env, _CALL_VARIABLE: call}, "timeout": timeout}
-        control, output = self._guard(stdin)
+        request = {"argv": list(argv), "cwd": str(cwd), "env": {**env, CALL_VARIABLE: call}, "timeout": timeout}
+        control, output = self.guard(() if stdin is None else (stdin,))
         with contextlib.closing(control), open(output, "rb", buffering=0) as stream:
             watch = _Watch(control, stream.fileno(), Capture(output_limit))
             with contextlib.suppress(OSError):  # a guard that died already says so by end-of-file
@@ -85,7 +85,7 @@ class Spawner:
             finally:
                 take_back()
         if watch.guard_lost:
-            _sweep(f"{_CALL_VARIABLE}={call}".encode())
+            sweep(f"{CALL_VARIABLE}={call}".encode())
         return watch.finished()
 
     def close(self) -> None:
@@ -95,12 +95,15 @@ class Spawner:
                 self._close()
             self._close = self._listener = None
 
-    def _guard(self, stdin: int | None) -> tuple[socket.socket, int]:
-        """Ask for a guard; return its control socket and the reading end of its output."""
+    def guard(self, further: Sequence[int] = ()) -> tuple[socket.socket, int]:
+        """Ask for a guard; return its control socket and the reading end of its output.
+
+        ``further``: where its command reads from, and where its errors go, if not into its output.
+        """
         control, theirs = socket.socketpair()
         output, write = os.pipe()
         try:
-            fds = [theirs.fileno(), write] + ([] if stdin is None else [stdin])
+            fds = [theirs.fileno(), write, *further]
             # Critical section: at most one start of the process; handing over descriptors does not block.
             with self._lock:
                 try:
@@ -220,7 +223,7 @@ class _Watch:
                 os.kill(self._facts["guard"], signal.SIGKILL)
 
 
-def _sweep(marker: bytes) -> None:
+def sweep(marker: bytes) -> None:
     """Kill every process whose environment holds the marker, and see it dead; only Linux shows environments."""
     if sys.platform != "linux":
         return

@@ -8,11 +8,12 @@ from pathlib import Path
 from agentmesh.config import instructions
 
 
-def system_prompt(workdir: Path, words: str | None = None) -> str:
+def system_prompt(workdir: Path, words: str | None = None, skills: str = "") -> str:
     """Return the system prompt of a session, or of a sub-agent whose type has these words, with the project's own.
 
-    It holds no date, id or name, so that forks share the provider's cache.
+    ``skills`` tells of skills, for who has the tool that reads them. It holds no date, id or name, so that forks share
+    the provider's cache.
     """
     text = words or (files("agentmesh.tools") / "system.md").read_text(encoding="utf-8").strip()
     place = f"The working directory is {workdir}; relative paths are below it."
-    return "\n\n".join(part for part in (text, place, instructions.read(workdir).text) if part)
+    return "\n\n".join(part for part in (text, place, skills, instructions.read(workdir).text) if part)

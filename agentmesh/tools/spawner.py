@@ -35,19 +35,22 @@ def main(listener: socket.socket) -> None:
     """Fork a guard for each pair (control socket, output) received; return when the worker is gone."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # guards are reaped by the kernel
     while True:
-        message, fds, _flags, _address = socket.recv_fds(listener, 1, 3)
+        message, fds, _flags, _address = socket.recv_fds(listener, 1, 4)
         if not message:
             return
         if os.fork() == 0:
             listener.close()
-            _guard(socket.socket(fileno=fds[0]), fds[1], fds[2] if len(fds) > 2 else None)
+            _guard(socket.socket(fileno=fds[0]), *fds[1:])
             os._exit(0)
         for fd in fds:
             os.close(fd)
 
 
-def _guard(control: socket.socket, output: int, stdin: int | None) -> None:
-    """Run the one command that ``control`` asks for, report, and end everything that it started."""
+def _guard(control: socket.socket, output: int, stdin: int | None = None, errors: int | None = None) -> None:
+    """Run the one command that ``control`` asks for, report, and end everything that it started.
+
+    Without ``errors`` its errors go where its output does.
+    """
     os.setsid()
     wake_read, wake_write = os.pipe()
     for fd in (wake_read, wake_write):
@@ -66,13 +69,15 @@ def _guard(control: socket.socket, output: int, stdin: int | None) -> None:
             env=request["env"],
             stdin=subprocess.DEVNULL if stdin is None else stdin,
             stdout=output,
-            stderr=output,
+            stderr=output if errors is None else errors,
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
         _report(control, error=str(error))
         return
-    os.close(output)
+    for own in (output, stdin, errors):
+        if own is not None:
+            os.close(own)
     _report(control, guard=os.getpid())
     family = _Family(child.pid)
     cause = _watch(control, wake_read, family, float(request["timeout"]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,9 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from agentmesh.config import agent_types
+from agentmesh.config import skills as skills_
 from agentmesh.config.agent_types import AgentType
+from agentmesh.config.skills import Skill
 from agentmesh.domain.permissions import GENERAL_PURPOSE, Permissions
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
 from agentmesh.store import agents, steps
@@ -40,6 +42,10 @@ class TaskArgs(BaseModel):
     agent_id: str | None = Field(default=None, description="An earlier task's sub-agent, to go on with.")
 
 
+def _no_skills(_workdir: Path) -> Mapping[str, Skill]:
+    return {}
+
+
 def _built_in(_workdir: Path) -> Mapping[str, AgentType]:
     return {kind.name: kind for kind in agent_types.built_in()}
 
@@ -56,6 +62,8 @@ class Delegation:
     """Model calls of one task at most."""
     rules: Permissions = field(default_factory=Permissions)
     """Of a new session's root: types that they deny are not told of."""
+    skills: Callable[[Path], Mapping[str, Skill]] = _no_skills
+    """The skills for a working directory, by name."""
 
 
 class Task:
@@ -96,15 +104,26 @@ class Task:
         kind = self._type(args.subagent_type, context.workdir, rules)
         model = args.model or kind.model
         most = min(filter(None, (args.max_steps, kind.max_steps, self._delegation.max_steps)))
+        tools, permissions = _tools(args, kind, giver), agent_types.rules_for(rules, kind)
         return {
             "name": _name(args.description, kind.name),
             "type": kind.name,
             "model": self._delegation.model_name(model) if model else giver.model,
-            "system_prompt": system_prompt(context.workdir, args.system_prompt or kind.system_prompt),
-            "tools": _tools(args, kind, giver),
-            "permissions": agent_types.rules_for(rules, kind).to_json(),
+            "system_prompt": system_prompt(
+                context.workdir,
+                args.system_prompt or kind.system_prompt,
+                self._skills(context.workdir, tools, permissions),
+            ),
+            "tools": tools,
+            "permissions": permissions.to_json(),
             "max_steps": most,
         }
+
+    def _skills(self, workdir: Path, tools: Sequence[Mapping[str, Any]], rules: Permissions) -> str:
+        """Return what a sub-agent is told of skills: only one that can read them."""
+        if not any(tool["function"]["name"] == "skill" for tool in tools):
+            return ""
+        return skills_.section(skills_.offered(self._delegation.skills(workdir), rules))
 
     def _type(self, name: str, workdir: Path, rules: Permissions) -> AgentType:
         types = self._delegation.types(workdir)

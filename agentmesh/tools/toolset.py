@@ -23,6 +23,7 @@ from agentmesh.tools.process import Spawner
 from agentmesh.tools.read import Read
 from agentmesh.tools.sandbox import Sandbox
 from agentmesh.tools.send import Send
+from agentmesh.tools.skill import ReadSkill, Skills
 from agentmesh.tools.task import Delegation, Task
 from agentmesh.tools.todo_write import TodoWrite
 from agentmesh.tools.wait import Wait
@@ -37,6 +38,7 @@ def builtin(
     hidden: Sequence[Path] = (),
     delegation: Delegation | None = None,
     workdir: Path | None = None,
+    skills: Skills = lambda _workdir: {},
 ) -> dict[str, Tool]:
     """Return the built-in tools by name, in alphabetical order.
 
@@ -53,6 +55,7 @@ def builtin(
         Kill(database),
         ListAgents(database),
         Read(ledger),
+        ReadSkill(skills),
         Send(database),
         Task(database, delegation or Delegation(), workdir),
         TodoWrite(),

@@ -15,6 +15,7 @@ create table agentmesh.sessions (
   permission_mode  text not null default 'ask' check (permission_mode in ('ask', 'edits', 'all', 'plan')),
   rules            jsonb not null default '[]' check (jsonb_typeof(rules) = 'array'),   -- what a person allowed for good ("always")
   attended         boolean not null default true,           -- somebody may answer requests; else what would ask is refused
+  needs            text[] not null default '{}',            -- what only some workers offer: "tool weather", "type reviewer" of a Python program
   max_depth        integer not null default 4 check (max_depth >= 0),
   max_children     integer not null default 16 check (max_children >= 0),
   max_agents       integer not null default 64 check (max_agents >= 1),
@@ -36,7 +37,8 @@ create table agentmesh.settings (
   tools          jsonb not null check (jsonb_typeof(tools) = 'array')
 );
 
--- A process that runs agents. Its id is new at each start and never used again. It holds the session-level advisory
+-- A process that runs agents, or (without providers) one by which an external agent has joined. Its id is new at each start
+-- and never used again. It holds the session-level advisory
 -- lock (lock_class(), id) on its LISTEN connection: gone within milliseconds of its death.
 create table agentmesh.workers (
   id           bigint generated always as identity primary key,
@@ -46,6 +48,7 @@ create table agentmesh.workers (
   serves_any   boolean not null default false,              -- sessions of any host and user
   session_id   uuid,                                        -- only this session (a headless run); null: all it may serve
   providers    text[] not null,                             -- model providers it is configured for
+  offers       text[] not null default '{}',                -- what it has that sessions may need
   concurrency  integer not null check (concurrency >= 1),
   backend_pid  integer not null,
   started_at   timestamptz not null default clock_timestamp(),
@@ -78,7 +81,7 @@ create table agentmesh.agents (
   owes_report     boolean not null default false,           -- has read mail of its parent and sent nothing since
   agent_wakes     integer not null default 0,               -- wake-ups in a row by agents' mail, nothing done but send
   ended_seq       bigint,                                   -- the transcript row that its last turn ended with
-  external        boolean not null default false,           -- somebody else runs its turns: no worker claims it
+  external        boolean not null default false,           -- somebody else runs its turns: no worker claims it, worker_id is whoever joined as it
   worker_id       bigint references agentmesh.workers,
   epoch           bigint not null default 0,                -- raised by every claim and release: fences old owners
   queued_at       timestamptz not null default clock_timestamp(),
@@ -95,7 +98,6 @@ create table agentmesh.agents (
   reaped_at       timestamptz,
   constraint dead_has_a_time check ((status = 'dead') = (died_at is not null)),
   constraint only_running_is_owned check (worker_id is null or status = 'running'),
-  constraint external_is_not_owned check (not external or worker_id is null),
   constraint only_dead_is_reaped check (reaped_at is null or status = 'dead'),
   constraint only_dead_has_a_killer check (killed_by is null or status = 'dead'),
   constraint root_has_no_parent check ((parent_id is null) = (depth = 0)),

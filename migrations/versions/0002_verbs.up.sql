@@ -7,6 +7,7 @@
 -- Nothing takes FOR UPDATE or FOR SHARE: the key-share locks of foreign keys must not wait for a verb.
 
 -- Who calls on behalf of a running agent: its worker's lease, the tool call to answer, if any, and a note for its result.
+-- An external agent has a lease and no calls: whoever runs it keeps its conversation.
 -- No worker_id: nobody calls ("caller is not null" would ask whether all fields are known).
 create type agentmesh.caller as (worker_id bigint, epoch bigint, seq bigint, ordinal integer, note text);
 
@@ -75,7 +76,8 @@ create function agentmesh.require_open_call(agent uuid, caller agentmesh.caller)
 language plpgsql as $$
 begin
   if not exists (select from agentmesh.tool_calls c where c.agent_id = agent and c.seq = caller.seq and c.ordinal = caller.ordinal
-                 and c.status <> 'done') then
+                 and c.status <> 'done')
+     and (caller.seq is not null or not exists (select from agentmesh.agents a where a.id = agent and a.external)) then
     perform agentmesh.refuse('AM002', format('call %s of step %s already has its result', caller.ordinal, caller.seq), 'Read it from the transcript.');
   end if;
 end $$;
@@ -89,13 +91,16 @@ language sql as $$
   returning seq
 $$;
 
--- Write the one result of a tool call of an agent whose row is locked.
+-- Write the one result of a tool call, if one is to be answered, of an agent whose row is locked.
 create function agentmesh.close_call(agent uuid, caller agentmesh.caller, result jsonb) returns bigint
 language plpgsql as $$
 declare
   done agentmesh.tool_calls;
   at_seq bigint;
 begin
+  if caller.seq is null then
+    return null;
+  end if;
   select * into done from agentmesh.tool_calls c where c.agent_id = agent and c.seq = caller.seq and c.ordinal = caller.ordinal;
   at_seq := agentmesh.append(agent, 'tool_result', jsonb_build_object(
     'seq', done.seq, 'ordinal', done.ordinal, 'call_id', done.call_id, 'name', done.name,
@@ -299,6 +304,23 @@ language sql as $$
     0)
 $$;
 
+-- The newest place, not after this row of the agent's, from which a child can go on: no call before it has its result later. What it is
+-- for a row that is there never changes: results that are still to come have higher seqs.
+create function agentmesh.step_boundary(agent agentmesh.agents, at bigint) returns bigint
+language plpgsql stable as $$
+declare
+  last bigint := (select coalesce(max(t.seq), 0) from agentmesh.transcript t where t.agent_id = agent.id);
+  step bigint := (select max(c.seq) from agentmesh.tool_calls c where c.agent_id = agent.id and c.seq <= step_boundary.at);
+begin
+  if step_boundary.at is null or step_boundary.at not between 0 and last then
+    perform agentmesh.refuse('AM004', format('%s has no row %s: its newest is %s', agentmesh.label(agent), coalesce(step_boundary.at::text, 'null'), last),
+      'agentmesh log --rows shows them with their numbers; 0 is before its first.');
+  end if;
+  return case when exists (select from agentmesh.tool_calls c where c.agent_id = agent.id and c.seq = step
+                           and coalesce(c.result_seq, step_boundary.at + 1) > step_boundary.at)
+    then step - 1 else step_boundary.at end;
+end $$;
+
 -- What a refused fork can use instead.
 create function agentmesh.idle_children_hint(agent uuid) returns text
 language sql as $$
@@ -344,7 +366,8 @@ end $$;
 
 -- fork: make a child that inherits the parent's conversation by reference. With a prompt it is running from this
 -- commit on; without, it is idle. As a tool (caller given) the prompt comes from the parent, else from the user.
-create function agentmesh.fork(parent uuid, name text, prompt text default null, caller agentmesh.caller default null) returns uuid
+-- at: it inherits up to that row of the parent's and no further, or to before the step in which that stands.
+create function agentmesh.fork(parent uuid, name text, prompt text default null, caller agentmesh.caller default null, at bigint default null) returns uuid
 language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -373,7 +396,8 @@ begin
   insert into agentmesh.agents (session_id, parent_id, name, depth, subagent_type, status, model, settings_id, permissions, forked_at, turn)
   values (session.id, fork.parent, child.name, parent_row.depth + 1, parent_row.subagent_type,
     case when fork.prompt is null then 'idle' else 'running' end, parent_row.model, parent_row.settings_id, parent_row.permissions,
-    agentmesh.fork_point(fork.parent), case when fork.prompt is null then 0 else 1 end)
+    case when fork.at is null then agentmesh.fork_point(fork.parent) else agentmesh.step_boundary(parent_row, fork.at) end,
+    case when fork.prompt is null then 0 else 1 end)
   returning * into child;
   if fork.prompt is not null then
     insert into agentmesh.mail (session_id, sender, recipient, body)

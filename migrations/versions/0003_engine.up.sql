@@ -393,7 +393,8 @@ language sql stable as $$
     where h.waiter = wait_may_end.waiter and (
       (h.targets is not null and not exists (select from agentmesh.open_waits o where o.waiter = h.waiter))
       or exists (select from agentmesh.mail m where m.recipient = h.waiter and m.read_at is null and m.withdrawn_at is null
-                 and (h.targets is null or m.sender is null))))
+                 and (h.targets is null or m.sender is null))
+      or exists (select from agentmesh.agents a where a.id = h.waiter and a.external and a.interrupt_turn = a.turn)))
 $$;
 
 -- wait, its later half: the registered wait's result if it ends now, else null. With final it ends now. Whoever runs
@@ -424,16 +425,49 @@ begin
   end if;
   call.seq := header.seq;
   call.ordinal := header.ordinal;
+  if me.external then
+    final := case when me.interrupt_turn = me.turn then 'interrupted' else final end;
+    result := agentmesh.take(me, header.targets, final, call);
+    if result is not null then
+      perform agentmesh.heed_interrupt(me);
+    end if;
+    return result;
+  end if;
   result := agentmesh.take(me, header.targets, final, call);
-  if result is not null and header.seq is null and not me.external then
+  if result is not null and header.seq is null then
     perform agentmesh.end_turn(me, null, null, null, false);
   end if;
   return result;
 end $$;
 
+-- The interrupt of a locked external agent has done what it could: its wait is over. The next one is another turn's.
+create function agentmesh.heed_interrupt(me agentmesh.agents) returns void
+language sql as $$
+  update agentmesh.agents a set turn = a.turn + 1, started_turn = a.turn + 1 where a.id = me.id and a.interrupt_turn = a.turn
+$$;
+
+-- Leave a wait without its result: what came lies unread in the mailbox. For an external agent whose client gave up the call.
+-- Returns whether there was one.
+create function agentmesh.wait_leave(waiter uuid, caller agentmesh.caller) returns boolean
+language plpgsql as $$
+#variable_conflict use_column
+declare
+  me agentmesh.agents;
+begin
+  select * into me from agentmesh.lock_agents(array[wait_leave.waiter]);
+  perform agentmesh.fence(me, wait_leave.caller);
+  delete from agentmesh.wait w where w.waiter = me.id and w.seq is null;
+  if not found then
+    return false;
+  end if;
+  perform agentmesh.heed_interrupt(me);
+  perform pg_notify('session_event_' || me.session_id, 'wait ' || me.id);
+  return true;
+end $$;
+
 -- wait, its first half: return the result if the wait is complete at once (or timeout is 0), else register it and
 -- return null. targets is [{"agent_id": as asked, "id": resolved}, {"agent_id", "error", "hint"}, ...] in the order asked,
--- or null for anyone. Without a caller it is a person's wait on an idle agent, or an external agent's own.
+-- or null for anyone. Without a caller it is a person's wait on an idle agent, or that of an external agent that nobody has joined as.
 create function agentmesh.wait_begin(waiter uuid, targets jsonb, timeout double precision, caller agentmesh.caller default null) returns jsonb
 language plpgsql as $$
 #variable_conflict use_column
@@ -471,7 +505,7 @@ begin
       return null;
     end if;
     perform agentmesh.refuse('AM051', format('%s is already inside a wait', agentmesh.label(me)), 'Only one wait at a time: let it end, or interrupt it.');
-  elsif caller.worker_id is null and not me.external and me.status <> 'idle' then
+  elsif caller.worker_id is null and (me.worker_id is not null or not me.external and me.status <> 'idle') then
     perform agentmesh.refuse('AM053', format('%s is busy', agentmesh.label(me)), 'Let its turn end, or interrupt it, then wait.');
   end if;
   if caller.seq is not null then
@@ -561,7 +595,8 @@ begin
     'interrupted by the user', true);
 end $$;
 
--- Interrupt one locked agent. A worker that runs it is told and stops it; an agent that no worker runs stops in this commit.
+-- Interrupt one locked agent. A worker that runs it is told and stops it; an agent that no worker runs stops in this commit. Of an
+-- external agent there is only its wait to stop.
 create function agentmesh.interrupt_one(agent uuid) returns boolean
 language plpgsql as $$
 declare
@@ -570,9 +605,10 @@ declare
 begin
   update agentmesh.agents a set interrupt_turn = a.turn, held_mail = greatest(a.held_mail, coalesce((
     select max(m.id) from agentmesh.mail m where m.recipient = agent and m.read_at is null and m.withdrawn_at is null), 0))
-  where a.id = agent and a.status = 'running' and a.interrupt_turn is distinct from a.turn;
+  where a.id = agent and a.status = 'running' and a.interrupt_turn is distinct from a.turn
+    and not (a.external and not exists (select from agentmesh.wait w where w.waiter = a.id));
   select * into me from agentmesh.agents a where a.id = agent;
-  if me.status <> 'running' then
+  if me.status <> 'running' or me.external and me.interrupt_turn is distinct from me.turn then
     return false;
   elsif me.worker_id is null and not me.external then
     select * into parent from agentmesh.agents a where a.id = me.parent_id;
@@ -647,14 +683,14 @@ end $$;
 
 -- Register a worker. Call it on the LISTEN connection: its session keeps the lock that shows it lives.
 create function agentmesh.join_worker(host text, os_user text, pid integer, concurrency integer, providers text[],
-  serves_any boolean default false, session uuid default null) returns bigint
+  serves_any boolean default false, session uuid default null, offers text[] default '{}') returns bigint
 language plpgsql as $$
 declare
   new_id bigint;
 begin
-  insert into agentmesh.workers (host, os_user, pid, serves_any, session_id, providers, concurrency, backend_pid)
+  insert into agentmesh.workers (host, os_user, pid, serves_any, session_id, providers, offers, concurrency, backend_pid)
   values (join_worker.host, join_worker.os_user, join_worker.pid, join_worker.serves_any, join_worker.session, join_worker.providers,
-    join_worker.concurrency, pg_backend_pid())
+    join_worker.offers, join_worker.concurrency, pg_backend_pid())
   returning id into new_id;
   perform pg_advisory_lock(agentmesh.lock_class(), new_id::integer);
   return new_id;
@@ -677,6 +713,16 @@ begin
   return found;
 end $$;
 
+-- These locked external agents' clients are gone: they are idle, their mail stays unread, and whoever waits for them is told.
+create function agentmesh.leave(ids uuid[]) returns void
+language plpgsql as $$
+begin
+  delete from agentmesh.wait w where w.waiter = any (ids);
+  update agentmesh.agents a set status = 'idle', worker_id = null, epoch = a.epoch + 1 where a.id = any (ids);
+  perform agentmesh.notify_waiters(ids);
+  perform pg_notify('session_event_' || a.session_id, 'idle ' || a.id) from agentmesh.agents a where a.id = any (ids);
+end $$;
+
 -- Take everything from workers whose rows are locked: their agents can be claimed at once, and they are fenced.
 create function agentmesh.free_agents(workers bigint[]) returns integer
 language plpgsql as $$
@@ -685,6 +731,7 @@ declare
 begin
   update agentmesh.workers w set ended_at = clock_timestamp() where w.id = any (workers);
   perform agentmesh.lock_agents(array(select a.id from agentmesh.agents a where a.worker_id = any (workers)));
+  perform agentmesh.leave(array(select a.id from agentmesh.agents a where a.worker_id = any (workers) and a.external));
   perform agentmesh.notify_work(s.session_id) from (select distinct a.session_id from agentmesh.agents a where a.worker_id = any (workers)) s;
   update agentmesh.agents a set worker_id = null, epoch = a.epoch + 1, queued_at = clock_timestamp() where a.worker_id = any (workers);
   get diagnostics freed = row_count;
@@ -709,7 +756,7 @@ language sql stable security definer set search_path = pg_catalog as $$
   select agent.status = 'running' and agent.worker_id is null and not agent.external
     and split_part(agent.model, '/', 1) = any (worker.providers)
     and (worker.session_id is null or worker.session_id = agent.session_id)
-    and exists (select from agentmesh.sessions s where s.id = agent.session_id
+    and exists (select from agentmesh.sessions s where s.id = agent.session_id and s.needs <@ worker.offers
                 and (worker.serves_any or (s.host = worker.host and s.os_user = worker.os_user)))
 $$;
 
@@ -747,6 +794,43 @@ language sql as $$
     where w.id = worker and a.status = 'running' and a.worker_id is null and not a.external and agentmesh.serves(w, a)
       and (slots > 0 or exists (select from agentmesh.wait x where x.waiter = a.id)))
 $$;
+
+-- A worker offers agents that it owns and has no thread for. Those that another living worker may run, one without such a queue of its own, it owns no
+-- more: whoever has a thread first claims them. Returns which. Where there is nobody else, it locks and changes nothing.
+create function agentmesh.give_back(worker bigint, ids uuid[], epochs bigint[]) returns uuid[]
+language plpgsql as $$
+declare
+  takers agentmesh.workers[];
+  offered agentmesh.agents;
+  given uuid[] := '{}';
+begin
+  perform agentmesh.require_read_committed();
+  takers := array(
+    select w from agentmesh.workers w
+    where w.id <> worker and w.ended_at is null and w.lost_at is null and w.seen_at > clock_timestamp() - interval '10 s'
+      and w.providers && array(select split_part(a.model, '/', 1) from agentmesh.agents a where a.id = any (ids))
+      and w.concurrency >= (
+        select count(*) from agentmesh.agents a where a.worker_id = w.id
+          and not exists (select from agentmesh.wait x where x.waiter = a.id)
+          and not exists (select from agentmesh.tool_calls c where c.agent_id = a.id and c.status in ('asking', 'delegated'))));
+  if cardinality(takers) = 0 then
+    return given;
+  end if;
+  perform agentmesh.lock_agents(ids);
+  for offered in
+    select a.* from agentmesh.agents a, unnest(ids, epochs) as u (id, epoch)
+    where a.id = u.id and a.worker_id = worker and a.epoch = u.epoch and a.status = 'running'
+      and a.interrupt_turn is distinct from a.turn  -- its owner stops it, thread or not; in the queue it would wait for one
+  loop
+    offered.worker_id := null;  -- as it would be
+    if exists (select from unnest(takers) t where agentmesh.serves(t, offered)) then
+      given := given || offered.id;
+    end if;
+  end loop;
+  update agentmesh.agents a set worker_id = null, epoch = a.epoch + 1, queued_at = clock_timestamp() where a.id = any (given);
+  perform agentmesh.notify_work(s.session_id) from (select distinct a.session_id from agentmesh.agents a where a.id = any (given)) s;
+  return given;
+end $$;
 
 -- Free the agents of workers that died: their lock is gone at two looks a second apart, or they were not seen for 30 s.
 create function agentmesh.sweep(worker bigint) returns integer
@@ -812,9 +896,10 @@ begin
   end if;
 end $$;
 
--- Begin a session: its row, its settings, its root (idle, without mail). Returns the root's id.
+-- Begin a session: its row, its settings, its root (idle, without mail; external if somebody else shall run its turns). Returns the root's id.
 create function agentmesh.start_session(workdir text, host text, os_user text, model text, system_prompt text, tools jsonb,
-  title text default '', permission_mode text default 'ask', permissions jsonb default '[]', limits jsonb default '{}') returns uuid
+  title text default '', permission_mode text default 'ask', permissions jsonb default '[]', limits jsonb default '{}',
+  needs text[] default '{}', external boolean default false) returns uuid
 language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -824,15 +909,80 @@ declare
 begin
   insert into agentmesh.settings (id, system_prompt, tools) values (setting, start_session.system_prompt, start_session.tools) on conflict do nothing;
   insert into agentmesh.sessions (id, title, workdir, host, os_user, root_id, permission_mode, max_depth, max_children, max_agents, max_unread,
-    max_tokens, max_cost_usd)
+    max_tokens, max_cost_usd, needs)
   values (session, left(start_session.title, 200), start_session.workdir, start_session.host, start_session.os_user, root, start_session.permission_mode,
     coalesce((limits ->> 'max_depth')::integer, 4), coalesce((limits ->> 'max_children')::integer, 16),
     coalesce((limits ->> 'max_agents')::integer, 64), coalesce((limits ->> 'max_unread')::integer, 1000),
     case when limits ? 'max_tokens' then (limits ->> 'max_tokens')::bigint else 20000000 end,
-    case when limits ? 'max_cost_usd' then (limits ->> 'max_cost_usd')::numeric else 10 end);
-  insert into agentmesh.agents (id, session_id, name, depth, status, model, settings_id, permissions)
-  values (root, session, 'root', 0, 'idle', start_session.model, setting, start_session.permissions);
+    case when limits ? 'max_cost_usd' then (limits ->> 'max_cost_usd')::numeric else 10 end, start_session.needs);
+  insert into agentmesh.agents (id, session_id, name, depth, status, model, settings_id, permissions, external)
+  values (root, session, 'root', 0, 'idle', start_session.model, setting, start_session.permissions, start_session.external);
   return root;
+end $$;
+
+-- Join as an external agent: it is running, and this worker's from now on. Returns its epoch. Refused while another process holds
+-- it that lives (see join_worker); one that was killed is not waited for. Locks: the worker, then the agent, as claim does.
+create function agentmesh.join_agent(worker bigint, agent uuid) returns bigint
+language plpgsql as $$
+declare
+  me agentmesh.agents;
+begin
+  perform agentmesh.require_read_committed();
+  perform from agentmesh.workers w where w.id = worker and w.ended_at is null for no key update;
+  if not found then
+    perform agentmesh.refuse('AM001', format('worker %s has been declared dead', worker), 'Register again.');
+  end if;
+  select * into me from agentmesh.lock_agents(array[agent]);
+  perform agentmesh.require_living(me, agent);
+  if not me.external then
+    perform agentmesh.refuse('AM053', format('%s is no external agent: workers run it', agentmesh.label(me)), 'Join the session as an agent of your own.');
+  elsif me.worker_id = worker then
+    return me.epoch;
+  elsif exists (
+      select from agentmesh.workers w join pg_locks l on l.pid = w.backend_pid
+      where w.id = me.worker_id and l.locktype = 'advisory' and l.classid = agentmesh.lock_class()::oid and l.objid = w.id::oid
+        and l.objsubid = 2 and l.granted and l.database = (select d.oid from pg_database d where d.datname = current_database())) then
+    perform agentmesh.refuse('AM053', format('another client has joined as %s', agentmesh.label(me)), 'Join under another name, or end that client.');
+  end if;
+  delete from agentmesh.wait w where w.waiter = me.id;
+  update agentmesh.agents a set status = 'running', worker_id = worker, epoch = a.epoch + 1, turn = a.turn + 1, started_turn = a.turn + 1
+  where a.id = me.id;
+  perform pg_notify('session_event_' || me.session_id, 'turn ' || me.id);
+  return me.epoch + 1;
+end $$;
+
+-- An external agent of this name below the session's root, for a client to join as: the oldest idle one of that name (or name-2, ...),
+-- which keeps its mailbox from one visit to the next, else a new one. It inherits no conversation: its client has one of its own.
+create function agentmesh.guest(session uuid, name text) returns uuid
+language plpgsql as $$
+#variable_conflict use_column
+declare
+  locked agentmesh.sessions;
+  root agentmesh.agents;
+  normal text := agentmesh.normal_name(guest.name);
+  found_id uuid;
+begin
+  perform agentmesh.require_read_committed();
+  locked := agentmesh.lock_session(guest.session);
+  if locked.id is null then
+    perform agentmesh.refuse('AM015', format('there is no session %s', coalesce(guest.session::text, 'null')), 'agentmesh sessions lists them.');
+  elsif locked.ended_at is not null then
+    perform agentmesh.refuse('AM016', 'the session has ended', 'Start a new one.');
+  end if;
+  select a.id into found_id from agentmesh.agents a
+  where a.parent_id = locked.root_id and a.external and a.status = 'idle'
+    and (a.name = normal or starts_with(a.name, normal || '-') and substr(a.name, length(normal) + 2) ~ '^[0-9]+$')
+  order by a.created_at, a.id limit 1;
+  if found_id is not null then
+    return found_id;
+  end if;
+  select * into root from agentmesh.agents a where a.id = locked.root_id;
+  perform agentmesh.require_room(root, locked);
+  insert into agentmesh.agents (session_id, parent_id, name, depth, status, model, settings_id, permissions, forked_at, external)
+  values (locked.id, root.id, agentmesh.free_name(locked.id, normal), 1, 'idle', root.model, root.settings_id, root.permissions, 0, true)
+  returning id into found_id;
+  perform agentmesh.notify_agent(found_id, locked.id, 'forked');
+  return found_id;
 end $$;
 
 -- End a session: all its agents die, the root too. Returns how many.

@@ -107,8 +107,10 @@ create view agentmesh.v_timeline with (security_barrier) as
 -- What looks wrong, and why. Empty when all is well.
 create view agentmesh.v_stuck with (security_barrier) as
   select a.session_id, a.id as agent_id, a.name, 'no worker' as problem,
-    format('has waited %s s to run, and no worker may run it (host %s, user %s, model %s): start one with agentmesh worker',
-      extract(epoch from clock_timestamp() - a.queued_at)::integer, s.host, s.os_user, a.model) as why
+    format('has waited %s s to run, and no worker may run it (host %s, user %s, model %s%s): start %s',
+      extract(epoch from clock_timestamp() - a.queued_at)::integer, s.host, s.os_user, a.model,
+      case when s.needs <> '{}' then ', ' || array_to_string(s.needs, ', ') end,
+      case when s.needs = '{}' then 'one with agentmesh worker' else 'the Python program that has them' end) as why
   from agentmesh.agents a join agentmesh.sessions s on s.id = a.session_id
   where a.status = 'running' and a.worker_id is null and not a.external
     and not exists (select from agentmesh.workers w where w.ended_at is null and w.seen_at > clock_timestamp() - interval '30 s' and agentmesh.serves(w, a))

@@ -18,6 +18,9 @@ begin
     grant select on agentmesh.v_agents, agentmesh.v_mail, agentmesh.v_transcript, agentmesh.v_waits, agentmesh.v_cost, agentmesh.v_budgets,
       agentmesh.v_timeline, agentmesh.v_stuck, agentmesh.v_requests to agentmesh_reader;
     grant execute on function agentmesh.path, agentmesh.lineage, agentmesh.subtree, agentmesh.serves to agentmesh_reader;
+    if to_regproc('agentmesh.search') is not null then  -- a later migration makes it
+      grant execute on function agentmesh.search to agentmesh_reader;
+    end if;
   end if;
   if exists (select from pg_roles where rolname = 'agentmesh_worker') then
     grant usage on schema agentmesh to agentmesh_worker;

@@ -46,6 +46,13 @@ def test_version_imports_nothing_heavy():
     assert not (HEAVY | ONLY_WORKERS) & set(lines[-1].split())
 
 
+def test_import_agentmesh_imports_nothing_heavy_until_a_name_is_used():
+    assert set(run("import agentmesh\nprint(*new())").split()) - sys.stdlib_module_names == {"agentmesh"}
+    imported = run("import agentmesh\nagentmesh.open, agentmesh.AgentmeshError, agentmesh.tool\nprint(*new())").split()
+    assert "psycopg" in imported
+    assert not (ONLY_WORKERS | {"pydantic"}) & set(imported)
+
+
 def test_the_domain_is_standard_library_only():
     imported = run(
         "import importlib, pkgutil, agentmesh.domain\n"
@@ -56,7 +63,7 @@ def test_the_domain_is_standard_library_only():
     assert set(imported) - sys.stdlib_module_names == {"agentmesh"}
 
 
-@pytest.mark.parametrize("command", ["ps", "tree", "log", "send", "kill", "sql"])
+@pytest.mark.parametrize("command", ["ps", "tree", "log", "send", "kill", "sql", "mcp"])
 def test_what_looks_and_acts_leaves_out_what_only_workers_need(command):
     lines = start(command, "--help")
     assert not ONLY_WORKERS & set(lines[-1].split())

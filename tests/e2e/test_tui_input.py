@@ -120,11 +120,24 @@ def test_bound_keys_work_and_are_the_ones_shown(desk: Desk, rig: Rig):
 
 
 def test_a_key_bound_twice_is_refused_before_the_screen_opens(desk: Desk):
-    desk.configure('[tui.keys]\nagents.pick = "f7"\n')
+    desk.configure('[tui.keys]\nagents.pick = "f12"\nagents.tree = "f12"\n')
     shown = desk.start()
     shown.wait()
-    assert "f7 is bound to both" in shown.text
+    assert "f12 is bound to both" in shown.text
     assert b"\x1b" not in shown.output
+
+
+def test_a_default_key_gives_way_to_a_bound_one_and_the_help_says_so(desk: Desk, rig: Rig):
+    desk.configure('[tui.keys]\nagents.pick = "f8"\n')
+    rig.fork("alpha")
+    shown = desk.open(rows=120)
+    shown.press("f8")
+    shown.until("Agents", "alpha")
+    shown.press("escape")
+    shown.until("Message root", lambda text: "Agents" not in text)
+    shown.press("f1")
+    shown.until("Commands")
+    shown.until("(no key)", "Next sibling, also with text", "(F8 is for: Pick an agent)")
 
 
 def test_without_colours_nothing_is_coloured(desk: Desk, rig: Rig):

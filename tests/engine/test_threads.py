@@ -52,6 +52,32 @@ def test_stop_forgets_what_is_queued_and_names_what_does_not_end():
     assert ran == []
 
 
+def test_a_place_that_is_lent_is_used_and_taken_back():
+    threads = Threads(1, "t")
+    begun, go_on, back, ran = threading.Event(), threading.Event(), threading.Event(), threading.Event()
+
+    def waiting():
+        begun.set()
+        assert ran.wait(10), "the only thread waits for work that is queued"
+        threads.take_back()
+        back.set()
+        assert go_on.wait(10)
+
+    threads.submit(waiting)
+    assert begun.wait(10)
+    threads.submit(ran.set)
+    threads.lend()
+    assert back.wait(10)
+    until(lambda: len(threads._threads) == 1)
+    assert [thread.name for thread in threads._threads] == ["t-0"], "the other one has left"
+    later = threading.Event()
+    threads.submit(later.set)
+    assert not later.is_set(), "there is one place, and it is taken"
+    go_on.set()
+    assert later.wait(10)
+    assert threads.stop(10) == []
+
+
 def test_looks_at_a_waiter_are_gathered_and_the_last_poke_is_never_missed():
     """The look after the last poke sees everything, however many pokes there were and whenever they came."""
     state, seen, looks = 0, 0, 0

@@ -100,10 +100,10 @@ def own_folder() -> Iterator[Path]:
 
 
 @contextmanager
-def small_disk(megabytes: int, owner: int, where: Path) -> Iterator[Path]:
+def small_disk(megabytes: int, owner: int, where: Path, mode: str = "0700") -> Iterator[Path]:
     """Mount a disk of so many megabytes; skip the test where that is not allowed."""
     where.mkdir()
-    options = f"size={megabytes}m,uid={owner},mode=0700"
+    options = f"size={megabytes}m,uid={owner},mode={mode}"
     mount = shutil.which("mount")
     if not mount or subprocess.call([mount, "-t", "tmpfs", "-o", options, "none", where], stderr=subprocess.DEVNULL):
         pytest.skip("no file systems can be mounted here")

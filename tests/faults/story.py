@@ -53,8 +53,8 @@ READS = {
 }
 """What it reads."""
 
-BESIDE = {"tick", "publish", "set_activities", "release"}
-"""What it writes beside turns: its heartbeat, what people see, its leaving."""
+BESIDE = {"tick", "publish", "set_activities", "release", "give_back"}
+"""What it writes beside turns: its heartbeat, what people see, its leaving, whom it has no thread for."""
 
 AGENTS = ("root", "child", "failing", "helper", "stuck", "empty")
 QUESTION, ANSWER = "Which colour?", "the blue one"

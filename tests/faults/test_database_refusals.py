@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -12,7 +13,9 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from agentmesh.store import pool
+from agentmesh.domain.errors import DatabaseError
+from agentmesh.store import mailbox, pool
+from agentmesh.store.tx import Database
 from tests.faults import crowd
 from tests.faults.cluster import Cluster, cluster, connector, own_folder, shaken, small_disk
 from tests.faults.crowd import impatient
@@ -93,6 +96,15 @@ def test_the_server_takes_no_writes(shaken: Rig, cluster: Cluster, seed: str, re
     record_property("fault", ("default_transaction_read_only", 1, {"turns ended with the error": failed}))
 
 
+def fill(disk: Path) -> Path:
+    """Leave no space on a disk; return the file to delete."""
+    ballast = disk / "ballast"
+    with suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    return ballast
+
+
 @pytest.mark.parametrize("seed", crowd.SEEDS)
 def test_the_disk_is_full(cluster: Cluster, tmp_path: Path, seed: str, refused: Refused, record_property: Note):
     with own_folder() as folder, small_disk(64, cluster.owner, folder / "disk") as disk, space(cluster, disk) as name:
@@ -102,10 +114,7 @@ def test_the_disk_is_full(cluster: Cluster, tmp_path: Path, seed: str, refused: 
         rig = Rig(url, connect(), tmp_path)
         try:
             begin(rig, seed)
-            ballast = disk / "ballast"
-            with suppress(OSError), ballast.open("wb", buffering=0) as file:
-                while True:
-                    file.write(bytes(4096))
+            ballast = fill(disk)
             refused("No space left on device")
             ballast.unlink()
             crowd.until_rest(rig)
@@ -116,6 +125,53 @@ def test_the_disk_is_full(cluster: Cluster, tmp_path: Path, seed: str, refused: 
             rig.conn.close()
             cluster.run(f'drop database "{database}" with (force)')
     record_property("fault", ("the tables' disk full", 1, {"turns ended with the error": failed}))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", crowd.SEEDS)
+def test_the_disk_with_the_write_ahead_log_is_full(tmp_path: Path, seed: str, refused: Refused, record_property: Note):
+    """PostgreSQL gives up, cannot even recover, and is started again once there is space; workers outlive that."""
+    with own_folder() as folder, small_disk(256, os.geteuid(), folder / "disk", "0755") as disk, own(disk) as cluster:
+        url = cluster.database()
+        connect = connector(url)
+        rig = Rig(url, connect(), tmp_path)
+        try:
+            workers = begin(rig, f"{seed} log")
+            with Database(url, role="test", patience=0.5) as verbs:
+                ballast = fill(disk)
+                use_up_the_log(url)
+                refused("cannot be reached")
+                with pytest.raises(DatabaseError, match=r"cannot be reached|No space left on device") as raised:
+                    verbs.run(mailbox.send, None, rig.root, "is anybody there?")
+                assert raised.value.hint
+                assert [each.worker.failed for each in workers] == [None, None]
+                ballast.unlink()
+                cluster.start()
+            crowd.until_rest(rig, connect)
+            failed = crowd.assert_settled(rig, "No space left on device|cannot be reached")
+            assert violations(rig.conn) == []
+            assert rig.one("select count(*) from agentmesh.mail where body = 'is anybody there?'") == 0
+        finally:
+            rig.close()
+            rig.conn.close()
+    record_property("fault", ("the write-ahead log's disk full", 1, {"turns ended with the error": failed}))
+
+
+def use_up_the_log(url: str) -> None:
+    """Write to the log, and to no table, until the server is gone."""
+    with suppress(psycopg.Error), psycopg.connect(url, autocommit=True) as stranger:
+        while True:
+            stranger.execute("select pg_logical_emit_message(true, 'x', repeat('x', 1000000))")
+
+
+@contextmanager
+def own(folder: Path) -> Iterator[Cluster]:
+    """Make a server whose whole data is in a folder."""
+    made = Cluster(folder / "server")
+    try:
+        yield made
+    finally:
+        made.close()
 
 
 @contextmanager

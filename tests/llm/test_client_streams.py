@@ -38,6 +38,37 @@ def test_request_carries_key_stream_and_tools():
     assert seen.json["tools"][0]["function"]["name"] == "bash"
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"api_key": ""},
+        {"headers": {"authorization": "Basic eDp5", "X-Title": "mesh"}},
+        {"api_key": "", "headers": {"Authorization": "Basic eDp5"}},
+    ],
+)
+def test_a_chat_has_the_headers_that_the_sdk_itself_sends(fields):
+    with misbehaving(good()) as server:
+        server.models.append("m-1")
+        model = client(server, **fields)
+        model.models()
+        model.complete(request(), Cancel(), Log().watch())
+        model.close()
+    of_body = {"content-type", "content-length", "x-stainless-retry-count", "x-stainless-read-timeout"}
+    listing, chat = (
+        {name: value for name, value in seen.headers.items() if name not in of_body} for seen in server.seen
+    )
+    assert chat == listing
+    assert server.chats[0].headers["content-type"] == "application/json"
+
+
+def test_a_query_of_the_base_url_stays_behind_the_path():
+    with misbehaving(good()) as server:
+        server.url += "?version=3"
+        assert ask(server).text == "Hello"
+    assert [seen.path.partition("/chat")[2] for seen in server.seen] == ["/completions?version=3"]
+
+
 def test_server_without_key_gets_no_key_of_the_environment(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another-server")
     monkeypatch.setenv("OPENAI_ADMIN_KEY", "sk-admin-of-another")

@@ -41,6 +41,7 @@ def verbs(mesh: Mesh) -> dict[str, Callable[[psycopg.Connection], Any]]:
         "skip_turn": lambda c: steps.skip_turn(c, lease),
         "claim": lambda c: workers.claim(c, mesh.worker, 1),
         "tick": lambda c: workers.tick(c, mesh.worker, {}),
+        "give back": lambda c: workers.give_back(c, mesh.worker, {}),
         "release": lambda c: workers.release(c, mesh.worker),
         "end_session": lambda c: sessions.end_session(c, mesh.session),
         "delete_session": lambda c: sessions.delete_session(c, mesh.session),

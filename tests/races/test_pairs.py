@@ -13,7 +13,7 @@ import pytest
 
 from agentmesh.domain.rows import Allowance
 from agentmesh.domain.states import PermissionMode, WaitOutcome
-from agentmesh.store import agents, mailbox, requests, sessions, steps, waits, workers
+from agentmesh.store import agents, external, mailbox, requests, sessions, steps, travel, waits, workers
 from tests.fixtures.blocking import Stage, sqlstate
 from tests.fixtures.invariants import violations
 from tests.fixtures.mesh import Mesh
@@ -44,6 +44,9 @@ class Scene:
         self.leases = {agent: mesh.lease(agent) for agent in (self.root, self.a, self.waiter, self.helper)}
         self.queued = mesh.fork(self.a, "queued", "work")
         mesh.send(self.a, self.root, "unread already")
+        self.guest = mesh.run(external.join, mesh.join(providers=()), mesh.run(external.guest, self.session, "guest"))
+        mesh.run(waits.wait_begin, self.guest.agent_id, self.targets, 30, self.guest)
+        mesh.run(external.guest, self.session, "away")
         self.worker = mesh.join()
 
 
@@ -61,6 +64,8 @@ ASKED = {"ordinal": 4, "kind": "approval", "tool": "bash", "arguments": {}}
 Verb = Callable[[psycopg.Connection, Scene], Any]
 VERBS: dict[str, Verb] = {
     "fork": lambda conn, s: agents.fork(conn, s.a, "new", "work"),
+    "fork of the past": lambda conn, s: travel.fork_at(conn, s.a, "new", 1, "work"),
+    "copy of the past": lambda conn, s: travel.fork_session(conn, s.a, 1, "work"),
     "fork tool": lambda conn, s: agents.fork(conn, s.a, "new", "work", s.a_fork),
     "send": lambda conn, s: mailbox.send(conn, None, s.a, "from the user"),
     "send tool": lambda conn, s: mailbox.send(conn, s.a, s.root, "report", None, s.a_send),
@@ -84,6 +89,12 @@ VERBS: dict[str, Verb] = {
     "claim": lambda conn, s: workers.claim(conn, s.worker, 10),
     "release": lambda conn, s: workers.release(conn, s.leases[s.a].worker_id),
     "reap": lambda conn, s: sessions.reap(conn, s.session),
+    "guest joins": lambda conn, s: external.join(conn, s.worker, external.guest(conn, s.session, "away")),
+    "guest sends": lambda conn, s: mailbox.send(conn, s.guest.agent_id, s.a, "hello", None, s.guest),
+    "guest forks": lambda conn, s: agents.fork(conn, s.guest.agent_id, "new", "work", s.guest),
+    "guest gives up": lambda conn, s: external.leave_wait(conn, s.guest),
+    "guest is interrupted": lambda conn, s: agents.interrupt(conn, s.guest.agent_id),
+    "guest leaves": lambda conn, s: workers.release(conn, s.guest.worker_id),
     "end session": lambda conn, s: sessions.end_session(conn, s.session),
 }
 REFUSALS = {"AM001", "AM002", "AM005", "AM011", "AM016", "AM051", "AM053", "AM070"}

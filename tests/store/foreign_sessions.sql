@@ -4,7 +4,7 @@ insert into agentmesh.settings values (repeat('0', 64), '', '[]');
 create temp table s as select gen_random_uuid() as id, gen_random_uuid() as root, n from generate_series(1, 1000) n;
 create temp table a as select gen_random_uuid() as id, s.id as session, s.root, k as n from s, generate_series(1, 10) k;
 insert into agentmesh.sessions (id, workdir, host, os_user, root_id) select id, '/w', 'elsewhere', 'somebody', root from s;
-insert into agentmesh.workers (host, os_user, pid, providers, concurrency, backend_pid) values ('elsewhere', 'somebody', 1, '{other}', 1, 1);
+insert into agentmesh.workers (host, os_user, pid, providers, concurrency, backend_pid, seen_at) values ('elsewhere', 'somebody', 1, '{other}', 1, 1, 'infinity');
 insert into agentmesh.agents (id, session_id, name, depth, status, settings_id, model, worker_id)
   select root, id, 'root', 0, 'running', repeat('0', 64), 'other/x', (select min(id) from agentmesh.workers) from s;
 insert into agentmesh.agents (id, session_id, parent_id, name, depth, status, died_at, settings_id, forked_at, model)

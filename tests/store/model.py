@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 USER = "user"
 
@@ -19,7 +20,24 @@ class Mail:
     failed: bool = False
 
 
-@dataclass
+@dataclass(eq=False)
+class Call:
+    """The one call of an agent that has no result yet; a wait's is not one of them."""
+
+    status: str
+    """asking, delegated, open."""
+    seq: int
+
+
+@dataclass(eq=False)
+class Task:
+    """What a sub-agent works on."""
+
+    parent: ModelAgent
+    call: Call
+
+
+@dataclass(eq=False)
 class ModelAgent:
     """An agent and its mailbox."""
 
@@ -28,7 +46,8 @@ class ModelAgent:
     status: str = "idle"
     unread: list[Mail] = field(default_factory=list)
     held: int = 0
-    owned: bool = False
+    owner: int | None = None
+    """Which worker runs it, by number."""
     fresh: bool = False
     """Its turn has begun, but its mail is not read."""
     interrupted: bool = False
@@ -36,6 +55,14 @@ class ModelAgent:
     waits_for: list[str] | None = None
     """Names; empty: anyone; None: it waits for nobody."""
     ended: tuple[str, str] = ("output", "")
+    call: Call | None = None
+    task: Task | None = None
+    reaped: bool = False
+
+    @property
+    def is_working(self) -> bool:
+        """Whether it is in the middle of a turn: its mail is read, and it is inside no wait."""
+        return self.owner is not None and not self.fresh and self.waits_for is None
 
     def from_(self, sender: str, *, automatic: bool = False) -> list[Mail]:
         return [mail for mail in self.unread if mail.sender == sender and mail.automatic is automatic]
@@ -46,6 +73,8 @@ class Model:
 
     def __init__(self) -> None:
         self.agents = {"root": ModelAgent("root", None)}
+        self.requests: dict[UUID, tuple[ModelAgent, Call]] = {}
+        """All that were ever made."""
         self._ids = 0
 
     def fork(self, parent: str, name: str, prompt: str | None, sender: str) -> None:
@@ -73,18 +102,26 @@ class Model:
     def kill(self, name: str) -> set[str]:
         dying = [agent for agent in self.subtree(name) if agent.status != "dead"]
         for agent in dying:
-            agent.status, agent.owned, agent.waits_for = "dead", False, None
+            agent.status, agent.owner, agent.waits_for = "dead", None, None
+            self.end_task(agent)
+            agent.call = None
         return {agent.name for agent in dying}
 
-    def claim(self) -> set[str]:
-        free = [agent for agent in self.agents.values() if agent.status == "running" and not agent.owned]
+    def reap(self) -> int:
+        hidden = [agent for agent in self.agents.values() if agent.status == "dead" and not agent.reaped]
+        for agent in hidden:
+            agent.reaped = True
+        return len(hidden)
+
+    def claim(self, worker: int) -> set[str]:
+        free = [agent for agent in self.agents.values() if agent.status == "running" and agent.owner is None]
         for agent in free:
-            agent.owned = True
+            agent.owner = worker
         return {agent.name for agent in free}
 
-    def release(self) -> None:
+    def release(self, worker: int) -> None:
         for agent in self.agents.values():
-            agent.owned = False
+            agent.owner = None if agent.owner == worker else agent.owner
 
     def read(self, me: ModelAgent, mails: list[Mail]) -> None:
         me.unread = [mail for mail in me.unread if mail not in mails]
@@ -98,22 +135,32 @@ class Model:
 
     def end_turn(self, me: ModelAgent, text: str, *, failed: bool) -> None:
         me.ended = ("error" if failed else "output", text)
-        if me.owes and me.parent and me.parent.status != "dead":
+        me.call = None
+        if me.owes and not me.task and me.parent and me.parent.status != "dead":
             me.owes = False
             self.deliver(me.parent, me.name, text, automatic=True, failed=failed)
         me.interrupted, me.waits_for = False, None
         if any(mail.id > me.held for mail in me.unread):
             self.read(me, list(me.unread))
         else:
-            me.status, me.owned, me.fresh = "idle", False, False
+            me.status, me.owner, me.fresh = "idle", None, False
+            if me.task:
+                me.owes = False
+                self.end_task(me)
 
     def interrupt(self, me: ModelAgent) -> bool:
+        """Interrupt an agent, and first those that work for it."""
+        for helper in reversed(self.helpers(me)):
+            self.interrupt_one(helper)
+        return self.interrupt_one(me)
+
+    def interrupt_one(self, me: ModelAgent) -> bool:
         if me.status != "running":
             return False
         if not me.interrupted:
             me.interrupted = True
             me.held = max([me.held, *(mail.id for mail in me.unread)])
-        if not me.owned:
+        if me.owner is None:
             self.stop(me)
         return True
 
@@ -121,6 +168,37 @@ class Model:
         if me.waits_for is not None:
             self.take(me, me.waits_for, "interrupted")
         self.end_turn(me, "interrupted by the user", failed=True)
+
+    # A person and sub-agents
+
+    def ask(self, me: ModelAgent, request: UUID, call: Call) -> None:
+        me.call = call
+        self.requests[request] = (me, call)
+
+    def answer(self, request: UUID, *, yes: bool) -> bool:
+        """Return whether the request still waited for this."""
+        me, call = self.requests[request]
+        if me.call is not call or call.status != "asking":
+            return False
+        call.status = "open"
+        if not yes:
+            me.call = None
+        return True
+
+    def give_task(self, me: ModelAgent, name: str, prompt: str, call: Call) -> None:
+        child = self.agents[name] = ModelAgent(name, me)
+        me.call, child.task = call, Task(me, call)
+        self.deliver(child, me.name, prompt)
+
+    def end_task(self, child: ModelAgent) -> None:
+        """Give the call of a sub-agent's parent its result, if it still waits for that."""
+        if child.task and child.task.parent.call is child.task.call:
+            child.task.parent.call = None
+        child.task = None
+
+    def helpers(self, me: ModelAgent) -> list[ModelAgent]:
+        found = [agent for agent in self.agents.values() if agent.task and agent.task.parent is me]
+        return found + [each for agent in found for each in self.helpers(agent)]
 
     # Waits
 
@@ -133,7 +211,8 @@ class Model:
             agent = self.agents[name]
             if agent is me:
                 return True
-            reached += [x for x in self.unmet(agent, agent.waits_for or []) if x not in reached]
+            met_by = self.unmet(agent, agent.waits_for or []) + [a.name for a in self.helpers(agent)]
+            reached += [x for x in met_by if x not in reached]
         return False
 
     def take(self, me: ModelAgent, names: list[str], final: str | None) -> dict[str, Any] | None:

@@ -196,3 +196,15 @@ def test_a_tick_is_a_heartbeat(mesh: Mesh):
     assert mesh.run(workers.serving, mesh.session, "demo")
     (alive,) = mesh.run(workers.alive)
     assert (alive["id"], alive["agents"]) == (mesh.worker, 0)
+
+
+@pytest.mark.parametrize(
+    ("offers", "may"),
+    [((), False), (("tool x",), False), (("tool x", "type y"), True), (("tool x", "type y", "tool z"), True)],
+)
+def test_a_session_is_served_by_those_who_offer_all_that_it_needs(mesh: Mesh, offers: tuple[str, ...], may: bool):
+    mesh.conn.execute("update agentmesh.sessions set needs = '{tool x,type y}' where id = %s", [mesh.session])
+    a = mesh.fork(mesh.root, "a", "work")
+    worker = mesh.join(offers=offers)
+    assert mesh.run(workers.serving, mesh.session, "demo") is may
+    assert mesh.claim(worker=worker) == ([a] if may else [])

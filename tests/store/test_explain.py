@@ -21,13 +21,17 @@ from agentmesh.store import (
     agents,
     board,
     context,
+    export,
     files,
     mailbox,
     requests,
+    search,
     sessions,
     steps,
     tasks,
+    timeline,
     transcript,
+    travel,
     waits,
     workers,
 )
@@ -91,11 +95,37 @@ def _end_and_delete(conn: psycopg.Connection, session: SessionId) -> None:
     sessions.delete_session(conn, session)
 
 
+def _timeline(conn: psycopg.Connection, session: SessionId) -> None:
+    lanes = timeline.lanes(conn, session)
+    ids = [lane.id for lane in lanes]
+    assert timeline.busy(conn, ids)
+    assert timeline.letters(conn, ids, 1000)
+    for agent in ids:
+        list(timeline.spans(conn, agent))
+
+
+def _export(conn: psycopg.Connection, session: SessionId) -> None:
+    snap = export.Snapshot(conn, session, 60)
+    assert snap.head()
+    ids = [row["id"] for row in snap.of_session("agent")]
+    for what in ("settings", "request", "cost"):
+        list(snap.of_session(what))
+    for what in ("transcript", "tool_call", "task", "model_call", "mail", "unread"):
+        for agent in ids:
+            list(snap.of_agent(what, agent))
+
+
 CALLS: dict[str, Callable[[psycopg.Connection, Scene], Any]] = {
     "send": lambda c, s: mailbox.send(c, None, s.idle, "x", "key"),
     "send, a tool": lambda c, s: mailbox.send(c, s.root, s.child, "x", None, s.send_call),
     "fork": lambda c, s: agents.fork(c, s.child, "new", "x"),
     "fork, a tool": lambda c, s: agents.fork(c, s.root, "child", "x", s.fork_call),
+    "fork of the past": lambda c, s: travel.fork_at(c, s.child, "new", 0, "x"),
+    "copy of the past": lambda c, s: travel.fork_session(c, s.child, 0, "x"),
+    "places to go back to": lambda c, s: travel.points(c, s.root),
+    "tree of a time": lambda c, s: travel.tree_at(c, s.session, travel.now(c)),
+    "search of a session": lambda c, s: search.search(c, "work or news", s.session),
+    "search of an agent": lambda c, s: search.search(c, "work", None, s.child),
     "kill": lambda c, s: agents.kill(c, s.child, s.root, s.kill_call),
     "interrupt": lambda c, s: agents.interrupt(c, s.queued),
     "wait begins": lambda c, s: waits.wait_begin(c, s.root, s.targets, 30, s.wait_call),
@@ -114,6 +144,7 @@ CALLS: dict[str, Callable[[psycopg.Connection, Scene], Any]] = {
     "calls end": lambda c, s: steps.finish_calls(c, s.send_call, {1: {}}),
     "open calls": lambda c, s: steps.open_calls(c, s.root),
     "claim": lambda c, s: workers.claim(c, s.other_worker, 4),
+    "give back": lambda c, s: workers.give_back(c, s.worker, {s.finishing: s.end.epoch}),
     "claimable": lambda c, s: workers.claimable(c, s.other_worker, 1),
     "release": lambda c, s: workers.release(c, s.worker),
     "tick": lambda c, s: workers.tick(c, s.worker, {s.waiter: s.take.epoch, s.finishing: s.end.epoch}),
@@ -148,6 +179,8 @@ CALLS: dict[str, Callable[[psycopg.Connection, Scene], Any]] = {
     "resolve": lambda c, s: agents.resolve(c, s.session, "child"),
     "list": lambda c, s: agents.list_agents(c, s.session),
     "view": lambda c, s: agents.view(c, s.session),
+    "time line": lambda c, s: _timeline(c, s.session),
+    "export": lambda c, s: _export(c, s.session),
     "busy": lambda c, s: agents.busy(c, s.session),
     "output": lambda c, s: agents.last_output(c, s.finishing),
 }

@@ -15,6 +15,7 @@ from textual.keys import _character_to_key
 from textual.message import Message
 from textual.pilot import Pilot
 
+from agentmesh.config.custom_commands import CustomCommand
 from agentmesh.config.schema import Tui
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Row
@@ -69,6 +70,7 @@ class Puppet(MeshApp):
 
     def __init__(self, keys: dict[str, str] | None = None) -> None:
         self.hand = Hand()
+        self.custom: dict[str, CustomCommand] = {}
         place = SimpleNamespace(host="host", os_user="user")
         mesh: Any = SimpleNamespace(settings=SimpleNamespace(tui=Tui(theme="dark")), place=place)
         opened = Opened(mesh, board().session, WELCOME)
@@ -77,7 +79,15 @@ class Puppet(MeshApp):
         self.main.composer.prompt.cursor_blink = False
 
     def _make_link(self, *_: Any) -> Any:
-        return SimpleNamespace(feed=self.hand, actions=self.hand, start=self.hand.start, stop=self.hand.stop)
+        custom = SimpleNamespace(now=lambda: self.custom)
+        return SimpleNamespace(
+            feed=self.hand,
+            actions=self.hand,
+            custom=custom,
+            start=self.hand.start,
+            get_ready=lambda: None,
+            stop=self.hand.stop,
+        )
 
     @property
     def calls(self) -> list[Call]:

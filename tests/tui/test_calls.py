@@ -8,6 +8,7 @@ import pytest
 
 from agentmesh.domain.rows import Row
 from agentmesh.domain.states import Kind
+from tests.tui.faces import face, request
 from tests.tui.piloting import Show, called, puppet, result, said
 from tui.toolwords import took
 
@@ -54,6 +55,33 @@ def test_a_call_that_runs_shows_for_how_long():
         assert "runs · " in show.lines[0]
         await show.rows(took_so_long(result(2, 1, "bash", {"exit_code": 0, "output": ""}), 77.5), first=False)
         assert "✓ no output · 1 min 17 s" in show.text
+
+    puppet(scene)
+
+
+def test_a_call_that_waits_for_a_person_says_so_until_it_is_answered():
+    async def scene(show: Show) -> None:
+        rows = called(1, "bash", '{"command": "git push"}'), called(2, "bash", '{"command": "ls"}')
+        await show.rows(*rows)
+        await show.board(face("root", None, requests=(request("root"),)))
+        assert "▸ bash  git push  ! waits for you" in show.text
+        assert "▸ bash  ls  ◌ runs" in show.text
+        await show.rows(*rows)  # they may come after the board too
+        assert "▸ bash  git push  ! waits for you" in show.text
+        await show.board(face("root", None))
+        assert "▸ bash  git push  ◌ runs" in show.text
+
+    puppet(scene)
+
+
+def test_a_question_waits_for_a_person():
+    async def scene(show: Show) -> None:
+        await show.rows(called(1, "ask_user", '{"question": "Which?"}'))
+        asks = request("root", question="Which?", arguments={"question": "Which?", "options": None})
+        await show.board(face("root", None, requests=(asks,)))
+        assert "! waits for you" in show.text
+        await show.rows(result(2, 1, "ask_user", {"answer": "this"}), first=False)
+        assert "waits for you" not in show.text
 
     puppet(scene)
 

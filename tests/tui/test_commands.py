@@ -62,7 +62,7 @@ def test_inputs_become_calls(text, call):
         ("/wait soon", "soon is no number", "Usage"),
         ("/wait nan", "nan is no number", "Usage"),
         ("/mode fast", "fast is no mode", "Usage"),
-        ("/fork now", "/fork takes no argument", "Usage: /fork"),
+        ("/fork now", "now is no place to begin at", "Usage: /fork [@row]"),
         ("/kill a b", "/kill takes one argument", "Usage: /kill [agent]"),
         ("/tools bash", "bash is neither", "Usage"),
         ("!", "shell command", ""),

@@ -9,11 +9,12 @@ from agentmesh.store import context
 from agentmesh.store.tx import Database
 from tests.fixtures.mesh import Mesh
 from tests.tui.faces import face, row
-from tests.tui.piloting import Show, play, puppet, real, said, shown
+from tests.tui.piloting import Show, called, play, puppet, real, said, shown
 from tests.tui.test_actions import Person
 from tui.commands import COMMANDS, Call, Done, Failed
 from tui.entries import Note, Summary, entries_of, height
 from tui.messages import ActionDone
+from tui.widgets.entry import EntryView
 from tui.widgets.summary import SummaryView
 
 
@@ -142,9 +143,36 @@ def test_a_line_parts_what_the_model_is_no_longer_sent():
     puppet(scene)
 
 
+def gone(show: Show) -> list[str]:
+    return [view.key for view in show.app.screen.query(EntryView) if view.has_class("-gone")]
+
+
+def test_what_a_rewind_takes_away_is_dimmed_and_all_that_a_clear_does():
+    async def scene(show: Show) -> None:
+        rows = [
+            said(1, "old", Kind.USER),
+            row(2, Kind.MARK, label="here", keep=1),
+            called(3, "bash", "{}"),
+            said(4, "tried"),
+        ]
+        rewound = row(5, Kind.EVENT, event="rewound", to=2, keep=1, text="rewound to the mark here: gone")
+        await show.rows(*rows)
+        assert gone(show) == []
+        await show.rows(rewound, first=False)
+        assert gone(show) == ["2", "3.0", "4"]
+        await show.rows(*rows, rewound, said(6, "new"))
+        assert gone(show) == ["2", "3.0", "4"]
+        await show.rows(
+            row(7, Kind.EVENT, event="cleared", text="cleared: nothing above"), said(8, "anew"), first=False
+        )
+        assert gone(show) == ["1", "2", "3.0", "4", "5", "6"]
+
+    puppet(scene)
+
+
 def test_rows_become_entries():
     (cleared,) = entries_of(row(1, Kind.EVENT, event="cleared", text="cleared"))
-    assert cleared == Note("1", Kind.EVENT, "cleared", parts=True)
+    assert cleared == Note("1", Kind.EVENT, "cleared", gone=range(1))
     (summary,) = entries_of(row(2, Kind.SUMMARY, text="words"))
     assert isinstance(summary, Summary)
     assert summary.head == "compacted: the model is sent a summary of what is above"

@@ -36,9 +36,24 @@ def test_an_unknown_id_is_refused_with_the_nearest():
     assert "agents.pick" in refused.value.hint
 
 
-def test_a_key_cannot_do_two_things():
-    with pytest.raises(ConfigError, match=r"f8 is bound to both .*rotate.next_always"):
-        Keymap({"agents.pick": "f8"})
+def test_a_key_cannot_be_given_to_two_things():
+    with pytest.raises(ConfigError, match=r"f12 is bound to both .*agents.tree"):
+        Keymap({"agents.pick": "f12", "agents.tree": "f12"})
+
+
+def test_a_default_gives_way_to_the_configuration_and_keeps_its_other_keys():
+    keys = Keymap({"agents.pick": "f8, alt+left", "entry.fold": "f4"})
+    assert keys.labels("agents.pick") == "F8 or Alt+←"
+    assert (keys.labels("rotate.next_always"), keys.lost("rotate.next_always")) == ("", "F8 is for: Pick an agent")
+    assert (keys.labels("rotate.previous"), keys.lost("rotate.previous")) == ("Ctrl+←", "Alt+← is for: Pick an agent")
+    assert keys.labels("mail.take_back") == ""  # a key of the screen works on an entry too
+    assert keys.labels("agents.tree") == "Ctrl+T"
+    assert keys.lost("agents.tree") == ""
+
+
+def test_the_input_and_an_entry_may_use_the_same_key():
+    keys = Keymap({"prompt.submit": "space"})
+    assert keys.labels("entry.fold") == "Enter or Space"
 
 
 @pytest.mark.parametrize(

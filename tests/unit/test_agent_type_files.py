@@ -212,14 +212,19 @@ def test_claudes_tools_in_a_list_and_with_patterns(files):
 
 
 def test_what_claude_has_and_we_have_not_is_told(files):
-    kind, problems = files.claude("tools: Read, WebSearch, mcp__git__log\npermissionMode: plan")
+    kind, problems = files.claude("tools: Read, WebSearch\npermissionMode: plan")
     assert kind.tools == ("read",)
     assert [(problem.line, problem.words) for problem in problems] == [
         (4, "permissionMode is ignored: agents here have nothing of that kind"),
         (3, "the tool WebSearch is unknown here, and left out"),
-        (3, "the tool mcp__git__log is unknown here, and left out"),
     ]
     assert not any(problem.broken for problem in problems)
+
+
+def test_tools_of_mcp_servers_have_the_same_names_and_a_server_alone_means_all(files):
+    kind, problems = files.claude("tools: Read, mcp__git__log, mcp__jira")
+    assert problems == []
+    assert kind.tools == ("read", "mcp__git__log", "mcp__jira__*")
 
 
 def test_a_broken_file_of_claude_is_no_fault_of_ours(files):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agentmesh.config import forms, schema
+from agentmesh.config import forms, mcp, schema
 from agentmesh.config.type_files import _KEYS
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
@@ -14,8 +14,9 @@ TABLES = {
     "agent_types.NAME": schema.TypeSettings,
     "web": schema.Web,
     "sandbox": schema.Sandbox,
+    "mcp": mcp.Mcp,
 }
-OTHERS = {"permissions.deny", "model_aliases.NAME"}
+OTHERS = {"permissions.deny", "model_aliases.NAME", "mcpServers.NAME"}
 
 
 def test_every_key_is_documented():
@@ -24,6 +25,11 @@ def test_every_key_is_documented():
     ]
     keys = [*top, *OTHERS, *(f"{table}.{name}" for table, kind in TABLES.items() for name in forms.of(kind))]
     assert [key for key in keys if f"`{key}`" not in DOCUMENT] == []
+
+
+def test_every_key_of_an_mcp_server_is_documented():
+    section = DOCUMENT.partition("## MCP servers")[2].partition("\n## ")[0]
+    assert [key for key in forms.of(mcp.McpServer) if f"`{key}`" not in section] == []
 
 
 def test_every_key_of_a_type_is_documented():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 
-from agentmesh.domain.ids import AgentId
+from agentmesh.domain.ids import AgentId, short
 from tui import rotation, status
 from tui.commands import Call, Completion
 from tui.completion import completions
@@ -28,6 +29,9 @@ from tui.widgets.queued import Queued
 from tui.widgets.side_tree import SideTree
 from tui.widgets.spinner import Spinner
 from tui.widgets.views import Views
+
+if TYPE_CHECKING:
+    from agentmesh.store.search import Hit
 
 _LISTING = 0.1
 """Seconds between two looks for the first list of files."""
@@ -102,6 +106,18 @@ class Layout(Screen[None]):
         self._expected = None if is_known else agent_id
         if is_known:
             self._bring(agent_id)
+
+    def show_hit(self, hit: Hit | None) -> None:
+        """Bring what a search has found into view, at its row."""
+        face = self.board.get(hit.agent_id) if self.board and hit else None
+        if hit is None:
+            return
+        if face is None or face.view.reaped_at is not None:
+            self.say(f"{hit.name} has been reaped: agentmesh log {short(hit.agent_id)} shows what it did", "$dim")
+            return
+        if hit.seq is not None:
+            self.views.seek(hit.agent_id, hit.seq)
+        self.goto(hit.agent_id)
 
     def _bring(self, agent_id: AgentId) -> None:
         if self.board is None or (face := self.board.get(agent_id)) is None:
@@ -192,4 +208,5 @@ class Layout(Screen[None]):
             if not self._files.is_complete:  # the first list is being made: ask again
                 self.set_timer(_LISTING, self.composer.prompt.complete_anew)
             return [Completion(f"@{path} ", asked.start, path) for path in self._files.matches(asked.fragment)]
-        return completions(text, cursor, self.board)
+        custom = self.composer.custom() if text.startswith("/") else {}
+        return completions(text, cursor, self.board, custom)

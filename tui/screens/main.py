@@ -206,7 +206,7 @@ class MainScreen(Layout):
         """Show commands and keys."""
         from tui.screens.help import Help
 
-        self.app.push_screen(Help(self.keymap))
+        self.app.push_screen(Help(self.keymap, self.composer.custom()))
 
     def action_next_mode(self) -> None:
         """Go to the next permission mode."""

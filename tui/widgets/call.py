@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textual.app import ComposeResult, RenderResult
 from textual.content import Content
@@ -19,6 +19,9 @@ from tui.status import duration
 from tui.widgets.diff import diff_content
 from tui.widgets.entry import EntryView
 from tui.widgets.plain import Plain
+
+if TYPE_CHECKING:
+    from agentmesh.domain.rows import Request
 
 
 class Look(NamedTuple):
@@ -34,6 +37,8 @@ class CallState(Enum):
     """How a call stands."""
 
     OPEN = Look("◌", "runs", "$text-accent")
+    ASKING = Look("!", "waits for you", "bold $text-warning")
+    """A person has to allow or to answer it."""
     CUT = Look("✗", "cut off", "$text-error")
     """Its agent was killed meanwhile."""
     DONE = Look("✓", "", "$text-success")
@@ -100,7 +105,7 @@ class CallView(EntryView):
         self._line = CallLine(call)
         self._result: Any = _NOT_YET
         self._seconds: float | None = None
-        self._is_cut = False
+        self._is_cut = self._is_asking = False
 
     def compose(self) -> ComposeResult:
         """Show the line."""
@@ -116,6 +121,14 @@ class CallView(EntryView):
         if self.unfolded:
             self.unfold(False)
             self.unfold()
+
+    def ask(self, requests: Sequence[Request]) -> None:
+        """Know what its agent asks a person: perhaps about this call."""
+        call = self._call
+        asking = not self.is_settled and any(toolwords.is_about(call.name, call.arguments, one) for one in requests)
+        if asking != self._is_asking:
+            self._is_asking = asking
+            self.on_unfold()
 
     def body(self) -> Iterable[Widget]:
         """Return the diff of an edit, a to-do list as such, else arguments and result."""
@@ -137,7 +150,7 @@ class CallView(EntryView):
             one_line(self.outcome, 200),
             self.unfolded,
             self._seconds,
-            runs=self._state is CallState.OPEN,
+            runs=self._state in (CallState.OPEN, CallState.ASKING),
         )
 
     @property
@@ -158,5 +171,7 @@ class CallView(EntryView):
     @property
     def _state(self) -> CallState:
         if not self.is_settled:
-            return CallState.CUT if self._is_cut else CallState.OPEN
+            if self._is_cut:
+                return CallState.CUT
+            return CallState.ASKING if self._is_asking else CallState.OPEN
         return CallState.FAILED if toolwords.failed(self._result) else CallState.DONE

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual import on
 from textual.app import ComposeResult, SuspendNotSupported
@@ -21,6 +22,9 @@ from tui.state import AgentFace
 from tui.widgets.completion import CompletionList
 from tui.widgets.plain import Plain
 from tui.widgets.prompt import Prompt
+
+if TYPE_CHECKING:
+    from agentmesh.config.custom_commands import CustomCommand
 
 _PLACEHOLDER = "{}   / commands   @ files   ! shell"
 
@@ -57,6 +61,8 @@ class Composer(Horizontal):
         complete: Callable[[str, int], Sequence[Completion]],
     ) -> None:
         super().__init__(id="composer")
+        self.custom: Callable[[], Mapping[str, CustomCommand]] = dict
+        """Returns the custom commands, as their files are now; set when there is a session."""
         self.prompt = Prompt(keymap, history, popup, complete, self._submit)
         self._sign = Plain("❯ ", id="sign")
         self._history = history
@@ -165,7 +171,8 @@ class Composer(Horizontal):
             self._held.append(text)
             self.post_message(self.Held())
             return True
-        understood = parse(text, capturing=self._capturing, again=_word(text) == self._refused)
+        custom = self.custom() if text.lstrip().startswith("/") else {}
+        understood = parse(text, capturing=self._capturing, again=_word(text) == self._refused, custom=custom)
         self._refused = None
         if isinstance(understood, Problem):
             self._refused = _word(text) if understood.again_captures else None

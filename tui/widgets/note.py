@@ -26,7 +26,7 @@ class NoteView(EntryView):
 
     def __init__(self, note: Note) -> None:
         self._note = note
-        super().__init__(note.key, classes=f"note -{note.kind}" + (" -parts" if note.parts else ""))
+        super().__init__(note.key, classes=f"note -{note.kind}" + ("" if note.gone is None else " -parts"))
 
     def compose(self) -> ComposeResult:
         """Show the note."""

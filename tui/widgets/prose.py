@@ -12,6 +12,7 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.selection import Selection
 from textual.strip import Strip
+from textual.style import Style
 from textual.widget import Widget
 
 from tui.document import Document
@@ -34,6 +35,9 @@ class Prose(Widget):
         self._ends: list[int] = []
         """The line after each block, for a document and a width."""
         self._ends_of: tuple[Document, int] = self._document, 0
+        self._drawn: dict[int, tuple[Line, Strip]] = {}
+        """Lines as they were drawn: a text that grows is drawn anew as a whole, and few of its lines are others."""
+        self._drawn_for: object = None
         self._is_parsed = len(text) <= _AT_ONCE and "```" not in text
         if self._is_parsed:
             self._document = self._document.grown(text).finished()
@@ -73,9 +77,19 @@ class Prose(Widget):
         """Draw a line."""
         width = self.size.width
         self._lay_out(width)
-        line, base = self._line(y, width), self.visual_style
+        line, base, selection = self._line(y, width), self.visual_style, self.text_selection
+        drawn_for = (width, base, self.app.theme) if selection is None else None
+        if drawn_for is None or drawn_for != self._drawn_for:
+            self._drawn, self._drawn_for = {}, drawn_for
+        if (drawn := self._drawn.get(y)) is not None and drawn[0] is line:
+            return drawn[1]
+        strip = self._draw(line, y, width, base, selection)
+        if selection is None:
+            self._drawn[y] = line, strip
+        return strip
+
+    def _draw(self, line: Line, y: int, width: int, base: Style, selection: Selection | None) -> Strip:
         content = line.before + (_filled(line, width) if line.fill else line.content)
-        selection = self.text_selection
         if selection is not None and (span := selection.get_span(y)) is not None:
             start, end = span
             # The widget's own style is below what is selected, so that the colours of both are seen.

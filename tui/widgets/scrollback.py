@@ -5,7 +5,7 @@ It stays at the bottom unless the person scrolled up; then what is in sight stay
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from textual.widget import Widget
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Row
-from tui.entries import Answer, Entry, Inherited, Result, ends_message, entries_of
+from tui.entries import Answer, Entry, Inherited, Note, Result, ends_message, entries_of
 from tui.widgets.call import CallView
 from tui.widgets.entry import EntryView
 from tui.widgets.holding import Holding
@@ -47,11 +47,15 @@ class Scrollback(Holding, can_focus=False):
         self._views: dict[str, EntryView] = {}
         """The mounted entries by key."""
         self._results: dict[str, Result] = {}
+        self._gone: list[range] = []
+        """Seqs of rows that the model is no longer sent."""
         self._more, self._oldest = False, 0
         self._live: AnswerView | None = None
         self._coming = ""
         """Text of the message in progress that came while the end was out of the window."""
         self._is_shifting = self._is_killed = False
+        self._sought: int | None = None
+        """The row to go to as soon as there are rows."""
         self._board: Board | None = None
 
     def on_mount(self) -> None:
@@ -68,14 +72,19 @@ class Scrollback(Holding, can_focus=False):
         """Show these rows instead of what was shown: the newest of them, or those around where the person was."""
         with self.app.batch_update():
             await self.query_children().remove()
-            self._results, self._views, self._live, self._coming = {}, {}, None, ""
+            self._results, self._views, self._gone, self._live, self._coming = {}, {}, [], None, ""
             self._more, self._oldest = more, rows[0].seq if rows else 0
             self._window = Window([*([inherited] if inherited and inherited.count else []), *self._read(rows)])
             self._window.columns, self._window.lines = self.app.size.width, self.app.size.height
             place = self._window.place(self._spot.key)
+            sought, self._sought = self._sought, None
+            if sought is not None:
+                place = self._window.place_of_row(sought)
             await self._mount(self._window.around(place))
             if place is None:
                 self.anchor()
+            elif sought is not None:
+                self._reveal(self._views[self._window.entries[place].key])
             else:
                 self.release_anchor()
                 self.keep(self._views[self._window.entries[place].key], self._spot.above)
@@ -132,9 +141,15 @@ class Scrollback(Holding, can_focus=False):
         self._live.stream(text)
 
     def follow(self, board: Board) -> None:
-        """Show how far tasks are."""
+        """Show how far tasks are, and which calls wait for a person."""
         self._board = board
-        for view in self.query_children(TaskView):
+        for view in self.query_children(CallView):
+            self._inform(view, board)
+
+    def _inform(self, view: CallView, board: Board) -> None:
+        face = board.get(self.agent_id)
+        view.ask(face.requests if face else ())
+        if isinstance(view, TaskView):
             view.follow(board, self.agent_id)
 
     def toggle_folds(self) -> None:
@@ -184,6 +199,30 @@ class Scrollback(Holding, can_focus=False):
             case _:
                 self._shift(self._to_bottom)
 
+    def seek(self, seq: int) -> None:
+        """Go to a row; of what is not read yet, when it is there."""
+        self._sought = seq
+        if self._views:
+            self._shift(self._to_sought)
+
+    async def _to_sought(self) -> None:
+        place = None if self._sought is None else self._window.place_of_row(self._sought)
+        self._sought = None
+        if place is None:
+            return
+        key = self._window.entries[place].key
+        if key not in self._views and self._live is None:
+            with self.app.batch_update():
+                await self._unmount(self._window.mounted)
+                await self._mount(self._window.around(place))
+        if view := self._views.get(key):
+            self._reveal(view)
+
+    def _reveal(self, view: EntryView) -> None:
+        """Scroll to an entry, once it is laid out."""
+        self.release_anchor()
+        self.call_after_refresh(self.scroll_to_widget, view, animate=False, top=True)
+
     @property
     def _page(self) -> int:
         """How far a page goes: the last lines stay in sight."""
@@ -206,6 +245,9 @@ class Scrollback(Holding, can_focus=False):
             for entry in entries_of(row):
                 if not isinstance(entry, Result):
                     entries.append(entry)
+                    if isinstance(entry, Note) and entry.gone is not None:
+                        self._gone.append(entry.gone)
+                        self._dim(self._views)
                     continue
                 self._results[entry.key] = entry
                 view = self._views.get(entry.key)
@@ -246,9 +288,17 @@ class Scrollback(Holding, can_focus=False):
         view.unfolded = self.folds.wanted(view)
         if isinstance(view, CallView):
             view.settle(self._results.get(entry.key), is_over=self._is_killed)
-        if isinstance(view, TaskView) and self._board:
-            view.follow(self._board, self.agent_id)
+            if self._board:
+                self._inform(view, self._board)
+        self._dim({entry.key: view})
         return view
+
+    def _dim(self, views: Mapping[str, EntryView]) -> None:
+        """Show which of them the model is no longer sent."""
+        for key, view in views.items():
+            head = key.partition(".")[0]
+            seq = int(head) if head.isdigit() else 0
+            view.set_class(any(seq in gone for gone in self._gone), "-gone")
 
     async def _up(self) -> None:
         """Mount older entries above, and unmount what is too much below."""

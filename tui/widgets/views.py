@@ -42,6 +42,8 @@ class Views(Container):
         self._folds: dict[AgentId, Folds] = {}
         self._coming: dict[AgentId, list[str]] = {}
         """Text of messages in progress that came while their agents were out of view."""
+        self._sought: dict[AgentId, int] = {}
+        """Rows to go to when their agents come into view."""
         self._in_view: AgentId | None = None
 
     @property
@@ -60,6 +62,8 @@ class Views(Container):
         if scrollback is None:
             folds = self._folds.setdefault(agent_id, Folds())
             scrollback = Scrollback(agent_id, self._spots.pop(agent_id, Spot()), folds)
+            if agent_id in self._sought:
+                scrollback.seek(self._sought.pop(agent_id))
             self.mount(scrollback)
         self._kept[agent_id] = scrollback
         for other in self._kept.values():
@@ -70,6 +74,13 @@ class Views(Container):
             self._drop(next(iter(self._kept)))
         # To the app itself: Textual lets no message bubble beyond the screen while the screen handles another one.
         self.app.post_message(self.Wanted(agent_id))
+
+    def seek(self, agent_id: AgentId, seq: int) -> None:
+        """Go to a row of an agent, when it comes into view."""
+        if scrollback := self._kept.get(agent_id):
+            scrollback.seek(seq)
+        else:
+            self._sought[agent_id] = seq
 
     async def fill(
         self, agent_id: AgentId, rows: Sequence[Row], inherited: Inherited | None, more: bool, welcome: str = ""

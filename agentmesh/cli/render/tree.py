@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.text import Text
@@ -19,7 +19,7 @@ from agentmesh.domain.states import AgentStatus
 _Children = dict[AgentId | None, list[AgentView]]
 
 
-_NAME, _ID, _STATE = Column(least=16), Column(), Column()
+_NAME, _ID, _STATE, _ROW = Column(least=16), Column(), Column(), Column()
 _REST = (
     Column(least=12, spare=1),
     Column(right=True, spare=4),
@@ -28,15 +28,24 @@ _REST = (
 )
 
 
-def tree_table(agents: Sequence[AgentView], *, ids: bool = False, everything: bool = False) -> Grid:
+def tree_table(
+    agents: Sequence[AgentView],
+    *,
+    ids: bool = False,
+    everything: bool = False,
+    rows: Mapping[AgentId, int] | None = None,
+) -> Grid:
     """Return the tree, a line per agent, the reaped left out; with ``ids`` also the beginnings of their ids.
 
-    Sub-agents whose task is over are in it, dimmed, only with ``everything``.
+    Sub-agents whose task is over are in it, dimmed, only with ``everything``. ``rows`` are their newest ones of then.
     """
-    return Grid([_NAME, *([_ID] if ids else []), _STATE, *_REST], _cells(agents, ids, everything))
+    columns = [_NAME, *([_ID] if ids else []), _STATE, *([_ROW] if rows else []), *_REST]
+    return Grid(columns, _cells(agents, ids, everything, rows))
 
 
-def _cells(agents: Sequence[AgentView], ids: bool, everything: bool) -> Iterator[list[str | Text]]:
+def _cells(
+    agents: Sequence[AgentView], ids: bool, everything: bool, rows: Mapping[AgentId, int] | None
+) -> Iterator[list[str | Text]]:
     at_rest = resting(agents)
     for guide, agent in _lines(agents, everything=everything):
         status = AgentStatus(agent.status)
@@ -48,6 +57,7 @@ def _cells(agents: Sequence[AgentView], ids: bool, everything: bool) -> Iterator
             name,
             *([Text(short(agent.id), "dim")] if ids else []),
             Text(state(status), style),
+            *([Text(f"row {rows[agent.id]}", "dim")] if rows else []),
             cell(doing, "dim", 40),
             plural(agent.tool_calls, "call"),
             f"{count(agent.tokens)} tokens",
@@ -55,12 +65,15 @@ def _cells(agents: Sequence[AgentView], ids: bool, everything: bool) -> Iterator
         ]
 
 
-def tree_data(agents: Sequence[AgentView], *, everything: bool = False) -> list[dict[str, Any]]:
-    """Return the roots, each with its ``children``; the reaped left out, as in ``tree_table``."""
+def tree_data(
+    agents: Sequence[AgentView], *, everything: bool = False, rows: Mapping[AgentId, int] | None = None
+) -> list[dict[str, Any]]:
+    """Return the roots, each with its ``children``, as in ``tree_table``; with ``rows`` also the ``seq`` of each."""
     children = _by_parent(agents, everything=everything)
 
     def nested(agent: AgentView) -> dict[str, Any]:
-        return {**agent_data(agent), "children": [nested(child) for child in children[agent.id]]}
+        newest = {} if rows is None else {"seq": rows[agent.id]}
+        return {**agent_data(agent), **newest, "children": [nested(child) for child in children[agent.id]]}
 
     return [nested(agent) for agent in children[None]]
 

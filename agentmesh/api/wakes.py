@@ -1,26 +1,27 @@
-"""Hearing that something changed in a session, for commands that follow one. A hint only: who is woken reads."""
+"""Hearing that something changed in a session, for whoever follows one. A hint only: who is woken reads."""
 
 from __future__ import annotations
 
 import math
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Protocol, Self
 
 from agentmesh.domain.errors import DatabaseUnreachable
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.store.status import session_channel
 
-if TYPE_CHECKING:
-    from agentmesh.app import Mesh
-
-_LIVE_TEXT = "live "
+LIVE_TEXT = "live "
 """What a hint with streamed text begins with; the finished message comes as a row."""
+_NOBODY = AgentId(uuid.UUID(int=0))
+"""Wakes, and concerns no agent's rows."""
 _PACE = 0.1
 """Seconds from one wake-up to the next at least: no screen needs more than ten a second."""
+_SWEEP = 5.0
+"""Seconds after which every agent is to be looked at, whatever was heard."""
 _MOMENT = 2.0
 """Seconds between two looks for a database that is away."""
 _APART = 60.0
@@ -29,15 +30,40 @@ _LONGEST_OUTAGE = 300.0
 """Seconds; nobody waits longer for a database."""
 
 
-class Wakes:
-    """What was heard since the last look; a context manager. Of the command's thread, but for ``poke``."""
+class Ears(Protocol):
+    """A listener, not started yet."""
 
-    def __init__(self, mesh: Mesh, sessions: Iterable[SessionId]) -> None:
+    def listen(self, *channels: str) -> None:
+        """Hear channels."""
+
+    def start(self) -> None:
+        """Begin; raise when that fails."""
+
+    def stop(self) -> None:
+        """End."""
+
+
+class Hears(Protocol):
+    """Gives listeners: ``app.Mesh``, or what shares one connection (``Hearing``)."""
+
+    def listener(self, on_notify: Callable[[str, str], None], on_reconnect: Callable[[], None], /) -> Ears:
+        """Return a listener."""
+
+
+class Wakes:
+    """What was heard since the last look; a context manager. Of one thread, but for ``poke``."""
+
+    def __init__(
+        self, mesh: Hears, sessions: Iterable[SessionId], on_live: Callable[[str], None] | None = None
+    ) -> None:
+        """``on_live`` is given each hint with streamed text, as JSON, on the listener's thread; it wakes then, too."""
         self._channels = [session_channel(session) for session in set(sessions)]
         # SimpleQueue: its put may be called by a signal handler in the midst of its get.
         self._heard: SimpleQueue[AgentId | None] = SimpleQueue()
         self._listener = mesh.listener(self._on_notify, self.poke)
+        self._on_live = on_live
         self._not_before = 0.0
+        self._swept = time.monotonic()
         self._lost_since = self._last_loss = -math.inf
 
     def __enter__(self) -> Self:
@@ -65,7 +91,10 @@ class Wakes:
         self.wait(_MOMENT)
 
     def wait(self, seconds: float) -> set[AgentId] | None:
-        """Wait so many seconds for a change; return the agents it concerns, or None for "it may be any"."""
+        """Wait so many seconds for a change; return the agents it concerns, or None for "it may be any".
+
+        Every few seconds it may be any: what nobody told is found by that.
+        """
         heard: set[AgentId | None] = set()
         deadline = time.monotonic() + seconds
         try:
@@ -76,12 +105,19 @@ class Wakes:
                 heard.add(self._heard.get_nowait())
         except Empty:
             pass
-        self._not_before = time.monotonic() + _PACE
-        return None if None in heard else {agent for agent in heard if agent}
+        now = time.monotonic()
+        self._not_before = now + _PACE
+        if None in heard or now - self._swept >= _SWEEP:
+            self._swept = now
+            return None
+        return {agent for agent in heard if agent and agent != _NOBODY}
 
     def _on_notify(self, _channel: str, payload: str) -> None:
         """Take the agent from a hint such as ``mail <id>``; what names none may concern any."""
-        if payload.startswith(_LIVE_TEXT):
+        if payload.startswith(LIVE_TEXT):
+            if self._on_live:
+                self._on_live(payload.removeprefix(LIVE_TEXT))
+                self._heard.put(_NOBODY)
             return
         try:
             self._heard.put(AgentId(uuid.UUID(payload.rpartition(" ")[2])))

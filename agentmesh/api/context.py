@@ -1,0 +1,75 @@
+"""What a tool that is a Python function may know and do: a parameter of type ``agentmesh.ToolContext`` gets it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentmesh.api.session import Session, Surroundings
+from agentmesh.domain.errors import Interrupted
+from agentmesh.domain.ids import AgentId
+from agentmesh.store import sessions
+
+if TYPE_CHECKING:
+    from agentmesh.api.agent import Agent
+    from agentmesh.api.mesh import Mesh
+    from agentmesh.api.resting import WaitResult
+    from agentmesh.domain.cancel import Cancel
+    from agentmesh.engine.tool import ToolContext as EngineContext
+
+
+class ToolContext:
+    """The call that a tool is answering."""
+
+    def __init__(self, mesh: Mesh, context: EngineContext) -> None:
+        self._mesh = mesh
+        self._context = context
+
+    @property
+    def agent_id(self) -> AgentId:
+        """Who calls."""
+        return self._context.agent_id
+
+    @property
+    def workdir(self) -> Path:
+        """The session's working directory."""
+        return self._context.workdir
+
+    @property
+    def cancel(self) -> Cancel:
+        """Set when the agent is interrupted or killed, or the worker stops; ``cancel.wait(seconds)`` sleeps."""
+        return self._context.cancel
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether to stop: a function that takes long looks at this now and then."""
+        return self._context.cancel.is_set()
+
+    @cached_property
+    def session(self) -> Session:
+        """The agent's session. Waits through it end when the call is cancelled, and take no worker's place."""
+        row = self._mesh.core.database.run(sessions.get, self._context.session_id, idempotent=True)
+        return Session(self._mesh, row, Surroundings(self._context.cancel, self._context.aside))
+
+    @cached_property
+    def agent(self) -> Agent:
+        """The agent that calls."""
+        return self.session.agent(self._context.agent_id)
+
+    def progress(self, text: str) -> None:
+        """Tell people what the tool is doing, in a few words."""
+        self._context.progress(text)
+
+    def check(self) -> None:
+        """Raise Interrupted when the call is cancelled."""
+        if self.cancelled:
+            raise Interrupted("the tool was stopped", hint="Its agent was interrupted or killed, or its worker stops.")
+
+    def fork(self, name: str, prompt: str) -> Agent:
+        """Start a sub-agent: a child of the calling agent, with its conversation up to this call's step."""
+        return self.agent.fork(name, prompt)
+
+    def wait(self, *agents: Agent | AgentId | str, timeout: float | None = None) -> WaitResult:
+        """Wait until these agents are idle or dead; raise Interrupted when the call is cancelled."""
+        return self.session.wait(*agents, timeout=timeout)

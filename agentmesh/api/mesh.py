@@ -1,0 +1,242 @@
+"""A mesh as a program opens it: sessions, workers, tools and types of its own."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, overload
+
+from agentmesh import app
+from agentmesh.api import declaring
+from agentmesh.api.declaring import Effects, Function
+from agentmesh.api.hearing import Hearing
+from agentmesh.api.session import Session
+from agentmesh.domain.errors import AgentmeshError, NoModel, UsageError
+from agentmesh.domain.ids import SessionId, short
+from agentmesh.domain.rows import Session as Row
+from agentmesh.domain.rows import SessionSummary
+from agentmesh.domain.states import PermissionMode
+from agentmesh.domain.text import one_line, storable
+from agentmesh.store import agents, requests, sessions, workers
+
+if TYPE_CHECKING:
+    from agentmesh.config.agent_types import AgentType
+
+LOG = logging.getLogger(__name__)
+
+_TYPE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
+
+
+class Mesh:
+    """A program's way to everything; a context manager, for any number of threads. ``agentmesh.open`` makes one."""
+
+    def __init__(self, core: app.Mesh, *, background_workers: bool = True) -> None:
+        self.core = core
+        """The composition root; its interface may change."""
+        self.hearing = Hearing(core)
+        self._background_workers = background_workers
+        self._lock = threading.Lock()
+        self._own: list[SessionId | None] = []
+        """The workers that run in this process now: of one session, or (None) of all."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop this process's workers, end all waits and streams, close all connections; idempotent.
+
+        No agent is stopped: those that run go on with the next worker.
+        """
+        self.hearing.close()
+        self.core.close()
+
+    # Sessions
+
+    def start_session(
+        self,
+        workdir: str | os.PathLike[str] = ".",
+        *,
+        model: str | None = None,
+        title: str = "",
+        permission_mode: str | None = None,
+        attended: bool = False,
+    ) -> Session:
+        """Begin a session in a directory, with an idle root; raise NoModel when no usable model is named.
+
+        ``permission_mode`` is ``ask``, ``edits``, ``all`` or ``plan``. ``attended``: somebody answers requests (see
+        ``Session.answer``); else what would ask is refused at once.
+        """
+        try:
+            mode = PermissionMode(permission_mode) if permission_mode else None
+        except ValueError:
+            known = ", ".join(PermissionMode)
+            raise UsageError(f"there is no permission mode {permission_mode!r}", hint=f"Modes: {known}.") from None
+        if (mode or self.core.settings.permission_mode) in (PermissionMode.EDITS, PermissionMode.ALL):
+            from agentmesh.tools.below import require_person
+
+            require_person(self.core.database, self.core.place.host, "let agents do more than read without asking")
+        row = self.core.start_session(Path(workdir), model=model, title=title, mode=mode)
+        if not attended:
+            self.core.database.run(requests.set_attended, row.id, False, idempotent=True)
+        return Session(self, row)
+
+    def resume_session(
+        self, session: SessionId | str | None = None, *, workdir: str | os.PathLike[str] = "."
+    ) -> Session:
+        """Return a handle to a session: by its id or its first digits, else the newest of a directory.
+
+        Whether anybody answers its requests stays as it was. Raise UnknownSession.
+        """
+        row = self.core.find_session(session=None if session is None else str(session), workdir=Path(workdir))
+        found = Session(self, row)
+        found.skip_events()
+        return found
+
+    def list_sessions(self, workdir: str | os.PathLike[str] | None = None) -> Sequence[SessionSummary]:
+        """Return the newest sessions, of one directory if it is given."""
+        where = None if workdir is None else str(Path(workdir).resolve())
+        return self.core.database.run(sessions.list_sessions, where, idempotent=True)
+
+    # Workers
+
+    @contextmanager
+    def worker(self, *, concurrency: int | None = None, session: Session | None = None) -> Iterator[None]:
+        """Run agents in this process while the block lasts: of all sessions of this host and user, or of one.
+
+        ``concurrency``: model calls and tools at once. The end of the block hands over what still runs.
+        """
+        from agentmesh.tools.environment import conceal_environment
+
+        conceal_environment()
+        serves = session.id if session else None
+        worker = self.core.worker(session=serves, concurrency=concurrency)
+        try:
+            worker.start()
+            with self._lock:
+                self._own.append(serves)
+            try:
+                yield
+            finally:
+                with self._lock:
+                    self._own.remove(serves)
+        finally:
+            worker.stop()
+        if worker.failed:
+            raise worker.failed
+
+    def start_background_worker(self, session: Session) -> bool:
+        """Start a worker process if none serves the session; return whether one was started.
+
+        It ends by itself when nothing has run and no screen was open for 60 s. It has none of this program's tools.
+        """
+        if self._problem(session) is not None:
+            return False
+        return self.core.ensure_worker(self._row(session))
+
+    def have_it_run(self, session: Session, *, must: bool = False) -> None:
+        """See that a worker serves the session; with ``must`` raise UsageError when nobody does and nobody will."""
+        with self._lock:
+            runs_here = any(serves in (None, session.id) for serves in self._own)
+        if (runs_here and not must) or self._is_served(session):
+            return
+        problem = self._problem(session)
+        if problem is None and self._background_workers:
+            try:
+                self.core.ensure_worker(self._row(session))
+            except (AgentmeshError, OSError) as error:
+                LOG.warning("no worker could be started for session %s: %s", session.id, error)
+        elif must:
+            raise problem or UsageError(
+                f"no worker serves session {short(session.id)}", hint="with mesh.worker(): runs its agents here."
+            )
+
+    def _problem(self, session: Session) -> UsageError | None:
+        """Return why no worker in the background could serve the session."""
+        if session.needs:
+            return UsageError(
+                f"no worker at work has what session {short(session.id)} needs: {', '.join(session.needs)}",
+                hint="Register it in this program and run the agents here: with mesh.worker():",
+            )
+        model = self._model(session)
+        if model.partition("/")[0] in (app.DEMO, *self.core.providers()):
+            return None
+        return NoModel(
+            f"no worker serves session {short(session.id)}, and its model {model} cannot be used here",
+            hint="Its provider is not configured, or has no key.",
+        )
+
+    def _is_served(self, session: Session) -> bool:
+        provider = self._model(session).partition("/")[0]
+        return self.core.database.run(workers.serving, session.id, provider, idempotent=True)
+
+    def _model(self, session: Session) -> str:
+        return self.core.database.run(agents.get, session.root.id, idempotent=True).model
+
+    def _row(self, session: Session) -> Row:
+        return self.core.database.run(sessions.get, session.id, idempotent=True)
+
+    # Tools and types of the program's own
+
+    @overload
+    def tool(self, function: Function, /) -> Function: ...
+
+    @overload
+    def tool(
+        self, function: None = None, /, *, effect: Effects | None = None, name: str | None = None
+    ) -> Callable[[Function], Function]: ...
+
+    def tool(
+        self, function: Callable[..., Any] | None = None, /, *, effect: Effects | None = None, name: str | None = None
+    ) -> Callable[..., Any]:
+        """Give the agents of sessions that begin from now on a tool: a decorator, with or without options.
+
+        See ``agentmesh.tool``. Before the first worker. Raise UsageError when no tool can be made of the function.
+        """
+        from agentmesh.api.tools import PythonTool
+
+        def register(declared: Callable[..., Any]) -> Callable[..., Any]:
+            made = PythonTool(declared, self, declaring.declared(declared, effect, name))
+            self._add(made.name, self.core.tool_names(), "tool")
+            self.core.own_tools[made.name] = made
+            return declared
+
+        return register if function is None else register(function)
+
+    def add_agent_type(self, kind: AgentType) -> None:
+        """Give the agents of sessions that begin from now on a type of sub-agent for ``task``; before the first worker.
+
+        It takes the place of a type of the same name, and may grant the tools that sub-agents otherwise do not have.
+        """
+        from agentmesh.config.agent_types import unknown_tools
+
+        if not _TYPE.fullmatch(kind.name):
+            raise UsageError(f"a type cannot be called {one_line(kind.name, 60)!r}", hint="Use a-z, 0-9, _, . and -.")
+        if not kind.description.strip() or not kind.system_prompt.strip():
+            raise UsageError(f"the type {kind.name} needs a description and a system prompt")
+        if unknown := unknown_tools(kind, self.core.tool_names()):
+            raise UsageError(
+                f"the type {kind.name} names tools that there are not: {', '.join(unknown)}",
+                hint=f"Tools: {', '.join(self.core.tool_names())}. Register your own first.",
+            )
+        self._add(kind.name, self.core.own_types, "type")
+        said = storable(one_line(kind.description, 1000))
+        self.core.own_types[kind.name] = replace(kind, description=said, source="this program", trusted=True)
+
+    def _add(self, name: str, taken: Iterable[str], what: str) -> None:
+        if name in taken:
+            raise UsageError(f"there is a {what} {name} already", hint="Give yours another name.")
+        with self._lock:
+            if self._own:
+                raise UsageError(
+                    f"the {what} {name} comes too late: a worker runs already",
+                    hint="Register everything before mesh.worker().",
+                )

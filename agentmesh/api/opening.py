@@ -1,0 +1,56 @@
+"""``agentmesh.open``: from a program's words to a mesh."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentmesh import app
+from agentmesh.api.mesh import Mesh
+from agentmesh.config import sources
+from agentmesh.config.settings import load
+from agentmesh.domain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from agentmesh.config.agent_types import AgentType
+
+LOG = logging.getLogger(__name__)
+
+
+def open(  # noqa: A001  agentmesh.open, as in webbrowser.open
+    database_url: str | None = None,
+    *,
+    data_dir: str | os.PathLike[str] | None = None,
+    tools: Iterable[Callable[..., Any]] = (),
+    agent_types: Iterable[AgentType] = (),
+    settings: Mapping[str, Any] | None = None,
+    background_workers: bool = True,
+) -> Mesh:
+    """Open a mesh: a database by its URL, else the configured one, else the embedded PostgreSQL of this user.
+
+    ``settings`` go over the configuration, named as its variables in lower case (``{"model": "gpt-5-mini",
+    "max_agents": 8}``). ``tools`` are plain functions and ``agent_types`` types of sub-agents that only the workers of
+    this process have. ``background_workers=False``: never start a worker process where none serves a session.
+    """
+    given = {"database_url": database_url, "data_dir": None if data_dir is None else str(data_dir), **(settings or {})}
+    if unknown := [name for name in given if name not in sources.settable()]:
+        raise ConfigError(
+            f"there is no setting {', '.join(map(repr, unknown))}",
+            hint=f"Settings are: {', '.join(sorted(sources.settable()))}.",
+        )
+    loaded = load(given, os.environ, Path.cwd())
+    for warning in loaded.warnings:
+        LOG.warning("%s", warning)
+    mesh = Mesh(app.open_mesh(loaded, role="python"), background_workers=background_workers)
+    try:
+        for function in tools:
+            mesh.tool(function)
+        for kind in agent_types:
+            mesh.add_agent_type(kind)
+    except BaseException:
+        mesh.close()
+        raise
+    return mesh

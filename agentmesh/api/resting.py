@@ -1,0 +1,108 @@
+"""Waiting until agents rest. Nothing is consumed: who looks on reads no mail."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentmesh.api.wakes import Wakes
+from agentmesh.domain.errors import DatabaseUnreachable
+from agentmesh.domain.ids import AgentId, SessionId
+from agentmesh.domain.rows import Agent
+from agentmesh.domain.states import AgentStatus, WaitOutcome
+from agentmesh.store import agents
+from agentmesh.store.tx import Database
+
+TICK = 2.0
+"""Seconds after which is looked although nothing was heard."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """How one awaited agent stands."""
+
+    agent_id: AgentId
+    name: str
+    status: AgentStatus
+    output: str = ""
+    """Of an idle agent: the text that its last turn ended with."""
+    error: str | None = None
+    """Of an idle agent: why its last turn ended otherwise; None when it ended well."""
+
+    def json(self) -> dict[str, Any]:
+        """Return the shape of an entry in the result of the tool wait."""
+        entry: dict[str, Any] = {"agent_id": self.agent_id, "name": self.name, "status": self.status}
+        if self.status == AgentStatus.IDLE:
+            entry |= {"output": self.output} if self.error is None else {"error": self.error}
+        return entry
+
+
+@dataclass(frozen=True, slots=True)
+class WaitResult:
+    """How a wait ended."""
+
+    outcome: WaitOutcome
+    """``complete``: all are idle or dead; ``timeout``: some still run."""
+    results: Sequence[Waited]
+    """One for each agent, in the order asked."""
+
+    def json(self) -> dict[str, Any]:
+        """Return the shape of the tool's result."""
+        return {"outcome": self.outcome, "results": [one.json() for one in self.results]}
+
+
+def until_rest(
+    database: Database,
+    wakes: Wakes,
+    sessions: Collection[SessionId],
+    listed: Sequence[AgentId],
+    timeout: float | None = None,
+    *,
+    tick: float = TICK,
+    check: Callable[[], None] = lambda: None,
+    serve: Callable[[bool], None] = lambda _first: None,
+) -> WaitResult:
+    """Wait until the agents listed (none: all of the sessions that a worker runs) are idle or dead.
+
+    ``check`` is called before every pause, ``serve`` before the first (True) and when anything may have happened; what
+    they raise ends the wait. Raise DatabaseUnreachable only when the time is up or the outage is long.
+    """
+    deadline = time.monotonic() + timeout if timeout is not None else math.inf
+    first, anything = True, True
+    while True:
+        try:
+            results = _look(database, sessions, listed)
+            if all(one.status != AgentStatus.RUNNING for one in results):
+                return WaitResult(WaitOutcome.COMPLETE, results)
+            if (left := deadline - time.monotonic()) <= 0:
+                return WaitResult(WaitOutcome.TIMEOUT, results)
+            check()
+            if anything:
+                serve(first)
+        except DatabaseUnreachable as error:
+            check()
+            if time.monotonic() >= deadline:
+                raise
+            wakes.endure(error)
+            continue
+        first, anything = False, wakes.wait(min(tick, left)) is None
+
+
+def _look(database: Database, sessions: Collection[SessionId], listed: Sequence[AgentId]) -> list[Waited]:
+    """Return how each agent stands; without a list, how all do whom a worker runs."""
+    if listed:
+        standing: list[Agent] = [database.run(agents.get, agent, idempotent=True) for agent in listed]
+        return [_waited(database, agent.id, agent.name, agent.status) for agent in standing]
+    views = [view for session in sessions for view in database.run(agents.view, session, idempotent=True)]
+    chosen = [view for view in views if view.reaped_at is None and not view.external]
+    return [_waited(database, view.id, view.name, view.status) for view in chosen]
+
+
+def _waited(database: Database, agent: AgentId, name: str, status: AgentStatus) -> Waited:
+    output, error = ("", None)
+    if status == AgentStatus.IDLE:
+        output, error = database.run(agents.last_output, agent, idempotent=True)
+    return Waited(agent, name, AgentStatus(status), output, error)

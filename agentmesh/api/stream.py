@@ -1,0 +1,102 @@
+"""The events of a session as an iterator that ends."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from agentmesh.api.events import Event, LiveText, RequestAsked, RowAppended
+from agentmesh.api.following import Following, working
+from agentmesh.domain.errors import DatabaseUnreachable, Timeout
+from agentmesh.domain.ids import AgentId, SessionId, short
+from agentmesh.domain.rows import AgentView
+from agentmesh.domain.states import Kind
+from agentmesh.store import requests
+
+if TYPE_CHECKING:
+    from agentmesh.api.wakes import Wakes
+    from agentmesh.store.tx import Database
+
+_TICK = 1.0
+"""Seconds after which is looked although nothing was heard."""
+_PIECES = 1000
+"""Hints with live text that are kept for a slow reader; of more the oldest are dropped."""
+_ENDS_TEXT = (Kind.ASSISTANT, Kind.ERROR, Kind.EVENT)
+"""Rows after which the text that was streamed before them is void."""
+
+
+class Stream:
+    """One reader's events."""
+
+    def __init__(self, database: Database, session: SessionId) -> None:
+        self._database = database
+        self._session = session
+        self._following = Following(database, session)
+        self._live: deque[str] = deque(maxlen=_PIECES)
+        self._void: dict[AgentId, int] = {}
+        """Of each agent: the newest row that ended a streamed text."""
+        self._asked: set[UUID] = set()
+
+    def skip(self) -> None:
+        """Leave out what there is so far."""
+        self._following.skip()
+
+    def hear(self, live: str) -> None:
+        """Take in a hint with live text, on any thread."""
+        self._live.append(live)
+
+    def events(
+        self, wakes: Wakes, timeout: float | None, *, check: Callable[[], None], serve: Callable[[bool], None]
+    ) -> Iterator[Event]:
+        """Yield until all agents rest or the time is up (Timeout); ``check`` and ``serve`` as in ``until_rest``."""
+        deadline = time.monotonic() + timeout if timeout is not None else math.inf
+        heard: set[AgentId] | None = None
+        first = True
+        while True:
+            try:
+                now = self._following.look()
+                yield from self._new(now, heard)
+                check()
+                if heard is None and working(now):
+                    serve(first)
+                    first = False
+            except DatabaseUnreachable as error:
+                check()
+                wakes.endure(error)
+                heard = None
+                continue
+            if working(now):
+                if (left := deadline - time.monotonic()) <= 0:
+                    raise Timeout(f"the time limit passed before session {short(self._session)} was quiet")
+                heard = wakes.wait(min(_TICK, left))
+            elif heard is None:  # every row was read after the look: there are no others
+                return
+            else:
+                heard = None
+
+    def _new(self, now: Sequence[AgentView], heard: set[AgentId] | None) -> Iterator[Event]:
+        for change in self._following.changes(now, heard):
+            if isinstance(change, RowAppended) and change.kind in _ENDS_TEXT:
+                self._void[change.agent.id] = change.row.seq
+            yield change
+        names = {agent.id: agent for agent in now}
+        while self._live:
+            yield from self._texts(self._live.popleft(), names)
+        yield from self._requests(names)
+
+    def _texts(self, live: str, known: dict[AgentId, AgentView]) -> Iterator[LiveText]:
+        for key, (after, place, text) in json.loads(live).items():
+            agent = known.get(AgentId(UUID(key)))
+            if agent is not None and self._void.get(agent.id, 0) <= after:
+                yield LiveText(agent, text, place, after)
+
+    def _requests(self, known: dict[AgentId, AgentView]) -> Iterator[RequestAsked]:
+        for request in self._database.run(requests.pending, self._session, idempotent=True):
+            if request.id not in self._asked and request.agent_id in known:
+                self._asked.add(request.id)
+                yield RequestAsked(known[request.agent_id], request)

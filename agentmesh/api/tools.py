@@ -1,0 +1,68 @@
+"""Tools made of plain functions, run by the workers of the process that declares them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from agentmesh.api.context import ToolContext
+from agentmesh.api.functions import OwnArgs, signature
+from agentmesh.domain.errors import AgentmeshError
+from agentmesh.domain.text import clip, one_line
+from agentmesh.engine.tool import Effect, ToolError
+from agentmesh.engine.tool import ToolContext as EngineContext
+
+if TYPE_CHECKING:
+    from agentmesh.api.declaring import Declared
+    from agentmesh.api.mesh import Mesh
+
+LOG = logging.getLogger(__name__)
+
+
+class PythonTool:
+    """A function as the engine sees it."""
+
+    def __init__(self, function: Callable[..., Any], mesh: Mesh, wanted: Declared) -> None:
+        """Raise UsageError when no tool can be made of it."""
+        known = signature(function, ToolContext, wanted.name)
+        self.name = known.name
+        self.description = known.description
+        self.args = known.args
+        self.effect = Effect.READ if wanted.effect == "read" else Effect.WRITE
+        self._context = known.context
+        self._function = function
+        self._mesh = mesh
+
+    def run(self, args: OwnArgs, context: EngineContext) -> Mapping[str, Any]:
+        """Call it; whatever it raises is a result that the model reads."""
+        given = {name: getattr(args, name) for name in type(args).model_fields}
+        if self._context:
+            given[self._context] = ToolContext(self._mesh, context)
+        try:
+            returned = self._function(**given)
+        except (ToolError, AgentmeshError):
+            raise
+        except (Exception, SystemExit) as error:
+            LOG.exception("the tool %s failed for agent %s", self.name, context.agent_id)
+            said = one_line(str(error), 1000)
+            raise ToolError(f"{self.name} failed: {type(error).__name__}{f': {said}' if said else ''}") from error
+        return self._result(returned, context.output_limit)
+
+    def _result(self, returned: Any, limit: int) -> Mapping[str, Any]:
+        """Return what was returned as a JSON object; what is longer than a model may see loses its middle."""
+        if dataclasses.is_dataclass(returned) and not isinstance(returned, type):
+            returned = dataclasses.asdict(returned)
+        try:
+            value = to_jsonable_python(returned)
+            text = json.dumps(value, ensure_ascii=False)
+        except (PydanticSerializationError, ValueError, RecursionError) as error:
+            why = one_line(str(error), 200)
+            raise ToolError(f"{self.name} has run, but what it returned is no JSON: {why}") from error
+        if len(text.encode("utf-8", "replace")) > limit and not isinstance(value, str):
+            return {"result": clip(text, limit), "note": "the result was too long: its middle is missing"}
+        return value if isinstance(value, dict) else {"result": value}

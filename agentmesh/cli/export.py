@@ -1,0 +1,65 @@
+"""``agentmesh export``: a session as JSON lines, Markdown or one HTML page."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+from agentmesh.cli.options import Place, place_options
+from agentmesh.cli.talk import say
+from agentmesh.domain.errors import UsageError
+from agentmesh.domain.ids import short
+
+_FORMATS = ("jsonl", "md", "html")
+_ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".md": "md", ".markdown": "md", ".html": "html", ".htm": "html"}
+
+
+@click.command()
+@click.option("--format", "format_name", type=click.Choice(_FORMATS), help="Else by the file's ending, or jsonl.")
+@click.option("-o", "--output", metavar="FILE", help="Where to; else, and for `-`, stdout.")
+@click.option("--force", is_flag=True, help="Replace FILE.")
+@click.option("--full", is_flag=True, help="Whole rows; else those of more than 16,000 characters are cut.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(1, 86_400),
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time limit of reading.",
+)
+@place_options()
+def export(
+    *, format_name: str | None, output: str | None, force: bool, full: bool, timeout: float, place: Place
+) -> None:
+    """Write a session: agents, conversations, mail, calls and costs, as they are at this instant.
+
+    jsonl has every row; md and html are for reading, html as one page with the tree, a time line and a search.
+    What looks like a secret becomes ***. FILE is there whole or not at all, and only you may read it.
+    """
+    from agentmesh.export import secrets
+    from agentmesh.export.writing import Format, write
+
+    path = None if output in (None, "-") else Path(output or "")
+    chosen = format_name or (_ENDINGS.get(path.suffix.lower()) if path else "jsonl")
+    if chosen is None:
+        raise UsageError(f"The ending of {path} names no format.", hint="Give one: --format jsonl, md or html.")
+    settings = place.settings()
+    with place.mesh("export") as mesh:
+        session = place.find_session(mesh)
+        known = secrets.configured(settings, os.environ)
+        with _target(path, force) as out:
+            written = write(mesh.database, session.id, out, Format(chosen), secrets=known, full=full, seconds=timeout)
+    where = f"Wrote session {short(session.id)} to {path}. " if path else ""
+    if told := f"{where}{written.sentence('--full has them whole')}".strip():
+        say(told)
+
+
+def _target(path: Path | None, force: bool) -> AbstractContextManager[TextIO]:
+    from agentmesh.export.target import to_file, to_stream
+
+    return to_file(path, force=force) if path else to_stream(sys.stdout.buffer)

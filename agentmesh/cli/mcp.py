@@ -1,0 +1,79 @@
+"""``agentmesh mcp``: serve the verbs to another agent program."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+import click
+
+from agentmesh.cli.options import Place, place_options
+from agentmesh.cli.talk import say
+from agentmesh.domain.errors import UsageError
+from agentmesh.domain.states import PermissionMode
+from agentmesh.tools.environment import conceal_environment
+
+
+@click.command()
+@click.option("--name", default="mcp", show_default=True, metavar="NAME", help="Name of the agent, with --session.")
+@click.option("--model", metavar="NAME", help="Model of a new session's agents; demo is a script.")
+@click.option(
+    "--permission-mode", type=click.Choice([mode.value for mode in PermissionMode]), help="Mode of a new session."
+)
+@click.option(
+    "--http", type=click.IntRange(0, 65_535), metavar="PORT", help="Streamable HTTP on loopback; 0: any port."
+)
+@click.option("--token-env", metavar="NAME", help="Environment variable with the token for --http; else one is made.")
+@place_options(session_help="Join this session as a child of its root; else begin one, as its root.")
+def mcp(
+    *, name: str, model: str | None, permission_mode: str | None, http: int | None, token_env: str | None, place: Place
+) -> None:
+    """Let another agent program (an MCP client) fork, send, wait and kill, over stdin and stdout.
+
+    The client is an agent with a mailbox. A new session begins with its first call, in the current directory.
+    """
+    token = _token(http, token_env)
+    try:
+        from agentmesh.mcp import server
+    except ModuleNotFoundError as error:
+        if error.name not in ("mcp", "mcp_types"):
+            raise
+        hint = "Install it: pip install 'agentmesh[mcp]'"
+        raise UsageError("The MCP server needs the Python package mcp, which is not installed.", hint=hint) from error
+    from agentmesh.mcp.member import Member, Wanted
+
+    conceal_environment()
+    mode = PermissionMode(permission_mode) if permission_mode else None
+    wanted = Wanted(Path.cwd(), place.session, name, model, mode)
+    place.settings()  # what is wrong with the configuration is said at once
+    member = Member(lambda: place.mesh("mcp", pool_size=4), wanted)
+    try:
+        if place.session:
+            member.join()
+        if http is None:
+            server.serve_stdio(member)
+        else:
+            from agentmesh.mcp.http import serve_http
+
+            serve_http(member, http, token, lambda url: _announce(url, "" if token_env else token))
+    finally:
+        member.leave()
+
+
+def _token(http: int | None, token_env: str | None) -> str:
+    """Return the token for HTTP: the variable's text, or a new one."""
+    if token_env and http is None:
+        raise UsageError("--token-env is for --http.")
+    if not token_env:
+        return secrets.token_urlsafe(32)
+    token = os.environ.get(token_env)
+    if not token:
+        raise UsageError(f"The environment variable {token_env} is not set.")
+    return token
+
+
+def _announce(url: str, token: str) -> None:
+    print(url, flush=True)
+    if token:
+        say(f"Clients must send this header:  Authorization: Bearer {token}")

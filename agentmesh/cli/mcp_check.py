@@ -1,0 +1,27 @@
+"""Whether the MCP servers of this directory start, and how many tools they have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentmesh.cli.models_check import Check
+from agentmesh.cli.render.figures import plural
+
+if TYPE_CHECKING:
+    from agentmesh.app import Mesh
+
+
+def mcp_checks(mesh: Mesh, workdir: Path) -> Iterator[Check]:
+    """Start the servers that may start, and yield how each is, and what is wrong with their configuration."""
+    from agentmesh.tools.mcp.connection import State
+
+    configured = mesh.mcp_servers(workdir)
+    if configured.servers:
+        mesh.mcp.definitions(workdir)
+        for each in mesh.mcp.states(workdir):
+            if each.state is State.RUNNING:
+                yield "ok", "mcp server", f"{each.name} runs and has {plural(each.tools, 'tool')} ({each.source})", ""
+    for problem in mesh.mcp_problems(workdir):
+        yield "broken" if problem.broken else "note", "mcp server", str(problem), ""

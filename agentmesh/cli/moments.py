@@ -1,0 +1,38 @@
+"""Times that a person writes: of a day, of today, or so long ago."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+
+from agentmesh.domain.errors import UsageError
+from agentmesh.domain.text import one_line
+
+_AGO = re.compile(r"(\d{1,6}) ?(s|sec|m|min|h|d)(?: ago)?")
+_CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?")
+_SECONDS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+
+
+def read_moment(text: str, now: datetime) -> datetime:
+    """Return the time that is meant, in the reader's zone unless it names one.
+
+    ``14:30``, ``14:30:05`` (the last one there was), ``2026-11-22 14:30``, ``10m``, ``2h ago``. Raise UsageError, also
+    for a time to come.
+    """
+    given = text.strip().lower()
+    local = now.astimezone()
+    if ago := _AGO.fullmatch(given):
+        return local - timedelta(seconds=int(ago[1]) * _SECONDS[ago[2]])
+    if clock := _CLOCK.fullmatch(given):
+        at = local.replace(hour=int(clock[1]), minute=int(clock[2]), second=int(clock[3] or 0), microsecond=0)
+        return at if at <= local else at - timedelta(days=1)
+    try:
+        at = datetime.fromisoformat(text.strip())
+        at = at if at.tzinfo else at.astimezone()
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"{one_line(text, 40)!r} is no time.", hint="Write 14:30, 2026-11-22 14:30, 10m or 2h ago."
+        ) from None
+    if at > now:
+        raise UsageError(f"{one_line(text, 40)!r} is still to come.", hint="Write a time that is over.")
+    return at

@@ -1,0 +1,81 @@
+"""``agentmesh search``: where words stand, in all conversations and mail."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from agentmesh.cli.address import find_agent
+from agentmesh.cli.options import Place, json_option, place_options, text_argument
+from agentmesh.cli.render.data import emit
+from agentmesh.cli.render.figures import plural
+from agentmesh.cli.talk import say
+from agentmesh.domain.errors import UsageError
+
+if TYPE_CHECKING:
+    from agentmesh.store.search import Hit
+
+_MOST = 1000
+
+
+@click.command()
+@click.argument("words", nargs=-1)
+@click.option("-a", "--all", "everything", is_flag=True, help="In the newest sessions, whatever their directory.")
+@click.option("--agent", "who", metavar="AGENT", help="Only what this agent was told, said and did.")
+@click.option("-n", "--limit", type=click.IntRange(1, _MOST), default=20, show_default=True, help="At most so many.")
+@json_option
+@place_options()
+def search(
+    words: tuple[str, ...], *, everything: bool, who: str | None, limit: int, as_json: bool, place: Place
+) -> None:
+    """Find the rows and the mail of the session that hold all these WORDS, the newest first.
+
+    "a phrase", or, and -without are understood (after -- where the first one begins with a hyphen). What was rewound,
+    cleared or summarized is found too. AGENT:ROW is what `agentmesh fork --at` takes.
+    """
+    from agentmesh.store import search as store
+
+    wanted = text_argument(" ".join(words) or None, "word to look for")
+    if everything and (who is not None or place.session is not None):
+        raise UsageError("--all looks into all sessions.", hint="Leave it out, or --agent and --session.")
+    with place.mesh("search") as mesh:
+        agent = find_agent(mesh, place, who)[0].id if who is not None else None
+        session = None if agent or everything else place.find_session(mesh).id
+        hits = mesh.database.run(store.search, wanted, session, agent, limit, idempotent=True)
+        reach = mesh.database.run(store.reach, idempotent=True) if everything else None
+    if as_json:
+        emit([_data(hit) for hit in hits])
+    else:
+        _print(hits, everything)
+    if not hits:
+        say("Nothing found." if everything or who else "Nothing found in this session; --all looks into all.")
+    elif len(hits) == limit:
+        say(f"The newest {limit}: --limit shows more.")
+    if reach and reach.looked_into < reach.all_of_them:
+        say(
+            f"Looked into the newest {plural(reach.looked_into, 'session')} of {reach.all_of_them}; "
+            "--session ID looks into one of the others."
+        )
+
+
+def _print(hits: list[Hit], everything: bool) -> None:
+    from agentmesh.cli.render.hits import hit_text
+    from agentmesh.cli.render.screen import console
+
+    out = console()
+    for hit in hits:
+        out.print(hit_text(hit, sessions=everything), soft_wrap=not out.is_terminal)
+
+
+def _data(hit: Hit) -> dict[str, object]:
+    return {
+        "session_id": hit.session_id,
+        "agent_id": hit.agent_id,
+        "name": hit.name,
+        "seq": hit.seq,
+        "message_id": hit.mail_id,
+        "kind": hit.kind,
+        "at": hit.at,
+        "snippet": hit.snippet,
+    }

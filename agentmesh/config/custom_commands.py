@@ -1,0 +1,230 @@
+"""Custom commands: Markdown files that a person sends by their name, ``/review src/app.py``, and skills by theirs.
+
+A file is text with places for arguments, and only that: nothing in it is run. The user's come before a project's.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from agentmesh.config import documents, front_matter, skills
+from agentmesh.config.documents import Problem
+from agentmesh.config.folders import Folder, entries, folders
+from agentmesh.config.skills import Skill
+from agentmesh.domain.text import one_line, printable
+
+MAX_BYTES: Final = 65_536
+"""Size of a file that defines a command."""
+
+_KEYS: Final = ("description", "argument-hint")
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}(?::[a-z0-9][a-z0-9_.-]{0,63})?")
+_DESCRIPTION: Final = 200
+_HINT: Final = 40
+_PLACE: Final = re.compile(r"\\?\$(ARGUMENTS\b(?!\[)|[1-9](?!\w))")
+_CALLED: Final = re.compile(r"\s*/[ \t]*(\S+)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class CustomCommand:
+    """A command that a file defines."""
+
+    name: str
+    """Without the slash; ``folder:name`` for one in a folder."""
+    description: str
+    """One printable line."""
+    body: str
+    source: str
+    """The file's path for people."""
+    hint: str = ""
+    """What may stand behind its name."""
+    is_skill: bool = False
+    is_projects: bool = False
+
+    @property
+    def usage(self) -> str:
+        """``/review [file]``."""
+        return f"/{self.name} {self.hint}".rstrip()
+
+    @property
+    def kind(self) -> str:
+        """Whose it is, in few words."""
+        return f"{'project' if self.is_projects else 'yours'}{', skill' if self.is_skill else ''}"
+
+    @property
+    def takes_arguments(self) -> bool:
+        """Whether something is expected behind its name."""
+        return bool(self.hint or _PLACE.search(self.body)) and not self.is_skill
+
+    def expand(self, arguments: str) -> str:
+        """Return the message: the file's text with the arguments in their places, else below it.
+
+        ``$ARGUMENTS`` is all of them, ``$1`` to ``$9`` one each; ``\\$1`` stays as it is, without the backslash.
+        """
+        arguments = arguments.strip()
+        words = _words(arguments)
+        used = False
+
+        def placed(found: re.Match[str]) -> str:
+            nonlocal used
+            if found[0].startswith("\\"):
+                return found[0][1:]
+            used = True
+            if found[1] == "ARGUMENTS":
+                return arguments
+            return words[int(found[1]) - 1] if int(found[1]) <= len(words) else ""
+
+        text = _PLACE.sub(placed, self.body).strip()
+        return text if used or not arguments else f"{text}\n\n{arguments}"
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The commands by name, and what is wrong with the files."""
+
+    commands: Mapping[str, CustomCommand]
+    problems: tuple[Problem, ...] = ()
+
+
+class CustomCommands:
+    """The commands of a working directory, read again when a file has changed; any thread may ask."""
+
+    def __init__(self, environ: Mapping[str, str], workdir: Path | None) -> None:
+        """``workdir`` is None where its files are not this host's: then there are only the user's own."""
+        self._environ = environ
+        self._workdir = workdir
+        self._lock = threading.Lock()
+        self._known: tuple[object, Loaded] | None = None
+
+    def now(self) -> Mapping[str, CustomCommand]:
+        """Return them as the files are now."""
+        return self.load().commands
+
+    def load(self) -> Loaded:
+        """Return them, and what is wrong with files of commands (``skills.load`` says it of skills)."""
+        seen = tuple(_seen(self._environ, self._workdir))
+        with self._lock:
+            if self._known is None or self._known[0] != seen:
+                self._known = seen, _load(self._environ, self._workdir)
+            return self._known[1]
+
+
+def expanded(text: str, commands: Mapping[str, CustomCommand]) -> str:
+    """Return what is said by a text that may call one of these commands; any other as it is."""
+    found = _CALLED.match(text)
+    command = commands.get(found[1].lower()) if found else None
+    return command.expand(text[found.end() :]) if command and found else text
+
+
+def _load(environ: Mapping[str, str], workdir: Path | None) -> Loaded:
+    problems: list[Problem] = []
+    known = skills.load(environ, workdir).skills.values()
+    called = [_of_skill(skill) for skill in known if skill.for_people]
+    files = [_read(name, file, folder, problems) for name, file, folder in _files(environ, workdir, problems)]
+    commands: dict[str, CustomCommand] = {}
+    # Of two with one name the user's counts before the project's, and a command before a skill.
+    for each in sorted([*filter(None, files), *called], key=lambda one: (one.is_projects, one.is_skill)):
+        other = commands.setdefault(each.name, each)
+        if other is not each:
+            words = f"is not used: /{each.name} is already defined in {other.source}"
+            problems.append(Problem(each.source, words))
+    return Loaded(MappingProxyType(dict(sorted(commands.items()))), tuple(problems))
+
+
+def _of_skill(skill: Skill) -> CustomCommand:
+    # Where the file is says it also to an agent whose session began before there were skills.
+    return CustomCommand(
+        skill.name,
+        one_line(skill.description, _DESCRIPTION),
+        f"Use the skill {skill.name} ({skill.file}).",
+        skill.shown,
+        one_line(skill.hint, _HINT),
+        is_skill=True,
+        is_projects=skill.project is not None,
+    )
+
+
+def _files(
+    environ: Mapping[str, str], workdir: Path | None, problems: list[Problem]
+) -> Iterator[tuple[str, Path, Folder]]:
+    """Yield the files with the names of their commands: those of a folder, and of the folders in it."""
+    for folder in folders(environ, workdir, "commands"):
+        for entry in entries(folder, problems):
+            if entry.suffix == ".md":
+                yield entry.stem.lower(), entry, folder
+            elif entry.is_dir():
+                below = entries(Folder(entry, folder.project), problems)
+                yield from (
+                    (f"{entry.name}:{file.stem}".lower(), file, folder) for file in below if file.suffix == ".md"
+                )
+
+
+def _read(name: str, file: Path, folder: Folder, problems: list[Problem]) -> CustomCommand | None:
+    def left_out(words: str, line: int | None = None) -> None:
+        problems.append(Problem(str(file), f"{words}; the command is left out", line))
+
+    if not _NAME.fullmatch(name):
+        left_out("has a name that should be of a-z, 0-9, '.', '_' and '-'")
+        return None
+    try:
+        text, cut = documents.read(file, MAX_BYTES, below=folder.project)
+        if cut:
+            left_out(f"is larger than {MAX_BYTES} bytes")
+            return None
+        matter = _matter(text)
+    except FileNotFoundError:
+        left_out("is gone, or a link to nothing")
+        return None
+    except documents.Unreadable as error:
+        left_out(str(error))
+        return None
+    except front_matter.BadFrontMatter as error:
+        left_out(str(error), error.line)
+        return None
+    body = printable(matter.body)
+    if not body.strip():
+        left_out("says nothing below its front matter" if matter.lines else "is empty")
+        return None
+    description = matter.text("description") or next(line for line in body.splitlines() if line.strip()).lstrip("# ")
+    return CustomCommand(
+        name,
+        one_line(description, _DESCRIPTION),
+        body,
+        printable(folder.shown(file)),
+        one_line(matter.text("argument-hint"), _HINT),
+        is_projects=folder.project is not None,
+    )
+
+
+def _matter(text: str) -> front_matter.FrontMatter:
+    """Take a file apart; the front matter may be missing."""
+    if text.partition("\n")[0].strip() == "---":
+        return front_matter.parse(text, _KEYS)
+    return front_matter.FrontMatter({}, {}, text.strip())
+
+
+def _words(arguments: str) -> list[str]:
+    """Return the arguments one by one: quotes keep words together, where they are closed."""
+    try:
+        return shlex.split(arguments)
+    except ValueError:
+        return arguments.split()
+
+
+def _seen(environ: Mapping[str, str], workdir: Path | None) -> Iterator[tuple[str, int, int]]:
+    """Yield what tells whether a file has changed: name, time, size."""
+    ignored: list[Problem] = []
+    files = [file for _, file, _ in _files(environ, workdir, ignored)]
+    files += skills.files(environ, workdir)
+    for file in files:
+        try:
+            found = file.stat()
+            yield str(file), found.st_mtime_ns, found.st_size
+        except OSError:
+            yield str(file), 0, -1

@@ -1,0 +1,223 @@
+"""MCP servers as people name them: in their own configuration, and in a project's ``.mcp.json``.
+
+A project's file comes with a checkout that anybody may have written, and a server is a program: none of its servers
+starts before the person has trusted the file with just this content.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from agentmesh.config import documents, forms, paths
+from agentmesh.config.documents import Problem
+from agentmesh.config.forms import Refused, boolean, decimal, entries, matching, optional, text, word
+from agentmesh.domain.text import one_line
+
+PREFIX: Final = "mcp__"
+"""The names of all tools of MCP servers begin with it."""
+PROJECT_FILE: Final = ".mcp.json"
+
+_MOST_BYTES: Final = 1024 * 1024
+_NAME: Final = matching(r"\w[\w .-]{0,31}", "should be a name of at most 32 letters, digits, '_', '-', '.' and blanks")
+_VARIABLE: Final = matching(r"[A-Za-z_]\w*", "should be the name of an environment variable")
+_HEADER: Final = matching(r"[!-9;-~]+", "should be the name of a header")
+_DIGEST: Final = matching(r"[0-9a-f]{64}", "should be a SHA-256 in 64 hexadecimal digits")
+_ADDRESS: Final = matching(r"(https?://|\$\{)\S+", "should be a URL, as in https://example.com/mcp")
+_LINE: Final = matching(r".*\S.*", "should be one line of text, not empty")
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        raise Refused("should be a list of texts")
+    return tuple(text(each) for each in value)
+
+
+@dataclass(frozen=True)
+class McpServer:
+    """How a server is reached: a command, or a URL. ``${NAME}`` is a variable of the environment, read at its start."""
+
+    command: Annotated[str | None, optional(_LINE)] = None
+    """Program that speaks MCP on its standard input and output."""
+    args: Annotated[tuple[str, ...], _texts] = field(default=(), repr=False)
+    env: Annotated[Mapping[str, str], entries(_VARIABLE, text)] = field(default_factory=dict, repr=False)
+    """Further variables for it; it gets few of this program's own."""
+    cwd: Annotated[str | None, optional(_LINE)] = None
+    """Where it runs; the session's working directory without it."""
+    url: Annotated[str | None, optional(_ADDRESS)] = field(default=None, repr=False)
+    """Address of a server that speaks streamable HTTP."""
+    headers: Annotated[Mapping[str, str], entries(_HEADER, text)] = field(default_factory=dict, repr=False)
+    """Further headers of every request."""
+    type: Annotated[
+        Literal["stdio", "http", "streamable-http", "streamableHttp"] | None,
+        optional(word("stdio", "http", "streamable-http", "streamableHttp")),
+    ] = None
+    """Said by ``command`` or ``url`` already; accepted because other programs write it."""
+    disabled: Annotated[bool, boolean] = False
+    timeout: Annotated[float | None, optional(decimal(gt=0, le=86_400))] = None
+    """Seconds for one call; ``mcp.call_timeout`` without it."""
+    tools: Annotated[tuple[str, ...], _texts] = ("*",)
+    """Which of its tools agents get: names as the server says them, or patterns."""
+
+
+@dataclass(frozen=True)
+class Mcp:
+    """What holds for all MCP servers."""
+
+    start_timeout: Annotated[float, decimal(gt=0, le=3600)] = 20.0
+    """Seconds in which a server must have started and listed its tools."""
+    call_timeout: Annotated[float, decimal(gt=0, le=86_400)] = 120.0
+    """Seconds for one call."""
+    trusted: Annotated[Mapping[str, str], entries(_LINE, _DIGEST)] = field(default_factory=dict)
+    """The ``.mcp.json`` files whose servers may start, each with the SHA-256 of its content."""
+
+
+def server(value: Any) -> McpServer:
+    """Return one entry of a table of servers; raise Refused."""
+    made: McpServer = forms.table(McpServer)(value)
+    if (made.command is None) == (made.url is None):
+        raise Refused("should have either a command or a url")
+    return made
+
+
+servers_table: Final = entries(_NAME, server)
+"""The form of ``mcpServers``."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedServer:
+    """A server that may start."""
+
+    name: str
+    """As it is written."""
+    settings: McpServer
+    source: str
+    """The file that names it."""
+
+    @property
+    def slug(self) -> str:
+        """Its part of the names of its tools."""
+        return slug(self.name)
+
+    @property
+    def key(self) -> str:
+        """The same for the same settings; never shown, since it stands for what they hold."""
+        known = [self.name, *(getattr(self.settings, name) for name in forms.of(McpServer))]
+        return hashlib.sha256(json.dumps(known).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class McpServers:
+    """What is configured for a working directory."""
+
+    servers: Mapping[str, NamedServer] = field(default_factory=dict)
+    """Those that may start, by slug."""
+    problems: tuple[Problem, ...] = ()
+    """What does not start and why, in words for people."""
+
+
+def slug(name: str) -> str:
+    """Return a name with only the characters that model servers allow in the name of a tool."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)
+
+
+def read(workdir: Path, own: Mapping[str, McpServer], settings: Mcp, environ: Mapping[str, str]) -> McpServers:
+    """Return the servers of a person's own configuration and those of the project; never raises."""
+    user_file = paths.user_config(environ)
+    found: dict[str, NamedServer] = {}
+    problems: list[Problem] = []
+    candidates = [NamedServer(name, each, str(user_file)) for name, each in own.items()]
+    of_project, told = _of_project(workdir / PROJECT_FILE, workdir, settings, user_file)
+    problems += told
+    for each in (*candidates, *of_project):
+        if each.settings.disabled:
+            continue
+        if (other := found.get(each.slug)) is not None:
+            shown = one_line(each.name, 40)
+            words = f"the MCP server {shown} is left out: {other.source} has one of that name already"
+            problems.append(Problem(each.source, words))
+            continue
+        found[each.slug] = each
+    return McpServers(found, tuple(problems))
+
+
+def _of_project(file: Path, workdir: Path, settings: Mcp, user_file: Path) -> tuple[list[NamedServer], list[Problem]]:
+    """Return the servers of a project's file if it is trusted, and what is to be said of it."""
+    try:
+        content, tables = _tables(file, workdir)
+    except FileNotFoundError:
+        return [], []
+    except documents.Unreadable as error:
+        return [], [Problem(str(file), str(error), broken=True)]
+    if not tables:
+        return [], []
+    path, digest = str(file.resolve()), hashlib.sha256(content.encode()).hexdigest()
+    if settings.trusted.get(path) != digest:
+        return [], [Problem(str(file), _untrusted(tables, path, digest, settings, user_file))]
+    found, problems = [], []
+    for name, value in tables.items():
+        try:
+            known, unknown = _known(value)
+            found.append(NamedServer(str(_NAME(name)), server(known), str(file)))
+        except Refused as error:
+            key = one_line(".".join((name, *error.key)), 80)
+            problems.append(Problem(str(file), f"{key} {error.complaint}; this server does not start", broken=True))
+            continue
+        if unknown:
+            words = f"{one_line(name, 40)} has keys that mean nothing here: {one_line(', '.join(unknown), 100)}"
+            problems.append(Problem(str(file), words))
+    return found, problems
+
+
+def _untrusted(tables: Mapping[str, Any], path: str, digest: str, settings: Mcp, user_file: Path) -> str:
+    names = one_line(", ".join(tables), 120)
+    why = "the file has changed since you trusted it" if path in settings.trusted else "you have not trusted the file"
+    line = f'{json.dumps(path, ensure_ascii=False)} = "{digest}"'
+    return f"its MCP servers ({names}) do not start: {why}. Read it, then put {line} below [mcp.trusted] in {user_file}"
+
+
+def _tables(file: Path, workdir: Path) -> tuple[str, Mapping[str, Any]]:
+    """Return a project's file, and the servers that it names."""
+    content, left_out = documents.read(file, _MOST_BYTES, below=workdir)
+    if left_out:
+        raise documents.Unreadable(f"is larger than {_MOST_BYTES >> 20} MiB, and is not read")
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise documents.Unreadable(f"is not valid JSON: {one_line(str(error), 120)}") from error
+    tables = document.get("mcpServers", {}) if isinstance(document, dict) else None
+    if not isinstance(tables, dict):
+        raise documents.Unreadable('should be a JSON object with the key "mcpServers"')
+    return content, tables
+
+
+def _known(value: Any) -> tuple[Any, list[str]]:
+    """Return a server without the keys that only other programs know, and these."""
+    if not isinstance(value, dict):
+        return value, []
+    ours = forms.of(McpServer)
+    return {k: v for k, v in value.items() if k in ours}, [k for k in value if k not in ours]
+
+
+def named(tool: str, servers: Mapping[str, NamedServer]) -> Iterator[tuple[NamedServer, str]]:
+    """Yield the servers that a tool's name may mean, with its part of the name, the longest name of a server first."""
+    rest = tool.removeprefix(PREFIX)
+    for each in sorted(servers, key=len, reverse=True):
+        if tool.startswith(PREFIX) and rest.startswith(f"{each}__"):
+            yield servers[each], rest[len(each) + 2 :]
+
+
+def may_mean(pattern: str, name: str) -> bool:
+    """Whether a pattern of tools' names fits a name; ``mcp__x__*`` is a name too, of what a server may have."""
+    if fnmatch.fnmatchcase(name, pattern):
+        return True
+    if not (name.startswith(PREFIX) and name.endswith("*")):
+        return False
+    ours, theirs = name[:-1], re.split(r"[*?\[]", pattern, maxsplit=1)[0]
+    return theirs.startswith(ours) or (ours.startswith(theirs) and theirs != pattern)

@@ -1,0 +1,59 @@
+"""Agents for which a worker has no thread are offered to other workers, so that none idles after a wait of many.
+
+Agents inside waits stay with their worker and need no thread; when many waits end at once, they do. What others can
+run is then given back: nobody owns it, and whoever has a thread first claims it. ``agentmesh.give_back`` decides.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from agentmesh.domain.ids import AgentId, WorkerId
+from agentmesh.engine.hosts import Hosted, Hosts
+from agentmesh.store import workers
+from agentmesh.store.tx import Database
+
+_AGAIN = 1.0
+"""Seconds after an offer that nobody took."""
+
+
+class Offers:
+    """Made by one thread; everybody may ask whether one is due."""
+
+    def __init__(
+        self,
+        database: Database,
+        hosts: Hosts,
+        threads: int,
+        me: Callable[[], WorkerId],
+        take_back: Callable[[Hosted], None],
+        drop: Callable[[Hosted], bool],
+    ) -> None:
+        """``take_back`` goes on with an agent that nobody took; ``drop`` lets one go that is given."""
+        self._database = database
+        self._hosts = hosts
+        self._threads = threads
+        self._me = me
+        self._take_back = take_back
+        self._drop = drop
+        self._next = 0.0
+
+    @property
+    def are_due(self) -> bool:
+        """Whether agents wait for a thread that others have not just been asked to run."""
+        return self._hosts.active > self._threads and time.monotonic() >= self._next
+
+    def make(self) -> None:
+        """Offer what there is no thread for; costs a statement, and a few reads where there is nobody else."""
+        offered, given = self._hosts.offer(self._threads), set[AgentId]()
+        epochs = {hosted.agent.id: hosted.agent.epoch for hosted in offered}
+        self._next = time.monotonic() + _AGAIN
+        try:
+            given = self._database.run(workers.give_back, self._me(), epochs)
+        finally:  # should its outcome be unknown, the rows refuse whoever is no longer ours
+            for hosted in offered:
+                if hosted.agent.id not in given:
+                    self._take_back(hosted)
+                elif self._drop(hosted):
+                    self._next = 0.0

@@ -1,0 +1,223 @@
+"""A time line in characters: one line per agent, for a terminal of any width and letters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
+from itertools import groupby
+from types import MappingProxyType
+from typing import Final
+
+from agentmesh.domain.ids import AgentId
+from agentmesh.export.figures import GLYPHS, lasting, moment, offset
+from agentmesh.export.lanes import USER, Lane, Timeline
+
+Piece = tuple[str, str]
+"""Text and what it is: a key of STYLES, or "" for plain."""
+Line = list[Piece]
+
+STYLES: Final = MappingProxyType(
+    {
+        "dim": "dim",
+        "title": "bold",
+        "model": "cyan",
+        "tool": "green",
+        "wait": "dim yellow",
+        "ask": "bold magenta",
+        "mail": "bold blue",
+        "failed": "red",
+        "dead": "bold red",
+    }
+)
+"""How a terminal colours each."""
+
+NARROWEST: Final = 40
+_LEAST_NAME, _STATE = 8, 9
+_TICK_ROOM: Final = 11
+"""Columns from one time to the next, at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """The characters of a drawing."""
+
+    model: str
+    tool: str
+    wait: str
+    ask: str
+    failed: str
+    idle: str
+    gap: str
+    tick: str
+    down: str
+    up: str
+    arrived: str
+    dead: str
+
+
+UNICODE: Final = Signs("▒", "█", "·", "?", "!", "─", "⋮", "╷", "▼", "▲", "◆", "✗")
+ASCII: Final = Signs("=", "#", ".", "?", "!", "-", ":", "|", "v", "^", "*", "x")
+
+_RANK: Final = MappingProxyType(
+    {"": 0, "dim": 1, "wait": 2, "model": 3, "tool": 4, "ask": 5, "failed": 6, "arrived": 7, "mail": 8, "dead": 9}
+)
+"""What is drawn where two things share a column: the higher."""
+
+
+def draw(timeline: Timeline, width: int, signs: Signs = UNICODE, zone: tzinfo | None = None) -> list[Line]:
+    """Return the drawing, each line at most ``width`` columns wide (40 at least)."""
+    width = max(width, NARROWEST)
+    labels = [_label(lane.guide, lane.name, signs) for lane in timeline.lanes]
+    names = min(max(_LEAST_NAME, *(len(label) for label in labels)), width // 3)
+    columns = width - names - _STATE - 3
+    rows = {lane.id: i for i, lane in enumerate(timeline.lanes)}
+    lines = [_times(timeline, names, columns, signs, zone)]
+    if timeline.has_user:
+        lines.append([(_fitted("user", names), "title"), (" ", ""), *_user(timeline, columns, signs)])
+    for lane, label in zip(timeline.lanes, labels, strict=True):
+        state = lane.status if signs is ASCII else f"{GLYPHS[lane.status]} {lane.status}"
+        style = "dead" if lane.died else ""
+        cells = _cells(timeline, lane, rows, columns, signs)
+        lines.append([(_fitted(label, names), "title"), (" ", ""), *_pieces(cells), ("  ", ""), (state, style)])
+    return [*lines, [], *_legend(width, signs)]
+
+
+def summary(timeline: Timeline, zone: tzinfo | None = None) -> str:
+    """Return from when to when it goes, in one line."""
+    took = lasting(timeline.ended - timeline.began)
+    clock = offset(timeline.ended, zone)
+    left_out = f", {timeline.letters_left_out:,} older messages not drawn" if timeline.letters_left_out else ""
+    return f"{moment(timeline.began, zone)} to {moment(timeline.ended, zone)} ({clock}), {took}{left_out}"
+
+
+def plain(line: Line) -> str:
+    """Return a line without its styles and the blanks at its end."""
+    return "".join(text for text, _ in line).rstrip()
+
+
+_Cells = list[tuple[str, str]]
+
+
+def _cells(timeline: Timeline, lane: Lane, rows: Mapping[AgentId, int], columns: int, signs: Signs) -> _Cells:
+    """Return sign and style of each column of an agent's line."""
+    cells = _empty(timeline, columns, signs)
+    _fill(timeline, cells, lane.began, lane.ended, (signs.idle, "dim"))
+    for i in _gap_columns(timeline, columns):
+        if cells[i][0] == signs.idle:
+            cells[i] = (signs.gap, "dim")
+    for span in lane.spans:
+        style = "failed" if span.failed else span.kind
+        _fill(timeline, cells, span.began, span.ended, (getattr(signs, style), style))
+    for letter in timeline.letters:
+        if letter.recipient == lane.id:
+            _put(timeline, cells, letter.sent_at, (signs.arrived, "arrived"))
+        if letter.sender == lane.id:
+            below = rows.get(letter.recipient, -1) > rows[lane.id]
+            _put(timeline, cells, letter.sent_at, (signs.down if below else signs.up, "mail"))
+    if lane.died:
+        _put(timeline, cells, lane.ended, (signs.dead, "dead"))
+    return cells
+
+
+def _user(timeline: Timeline, columns: int, signs: Signs) -> Iterator[Piece]:
+    cells = _empty(timeline, columns, signs)
+    for letter in timeline.letters:
+        if letter.sender is USER:
+            _put(timeline, cells, letter.sent_at, (signs.down, "mail"))
+    return _pieces(cells)
+
+
+def _empty(timeline: Timeline, columns: int, signs: Signs) -> _Cells:
+    cells = [(" ", "")] * columns
+    for i in _gap_columns(timeline, columns):
+        cells[i] = (signs.gap, "dim")
+    return cells
+
+
+def _gap_columns(timeline: Timeline, columns: int) -> Iterator[int]:
+    for began, ended, _ in timeline.axis.gaps():
+        yield min(int((began + ended) / 2 * columns), columns - 1)
+
+
+def _column(timeline: Timeline, columns: int, at: datetime) -> int:
+    return min(int(timeline.axis.place(at) * columns), columns - 1)
+
+
+def _fill(timeline: Timeline, cells: _Cells, began: datetime, ended: datetime, cell: tuple[str, str]) -> None:
+    first = _column(timeline, len(cells), began)
+    # The column in which it ends is its own only if it began there.
+    last = max(_column(timeline, len(cells), max(ended - timedelta(microseconds=1), began)), first)
+    for i in range(first, last + 1):
+        if _RANK[cell[1]] >= _RANK[cells[i][1]]:
+            cells[i] = cell
+
+
+def _put(timeline: Timeline, cells: _Cells, at: datetime, cell: tuple[str, str]) -> None:
+    _fill(timeline, cells, at, at, cell)
+
+
+def _pieces(cells: _Cells) -> Iterator[Piece]:
+    for style, group in groupby(cells, key=lambda cell: cell[1]):
+        yield "".join(sign for sign, _ in group), "mail" if style == "arrived" else style
+
+
+def _times(timeline: Timeline, names: int, columns: int, signs: Signs, zone: tzinfo | None) -> Line:
+    """Return the line of times; one that has no room beside the one before is left out."""
+    text = " " * columns
+    free = 0
+    for place, label in timeline.axis.ticks(max(columns // _TICK_ROOM, 1), zone):
+        at = min(int(place * columns), columns - 1)
+        shown = signs.tick + label
+        if at >= free and at + len(shown) <= columns:
+            text = text[:at] + shown + text[at + len(shown) :]
+            free = at + len(shown) + 1
+    return [(" " * (names + 1), ""), (text, "dim")]
+
+
+def _label(guide: str, name: str, signs: Signs) -> str:
+    return (guide if signs is UNICODE else guide.translate(_PLAIN_GUIDES)) + name
+
+
+_PLAIN_GUIDES: Final = str.maketrans("└├─│", "`|-|")
+
+
+def _fitted(label: str, width: int) -> str:
+    return label.ljust(width) if len(label) <= width else label[: width - 2] + ".."
+
+
+def _legend(width: int, signs: Signs) -> Iterator[Line]:
+    """Yield what the signs mean, broken where the width is reached."""
+    line: Line = []
+    for sign, style, meaning in _meanings(signs):
+        used = sum(len(text) for text, _ in line)
+        if line and used + len(sign) + len(meaning) + 3 > width:
+            yield line
+            line = []
+        line += [(("  " if line else "") + sign, style), (f" {meaning}", "dim")]
+    yield line
+
+
+def _meanings(signs: Signs) -> Sequence[tuple[str, str, str]]:
+    return (
+        (signs.model, "model", "model call"),
+        (signs.tool, "tool", "tool"),
+        (signs.wait, "wait", "waits for others"),
+        (signs.ask, "ask", "asks a person"),
+        (signs.failed, "failed", "failed call"),
+        (signs.idle, "dim", "idle"),
+        (signs.down + signs.up, "mail", "sends mail"),
+        (signs.arrived, "mail", "gets mail"),
+        (signs.dead, "dead", "killed"),
+        (signs.gap, "dim", "pause cut short"),
+    )
+
+
+def signs_for(encoding: str | None) -> Signs:
+    """Return the characters that an encoding has."""
+    wanted = "".join(getattr(UNICODE, name) for name in Signs.__slots__) + "".join(GLYPHS.values())
+    try:
+        wanted.encode(encoding or "ascii")
+    except (LookupError, UnicodeEncodeError):
+        return ASCII
+    return UNICODE

@@ -1,0 +1,145 @@
+"""Rows of a transcript as people read them: who, what, and what is folded away. Each format escapes their text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from agentmesh.domain.states import Kind
+from agentmesh.export.cleaning import line, readable
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A part that is shown when asked for."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row."""
+
+    seq: int
+    at: datetime
+    kind: str
+    head: str
+    """One line."""
+    text: str = ""
+    folds: tuple[Fold, ...] = ()
+    failed: bool = False
+
+
+def entry_of(row: Mapping[str, Any], name: str) -> Entry:
+    """Return a row of the agent called ``name``, cleaned already."""
+    content, kind = row["content"], str(row["kind"])
+    head, text, folds, failed = _told(kind, content, name)
+    return Entry(
+        row["seq"],
+        row["created_at"],
+        kind,
+        line(head),
+        readable(text).strip("\n"),
+        tuple(Fold(line(fold.title), readable(fold.text).strip("\n")) for fold in folds),
+        failed,
+    )
+
+
+_Told = tuple[str, str, list[Fold], bool]
+"""Head, text, folds, whether it failed."""
+
+
+def _told(kind: str, content: Mapping[str, Any], name: str) -> _Told:
+    match kind:
+        case Kind.USER:
+            return "user", _words(content.get("text")), [], False
+        case Kind.MAIL:
+            note = ", its automatic report" if content.get("automatic") else ""
+            return (
+                f"mail from {content.get('name')}{note}",
+                _words(content.get("text")),
+                [],
+                bool(content.get("failed")),
+            )
+        case Kind.ASSISTANT:
+            return _answer(content, name)
+        case Kind.TOOL_RESULT:
+            return _result(content)
+        case Kind.ERROR:
+            said = [_words(content.get(key)) for key in ("error", "hint")]
+            return "error", "\n".join(filter(None, said)), [], True
+        case Kind.COMMAND:
+            return f"/{_words(content.get('command')).lstrip('/')}", "", _folded("result", _rest(content)), False
+        case Kind.SUMMARY:
+            return "summary of what came before", "", _folded("summary", _words(content.get("text"))), False
+        case Kind.EVENT:
+            return _words(content.get("text") or content.get("event")), "", [], content.get("event") == "killed"
+        case _:
+            return kind, _words(content.get("text") or content.get("label")), [], False
+
+
+def _answer(content: Mapping[str, Any], name: str) -> _Told:
+    folds = _folded("reasoning", _words(content.get("reasoning")))
+    folds += [
+        Fold(f"→ {call.get('name')}{_hint(call.get('arguments'))}", _pretty(call.get("arguments")))
+        for call in content.get("calls") or []
+    ]
+    note = ", interrupted" if content.get("interrupted") else ""
+    cut = f", ended by {content['finish_reason']}" if content.get("finish_reason") else ""
+    return f"{name}{note}{cut}", _words(content.get("text")), folds, False
+
+
+def _result(content: Mapping[str, Any]) -> _Told:
+    result = content.get("result")
+    failed = isinstance(result, dict) and "error" in result
+    title = f"← {content.get('name')}" + (": error" if failed else "")
+    return "", "", [Fold(title, "\n".join(_fields(result)))], failed
+
+
+def _fields(result: Any) -> Iterator[str]:
+    """Yield a result's fields, each text with its own line breaks."""
+    if not isinstance(result, dict):
+        yield _words(result)
+        return
+    for key, value in result.items():
+        text = _words(value)
+        yield f"{key}:\n{text}" if "\n" in text else f"{key}: {text}"
+
+
+def _rest(content: Mapping[str, Any]) -> str:
+    found = content.get("result", content.get("output"))
+    return "" if found is None else _words(found)
+
+
+def _folded(title: str, text: str) -> list[Fold]:
+    return [Fold(title, text)] if text else []
+
+
+def _words(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _pretty(arguments: Any) -> str:
+    """Return a call's arguments, a field a line where they are the object that they should be."""
+    try:
+        parsed = json.loads(arguments)
+    except (TypeError, ValueError):
+        return _words(arguments)
+    return "\n".join(_fields(parsed))
+
+
+def _hint(arguments: Any) -> str:
+    """Return the beginning of a call's first argument, so that a folded call says what it is about."""
+    try:
+        parsed = json.loads(arguments)
+    except (TypeError, ValueError):
+        return ""
+    first = next(iter(parsed.values()), "") if isinstance(parsed, dict) else ""
+    text = line(_words(first))
+    return f" {text[:79]}…" if len(text) > 80 else f" {text}".rstrip()

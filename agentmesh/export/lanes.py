@@ -1,0 +1,150 @@
+"""A time line, read and ready to be drawn at any width: lanes of agents, what they did when, and mail between them.
+
+Its size is bounded whatever the session's: what is closer than any drawing can show becomes one span.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from agentmesh.domain.ids import AgentId, MailId
+from agentmesh.domain.states import AgentStatus
+from agentmesh.export.axis import Axis
+from agentmesh.export.figures import tree
+from agentmesh.store import timeline
+from agentmesh.store.export import Snapshot
+
+USER: Final = None
+"""The lane of the person, who is no agent."""
+MOST_LETTERS: Final = 3_000
+_POINTS: Final = 2_000
+"""Of the whole time: what one of them separates is drawn apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What an agent did for a while; perhaps several times, too close to be drawn apart."""
+
+    kind: str
+    """model, tool, wait, ask."""
+    name: str
+    began: datetime
+    ended: datetime
+    count: int = 1
+    failed: bool = False
+    open: bool = False
+    """Whether it goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A message."""
+
+    id: MailId
+    sender: AgentId | None
+    recipient: AgentId
+    sent_at: datetime
+    automatic: bool
+    read_seq: int | None
+    """The recipient's row that shows it; None while it is unread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """An agent."""
+
+    id: AgentId
+    guide: str
+    """The lines of the tree that lead to it."""
+    name: str
+    status: AgentStatus
+    began: datetime
+    ended: datetime
+    """Of what is drawn of its life."""
+    died: bool
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """All that is drawn."""
+
+    axis: Axis
+    lanes: tuple[Lane, ...]
+    letters: tuple[Letter, ...]
+    letters_left_out: int
+    began: datetime
+    ended: datetime
+
+    @property
+    def has_user(self) -> bool:
+        """Whether the user wrote to anybody."""
+        return any(letter.sender is USER for letter in self.letters)
+
+
+def read(snap: Snapshot, agent: AgentId | None = None) -> Timeline:
+    """Return the time line of the session, or of one agent with all below it."""
+    conn = snap.conn
+    rows = _below(timeline.lanes(conn, snap.session), agent)
+    ids = [row.id for _, row in rows]
+    now = rows[0][1].now
+    runs = any(row.status == AgentStatus.RUNNING for _, row in rows)
+    began = min(row.created_at for _, row in rows)
+    letters = timeline.letters(conn, ids, MOST_LETTERS)
+    last = max([*(row.last_at for _, row in rows), *(letter.sent_at for letter in letters)])
+    ended = max(now if runs else last, began + timedelta(seconds=1))
+    axis = Axis.over(began, ended, [(one.began, one.ended) for one in timeline.busy(conn, ids)])
+    nearest = timedelta(seconds=axis.busy / _POINTS)
+    lanes = tuple(_lane(snap, guide, row, ended, nearest) for guide, row in rows)
+    drawn = tuple(
+        Letter(one.id, one.sender, one.recipient, one.sent_at, one.automatic, one.read_seq) for one in letters
+    )
+    left_out = (letters[0].count if letters else 0) - len(letters)
+    return Timeline(axis, lanes, drawn, left_out, began, ended)
+
+
+def _below(rows: Sequence[timeline.LaneRow], agent: UUID | None) -> list[tuple[str, timeline.LaneRow]]:
+    """Return the agents in the order of the tree, with its lines; of one agent and all below it."""
+    if agent is not None:
+        wanted = {agent}
+        for row in rows:  # parents come before their children
+            if row.parent_id in wanted:
+                wanted.add(row.id)
+        rows = [row for row in rows if row.id in wanted]
+    return list(tree(rows, lambda row: row.id, lambda row: row.parent_id))
+
+
+def _lane(snap: Snapshot, guide: str, row: timeline.LaneRow, ended: datetime, nearest: timedelta) -> Lane:
+    end = row.died_at or ended
+    spans = tuple(sorted(_merged(snap, row, end, nearest), key=lambda span: (span.began, span.ended)))
+    return Lane(row.id, guide, row.name, row.status, row.created_at, end, row.died_at is not None, spans)
+
+
+def _merged(snap: Snapshot, row: timeline.LaneRow, end: datetime, nearest: timedelta) -> Iterator[Span]:
+    """Yield the agent's spans; of each kind, those shorter than ``nearest``, and nearer to each other, as one."""
+    last: dict[tuple[str, bool], Span] = {}
+    for found in timeline.spans(snap.conn, row.id):
+        snap.keep_time()
+        finish = min(found.ended, end) if found.ended else end
+        began = max(min(found.began, finish), row.created_at)
+        span = Span(found.kind, found.name, began, finish, 1, found.failed, found.ended is None)
+        key = span.kind, span.failed
+        before = last.get(key)
+        if before is not None and _inseparable(before, span, nearest):
+            name = before.name if before.name == span.name else "several"
+            last[key] = replace(before, name=name, ended=max(before.ended, span.ended), count=before.count + 1)
+            continue
+        if before is not None:
+            yield before
+        last[key] = span
+    yield from last.values()
+
+
+def _inseparable(before: Span, span: Span, nearest: timedelta) -> bool:
+    """Tell whether no drawing shows that they are two."""
+    lengths = (before.ended - before.began, span.ended - span.began, span.began - before.ended)
+    return max(lengths) < nearest and not (before.open or span.open)

@@ -1,0 +1,67 @@
+"""Where an export goes: a file that is there whole or not at all and only its owner may read, or a stream."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+from agentmesh.domain.errors import UsageError
+
+
+@contextmanager
+def to_file(path: Path, *, force: bool) -> Iterator[TextIO]:
+    """Lend a file that gets its name when all is written; raise UsageError where another has it, unless forced."""
+    if not force and os.path.lexists(path):
+        raise _taken(path)
+    # mkstemp's files are 0600 from their beginning.
+    try:
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name[:60]}.", suffix=".tmp", dir=path.parent)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path.parent)) from error
+    try:
+        with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if force:
+            os.replace(temporary, path)
+        else:
+            _name(temporary, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
+@contextmanager
+def to_stream(stream: BinaryIO) -> Iterator[TextIO]:
+    """Lend a file that is copied to the stream when all is written: a slow reader must not keep a snapshot open."""
+    with tempfile.TemporaryFile() as raw:
+        text = io.TextIOWrapper(raw, encoding="utf-8", newline="\n")
+        yield text
+        text.flush()
+        raw.seek(0)
+        shutil.copyfileobj(raw, stream)
+        stream.flush()
+
+
+def _name(temporary: str, path: Path) -> None:
+    """Give the file its name, unless somebody else has taken it meanwhile."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise _taken(path) from None
+    except OSError:  # a file system without links
+        if os.path.lexists(path):
+            raise _taken(path) from None
+        os.rename(temporary, path)
+
+
+def _taken(path: Path) -> UsageError:
+    return UsageError(f"The file {path} exists.", hint="Name another; --force replaces it.")

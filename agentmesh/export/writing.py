@@ -1,0 +1,78 @@
+"""An export from beginning to end: one snapshot, one format, one file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, TextIO
+
+from agentmesh.domain.ids import SessionId
+from agentmesh.export.cleaning import Cleaner
+from agentmesh.export.secrets import Redactor
+from agentmesh.store.export import snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import tzinfo
+
+    from agentmesh.store.tx import Database
+
+SECONDS = 300.0
+"""That a snapshot may be open."""
+
+
+class Format(StrEnum):
+    """What a session is written as; the value is also the end of a file's name."""
+
+    JSONL = "jsonl"
+    MD = "md"
+    HTML = "html"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was changed on the way out."""
+
+    cut: int
+    """Texts that were cut."""
+    redacted: int
+    """Secrets that were taken out."""
+
+    def sentence(self, whole: str) -> str:
+        """Return what a person should know, if anything; ``whole``: how to get the texts uncut."""
+        parts = []
+        if self.cut:
+            parts.append(f"{self.cut:,} long text{'s were' if self.cut > 1 else ' was'} cut ({whole}).")
+        if self.redacted:
+            parts.append(f"{self.redacted:,} secret{'s' if self.redacted > 1 else ''} became ***.")
+        return " ".join(parts)
+
+
+def write(
+    database: Database,
+    session: SessionId,
+    out: TextIO,
+    format_: Format,
+    *,
+    secrets: Collection[str],
+    full: bool = False,
+    seconds: float = SECONDS,
+    zone: tzinfo | None = None,
+) -> Written:
+    """Write the session as it is at one instant; raise UnknownSession, or Timeout when it takes too long."""
+    clean = Cleaner(Redactor(secrets), full=full)
+    with database.connection() as conn, snapshot(conn, session, seconds) as snap:
+        match format_:
+            case Format.JSONL:
+                from agentmesh.export import jsonl
+
+                jsonl.write(out, snap, clean)
+            case Format.MD:
+                from agentmesh.export import markdown
+
+                markdown.write(out, snap, clean, zone)
+            case Format.HTML:
+                from agentmesh.export import html
+
+                html.write(out, snap, clean, zone)
+    return Written(clean.cut, clean.redacted)

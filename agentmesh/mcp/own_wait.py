@@ -1,0 +1,74 @@
+"""The one wait that a member may be in: begin, look, leave. What is lost on the way to the database is found again."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from agentmesh.domain.states import Kind, WaitOutcome
+from agentmesh.mcp import tools
+from agentmesh.mcp.member import Member
+from agentmesh.store import external, transcript, waits
+from agentmesh.tools.wait import WaitArgs
+
+_LOST = "The wait was ended from outside; no message was taken. Wait again."
+
+
+class OwnWait:
+    """At most one at a time: the database refuses another."""
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+        self._lock = threading.Lock()
+        self._forsaken = False
+        """Nobody follows the wait any more, and it may still be registered."""
+        self._after = 0
+        """The transcript's end when the wait began; its result comes after."""
+        member.with_each_beat(self._clear)
+
+    def begin(self, args: WaitArgs) -> dict[str, Any] | None:
+        """Begin; return the result if it is over at once."""
+        run, agent = self._member.mesh.database.run, self._member.agent_id
+        self._clear()
+        with self._lock:
+            self._after = run(transcript.last_seq, agent, idempotent=True)
+            return tools.begin_wait(self._member, args)
+
+    def look(self, final: WaitOutcome | None = None) -> dict[str, Any] | None:
+        """Return the result if the wait is over (in any case with ``final``), None while it goes on."""
+        run, agent = self._member.mesh.database.run, self._member.agent_id
+        result = self._member.act(lambda lease: run(waits.wait_take, agent, final, lease))
+        if result is not None or run(waits.registered, agent, idempotent=True) is not None:
+            return result
+        if kept := self._kept():
+            return kept
+        self._leave()  # refused if the agent is dead
+        return {"outcome": WaitOutcome.INTERRUPTED, "results": [], "note": _LOST}
+
+    def words(self, args: WaitArgs) -> str:
+        """Say how far it is."""
+        if args.from_agents is None:
+            return "waiting for a message"
+        count = self._member.mesh.database.run(waits.still_open, self._member.agent_id, idempotent=True)
+        return f"waiting for {count} of {len(args.from_agents)} agents"
+
+    def forsake(self) -> None:
+        """End it without a result, now or when the database answers again; its mail stays unread."""
+        self._forsaken = True
+        self._clear()
+
+    def _clear(self) -> None:
+        with self._lock:
+            if self._forsaken:
+                self._leave()
+                self._forsaken = False
+
+    def _leave(self) -> None:
+        run = self._member.mesh.database.run
+        self._member.act(lambda lease: run(external.leave_wait, lease, idempotent=True))
+
+    def _kept(self) -> dict[str, Any] | None:
+        """Return the result of a look whose answer never came: it stands in the transcript."""
+        rows = self._member.mesh.database.run(transcript.own, self._member.agent_id, self._after, idempotent=True)
+        results = [row.content["result"] for row in rows if row.kind == Kind.COMMAND]
+        return dict(results[-1]) if results else None

@@ -1,0 +1,95 @@
+"""Everything of a session, page by page, out of one snapshot; for exports and time lines. Changes nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Any, Final
+
+from psycopg import Connection
+from psycopg.rows import dict_row
+
+from agentmesh.domain.errors import Timeout, UnknownSession
+from agentmesh.domain.ids import AgentId, SessionId
+from agentmesh.sql import statement
+
+_PAGE: Final = 64
+"""Rows that are fetched at once; a row may be hundreds of kilobytes long."""
+
+_OF_SESSION: Final = MappingProxyType(
+    {
+        "settings": "export.settings",
+        "agent": "export.agents",
+        "request": "export.requests",
+        "cost": "export.costs",
+    }
+)
+_OF_AGENT: Final = MappingProxyType(
+    {
+        "transcript": "export.transcript",
+        "tool_call": "export.tool_calls",
+        "task": "export.tasks",
+        "model_call": "export.model_calls",
+        "mail": "export.mail",
+        "unread": "export.unread",
+    }
+)
+
+Fields = dict[str, Any]
+"""A row by its columns."""
+
+
+class Snapshot:
+    """One instant of a session; of the thread and the transaction in which it was taken."""
+
+    def __init__(self, conn: Connection, session: SessionId, seconds: float) -> None:
+        self.conn = conn
+        self.session = session
+        self._seconds = seconds
+        self._deadline = time.monotonic() + seconds
+
+    def head(self) -> Fields:
+        """Return the session's own row; raise UnknownSession."""
+        with self.conn.cursor(row_factory=dict_row) as cursor:
+            found = cursor.execute(statement("export.session"), {"session": self.session}).fetchone()
+        if found is None:
+            raise UnknownSession(f"there is no session {self.session}", hint="agentmesh sessions lists them.")
+        return found
+
+    def of_session(self, what: str) -> Iterator[Fields]:
+        """Yield the session's settings, agent, request or cost rows."""
+        return self._rows(_OF_SESSION[what], {"session": self.session})
+
+    def of_agent(self, what: str, agent: AgentId) -> Iterator[Fields]:
+        """Yield an agent's transcript, tool_call, task, model_call, mail or unread rows."""
+        return self._rows(_OF_AGENT[what], {"agent": agent})
+
+    def _rows(self, name: str, values: Mapping[str, Any]) -> Iterator[Fields]:
+        with self.conn.cursor(name="export", row_factory=dict_row) as cursor:
+            cursor.itersize = _PAGE
+            cursor.execute(statement(name), values)
+            for row in cursor:
+                self.keep_time()
+                yield row
+
+    def keep_time(self) -> None:
+        """Raise Timeout when it was open for too long: no row that died meanwhile can be cleared away."""
+        if time.monotonic() > self._deadline:
+            raise Timeout(
+                f"reading session {self.session} was not done within {self._seconds:g} s",
+                hint="--timeout gives it longer.",
+            )
+
+
+@contextmanager
+def snapshot(conn: Connection, session: SessionId, seconds: float) -> Iterator[Snapshot]:
+    """Lend one instant of the session, for so many seconds at most."""
+    with conn.transaction():
+        conn.execute("set transaction isolation level repeatable read, read only")
+        conn.execute(
+            "select set_config('jit', 'off', true), set_config('statement_timeout', '60s', true),"
+            " set_config('idle_in_transaction_session_timeout', '60s', true)"
+        )
+        yield Snapshot(conn, session, seconds)

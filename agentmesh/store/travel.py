@@ -1,0 +1,114 @@
+"""Going back in time: agents as they were, and forks that begin at an earlier row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import dict_row
+
+from agentmesh.domain.ids import AgentId, SessionId
+from agentmesh.domain.rows import AgentView
+from agentmesh.domain.states import Kind
+from agentmesh.domain.text import storable
+from agentmesh.sql import statement
+from agentmesh.store import agents
+from agentmesh.store.scalar import scalar
+from agentmesh.store.typed import typed_row
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """A fork that begins at an earlier row."""
+
+    id: AgentId
+    name: str
+    session_id: SessionId
+    upto: int
+    """The row of its source that it inherits up to: the one asked for, or the last before the step that has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentThen:
+    """An agent as it was at a time."""
+
+    view: AgentView
+    last_seq: int
+    """Its newest row: what ``fork_at`` goes back to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A place in a conversation to go back to: before somebody said something, or after an answer."""
+
+    seq: int
+    """Of the row that was said."""
+    kind: Kind
+    text: str
+    """The beginning of what was said. Foreign text."""
+
+    @property
+    def upto(self) -> int:
+        """The row to inherit up to."""
+        return self.seq if self.kind == Kind.ASSISTANT else self.seq - 1
+
+
+def fork_at(conn: Connection, parent: AgentId, name: str, at: int, prompt: str | None = None) -> Forked:
+    """Make a child of a living agent that inherits up to this row of it. Raise as ``agents.fork`` and BadArgument."""
+    values = {"parent": parent, "name": storable(name), "prompt": _storable(prompt), "at": at}
+    child = agents.get(conn, AgentId(scalar(conn, statement("travel.fork"), values, UUID)))
+    return Forked(child.id, child.name, child.session_id, child.forked_at or 0)
+
+
+def fork_session(conn: Connection, agent: AgentId, at: int, prompt: str | None = None) -> Forked:
+    """Begin a session whose root has a copy of what this agent, dead or alive, was sent at this row of it."""
+    values = {"agent": agent, "at": at, "prompt": _storable(prompt)}
+    root = agents.get(conn, AgentId(scalar(conn, statement("travel.fork_session"), values, UUID)))
+    return Forked(root.id, root.name, root.session_id, scalar(conn, statement("travel.copied"), {"root": root.id}, int))
+
+
+def tree_at(conn: Connection, session: SessionId, at: datetime) -> list[AgentThen]:
+    """Return the agents of a session as they were, as ``agents.view`` does of now: as far as their rows tell."""
+    with conn.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute(statement("travel.agents"), {"session": session, "at": at}).fetchall()
+    by_id = {row["id"]: row for row in rows}
+    for row in rows:
+        above = by_id.get(row["parent_id"])
+        row["path"] = f"{above['path']}/{row['name']}" if above else row["name"]
+        row |= {"tree_tokens": row["tokens"], "tree_cost": row["cost_usd"], "tree_unpriced": row["unpriced_calls"]}
+    for row in reversed(rows):
+        if above := by_id.get(row["parent_id"]):
+            for figure in ("tree_tokens", "tree_cost", "tree_unpriced"):
+                above[figure] += row[figure]
+    return [_then(row) for row in rows]
+
+
+def points(conn: Connection, agent: AgentId, limit: int = 200) -> list[Point]:
+    """Return the places of an agent's own conversation to go back to, the newest first."""
+    with conn.cursor(row_factory=typed_row(Point)) as cursor:
+        return cursor.execute(statement("travel.points"), {"agent": agent, "limit": limit}).fetchall()
+
+
+def now(conn: Connection) -> datetime:
+    """Return the database's time: that of all its rows."""
+    return scalar(conn, statement("travel.now"), {}, datetime)
+
+
+def _then(row: dict[str, Any]) -> AgentThen:
+    last_seq, own, tree = (row.pop(name) for name in ("last_seq", "unpriced_calls", "tree_unpriced"))
+    tree_cost = row.pop("tree_cost")
+    row |= {"cost_usd": _known(row["cost_usd"], own), "tree_cost_usd": _known(tree_cost, tree)}
+    return AgentThen(AgentView(**row, worker_id=None), last_seq)
+
+
+def _known(cost: Decimal, unpriced: int) -> Decimal | None:
+    """Return a cost as ``v_agents`` does: None where no price is known."""
+    return cost if not unpriced or cost > 0 else None
+
+
+def _storable(prompt: str | None) -> str | None:
+    return None if prompt is None else storable(prompt)

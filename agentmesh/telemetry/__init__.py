@@ -1,0 +1,54 @@
+"""Traces of what agents do, as OpenTelemetry has them; off unless its standard variables ask for them.
+
+Nothing of OpenTelemetry is imported before that is known, and nothing that goes wrong with it disturbs an agent.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from agentmesh.engine.observer import Observer
+
+LOG = logging.getLogger(__name__)
+
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+
+
+def is_wanted(environ: Mapping[str, str]) -> bool:
+    """Whether the environment asks for traces."""
+    if environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return False
+    exporter = environ.get("OTEL_TRACES_EXPORTER", "").lower()
+    return exporter in ("otlp", "console") or (not exporter and any(environ.get(name) for name in _ENDPOINTS))
+
+
+def obstacle(environ: Mapping[str, str]) -> str:
+    """Return why traces that are wanted cannot be sent; empty when they can."""
+    protocol = next((environ[name] for name in _PROTOCOLS if environ.get(name)), "http/protobuf")
+    if protocol != "http/protobuf":
+        return f"OpenTelemetry's protocol {protocol} is not spoken here, only http/protobuf"
+    try:
+        import opentelemetry.exporter.otlp.proto.http
+        import opentelemetry.sdk.trace  # noqa: F401
+    except ImportError:
+        return "OpenTelemetry is not installed: pip install 'agentmesh[otel]'"
+    return ""
+
+
+def observer(environ: Mapping[str, str]) -> Observer:
+    """Return who makes traces of what agents do, as the environment asks; never raises."""
+    if not is_wanted(environ):
+        return Observer()
+    if why := obstacle(environ):
+        LOG.warning("no traces are sent: %s", why)
+        return Observer()
+    try:
+        from agentmesh.telemetry.sending import provider
+        from agentmesh.telemetry.spans import Spans
+
+        return Spans(provider(environ))
+    except Exception as error:  # noqa: BLE001 - a library's own complaint about its own variables
+        LOG.warning("no traces are sent: %s", error)
+        return Observer()

@@ -1,0 +1,1 @@
+"""The tools of MCP servers: agentmesh as a client of programs that speak the Model Context Protocol."""

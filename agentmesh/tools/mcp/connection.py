@@ -1,0 +1,299 @@
+"""One server: started when it is first needed, ended with this program, started again when it has failed.
+
+All of it runs in the event loop of the MCP thread. A call is made at most once: what failed is told, not repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine, Mapping
+from contextlib import AsyncExitStack
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from agentmesh import __version__
+from agentmesh.config.mcp import Mcp, NamedServer
+from agentmesh.domain.text import one_line
+from agentmesh.tools.mcp.listing import Listing, listing
+from agentmesh.tools.mcp.reasons import reason
+from agentmesh.tools.mcp.secrets import Secrets
+from agentmesh.tools.mcp.start import way_to
+from agentmesh.tools.mcp.transport import Pipes, Way, Web
+from agentmesh.tools.process import Spawner
+
+if TYPE_CHECKING:
+    from mcp.client.session import ClientSession
+    from mcp_types import CallToolResult, Tool
+
+_LONGEST_PAUSE: Final = 60.0
+"""Seconds at most between the tries to start a server that fails."""
+_PATIENCE: Final = 2.0
+"""Seconds of such a pause that a call waits out."""
+_SIGN_OF_LIFE: Final = 5.0
+"""Seconds in which a server must answer after a call of it was given up."""
+_UNUSED: Final = 60.0
+"""Seconds after which a server is ended again that was only asked for its tools."""
+_MOST_PAGES: Final = 50
+
+
+class State(StrEnum):
+    """How a server is."""
+
+    STOPPED = "not running"
+    RUNNING = "running"
+    FAILED = "failed"
+
+
+class ServerFailed(Exception):
+    """A server cannot be used; the text says why and can follow its name."""
+
+
+class Connection:
+    """The way to one server for the sessions of one directory."""
+
+    def __init__(
+        self, server: NamedServer, workdir: Path, spawner: Spawner, settings: Mcp, environ: Mapping[str, str]
+    ) -> None:
+        self.server = server
+        self.secrets = Secrets(environ)
+        self.problem = ""
+        """Why it failed last; empty since it runs."""
+        self.listing = Listing()
+        """Its tools when it was last started."""
+        self._workdir = workdir
+        self._spawner = spawner
+        self._settings = settings
+        self._environ = environ
+        self._task: asyncio.Task[None] | None = None
+        self._ready: asyncio.Future[ClientSession] | None = None
+        self._over = asyncio.Event()
+        self._way: Way | None = None
+        self._failures = 0
+        self._not_before = 0.0
+        self._calls = 0
+        self._was_called = False
+        self._check: asyncio.Task[None] | None = None
+        self._later: set[asyncio.Task[None]] = set()
+
+    @property
+    def state(self) -> State:
+        """How it is at the moment."""
+        if self.problem:
+            return State.FAILED
+        return State.STOPPED if self._is_over() else State.RUNNING
+
+    async def tools(self) -> Listing:
+        """Return its tools, starting it if need be; raise ServerFailed."""
+        await self._session()
+        if not self._was_called:
+            self._soon(self._end_unused(self._over))
+        return self.listing
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], timeout: float) -> CallToolResult:
+        """Call a tool by the name that agents use; raise ServerFailed. When cancelled, the server is told."""
+        self._was_called = True
+        session = await self._session()
+        own = self.listing.originals.get(tool)
+        if own is None:
+            names = one_line(", ".join(self.listing.originals) or "none", 500)
+            raise ServerFailed(f"has no such tool any more; it has {names}")
+        self._calls += 1
+        try:
+            async with asyncio.timeout(timeout):
+                result = await _called(session, own, arguments)
+        except asyncio.CancelledError:
+            self._check = self._soon(self._see_alive(session, self._over))
+            raise
+        except TimeoutError as error:
+            self._check = self._soon(self._see_alive(session, self._over))
+            raise ServerFailed(f"did not answer within {timeout:g} s; the call may have taken effect") from error
+        except ServerFailed:
+            raise
+        except Exception as error:  # of the SDK and what it is built on
+            raise ServerFailed(await self._what_happened(error)) from error
+        finally:
+            self._calls -= 1
+        self._failures = 0
+        return result
+
+    async def close(self) -> None:
+        """End it."""
+        for each in list(self._later):
+            each.cancel()
+        self._over.set()
+        if self._task is not None:
+            if self._ready is not None and not self._ready.done():
+                self._task.cancel()
+            await asyncio.wait([self._task])
+
+    def _is_busy(self) -> bool:
+        return self._calls > 0
+
+    def _is_over(self) -> bool:
+        return self._task is None or self._task.done() or self._over.is_set()
+
+    async def _session(self) -> ClientSession:
+        """Return the session, of a server that is started if it does not run."""
+        if self._check is not None:
+            await asyncio.wait([self._check])  # whether it hangs
+        if self._task is not None and self._over.is_set():
+            await asyncio.wait([self._task])  # the old one goes first
+        if self._is_over():
+            pause = self._not_before - time.monotonic()
+            if pause > _PATIENCE:
+                raise ServerFailed(f"{self.problem}; it is started again in {pause:.0f} s at the earliest")
+            if pause > 0:
+                await asyncio.sleep(pause)
+        if self._is_over():  # another call may have started it meanwhile
+            self._over = asyncio.Event()
+            self._ready = asyncio.get_running_loop().create_future()
+            self._ready.add_done_callback(_seen)
+            self._task = asyncio.create_task(self._live(self._ready, self._over))
+        assert self._ready is not None  # noqa: S101  made with the task
+        return await asyncio.shield(self._ready)
+
+    async def _live(self, ready: asyncio.Future[ClientSession], over: asyncio.Event) -> None:
+        """Start the server, keep it until it is over or says no more, and see it gone."""
+        self._way = None
+        was_ended = True
+        try:
+            async with AsyncExitStack() as stack:
+                async with asyncio.timeout(self._settings.start_timeout):
+                    session = await self._connected(stack)
+                    found = listing(self.server, await _listed(session), self.secrets.hidden)
+                self.listing, self.problem = found, ""
+                ready.set_result(session)
+                await _first_of(over.wait(), self._lost())
+                was_ended = over.is_set()
+        except Exception as error:  # noqa: BLE001  of the SDK, of a foreign program: all are the server's failure
+            if not (over.is_set() and ready.done()):  # else it was ended, and how that went matters to nobody
+                self._fail(reason(error, self._way, self._settings.start_timeout))
+        else:
+            if not was_ended:
+                self._fail(_ending(self._way))
+        finally:
+            over.set()
+            if not ready.done():
+                ready.set_exception(ServerFailed(self.problem or "was stopped"))
+
+    async def _connected(self, stack: AsyncExitStack) -> ClientSession:
+        from mcp.client.session import ClientSession
+        from mcp.shared.exceptions import MCPError
+        from mcp_types import METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION, Implementation
+
+        self._way = await way_to(self.server, self._workdir, self._spawner, self.secrets, self._environ)
+        reading, writing = await stack.enter_async_context(self._way.streams())
+        me = Implementation(name="agentmesh", version=__version__)
+        session = await stack.enter_async_context(ClientSession(reading, writing, client_info=me))
+        try:
+            await session.initialize()
+        except MCPError as error:  # the other way round, some servers end at a request that they do not know
+            if error.code not in (METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION):
+                raise
+            await session.discover()
+        return session
+
+    async def _lost(self) -> None:
+        assert self._way is not None  # noqa: S101  connected
+        await self._way.lost()
+
+    async def _what_happened(self, error: Exception) -> str:
+        """Return why a call failed, and see to it that a server which is lost is started anew the next time."""
+        from mcp.shared.exceptions import MCPError
+        from mcp_types import CONNECTION_CLOSED
+        from pydantic import ValidationError
+
+        is_closed = isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
+        if isinstance(self._way, Pipes) and is_closed and self._task is not None:
+            await asyncio.wait([self._task])  # which finds out how it ended
+            return f"{self.problem or 'was ended'}; the call may have taken effect"
+        why = self.secrets.hidden(reason(error, self._way, self._settings.start_timeout))
+        is_answer = isinstance(error, ValidationError) or (isinstance(error, MCPError) and not is_closed)
+        if isinstance(self._way, Web) and (self._way.ending() or not is_answer):
+            self._end(why)
+        return why
+
+    async def _see_alive(self, session: ClientSession, over: asyncio.Event) -> None:
+        """End a process that hangs: nobody waits for it any more, and it does not even answer a ping."""
+        from mcp.shared.exceptions import MCPError
+
+        if self._is_busy() or over.is_set() or isinstance(self._way, Web):
+            return
+        try:
+            async with asyncio.timeout(_SIGN_OF_LIFE):
+                await session.send_ping()
+        except TimeoutError:
+            if not self._is_busy() and over is self._over:
+                self._end("hung after a call that was given up, and was ended")
+        except MCPError:
+            return  # an answer, too
+
+    async def _end_unused(self, over: asyncio.Event) -> None:
+        await asyncio.sleep(_UNUSED)
+        if not self._was_called:
+            over.set()
+
+    def _end(self, why: str) -> None:
+        """End a server that is of no use; the next call starts it again."""
+        if not self._over.is_set():
+            self._over.set()
+            self._fail(why)
+
+    def _fail(self, why: str) -> None:
+        self.problem = self.secrets.hidden(why)
+        self._failures += 1
+        self._not_before = time.monotonic() + min(2.0 ** (self._failures - 1), _LONGEST_PAUSE)
+
+    def _soon(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._later.add(task)
+        task.add_done_callback(self._later.discard)
+        return task
+
+
+async def _listed(session: ClientSession) -> list[Tool]:
+    from mcp_types import PaginatedRequestParams
+
+    page = await session.list_tools()
+    found = list(page.tools)
+    for _ in range(_MOST_PAGES):
+        if not page.next_cursor:
+            break
+        page = await session.list_tools(params=PaginatedRequestParams(cursor=page.next_cursor))
+        found += page.tools
+    return found
+
+
+async def _called(session: ClientSession, tool: str, arguments: Mapping[str, Any]) -> CallToolResult:
+    """Call a tool; its result is not held against the server's own schema of it, since a model reads it anyway."""
+    from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult, InputRequiredResult
+    from pydantic import TypeAdapter
+
+    request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=dict(arguments)))
+    form: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(CallToolResult | InputRequiredResult)
+    result = await session.send_request(request, form)
+    if isinstance(result, CallToolResult):
+        return result
+    raise ServerFailed("wants to ask the user something during the call, which it cannot do here")
+
+
+def _ending(way: Way | None) -> str:
+    return (way.ending() if way else "") or "is gone"
+
+
+async def _first_of(*work: Coroutine[Any, Any, Any]) -> None:
+    """Wait until one of these is done, and end the others."""
+    tasks = [asyncio.create_task(each) for each in work]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def _seen(ready: asyncio.Future[Any]) -> None:
+    """Note that a failure was seen, also when nobody waits for it any more."""
+    if not ready.cancelled():
+        ready.exception()

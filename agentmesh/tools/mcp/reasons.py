@@ -1,0 +1,43 @@
+"""Why a server cannot be used, in words that can follow its name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentmesh.domain.text import one_line
+from agentmesh.tools.mcp.secrets import MissingVariable
+from agentmesh.tools.mcp.transport import Pipes, Way, Web
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+
+def reason(error: BaseException, way: Way | None, start_timeout: float) -> str:
+    """Return the reason behind an error while a server was started or spoken with; secrets are still in it."""
+    from mcp.shared.exceptions import MCPError
+    from mcp_types import CONNECTION_CLOSED
+    from pydantic import ValidationError
+
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, MissingVariable):
+        return f"needs the variable {error}, which is not set"
+    if isinstance(error, TimeoutError):
+        return f"did not start within {start_timeout:g} s{way.last_words() if way else ''}"
+    if isinstance(error, ValidationError):
+        return f"answered with what is no valid message{_place(error)}"
+    is_answer = isinstance(error, MCPError) and error.code != CONNECTION_CLOSED
+    if way is not None and not (is_answer and isinstance(way, Pipes)) and (ending := way.ending()):
+        return ending
+    if isinstance(error, MCPError):
+        return f"refused it: {one_line(error.message, 300)}"
+    where = "cannot be reached" if isinstance(way, Web) else "cannot be started"
+    return f"{where}: {one_line(str(error) or type(error).__name__, 300)}"
+
+
+def _place(error: ValidationError) -> str:
+    """Return where in a message the first thing is that is wrong, and what."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(step) for step in first["loc"])
+    words = one_line(f"{where}: {first['msg']}", 200)
+    return f" ({words})"

@@ -1,0 +1,33 @@
+"""From a server's settings to a way to it: variables filled in, its environment made, its process started."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from agentmesh.config.mcp import NamedServer
+from agentmesh.tools.environment import AGENT_VARIABLE, command_environment
+from agentmesh.tools.mcp.secrets import Secrets
+from agentmesh.tools.mcp.service import Service
+from agentmesh.tools.mcp.transport import Pipes, Way, Web
+from agentmesh.tools.process import Spawner
+
+
+async def way_to(
+    server: NamedServer, workdir: Path, spawner: Spawner, secrets: Secrets, environ: Mapping[str, str]
+) -> Way:
+    """Return the way to a server; raise MissingVariable, or OSError where nothing can be started at all."""
+    settings, fill = server.settings, secrets.filled
+    if settings.url is not None:
+        return Web(fill(settings.url), {name: fill(value, within=name) for name, value in settings.headers.items()})
+    named = {name: fill(value, within=name) for name, value in settings.env.items()}
+    me = f"mcp {server.slug}"  # no agent, but what agents must not do it must not either
+    env = {**command_environment(environ, me), **named, AGENT_VARIABLE: me}
+    cwd = workdir / Path(fill(settings.cwd)).expanduser() if settings.cwd else workdir
+    program = os.path.expanduser(fill(settings.command or ""))
+    if "/" not in program:
+        program = shutil.which(program, path=env["PATH"]) or program
+    argv = [program, *(fill(argument) for argument in settings.args)]
+    return Pipes(await Service.start(spawner, argv, str(cwd), env))

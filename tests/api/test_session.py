@@ -1,0 +1,254 @@
+"""Sessions, agents and the verbs from Python."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from functools import partial
+
+import psycopg
+import pytest
+
+import agentmesh
+from agentmesh.llm.simulator.reply import Fault, FaultKind
+from tests.api.conftest import InThread, Open
+from tests.fixtures.engine import Rig, call, do, say, until, when
+
+
+def session_of(mesh: agentmesh.Mesh, **options) -> agentmesh.Session:
+    return mesh.start_session(**{"permission_mode": "all", **options})
+
+
+def waits(mesh: agentmesh.Mesh) -> int:
+    """How many waits and streams hear of changes at this moment."""
+    return len(mesh.hearing._shares)
+
+
+def test_a_run_returns_the_roots_last_words(rig: Rig, mesh: agentmesh.Mesh, tmp_path):
+    rig.script("root", say("four"))
+    session = session_of(mesh, title="sums")
+    with mesh.worker():
+        assert session.run("what is 2 + 2?") == "four"
+    assert session.root.status == "idle"
+    assert [row.kind for row in session.root.conversation()] == ["user", "assistant"]
+    assert session.workdir == str(tmp_path / "work")
+
+
+def test_a_fork_is_waited_for_and_its_result_read(rig: Rig, mesh: agentmesh.Mesh):
+    rig.script("root", say("I have read the plan"))
+    rig.script("reader", do(call("bash", command="echo 3")), say("3 files"))
+    session = session_of(mesh)
+    with mesh.worker():
+        session.run("read the plan")
+        child = session.root.fork("Reader", "count the files")
+        waited = child.wait()
+    assert (child.name, waited.name, waited.status) == ("reader", "reader", "idle")
+    assert (waited.output, waited.error, child.output()) == ("3 files", None, "3 files")
+    told = [row.content.get("text") for row in child.conversation(inherited=True)]
+    assert "I have read the plan" in told, "it has its parent's conversation"
+    assert "I have read the plan" not in [row.content.get("text") for row in child.conversation()]
+    assert child.view().tool_calls == 1
+    assert [one.name for one in session.list_agents()] == ["root", "reader"]
+
+
+def test_several_are_waited_for_in_the_order_asked(rig: Rig, mesh: agentmesh.Mesh):
+    go = threading.Event()
+    rig.script("a", when(go, say("from a")))
+    rig.script("b", say("from b"))
+    session = session_of(mesh)
+    with mesh.worker():
+        a, b = session.fork("a", "work"), session.fork("b", "work")
+        assert b.wait().output == "from b"
+        early = session.wait("b", a, b, timeout=0)
+        assert early.outcome == "timeout"
+        assert [(one.name, one.status) for one in early.results] == [("b", "idle"), ("a", "running")]
+        go.set()
+        done = session.wait()
+    assert done.outcome == "complete"
+    assert [(one.name, one.output) for one in done.results] == [("root", ""), ("a", "from a"), ("b", "from b")]
+
+
+def test_kill_ends_a_wait_with_the_status_dead(rig: Rig, mesh: agentmesh.Mesh):
+    go = threading.Event()
+    rig.script("slow", when(go, say("too late")))
+    session = session_of(mesh)
+    with mesh.worker():
+        child = session.fork("slow", "work")
+        rig.until_asked("slow")
+        waiting = InThread(child.wait)
+        until(lambda: waits(mesh))
+        assert [ref.name for ref in child.kill()] == ["slow"]
+        assert (waiting.result().status, waiting.result().output) == ("dead", "")
+        assert child.kill() == []
+        go.set()
+    assert child.status == "dead"
+    assert [one.name for one in session.list_agents()] == ["root"]
+    with pytest.raises(agentmesh.DeadAgent, match="slow"):
+        child.send("hello")
+
+
+def test_the_end_of_a_session_ends_its_run(rig: Rig, mesh: agentmesh.Mesh):
+    go = threading.Event()
+    rig.script("root", when(go, say("too late")))
+    session = session_of(mesh)
+    with mesh.worker():
+        running = InThread(lambda: session.run("work"))
+        rig.until_asked()
+        assert session.end() == 1
+        with pytest.raises(agentmesh.ModelError, match="was ended"):
+            running.result()
+        go.set()
+
+
+def test_a_time_limit_interrupts_everybody(rig: Rig, mesh: agentmesh.Mesh):
+    go = threading.Event()
+    rig.script("root", do(call("fork", name="child", prompt="work")), when(go, say("late")))
+    rig.script("child", when(go, say("late")))
+    session = session_of(mesh)
+    with mesh.worker():
+        with pytest.raises(agentmesh.Timeout):
+            session.run("work", timeout=0.2)
+        assert {one.status for one in session.wait().results} == {"idle"}
+        go.set()
+        with pytest.raises(agentmesh.Interrupted, match="root"):
+            session.root.output()
+
+
+def test_why_a_turn_failed_is_raised(rig: Rig, mesh: agentmesh.Mesh):
+    rig.script("root", say("", fault=Fault(FaultKind.STATUS, 400, message="no such thing")))
+    session = session_of(mesh)
+    with mesh.worker(), pytest.raises(agentmesh.ModelError, match="no such thing"):
+        session.run("work")
+    assert "no such thing" in (session.root.wait().error or "")
+
+
+def test_a_limit_is_raised_as_such(mesh: agentmesh.Mesh, open_mesh: Open):
+    poor = open_mesh(settings={"max_tokens": 0})
+    session = session_of(poor)
+    with poor.worker(), pytest.raises(agentmesh.LimitReached) as caught:
+        session.run("work")
+    assert caught.value.hint
+
+
+def test_two_threads_use_one_mesh(rig: Rig, mesh: agentmesh.Mesh):
+    rig.script("root", do(call("fork", name="helper", prompt="help")), do(call("wait", timeout=30)), say("done"))
+    rig.script("helper", say("helped"))
+    sessions = [session_of(mesh) for _ in range(2)]
+    with mesh.worker():
+        runs = [InThread(partial(session.run, "work")) for session in sessions]
+        assert [run.result() for run in runs] == ["done", "done"]
+    assert {len(session.list_agents()) for session in sessions} == {2}
+    assert waits(mesh) == 0
+    listening = "select count(*) from pg_stat_activity where application_name = 'agentmesh/listener'"
+    assert rig.one(listening + " and datname = current_database()") <= 2, "the mesh's one, and its worker's"
+
+
+def test_from_asyncio_it_is_called_in_threads(rig: Rig, mesh: agentmesh.Mesh):
+    rig.script("root", say("hello"))
+
+    async def main() -> list[str]:
+        runs = (asyncio.to_thread(session_of(mesh).run, "greet") for _ in range(2))
+        return await asyncio.gather(*runs)
+
+    with mesh.worker():
+        assert asyncio.run(main()) == ["hello", "hello"]
+
+
+def test_closing_hands_over_what_runs_and_the_next_worker_goes_on(rig: Rig, mesh: agentmesh.Mesh, open_mesh: Open):
+    go = threading.Event()
+    rig.script("root", when(go, say("done")))
+    session = session_of(mesh)
+    with mesh.worker():
+        waiting = InThread(lambda: session.run("work"))
+        rig.until_asked()
+        until(lambda: waits(mesh))
+        mesh.close()
+        with pytest.raises(agentmesh.Interrupted, match="mesh was closed"):
+            waiting.result()
+    agent = "select status || ' ' || coalesce(worker_id::text, 'free') from agentmesh.agents where id = %s"
+    assert rig.one(agent, session.root.id) == "running free"
+    go.set()
+    again = open_mesh()
+    with again.worker():
+        assert again.resume_session(session.id).root.wait().output == "done"
+    with pytest.raises(agentmesh.DatabaseError):
+        session.send("anybody there?")
+
+
+def test_a_wait_that_nobody_will_end_says_so(mesh: agentmesh.Mesh):
+    session = session_of(mesh)
+    assert session.wait().outcome == "complete", "an idle session needs no worker"
+    session.send("work")
+    with pytest.raises(agentmesh.UsageError, match="no worker serves session") as caught:
+        session.wait()
+    assert "mesh.worker()" in caught.value.hint
+
+
+def test_a_worker_in_the_background_is_started_when_none_serves(machine, mesh: agentmesh.Mesh):
+    with agentmesh.open() as other:
+        session = session_of(other, model="demo")
+        try:
+            assert "I am a scripted" in session.run("hello") or session.root.output()
+            assert not other.start_background_worker(session), "one serves it already"
+        finally:
+            assert other.core._started is not None, "a process was started"
+            other.core._started.terminate()
+            other.core._started.wait(20)
+
+
+def test_a_session_is_resumed_by_id_by_prefix_and_as_the_newest(rig: Rig, mesh: agentmesh.Mesh, open_mesh: Open):
+    first, second = session_of(mesh, title="one"), session_of(mesh, title="two")
+    other = open_mesh()
+    assert other.resume_session(first.id).id == first.id
+    assert other.resume_session(str(first.id)[:8]).title == "one"
+    assert other.resume_session().id == second.id
+    assert [one.title for one in other.list_sessions(".")] == ["two", "one"]
+    with pytest.raises(agentmesh.UnknownSession):
+        other.resume_session("0000")
+
+
+def test_errors_are_the_domains_with_their_advice(mesh: agentmesh.Mesh):
+    session = session_of(mesh)
+    session.fork("reader")
+    with pytest.raises(agentmesh.UnknownAgent, match="'raeder'") as caught:
+        session.agent("raeder")
+    assert "reader" in caught.value.hint
+    assert isinstance(caught.value, agentmesh.AgentmeshError)
+    with pytest.raises(agentmesh.UsageError, match="no permission mode 'yolo'"):
+        mesh.start_session(permission_mode="yolo")
+    with pytest.raises(agentmesh.ConfigError, match="no setting 'modle'"):
+        agentmesh.open(settings={"modle": "x"})
+    with pytest.raises(agentmesh.DatabaseUnreachable):
+        agentmesh.open("postgresql://nobody@127.0.0.1:1/none")
+
+
+def test_interrupt_stops_one_or_all(rig: Rig, mesh: agentmesh.Mesh):
+    go = threading.Event()
+    for name in "abc":
+        rig.script(name, when(go, say("late")))
+    session = session_of(mesh)
+    with mesh.worker():
+        for name in "abc":
+            session.fork(name, "work")
+            rig.until_asked(name)
+        assert [ref.name for ref in session.interrupt("b")] == ["b"]
+        session.wait("b")
+        assert [ref.name for ref in session.interrupt()] == ["a", "c"]
+        assert session.wait().outcome == "complete"
+        go.set()
+
+
+def test_the_same_key_is_the_same_message(mesh: agentmesh.Mesh):
+    session = session_of(mesh)
+    child = session.fork("child")
+    assert child.send("hello", key="k") == child.send("hello", key="k")
+    assert child.view().unread == 1
+
+
+def test_what_was_used_is_told_by_agent_and_model(rig: Rig, mesh: agentmesh.Mesh, conn: psycopg.Connection):
+    rig.script("root", say("hi"))
+    session = session_of(mesh)
+    with mesh.worker():
+        session.run("hello")
+    (by_agent,), (by_model,) = session.cost(), session.cost("model")
+    assert by_agent.tokens == by_model.tokens == session.root.view().tokens > 0

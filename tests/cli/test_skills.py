@@ -1,0 +1,91 @@
+"""Skills and custom commands on the command line: run, doctor, and what a new session stores."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def place(am):
+    """A user's skill, a project's, a command, and two broken files."""
+    user, project = am.folder / "home" / "agentmesh", am.folder
+    for folder, name in ((user, "pdf"), (project / ".agents", "release"), (project / ".agents", "broken")):
+        (folder / "skills" / name).mkdir(parents=True)
+        front = f"name: {name}\n" if name == "broken" else f"name: {name}\ndescription: About {name}.\n"
+        (folder / "skills" / name / "SKILL.md").write_text(f"---\n{front}---\nHow to {name}.\n")
+    (project / ".claude" / "commands").mkdir(parents=True)
+    (project / ".claude" / "commands" / "greet.md").write_text("---\ndescription: Greets.\n---\nread $1\n")
+    (project / ".claude" / "commands" / "all.md").write_text("$ARGUMENTS")
+    (project / ".claude" / "commands" / "bad.md").write_text("---\n")
+    return project
+
+
+def stored(conn):
+    [(prompt, tools)] = conn.execute(
+        "select system_prompt, tools from agentmesh.agents a join agentmesh.settings s on s.id = settings_id"
+    )
+    return prompt, [tool["function"]["name"] for tool in tools]
+
+
+def test_a_new_session_is_told_of_the_skills_and_can_read_them(am, place, conn):
+    done = am("run", "--model", "demo", "hello")
+    assert (done.code, "broken" in done.err) == (0, False), done.err
+    prompt, tools = stored(conn)
+    assert "- pdf: About pdf." in prompt
+    assert "- release: About release." in prompt
+    assert "broken" not in prompt
+    assert "skill" in tools
+
+
+def test_without_skills_there_is_nothing_of_them(am, conn):
+    assert am("run", "--model", "demo", "hello").code == 0
+    prompt, tools = stored(conn)
+    assert "Skills are" not in prompt
+    assert "skill" not in tools
+
+
+def test_a_denied_skill_is_not_told_of(am, place, conn):
+    (am.folder / "home" / "agentmesh" / "config.toml").write_text("[permissions]\ndeny = ['skill(release)']\n")
+    done = am("run", "--model", "demo", "hello")
+    assert (done.code, done.err.count("matches no tool")) == (0, 0)
+    prompt, _ = stored(conn)
+    assert "release" not in prompt
+
+
+def test_doctor_lists_both_and_warns_of_what_is_left_out(am, place):
+    done = am("doctor", "--json")
+    assert done.code == 0
+    said = [(one["about"], one["state"], one["words"]) for one in done.data["findings"]]
+    skills = "pdf (~/agentmesh/skills/pdf/SKILL.md); release (.agents/skills/release/SKILL.md)"
+    assert ("skills", "ok", skills) in said
+    assert ("commands", "ok", "/all (.claude/commands/all.md); /greet (.claude/commands/greet.md)") in said
+    no_description = "has no description, by which agents know what it is for; the skill is left out."
+    no_end = "has front matter without an end: a second line of --- is missing; the command is left out."
+    assert [(state, words) for about, state, words in said if about == "guides"] == [
+        ("note", f"{place}/.agents/skills/broken/SKILL.md:1: {no_description}"),
+        ("note", f"{place}/.claude/commands/bad.md:1: {no_end}"),
+    ]
+
+
+def test_run_sends_what_a_custom_command_says(am, place, conn):
+    (place / "notes.txt").write_text("of mine")
+    done = am("run", "--model", "demo", "/greet notes.txt")
+    assert done.code == 0
+    assert conn.execute("select body from agentmesh.mail").fetchall() == [("read notes.txt",)]
+
+
+@pytest.mark.parametrize("text", ["/greeet notes.txt", "/tmp/x is a path"])
+def test_run_sends_any_other_text_as_it_is(am, place, conn, text):
+    assert am("run", "--model", "demo", text).code == 0
+    assert conn.execute("select body from agentmesh.mail").fetchall() == [(text,)]
+
+
+def test_a_pipe_is_sent_as_it_is(am, place, conn):
+    assert am("run", "--model", "demo", stdin="/greet notes.txt").code == 0
+    assert conn.execute("select body from agentmesh.mail").fetchall() == [("/greet notes.txt",)]
+
+
+def test_a_command_that_says_nothing_is_a_wrong_use(am, place):
+    done = am("run", "--model", "demo", "/all")
+    assert done.code == 2
+    assert "/all says nothing without arguments." in done.err

@@ -1,0 +1,308 @@
+"""`agentmesh mcp` over stdio, asked by the official client."""
+
+from __future__ import annotations
+
+import json
+import signal
+from typing import Any
+
+import anyio
+import pytest
+
+from agentmesh.domain.ids import AgentId
+from agentmesh.domain.states import AgentStatus
+from agentmesh.store import waits
+from agentmesh.tools import toolset
+from tests.fixtures.engine import until
+from tests.fixtures.invariants import violations
+from tests.fixtures.mesh import entry
+from tests.mcp.conftest import Desk, read, run, soon
+
+pytestmark = pytest.mark.timeout(180)  # each starts Python several times
+
+VERBS = ("fork", "kill", "list_agents", "send", "wait")
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_the_tools_are_those_that_agents_see_and_one_to_read_transcripts(desk: Desk, db, mode: str):
+    async def test():
+        async with desk.guest(mode=mode) as guest:
+            listed = {tool.name: tool for tool in (await guest.client.list_tools()).tools}
+            assert list(listed) == [*VERBS[:3], "read_transcript", *VERBS[3:]]
+            seen = {each["function"]["name"]: each["function"] for each in toolset.definitions(toolset.builtin(db))}
+            for name in VERBS:
+                assert listed[name].input_schema == seen[name]["parameters"]
+                assert name == "fork" or listed[name].description == seen[name]["description"]
+            assert "nothing of your own conversation" in str(listed["fork"].description)
+        assert desk.mesh.one("select count(*) from agentmesh.sessions") == 1, "the first call begins a session"
+
+    run(test)
+
+
+def test_fork_then_wait_brings_the_result(desk: Desk):
+    async def test():
+        async with desk.guest() as guest:
+            forked = await guest.call("fork", name="File Reader", prompt="count the files")
+            child = await guest.id("file-reader")
+            assert forked == {"agent_id": str(child), "name": "file-reader"}
+            assert desk.mesh.unread(child) == ["count the files"]
+            desk.mesh.answer(child, "there are 3")
+            result = await guest.call("wait", timeout="150", from_agents=["file-reader"])
+            assert result == {
+                "outcome": "complete",
+                "results": [entry(child, "file-reader", "idle", output="there are 3")],
+            }
+            assert desk.mesh.status(await guest.id()) is AgentStatus.RUNNING
+
+    run(test)
+
+
+def test_an_agent_sends_to_the_client_which_waits_and_answers(desk: Desk):
+    async def test():
+        async with desk.guest("--session", desk.session(), "--name", "Claude Code") as guest:
+            mesh, me = desk.mesh, await guest.id("claude-code")
+            async with anyio.create_task_group() as tasks:
+                answers: list[Any] = []
+
+                async def wait() -> None:
+                    answers.append(await guest.call("wait", timeout=150))
+
+                tasks.start_soon(wait)
+                await soon(lambda: mesh.run(waits.registered, me), "the wait")
+                mesh.send(mesh.root, me, "which port?")
+            asked = entry(mesh.root, "root", "received", message="which port?")
+            assert answers == [{"outcome": "complete", "results": [asked]}]
+            sent = await guest.call("send", to="parent", message="8080")
+            assert sent["to"] == {"agent_id": str(mesh.root), "name": "root"}
+            assert mesh.unread(mesh.root) == ["8080"]
+
+    run(test)
+
+
+def test_a_wait_that_is_cancelled_takes_no_mail_and_the_next_one_does(desk: Desk):
+    async def test():
+        async with desk.guest() as guest:
+            mesh, me = desk.mesh, await guest.id()
+            for name in ("a", "b"):
+                await guest.call("fork", name=name, prompt="work")
+            a, b = await guest.id("a"), await guest.id("b")
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(guest.client.call_tool, "wait", {"timeout": 150, "from_agents": ["a", "b"]})
+                await soon(lambda: mesh.run(waits.registered, me), "the wait")
+                mesh.send(a, me, "half")
+                tasks.cancel_scope.cancel()
+            await soon(lambda: mesh.run(waits.registered, me) is None, "the end of the wait")
+            assert mesh.unread(me) == ["half"]
+            assert mesh.one("select count(*) from agentmesh.waits") == 0
+            both = await guest.call("wait", timeout=0, from_agents=["a", "b"])
+            assert both["results"] == [entry(a, "a", "received", message="half"), entry(b, "b", "running")]
+
+    run(test)
+
+
+def test_a_wait_that_is_given_up_is_over_before_the_next_begins(desk: Desk):
+    async def test():
+        async with desk.guest() as guest:
+            await guest.call("fork", name="a", prompt="work")
+            me = await guest.id()
+            for _ in range(5):
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(guest.client.call_tool, "wait", {"timeout": 150, "from_agents": ["a"]})
+                    await soon(lambda: desk.mesh.run(waits.registered, me), "the wait")
+                    tasks.cancel_scope.cancel()
+                assert (await guest.call("wait", timeout=0, from_agents=["a"]))["outcome"] == "timeout"
+
+    run(test)
+
+
+def test_a_long_wait_reports_how_far_it_is(desk: Desk):
+    async def test():
+        async with desk.guest() as guest:
+            for name in ("a", "b"):
+                await guest.call("fork", name=name, prompt="work")
+            reports: list[tuple[float, float | None, str | None]] = []
+
+            async def note(progress: float, total: float | None, message: str | None) -> None:
+                if not reports:
+                    desk.mesh.answer(await guest.id("a"), "done")
+                    desk.mesh.answer(await guest.id("b"), "done")
+                reports.append((progress, total, message))
+
+            arguments = {"timeout": 150, "from_agents": ["a", "b"]}
+            answer = await guest.client.call_tool("wait", arguments, progress_callback=note)
+            assert [each["status"] for each in read(answer)["results"]] == ["idle", "idle"]
+            assert reports[0][1:] == (150, "waiting for 2 of 2 agents")
+            assert [each[0] for each in reports] == sorted(each[0] for each in reports)
+
+    run(test)
+
+
+def test_a_wait_ends_at_its_timeout_and_a_second_one_is_refused_meanwhile(desk: Desk):
+    async def test():
+        async with desk.guest() as guest:
+            await guest.call("fork", name="a", prompt="work")
+            me, first = await guest.id(), []
+
+            async def wait() -> None:
+                first.append(await guest.call("wait", timeout=150, from_agents=["a"]))
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(wait)
+                await soon(lambda: desk.mesh.run(waits.registered, me), "the wait")
+                assert "already inside a wait" in (await guest.refused("wait", timeout=150))["error"]
+                desk.mesh.answer(await guest.id("a"), "done")
+            assert first[0]["outcome"] == "complete"
+            assert (await guest.call("wait", timeout=0.3))["outcome"] == "timeout"
+            assert desk.mesh.one("select count(*) from agentmesh.wait") == 0
+
+    run(test)
+
+
+def test_a_person_interrupts_the_wait(desk: Desk):
+    async def test():
+        async with desk.guest() as guest:
+            await guest.call("fork", name="a", prompt="work")
+            me, ended = await guest.id(), []
+
+            async def wait() -> None:
+                ended.append(await guest.call("wait", timeout=150, from_agents=["a"]))
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(wait)
+                await soon(lambda: desk.mesh.run(waits.registered, me), "the wait")
+                assert desk.mesh.interrupt(me)
+            assert ended[0]["outcome"] == "interrupted"
+
+    run(test)
+
+
+def test_two_clients_at_once_in_one_session(desk: Desk):
+    async def test():
+        session = desk.session()
+        async with desk.guest("--session", session) as one, desk.guest("--session", session) as two:
+            await one.id("mcp")
+            second = await two.id("mcp-2")
+            await one.call("send", to="mcp-2", message="hello")
+            got = await two.call("wait", timeout=150)
+            assert [(each["name"], each["message"]) for each in got["results"]] == [("mcp", "hello")]
+            child = await two.call("fork", name="helper", prompt="work")
+            assert "is not a descendant of mcp" in (await one.refused("kill", agent_id="helper"))["error"]
+            assert (await two.call("kill", agent_id="helper"))["killed"] == [child]
+        assert desk.mesh.one("select count(*) from agentmesh.agents where external and status <> 'idle'") == 0
+        async with desk.guest("--session", session, "--name", "mcp-2") as again:
+            assert await again.id("mcp-2") == second, "an idle agent of that name keeps its mailbox"
+        assert violations(desk.mesh.conn) == []
+
+    run(test)
+
+
+def test_bad_arguments_are_told_in_words_that_a_model_can_act_on(desk: Desk):
+    async def test():
+        async with desk.guest() as guest:
+            missing = await guest.refused("fork", name="x", promt="typo")
+            assert "prompt: field required" in missing["error"]
+            assert "did you mean 'prompt'?" in missing["hint"]
+            assert "Close matches" in (await guest.refused("send", to="rooot", message="x"))["hint"]
+            assert "the root has no parent" in (await guest.refused("send", to="parent", message="x"))["error"]
+            assert "0 and 86400" in (await guest.refused("wait", timeout=-1))["error"]
+            assert "the root cannot be killed" in (await guest.refused("kill", agent_id="root"))["error"]
+            assert "The tools are fork, kill" in (await guest.refused("bash", command="ls"))["hint"]
+            assert (await guest.call("list_agents", all=True))["note"] == "ignored unknown arguments: 'all'."
+
+    run(test)
+
+
+def test_a_transcript_is_read_as_text_and_bounded(desk: Desk):
+    async def test():
+        async with desk.guest() as guest:
+            await guest.call("fork", name="a", prompt="say much")
+            a = await guest.id("a")
+            desk.mesh.call(a, "bash", text="I look.")
+            whole = await guest.call("read_transcript", agent_id="a")
+            assert (whole["name"], whole["status"]) == ("a", "running")
+            assert whole["text"] == "mail from root: say much\nagent: I look."
+            desk.mesh.kill(a)
+            end = await guest.call("read_transcript", agent_id=str(a), max_characters=100)
+            assert end["status"] == "dead"
+            assert len(end["text"]) <= 100
+            assert end["text"].endswith("killed by the user")
+            assert "left out" in end["note"] if len(whole["text"]) > 100 else True
+            assert (
+                "less than or equal"
+                in (await guest.refused("read_transcript", agent_id="a", max_characters=10**9))["error"]
+            )
+
+    run(test)
+
+
+def test_a_killed_client_learns_that_it_is_dead(desk: Desk):
+    async def test():
+        async with desk.guest("--session", desk.session()) as guest:
+            me, ended = await guest.id("mcp"), []
+
+            async def wait() -> None:
+                ended.append(await guest.refused("wait", timeout=150))
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(wait)
+                await soon(lambda: desk.mesh.run(waits.registered, me), "the wait")
+                desk.mesh.kill(me)
+            assert "mcp" in ended[0]["error"]
+            assert "is dead" in ended[0]["error"]
+            assert "Restart the MCP server" in ended[0]["hint"]
+            assert "is dead" in (await guest.refused("send", to="root", message="x"))["error"]
+
+    run(test)
+
+
+def test_a_client_that_was_taken_for_dead_joins_again_by_itself(desk: Desk):
+    async def test():
+        async with desk.guest() as guest:
+            mesh, me = desk.mesh, await guest.id()
+            before = mesh.lease(me)
+            mesh.conn.execute("select agentmesh.release_worker(%s)", [before.worker_id])
+            child = await guest.call("fork", name="a", prompt="work")
+            assert child["name"] == "a"
+            assert mesh.lease(me).worker_id != before.worker_id
+            assert mesh.status(me) is AgentStatus.RUNNING
+
+    run(test)
+
+
+def test_killing_the_server_leaves_nothing_that_hangs(desk: Desk):
+    mesh = desk.mesh
+    with desk.raw("--session", desk.session()) as server:
+        joined = "select id from agentmesh.agents where name = 'mcp' and status = 'running'"
+        me = AgentId(until(lambda: mesh.one(joined), "joining", 100))
+        server.call("wait", {"timeout": 150})
+        until(lambda: mesh.run(waits.registered, me), "the wait", 100)
+        mesh.wait(mesh.root, me)
+        server.process.kill()
+        server.process.wait()
+
+    def swept() -> bool:
+        mesh.conn.execute("select agentmesh.sweep(null)")
+        return mesh.status(me) == AgentStatus.IDLE
+
+    until(swept, "rest", 100)
+    assert mesh.run(waits.registered, me) is None
+    assert mesh.take(mesh.root) == {"outcome": "complete", "results": [entry(me, "mcp", "idle", output="")]}
+    assert violations(mesh.conn) == []
+
+
+@pytest.mark.parametrize("end", ["stdin", "SIGTERM"])
+def test_the_end_is_clean_also_inside_a_wait(desk: Desk, end: str):
+    mesh = desk.mesh
+    with desk.raw("--model", "demo") as server:
+        server.call("wait", {"timeout": 150})
+        me = AgentId(until(lambda: mesh.one("select waiter from agentmesh.wait"), "the wait", 100))
+        if end == "stdin":
+            server.stdin.close()
+        else:
+            server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait() == 0
+        for line in server.stdout.read().splitlines():
+            assert json.loads(line)["jsonrpc"] == "2.0", "stdout carries the protocol only"
+        assert server.stderr.read() == b""
+    assert mesh.status(me) is AgentStatus.IDLE
+    assert mesh.run(waits.registered, me) is None
