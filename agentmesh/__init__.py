@@ -7,8 +7,10 @@ when a name is first used.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = (
+    False  # for type checkers it is true; to import typing would take half the time of `agentmesh --version`
+)
 if TYPE_CHECKING:
     from agentmesh.api.agent import Agent as Agent
     from agentmesh.api.context import ToolContext as ToolContext
@@ -80,10 +82,11 @@ _WHERE = {
 _EXPORTS = {name: module for module, names in _WHERE.items() for name in names.split()}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _EXPORTS:
         raise AttributeError(f"module 'agentmesh' has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_EXPORTS[name]), name)
+    found: object = getattr(import_module(_EXPORTS[name]), name)
+    globals()[name] = found
     return found
 
 
