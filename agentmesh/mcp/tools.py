@@ -18,7 +18,7 @@ from agentmesh.domain.rows import Ref
 from agentmesh.engine import arguments
 from agentmesh.engine.tool import Tool, ToolContext, ToolError
 from agentmesh.mcp.member import Member
-from agentmesh.mcp.transcript import ReadTranscript, ReadTranscriptArgs, tail
+from agentmesh.mcp.transcript import ReadTranscript, ReadTranscriptArgs
 from agentmesh.store import agents, mailbox
 from agentmesh.store.callers import Lease
 from agentmesh.store.tx import Database
@@ -48,7 +48,7 @@ TOOLS: Mapping[str, Tool] = {
         Fork(_NO_DATABASE),
         Kill(_NO_DATABASE),
         ListAgents(_NO_DATABASE),
-        ReadTranscript(),
+        ReadTranscript(_NO_DATABASE),
         Send(_NO_DATABASE),
         Wait(_NO_DATABASE),
     )
@@ -123,9 +123,7 @@ def _list_agents(member: Member, args: ListAgentsArgs) -> dict[str, Any]:
 
 
 def _read_transcript(member: Member, args: ReadTranscriptArgs) -> dict[str, Any]:
-    database = member.mesh.database
-    agent = resolve(database, _context(member), args.agent_id)
-    return tail(database, agent, args.max_characters)
+    return ReadTranscript(member.mesh.database).run(args, _context(member))
 
 
 _DEEDS: Mapping[str, Callable[[Member, Any], dict[str, Any]]] = {

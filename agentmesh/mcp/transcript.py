@@ -14,6 +14,7 @@ from agentmesh.domain.text import printable
 from agentmesh.engine.tool import Effect, ToolContext
 from agentmesh.store import agents, transcript
 from agentmesh.store.tx import Database
+from agentmesh.tools.verbs import resolve
 
 _ROWS = 1000
 """Rows that are looked at, from the end."""
@@ -40,9 +41,13 @@ class ReadTranscript:
         "not take its messages to you: those come by wait. Use it to see how an agent works, or what went wrong."
     )
 
-    def run(self, _args: Any, _context: ToolContext) -> None:
-        """Do nothing: no agent of the mesh has this tool."""
-        raise NotImplementedError
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def run(self, args: ReadTranscriptArgs, context: ToolContext) -> dict[str, Any]:
+        """Return the end of the agent's conversation."""
+        agent = resolve(self._database, context, args.agent_id)
+        return tail(self._database, agent, args.max_characters)
 
 
 def tail(database: Database, agent: AgentId, limit: int) -> dict[str, Any]:

@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
-import pytest
 from textual.geometry import Region
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.store import agents, sessions
 from agentmesh.store.tx import Database
 from tests.fixtures.mesh import Mesh
-from tests.tui.piloting import Show, play, real, shown
+from tests.tui.piloting import Show
 from tui.commands import Call, Problem, parse
 from tui.entries import Note
 from tui.screens.chooser import Chooser
 from tui.widgets.entry import EntryView
 from tui.window import Window
-
-Scene = Callable[[Show], Awaitable[None]]
-
-
-@pytest.fixture
-def on_screen(mesh: Mesh, db: Database, tmp_path) -> Callable[[Scene], None]:
-    """Play a scene on the mesh's session, once its root is shown."""
-
-    def begin(scene: Scene) -> None:
-        async def whole() -> None:
-            async with shown(real(mesh, db, tmp_path), (100, 30)) as show:
-                await show.until(lambda: show.app.main.face)
-                await scene(show)
-
-        play(whole())
-
-    return begin
 
 
 def talk(mesh: Mesh, agent: AgentId, *words: str) -> None:
