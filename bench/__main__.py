@@ -34,7 +34,9 @@ def main() -> int:
     """Run the groups asked for; return 1 when a target was missed or a group failed."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}; all without")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, one repetition: to see that it runs")
+    how_much = parser.add_mutually_exclusive_group()
+    how_much.add_argument("--quick", action="store_true", help="tiny sizes, one repetition: to see that it runs")
+    how_much.add_argument("--full", action="store_true", help="the largest sizes too; takes as long as it takes")
     parser.add_argument("--any-load", action="store_true", help="void no repetition on a machine that others use")
     parser.add_argument("--disk", type=Path, metavar="FOLDER", help="where the server's data goes")
     parser.add_argument(
@@ -48,7 +50,7 @@ def main() -> int:
     began = time.monotonic()
     with Place(options.disk) as place:
         machine = facts(place.url, place.folder)
-        bench = Bench(place, quick=options.quick, any_load=options.any_load)
+        bench = Bench(place, quick=options.quick, full=options.full, any_load=options.any_load)
         for name in options.groups or GROUPS:
             try:
                 GROUPS[name](bench)

@@ -74,9 +74,10 @@ class Figure:
 class Bench:
     """One run: where it measures, how much, and the figures so far."""
 
-    def __init__(self, place: Place, *, quick: bool = False, any_load: bool = False) -> None:
+    def __init__(self, place: Place, *, quick: bool = False, full: bool = False, any_load: bool = False) -> None:
         self.place = place
         self.quick = quick
+        self.full = full
         self.figures: list[Figure] = []
         self._foreign = Foreign([place.server_pid])
         self._any_load = any_load
@@ -86,9 +87,11 @@ class Bench:
         """Whether the system tells what others use."""
         return self._foreign.known
 
-    def size(self, full: int, quick: int) -> int:
-        """Return how much to do."""
-        return quick if self.quick else full
+    def size(self, ordinary: int, quick: int, full: int | None = None) -> int:
+        """Return how much to do in a run of this kind; a full one does the ordinary much unless told more."""
+        if self.quick:
+            return quick
+        return full if self.full and full is not None else ordinary
 
     def measure(self, repeat: Callable[[], Values], *figures: Figure) -> None:
         """Repeat until enough repetitions were undisturbed, or as many were voided; each figure takes its values."""
