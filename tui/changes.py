@@ -42,10 +42,9 @@ def model(doing: Doing, wanted: str | None = None) -> Done:
     """Show or change the model of the agent in view."""
     me = doing.read(agents.get, doing.in_view)
     if wanted is None:
-        return Done(
-            f"{me.name} has the model {me.model}. Providers: {', '.join(sorted(doing.mesh.providers())) or 'demo'}."
-        )
-    name = doing.mesh.model_name(wanted)
+        providers = ", ".join(sorted(doing.mesh.models.providers())) or "demo"
+        return Done(f"{me.name} has the model {me.model}. Providers: {providers}.")
+    name = doing.mesh.models.name(wanted)
     if name == me.model:
         return Done(f"{me.name} has the model {name} already.")
     doing.run(person.set_model, doing.in_view, name)

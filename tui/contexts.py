@@ -38,7 +38,7 @@ def context(doing: Doing) -> Done:
     """Show what fills the context of the agent in view."""
     model = doing.read(agents.get, doing.in_view).model
     parts = doing.read(contexts.filling, doing.in_view)
-    window = doing.mesh.context_window(model)
+    window = doing.mesh.models.context_window(model)
     whole = window or max(contexts.total(parts).tokens, 1)
     rows: list[tuple[str | None, ...]] = [
         (part.name, str(part.rows), f"{part.tokens:,}", f"{100 * part.tokens / whole:.1f} %")

@@ -56,7 +56,7 @@ class Lookout:
     def _usable(self, provider: str) -> bool:
         from agentmesh.app import DEMO
 
-        return provider == DEMO or provider in self._mesh.providers()
+        return provider == DEMO or provider in self._mesh.models.providers()
 
 
 def sentence(error: AgentmeshError) -> str:

@@ -167,7 +167,7 @@ class Mesh:
                 hint="Register it in this program and run the agents here: with mesh.worker():",
             )
         model = self._model(session)
-        if model.partition("/")[0] in (app.DEMO, *self.core.providers()):
+        if model.partition("/")[0] in (app.DEMO, *self.core.models.providers()):
             return None
         return NoModel(
             f"no worker serves session {short(session.id)}, and its model {model} cannot be used here",

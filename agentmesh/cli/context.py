@@ -24,7 +24,7 @@ def context(agent: str, *, as_json: bool, place: Place) -> None:
         ref, _session = find_agent(mesh, place, agent)
         model = mesh.database.run(agents.get, ref.id, idempotent=True).model
         parts = mesh.database.run(contexts.filling, ref.id, idempotent=True)
-        window = mesh.context_window(model)
+        window = mesh.models.context_window(model)
     whole = contexts.total(parts)
     if as_json:
         data = [

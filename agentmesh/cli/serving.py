@@ -24,7 +24,7 @@ def require_provider(mesh: Mesh, session: Session) -> None:
         )
     model = _model(mesh, session)
     provider = model.partition("/")[0]
-    if provider in (DEMO, *mesh.providers()):
+    if provider in (DEMO, *mesh.models.providers()):
         return
     known = mesh.settings.providers.get(provider)
     hint = f"Set {known.api_key_env}." if known else "Configure it: [providers.NAME] in the configuration."

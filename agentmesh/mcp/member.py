@@ -139,7 +139,7 @@ class Member:
         """Have somebody run the session's agents; return what to say when nobody can."""
         root = self.mesh.database.run(agents.get, self.session.root_id, idempotent=True)
         provider = root.model.partition("/")[0]
-        if provider in (DEMO, *self.mesh.providers()):
+        if provider in (DEMO, *self.mesh.models.providers()):
             with self._starting:
                 self.mesh.ensure_worker(self.session)
         elif not self.mesh.database.run(workers.serving, self.session.id, provider, idempotent=True):

@@ -191,9 +191,9 @@ def test_a_worker_in_the_background_is_started_when_none_serves(machine, mesh: a
             assert "I am a scripted" in session.run("hello") or session.root.output()
             assert not other.start_background_worker(session), "one serves it already"
         finally:
-            assert other.core._started is not None, "a process was started"
-            other.core._started.terminate()
-            other.core._started.wait(20)
+            assert other.core.background.process is not None, "a process was started"
+            other.core.background.process.terminate()
+            other.core.background.process.wait(20)
 
 
 def test_a_session_is_resumed_by_id_by_prefix_and_as_the_newest(rig: Rig, mesh: agentmesh.Mesh, open_mesh: Open):

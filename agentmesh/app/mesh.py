@@ -1,22 +1,20 @@
-"""The composition root: reads nothing by itself, opens what settings say, and hands everyone what they need."""
+"""Opens what settings say, and hands everyone what they need."""
 
 from __future__ import annotations
 
-import getpass
 import os
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from agentmesh.app.background import BackgroundWorker
+from agentmesh.app.models import DEMO, ConfiguredModels
+from agentmesh.app.place import Place
 from agentmesh.config.mcp import PREFIX
-from agentmesh.config.settings import Settings, resolve_model
-from agentmesh.domain.errors import AgentmeshError, NoModel, UnknownSession
+from agentmesh.config.settings import Settings
+from agentmesh.domain.errors import UnknownSession
 from agentmesh.domain.ids import SessionId
 from agentmesh.domain.rows import Session
 from agentmesh.domain.states import PermissionMode
@@ -33,40 +31,8 @@ if TYPE_CHECKING:
     from agentmesh.config.skills import Skill
     from agentmesh.engine.tool import Tool
     from agentmesh.engine.worker import Worker
-    from agentmesh.llm.provider import Provider
     from agentmesh.store.embedded import EmbeddedServer
     from agentmesh.tools.mcp.hub import Hub
-
-DEMO = "demo"
-"""``--model demo``: the scripted model."""
-
-_STARTING = 15.0
-"""Seconds that a worker is given to start before this process starts another one."""
-_AGAIN = 3.0
-"""The same for one that has ended."""
-
-_NO_MODEL = (
-    "Name one: --model NAME with OPENAI_API_KEY (and OPENAI_BASE_URL for other servers) set, or `model = ...` in the "
-    "configuration. --model demo is a scripted model that needs nothing."
-)
-_NO_KEY = "OPENAI_BASE_URL names another server; --model demo is a scripted model that needs nothing."
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where this process runs: workers serve sessions of their own host and user."""
-
-    host: str
-    os_user: str
-
-    @classmethod
-    def here(cls) -> Place:
-        """Return this host and user."""
-        try:
-            os_user = getpass.getuser()
-        except (KeyError, OSError):  # a container's user need not have a name
-            os_user = f"uid {os.getuid()}"
-        return cls(socket.gethostname(), os_user)
 
 
 def open_mesh(
@@ -106,14 +72,14 @@ class Mesh:
         self.database = database
         self.server = server
         self.place = Place.here()
+        self.models = ConfiguredModels(settings, environ)
+        self.background = BackgroundWorker(database, settings, environ)
         self.own_tools: dict[str, Tool] = {}
         """Tools of the program around it; before the first session and worker."""
         self.own_types: dict[str, AgentType] = {}
         """The same for types of sub-agents."""
         self._environ = environ
         self._closers: list[Callable[[], None]] = []
-        self._started: subprocess.Popen[bytes] | None = None
-        self._started_at = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -151,7 +117,7 @@ class Mesh:
         from agentmesh.config import rules, skills
         from agentmesh.tools.prompt import system_prompt
 
-        name = self.model_name(model)
+        name = self.models.name(model)
         limits = asdict(self.settings.limits)
         for own in (
             "tool_output_bytes",
@@ -239,7 +205,7 @@ class Mesh:
             [self.settings.data_dir],
             Delegation(
                 lambda where: self.agent_types(where).types,
-                self.model_name,
+                self.models.name,
                 self.settings.limits.max_task_steps,
                 rules.permissions(self.settings.rules),
                 self.skills,
@@ -272,56 +238,6 @@ class Mesh:
         """Return the names of the tools that agents may have; of an MCP server a pattern, since it is not asked."""
         servers = self.mcp_servers(workdir).servers if workdir else ()
         return [*self._tools(), *(f"{PREFIX}{slug}__*" for slug in servers)]
-
-    def model_name(self, model: str | None) -> str:
-        """Return the ``provider/model`` that a name means; raise NoModel for none, and for a provider without key."""
-        wanted = model or self.settings.model
-        if not wanted:
-            raise NoModel("no model is configured", hint=_NO_MODEL)
-        if wanted in (DEMO, f"{DEMO}/{DEMO}"):
-            return f"{DEMO}/{DEMO}"
-        provider, name = resolve_model(self.settings, wanted)
-        if provider not in self.providers():
-            variable = self.settings.providers[provider].api_key_env or "its key"
-            raise NoModel(f"the provider {provider} of model {wanted} has no key", hint=f"Set {variable}. {_NO_KEY}")
-        return f"{provider}/{name}"
-
-    def providers(self) -> dict[str, Provider]:
-        """Return the model servers that this process can use: those whose key is set, or that want none."""
-        from agentmesh.llm.provider import Provider
-
-        calls = self.settings.model_calls
-        usable = {}
-        for name, provider in self.settings.providers.items():
-            key = self._environ.get(provider.api_key_env or "", "")
-            if provider.api_key_env and not key and _is_openai(provider.base_url):
-                continue
-            usable[name] = Provider(
-                name=name,
-                base_url=provider.base_url,
-                api_key=key,
-                api_key_env=provider.api_key_env or "",
-                headers=provider.headers,
-                context_window=provider.context_window,
-                priced_as=provider.priced_as or "",
-                text_tool_calls=provider.text_tool_calls,
-                connect_timeout=calls.connect_timeout,
-                first_token_timeout=calls.first_token_timeout,
-                idle_timeout=calls.idle_timeout,
-            )
-        return usable
-
-    def context_window(self, model: str) -> int | None:
-        """Return the size in tokens of what a model reads, None where unknown."""
-        from agentmesh.llm.models import Models
-
-        models = Models(self.providers())
-        try:
-            return models.context_window(model)
-        except AgentmeshError:  # a provider that is not configured here
-            return None
-        finally:
-            models.close()
 
     def find_session(self, *, session: str | None, workdir: Path) -> Session:
         """Return the session named, else the newest of this directory; raise UnknownSession."""
@@ -356,7 +272,7 @@ class Mesh:
         from agentmesh.tools.gate import ToolGate
         from agentmesh.tools.mcp.tool import tool_of
 
-        usable = self.providers()
+        usable = self.models.providers()
         calls = self.settings.model_calls
         policy = RetryPolicy(retries=calls.retries, longest_pause=calls.longest_pause)
         pauses = Pauses(policy)
@@ -391,47 +307,4 @@ class Mesh:
 
     def ensure_worker(self, session: Session) -> bool:
         """Start a worker in the background when none serves the session; return whether one was started."""
-        root = self.database.run(agents.get, session.root_id)
-        provider = root.model.partition("/")[0]
-        if session.needs or bool(self.database.run(workers.serving, session.id, provider)):
-            return False  # what a Python program has, no other process offers
-        if self._started is not None:
-            patience = _STARTING if self._started.poll() is None else _AGAIN
-            if time.monotonic() - self._started_at < patience:
-                return False
-        self._started_at = time.monotonic()
-        environ = dict(self._environ)
-        if self.settings.database_url:
-            environ["AGENTMESH_DATABASE_URL"] = self.settings.database_url
-        if self.settings.direct_database_url:
-            environ["AGENTMESH_DIRECT_DATABASE_URL"] = self.settings.direct_database_url
-        environ["AGENTMESH_DATA_DIR"] = str(self.settings.data_dir)
-        with _open_worker_log() as log:
-            self._started = subprocess.Popen(
-                [sys.executable, "-m", "agentmesh", "worker", "--linger", "60"],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=session.workdir if Path(session.workdir).is_dir() else None,
-                env=environ,
-                start_new_session=True,
-            )
-        return True
-
-
-def _open_worker_log() -> BinaryIO:
-    """Open the log of background workers; where the home cannot be written to, they work without one."""
-    import platformdirs
-
-    folder = platformdirs.user_state_path("agentmesh", appauthor=False)
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return (folder / "worker.log").open("ab")
-    except OSError:
-        return open(os.devnull, "ab")
-
-
-def _is_openai(base_url: str) -> bool:
-    from urllib.parse import urlsplit
-
-    return urlsplit(base_url).hostname == "api.openai.com"
+        return self.background.ensure(session)

@@ -1,0 +1,8 @@
+"""The composition root: reads nothing by itself, opens what settings say, and hands everyone what they need."""
+from __future__ import annotations
+
+from agentmesh.app.mesh import Mesh, open_mesh
+from agentmesh.app.models import DEMO
+from agentmesh.app.place import Place
+
+__all__ = ["DEMO", "Mesh", "Place", "open_mesh"]

@@ -1,0 +1,74 @@
+"""The worker that a process starts behind itself, so that people need not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from agentmesh.config.settings import Settings
+from agentmesh.domain.rows import Session
+from agentmesh.store import agents, workers
+from agentmesh.store.tx import Database
+
+_STARTING: Final = 15.0
+"""Seconds that a worker is given to start before this process starts another one."""
+_AGAIN: Final = 3.0
+"""The same for one that has ended."""
+
+
+class BackgroundWorker:
+    """Starts ``agentmesh worker`` on its own when a session has nobody who serves it."""
+
+    def __init__(self, database: Database, settings: Settings, environ: Mapping[str, str]) -> None:
+        self._database = database
+        self._settings = settings
+        self._environ = environ
+        self.process: subprocess.Popen[bytes] | None = None
+        """The last one started, which outlives this process."""
+        self._began = 0.0
+
+    def ensure(self, session: Session) -> bool:
+        """Start a worker when none serves the session, nor is one starting; return whether one was started."""
+        root = self._database.run(agents.get, session.root_id)
+        provider = root.model.partition("/")[0]
+        if session.needs or bool(self._database.run(workers.serving, session.id, provider)):
+            return False  # what a Python program has, no other process offers
+        if self.process is not None:
+            patience = _STARTING if self.process.poll() is None else _AGAIN
+            if time.monotonic() - self._began < patience:
+                return False
+        self._began = time.monotonic()
+        environ = dict(self._environ)
+        if self._settings.database_url:
+            environ["AGENTMESH_DATABASE_URL"] = self._settings.database_url
+        if self._settings.direct_database_url:
+            environ["AGENTMESH_DIRECT_DATABASE_URL"] = self._settings.direct_database_url
+        environ["AGENTMESH_DATA_DIR"] = str(self._settings.data_dir)
+        with _open_worker_log() as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "agentmesh", "worker", "--linger", "60"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=session.workdir if Path(session.workdir).is_dir() else None,
+                env=environ,
+                start_new_session=True,
+            )
+        return True
+
+
+def _open_worker_log() -> BinaryIO:
+    """Open the log of background workers; where the home cannot be written to, they work without one."""
+    import platformdirs
+
+    folder = platformdirs.user_state_path("agentmesh", appauthor=False)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return (folder / "worker.log").open("ab")
+    except OSError:
+        return open(os.devnull, "ab")

@@ -1,0 +1,85 @@
+"""Which models this process can call: what its settings name, and the keys of its environment allow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from agentmesh.config.settings import Settings, resolve_model
+from agentmesh.domain.errors import AgentmeshError, NoModel
+
+if TYPE_CHECKING:
+    from agentmesh.llm.provider import Provider
+
+DEMO: Final = "demo"
+"""``--model demo``: the scripted model."""
+
+_NO_MODEL: Final = (
+    "Name one: --model NAME with OPENAI_API_KEY (and OPENAI_BASE_URL for other servers) set, or `model = ...` in the "
+    "configuration. --model demo is a scripted model that needs nothing."
+)
+_NO_KEY: Final = "OPENAI_BASE_URL names another server; --model demo is a scripted model that needs nothing."
+
+
+class ConfiguredModels:
+    """The models of one process, by the names that people give them."""
+
+    def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
+        self._settings = settings
+        self._environ = environ
+
+    def name(self, model: str | None) -> str:
+        """Return the ``provider/model`` that a name means; raise NoModel for none, and for a provider without key."""
+        wanted = model or self._settings.model
+        if not wanted:
+            raise NoModel("no model is configured", hint=_NO_MODEL)
+        if wanted in (DEMO, f"{DEMO}/{DEMO}"):
+            return f"{DEMO}/{DEMO}"
+        provider, name = resolve_model(self._settings, wanted)
+        if provider not in self.providers():
+            variable = self._settings.providers[provider].api_key_env or "its key"
+            raise NoModel(f"the provider {provider} of model {wanted} has no key", hint=f"Set {variable}. {_NO_KEY}")
+        return f"{provider}/{name}"
+
+    def providers(self) -> dict[str, Provider]:
+        """Return the model servers that this process can use: those whose key is set, or that want none."""
+        from agentmesh.llm.provider import Provider
+
+        calls = self._settings.model_calls
+        usable = {}
+        for name, provider in self._settings.providers.items():
+            key = self._environ.get(provider.api_key_env or "", "")
+            if provider.api_key_env and not key and _is_openai(provider.base_url):
+                continue
+            usable[name] = Provider(
+                name=name,
+                base_url=provider.base_url,
+                api_key=key,
+                api_key_env=provider.api_key_env or "",
+                headers=provider.headers,
+                context_window=provider.context_window,
+                priced_as=provider.priced_as or "",
+                text_tool_calls=provider.text_tool_calls,
+                connect_timeout=calls.connect_timeout,
+                first_token_timeout=calls.first_token_timeout,
+                idle_timeout=calls.idle_timeout,
+            )
+        return usable
+
+    def context_window(self, model: str) -> int | None:
+        """Return the size in tokens of what a model reads, None where unknown."""
+        from agentmesh.llm.models import Models
+
+        models = Models(self.providers())
+        try:
+            return models.context_window(model)
+        except AgentmeshError:  # a provider that is not configured here
+            return None
+        finally:
+            models.close()
+
+
+def _is_openai(base_url: str) -> bool:
+    from urllib.parse import urlsplit
+
+    return urlsplit(base_url).hostname == "api.openai.com"

@@ -1,0 +1,25 @@
+"""Where this process runs."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where this process runs: workers serve sessions of their own host and user."""
+
+    host: str
+    os_user: str
+
+    @classmethod
+    def here(cls) -> Place:
+        """Return this host and user."""
+        try:
+            os_user = getpass.getuser()
+        except (KeyError, OSError):  # a container's user need not have a name
+            os_user = f"uid {os.getuid()}"
+        return cls(socket.gethostname(), os_user)
