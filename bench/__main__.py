@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from bench import fan_in, forking, idle, killing, orchestration, report, sending, start, takeover, tui, waking
+from bench import chaos, fan_in, forking, idle, killing, orchestration, report, sending, start, takeover, tui, waking
 from bench.harness import Bench
 from bench.machine import facts
 from bench.place import Place
@@ -27,6 +27,7 @@ GROUPS: Final[Mapping[str, Callable[[Bench], None]]] = {
     "takeover": takeover.run,
     "orchestration": orchestration.run,
     "tui": tui.run,
+    "chaos": chaos.run,
 }
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bench.machine import Foreign
+from bench.pictures import Picture
 from bench.place import Place
 
 Values = Mapping[str, float]
@@ -45,6 +46,8 @@ class Figure:
     targets: Sequence[Target] = ()
     repetitions: int = 5
     note: str = ""
+    picture: Picture | None = None
+    """How it is drawn beside its table."""
     samples: list[Values] = field(default_factory=list)
     foreign: list[float] = field(default_factory=list)
     """Load by others in each repetition that counts."""
@@ -112,7 +115,7 @@ class Bench:
 
     def failed(self, key: str, title: str, why: str) -> None:
         """Note a group that could not be measured."""
-        figure = Figure(key, title, {}, failed=why)
+        figure = Figure(key, title, {}, failed=" ".join(why.split()))
         self.figures.append(figure)
         _tell(figure)
 

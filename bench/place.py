@@ -62,17 +62,19 @@ class Place:
     def mesh(self, **limits: Any) -> Iterator[Mesh]:
         """Lend a fresh database with a session in it."""
         name = f"bench_{next(self._count)}"
+        template = psycopg.conninfo.conninfo_to_dict(self.url)["dbname"]
+        made = sql.SQL("create database {} template {}")
+        self._administer(made.format(sql.Identifier(name), sql.Identifier(str(template))))
+        mesh = Mesh(make_conninfo(self.url, dbname=name), self.folder, {**LIMITS, **limits})
+        try:
+            yield mesh
+        finally:
+            mesh.close()
+            self._administer(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+    def _administer(self, statement: sql.Composable) -> None:
         with psycopg.connect(make_conninfo(self.url, dbname="postgres"), autocommit=True) as admin:
-            template = psycopg.conninfo.conninfo_to_dict(self.url)["dbname"]
-            admin.execute(
-                sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(str(template)))
-            )
-            mesh = Mesh(make_conninfo(self.url, dbname=name), self.folder, {**LIMITS, **limits})
-            try:
-                yield mesh
-            finally:
-                mesh.close()
-                admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+            admin.execute(statement)
 
 
 class Mesh:
@@ -92,6 +94,11 @@ class Mesh:
         """Close the connections."""
         self.bare.close()
         self.database.close()
+
+    def reconnect(self) -> None:
+        """Connect anew after the server's connections were cut."""
+        self.bare.close()
+        self.bare = psycopg.connect(self.url, autocommit=True)
 
     def new_session(self, model: str = PUPPET) -> AgentId:
         """Begin a session; return its idle root."""

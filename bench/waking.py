@@ -21,7 +21,7 @@ from bench.worker import WorkerProcess
 
 _PAUSE: Final = 0.01
 _BODY: Final = "x" * 100
-_WAIT_FOR_ANYONE: Final = instruction(("wait", {"timeout": 3600}), repeat=True)
+WAIT_FOR_ANYONE: Final = instruction(("wait", {"timeout": 3600}), repeat=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Waiters:
 def waiters(stack: ExitStack, bench: Bench, count: int) -> Waiters:
     """Put so many agents into waits through the engine, in a database of their own."""
     mesh = stack.enter_context(bench.place.mesh())
-    agents = [mesh.fork(mesh.root, _WAIT_FOR_ANYONE) for _ in range(count)]
+    agents = [mesh.fork(mesh.root, WAIT_FOR_ANYONE) for _ in range(count)]
     worker = stack.enter_context(WorkerProcess(mesh.url))
     mesh.until("select count(*) = %s from agentmesh.wait", count)
     mesh.settle_storage()

@@ -1,0 +1,210 @@
+"""P22: messages to waiting agents while connections, workers and the server are killed; how soon all is as before."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Final
+
+import psycopg
+
+from agentmesh.domain.errors import DatabaseError
+from agentmesh.domain.ids import AgentId
+from agentmesh.store import mailbox
+from bench.harness import Bench, Figure, Target, Values, ratio
+from bench.place import Mesh
+from bench.waking import WAIT_FOR_ANYONE
+from bench.worker import WorkerProcess
+
+_AGENTS: Final = 16
+_FAULT: Final = 3.0
+"""Seconds that a fault lasts."""
+_GRACE: Final = 5.0
+"""Seconds in which everything recovers."""
+_LOOK: Final = 0.004
+_FREE: Final = (
+    "select waiter from agentmesh.wait where not exists (select from agentmesh.mail"
+    " where recipient = waiter and read_at is null and withdrawn_at is null)"
+)
+_CUT: Final = (
+    "select pg_terminate_backend(pid) from (select pid from pg_stat_activity where datname = current_database()"
+    " and application_name ~ '^agentmesh/(worker|listener)' order by random() limit 1) as one"
+)
+_NUMBER: Final = re.compile(r"#(\d+)#")
+
+
+class Crowd:
+    """Worker processes that can be killed, and the agents that they host."""
+
+    def __init__(self, mesh: Mesh, workers: int) -> None:
+        self.mesh = mesh
+        self._workers = [WorkerProcess(mesh.url) for _ in range(workers)]
+        for worker in self._workers:
+            worker.next("ready")
+
+    def kill_one(self) -> None:
+        """Kill the oldest worker as kill -9 does, and start another."""
+        self._workers.pop(0).kill()
+        self._workers.append(WorkerProcess(self.mesh.url))
+
+    def close(self) -> None:
+        """Kill them all."""
+        for worker in self._workers:
+            worker.kill()
+
+
+class Load:
+    """Sends numbered messages on a thread, the next one to an agent when it has taken the last and waits again."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        self._mesh = mesh
+        self._numbers = itertools.count(1)
+        self._stopping = threading.Event()
+        self.sent = set[int]()
+        """What was acknowledged."""
+        self._thread = threading.Thread(target=self._run, name="load", daemon=True)
+        self._thread.start()
+
+    def per_second(self, seconds: float) -> float:
+        """Return the messages sent a second from now on, each of which was preceded by one that was taken."""
+        before, began = len(self.sent), time.monotonic()
+        time.sleep(seconds)
+        return (len(self.sent) - before) / (time.monotonic() - began)
+
+    def stop(self) -> None:
+        """Send no more."""
+        self._stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        conn: psycopg.Connection | None = None
+        while not self._stopping.wait(_LOOK):
+            try:
+                conn = conn or psycopg.connect(self._mesh.url, autocommit=True)
+                free = [AgentId(waiter) for (waiter,) in conn.execute(_FREE)]
+            except psycopg.OperationalError:
+                conn = None
+                continue
+            for agent in free:
+                self._send(agent)
+
+    def _send(self, agent: AgentId) -> None:
+        number = next(self._numbers)
+        while not self._stopping.is_set():
+            with suppress(DatabaseError):  # again with its key: once, whether the first was committed or not
+                self._mesh.database.run(mailbox.send, self._mesh.root, agent, f"#{number}#", str(number))
+                self.sent.add(number)
+                return
+
+
+def _cut(crowd: Crowd) -> None:
+    for _ in range(int(_FAULT * 2)):
+        crowd.mesh.bare.execute(_CUT)
+        time.sleep(0.5)
+
+
+def _crash(crowd: Crowd) -> None:
+    """A backend that is killed takes the whole server down: all connections are cut, and it recovers from its log."""
+    with psycopg.connect(crowd.mesh.url) as victim, suppress(psycopg.OperationalError):
+        os.kill(victim.info.backend_pid, signal.SIGKILL)
+    deadline = time.monotonic() + 60
+    with suppress(psycopg.OperationalError):
+        while time.monotonic() < deadline:  # until our own is cut too
+            crowd.mesh.bare.execute("select")
+    while time.monotonic() < deadline:
+        with suppress(psycopg.OperationalError):
+            crowd.mesh.reconnect()
+            return
+        time.sleep(0.05)
+    raise TimeoutError("the server did not come back within a minute")
+
+
+def _exhaust(crowd: Crowd) -> None:
+    taken = []
+    with suppress(psycopg.OperationalError):
+        while True:
+            taken.append(psycopg.connect(crowd.mesh.url))
+    time.sleep(_FAULT)
+    for conn in taken:
+        conn.close()
+
+
+def _kill_once(crowd: Crowd) -> None:
+    crowd.kill_one()
+
+
+def _kill_often(crowd: Crowd) -> None:
+    for _ in range(3):
+        crowd.kill_one()
+        time.sleep(_FAULT / 3)
+
+
+_FAULTS: Final[Mapping[str, Callable[[Crowd], None]]] = {
+    "a crash of the server": _crash,
+    "two connections cut a second": _cut,
+    "no connection left": _exhaust,
+    "one worker of two killed": _kill_once,
+    "a worker killed every second": _kill_often,
+}
+
+
+def run(bench: Bench) -> None:
+    """Measure P22."""
+    window = bench.size(4, 1, 15)
+    figure = Figure(
+        "P22",
+        f"messages taken a second, {_GRACE:g} s after a fault against before",
+        {"before": "messages/s", **dict.fromkeys(_FAULTS, "x"), "lost": "", "taken twice": ""},
+        [
+            *(Target(fault, ">=", 0.95) for fault in _FAULTS),
+            Target("lost", "==", 0),
+            Target("taken twice", "==", 0),
+        ],
+        repetitions=1 if not bench.full else 3,
+        note=f"{_AGENTS} agents on two workers, each waits and is sent its next message when it waits again; rates "
+        f"over {window} s. The faults follow one another under the same load. Lost: acknowledged, and in no agent's "
+        "conversation at the end.",
+    )
+
+    def repeat() -> Values:
+        with _loaded(bench) as (crowd, load):
+            time.sleep(2)
+            found = {"before": load.per_second(window)}
+            for name, fault in _FAULTS.items():
+                fault(crowd)
+                time.sleep(_GRACE)
+                found[name] = ratio(load.per_second(window), found["before"])
+            load.stop()
+            return {**found, **_account(crowd.mesh, load)}
+
+    bench.measure(repeat, figure)
+
+
+def _account(mesh: Mesh, load: Load) -> dict[str, float]:
+    """Wait until all is taken; compare what was acknowledged with what stands in the conversations."""
+    mesh.until("select not exists (select from agentmesh.mail where sender = %s and read_at is null)", mesh.root)
+    results = mesh.bare.execute("select content::text from agentmesh.transcript where kind = 'tool_result'")
+    shown = Counter(int(number) for (content,) in results for number in _NUMBER.findall(content))
+    return {"lost": len(load.sent - shown.keys()), "taken twice": sum(times > 1 for times in shown.values())}
+
+
+@contextmanager
+def _loaded(bench: Bench) -> Iterator[tuple[Crowd, Load]]:
+    with bench.place.mesh() as mesh:
+        for _ in range(_AGENTS):
+            mesh.fork(mesh.root, WAIT_FOR_ANYONE)
+        crowd = Crowd(mesh, 2)
+        mesh.until("select count(*) = %s from agentmesh.wait", _AGENTS)
+        load = Load(mesh)
+        try:
+            yield crowd, load
+        finally:
+            load.stop()
+            crowd.close()
