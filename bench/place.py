@@ -72,7 +72,7 @@ class Place:
             mesh.close()
             self._administer(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
-    def _administer(self, statement: sql.Composable) -> None:
+    def _administer(self, statement: sql.Composed) -> None:
         with psycopg.connect(make_conninfo(self.url, dbname="postgres"), autocommit=True) as admin:
             admin.execute(statement)
 
