@@ -11,7 +11,22 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from bench import chaos, fan_in, forking, idle, killing, orchestration, report, sending, start, takeover, tui, waking
+from bench import (
+    chaos,
+    fan_in,
+    forking,
+    idle,
+    killing,
+    loaded,
+    orchestration,
+    report,
+    resident,
+    sending,
+    start,
+    takeover,
+    tui,
+    waking,
+)
 from bench.harness import Bench
 from bench.machine import facts
 from bench.place import Place
@@ -20,7 +35,9 @@ GROUPS: Final[Mapping[str, Callable[[Bench], None]]] = {
     "waking": waking.run,
     "sending": sending.run,
     "fan_in": fan_in.run,
+    "loaded": loaded.run,
     "idle": idle.run,
+    "resident": resident.run,
     "start": start.run,
     "forking": forking.run,
     "killing": killing.run,

@@ -80,6 +80,15 @@ def memory(pid: int) -> float:
     return float(shown.split()[0]) * 1024 if shown else 0.0
 
 
+def own_memory(pid: int) -> float:
+    """Return the resident bytes of a process that it shares with no other; 0 where unknown."""
+    try:
+        lines = (PROC / str(pid) / "smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return sum(float(line.split()[1]) * 1024 for line in lines if line.startswith("Private_"))
+
+
 def tree_seconds(roots: Iterable[int]) -> float:
     """Return the processor time of processes and all their descendants, the dead included; 0 where unknown."""
     if not (PROC / "stat").exists():

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentmesh.domain.cancel import Cancel
-from agentmesh.llm.port import CallCancelled, ChatRequest, Reply, ToolCall, Usage, Watch
+from agentmesh.llm.port import CallCancelled, ChatModel, ChatRequest, Reply, ToolCall, Usage, Watch
 
 _ids = itertools.count(1)
 
@@ -45,6 +45,27 @@ class Puppet:
 
     def close(self) -> None:
         """Do nothing."""
+
+
+class PuppetOr:
+    """A ChatModel: the puppet for agents that were instructed, a model server for all others."""
+
+    def __init__(self, server: ChatModel) -> None:
+        self._puppet = Puppet()
+        self._server = server
+
+    def complete(self, request: ChatRequest, cancel: Cancel, watch: Watch) -> Reply:
+        """Answer as instructed, or let the server answer."""
+        told = _instruction(request.messages)
+        return (self._puppet if told else self._server).complete(request, cancel, watch)
+
+    def context_window(self, model: str) -> int | None:
+        """Return what the server says."""
+        return self._server.context_window(model)
+
+    def close(self) -> None:
+        """Close the server's client."""
+        self._server.close()
 
 
 def _instruction(messages: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

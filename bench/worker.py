@@ -35,7 +35,7 @@ from agentmesh.store.tx import Database
 from agentmesh.tools import toolset
 from agentmesh.tools.gate import ToolGate
 from bench.place import HOST, USER
-from bench.puppet import Puppet
+from bench.puppet import Puppet, PuppetOr
 
 Event = dict[str, Any]
 _PATIENCE = 120.0
@@ -45,7 +45,7 @@ class WorkerProcess:
     """A worker of the session's host and user, from here; use it as a context manager."""
 
     def __init__(self, url: str, *, concurrency: int = 16, mute: bool = False, base_url: str = "") -> None:
-        """``mute``: its model never answers. ``base_url``: of a model server, in place of the puppet."""
+        """``mute``: its model never answers. ``base_url``: of a model server for all agents without instruction."""
         options = ["--concurrency", str(concurrency), "--base-url", base_url, *(["--mute"] if mute else [])]
         self._process = subprocess.Popen(
             [sys.executable, "-m", "bench.worker", url, *options],
@@ -163,7 +163,7 @@ def main() -> None:
     database = WatchedDatabase(options.url, say)
     model: ChatModel = Puppet(mute=options.mute)
     if options.base_url:
-        model = Models({"puppet": Provider("puppet", options.base_url)})
+        model = PuppetOr(Models({"puppet": Provider("puppet", options.base_url)}))
     engine = Engine(database, model, toolset.builtin(database), ToolGate(), Feed(database))
     identity = workers.Identity(HOST, USER, os.getpid(), options.concurrency, ("puppet",))
     worker = Worker(
