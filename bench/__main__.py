@@ -12,20 +12,28 @@ from pathlib import Path
 from typing import Final
 
 from bench import (
+    appending,
     chaos,
+    durable,
     fan_in,
     forking,
     idle,
     killing,
     loaded,
+    long_mailbox,
     orchestration,
     report,
     resident,
+    scale,
+    scale_context,
+    scale_growth,
     sending,
     start,
+    streaming,
     takeover,
     tui,
     waking,
+    workers,
 )
 from bench.harness import Bench
 from bench.machine import facts
@@ -34,6 +42,9 @@ from bench.place import Place
 GROUPS: Final[Mapping[str, Callable[[Bench], None]]] = {
     "waking": waking.run,
     "sending": sending.run,
+    "durable": durable.run,
+    "appending": appending.run,
+    "long_mailbox": long_mailbox.run,
     "fan_in": fan_in.run,
     "loaded": loaded.run,
     "idle": idle.run,
@@ -43,8 +54,13 @@ GROUPS: Final[Mapping[str, Callable[[Bench], None]]] = {
     "killing": killing.run,
     "takeover": takeover.run,
     "orchestration": orchestration.run,
+    "streaming": streaming.run,
     "tui": tui.run,
     "chaos": chaos.run,
+    "growth": scale_growth.run,
+    "context": scale_context.run,
+    "scale": scale.run,
+    "workers": workers.run,
 }
 
 

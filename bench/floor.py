@@ -17,14 +17,14 @@ from typing import Final, Self
 
 import psycopg
 
-_SCHEMA: Final = """
+SCHEMA: Final = """
 create table floor_mail (
   id bigint generated always as identity primary key, recipient uuid not null, body text not null
 );
 create index on floor_mail (recipient, id);
 create table floor_result (mail_id bigint primary key, recipient uuid not null, content jsonb not null);
 """
-_SEND: Final = """
+SEND: Final = """
 with sent as (insert into floor_mail (recipient, body) values (%s, %s) returning recipient)
 select pg_notify('floor_' || recipient, '') from sent
 """
@@ -40,7 +40,7 @@ class Floor:
 
     def __init__(self, url: str) -> None:
         self._sender = psycopg.connect(url, autocommit=True)
-        self._sender.execute(_SCHEMA)
+        self._sender.execute(SCHEMA)
         command = [sys.executable, "-m", "bench.floor", url]
         self._receiver = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent
@@ -60,7 +60,7 @@ class Floor:
     def message(self, body: str) -> float:
         """Send one message; return the seconds until its result was committed."""
         began = time.monotonic_ns()
-        self._sender.execute(_SEND, [_RECIPIENT, body])
+        self._sender.execute(SEND, [_RECIPIENT, body])
         return (self._line() - began) / 1e9
 
     def _line(self) -> int:

@@ -1,14 +1,17 @@
 """The simulator in a process of its own, with the script of the orchestration figure; and the handle on that process.
 
 The root forks K children at once, waits for all and sums up; each child reads a small file three times and answers in
-50 streamed events. The request alone says who asks and how far it is, so agentmesh and the bare SDK get the same.
+50 streamed events. The request alone says who asks and how far it is, so agentmesh and every framework get the same;
+and what was asked and answered is counted, so that nobody gets away with less.
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -28,6 +31,29 @@ ROOT_CALLS, CHILD_CALLS = 3, 4
 
 _EVENTS, _EVENT_SIZE = 50, 24
 _ANSWER: Final = ("word " * _EVENTS * _EVENT_SIZE)[: _EVENTS * _EVENT_SIZE]
+
+
+@dataclass(slots=True)
+class Counts:
+    """What the server was asked and has answered."""
+
+    model_calls: int = 0
+    streamed: int = 0
+    """Of the calls, those that asked for a stream."""
+    tool_calls: int = 0
+    """Asked for by the model."""
+    results: int = 0
+    """Of tool calls, as they came back in the conversations that ended."""
+    answered: int = 0
+    """Characters of the answers."""
+    tools: int = 0
+    """Tool definitions that the requests carried."""
+    system: int = 0
+    """Characters of system prompt that the requests carried."""
+
+    def minus(self, before: Counts) -> Counts:
+        """Return what came since."""
+        return Counts(*(now - then for now, then in zip(asdict(self).values(), asdict(before).values(), strict=True)))
 
 
 class ModelServer:
@@ -50,7 +76,49 @@ class ModelServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._process.terminate()
-        self._process.wait()
+        self._process.communicate()
+
+    def counts(self) -> Counts:
+        """Return what there was until now."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        return Counts(**json.loads(self._process.stdout.readline()))
+
+
+def calls(children: int) -> int:
+    """Return how many model calls an orchestration is."""
+    return ROOT_CALLS + CHILD_CALLS * children
+
+
+def work(children: int, tools: int, system: int) -> Counts:
+    """Return what an orchestration is, where each request carries so many tools and characters of system prompt."""
+    asked, called = calls(children), children + 1 + (CHILD_CALLS - 1) * children
+    return Counts(asked, asked, called, called, (children + 1) * len(_ANSWER), tools * asked, system * asked)
+
+
+class _Counting:
+    """The script, counted."""
+
+    def __init__(self) -> None:
+        self.counts = Counts()
+        self._lock = threading.Lock()
+
+    def respond(self, view: ChatRequestView) -> ScriptedReply:
+        """Answer a request."""
+        reply = _respond(view)
+        # Critical section: a few sums.
+        with self._lock:
+            self.counts.model_calls += 1
+            self.counts.streamed += view.stream
+            self.counts.tool_calls += len(reply.tool_calls)
+            self.counts.tools += len(view.tools)
+            self.counts.system += len(view.system)
+            if not reply.tool_calls:
+                self.counts.answered += len(reply.text)
+                self.counts.results += len(view.exchanges())
+        return reply
 
 
 def _respond(view: ChatRequestView) -> ScriptedReply:
@@ -68,7 +136,14 @@ def _respond(view: ChatRequestView) -> ScriptedReply:
     return ScriptedReply(text=_ANSWER, chunk_size=_EVENT_SIZE)
 
 
-if __name__ == "__main__":
-    simulator = Simulator(_respond, record=False)
+def main() -> None:
+    """Serve; say what was counted, a line for each line of stdin."""
+    counting = _Counting()
+    simulator = Simulator(counting.respond, record=False)
     print(simulator.start(), flush=True)
-    threading.Event().wait()
+    for _ in sys.stdin:
+        print(json.dumps(asdict(counting.counts)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -40,8 +40,12 @@ class Place:
         self._count = itertools.count(1)
 
     def __enter__(self) -> Self:
-        self.url = self._server.acquire()
-        schema.upgrade(self.url)
+        try:
+            self.url = self._server.acquire()
+            schema.upgrade(self.url)
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -61,15 +65,22 @@ class Place:
     @contextmanager
     def mesh(self, **limits: Any) -> Iterator[Mesh]:
         """Lend a fresh database with a session in it."""
+        with self.database(str(psycopg.conninfo.conninfo_to_dict(self.url)["dbname"])) as url:
+            mesh = Mesh(url, self.folder, {**LIMITS, **limits})
+            try:
+                yield mesh
+            finally:
+                mesh.close()
+
+    @contextmanager
+    def database(self, template: str = "template0") -> Iterator[str]:
+        """Lend a fresh database, by default an empty one."""
         name = f"bench_{next(self._count)}"
-        template = psycopg.conninfo.conninfo_to_dict(self.url)["dbname"]
         made = sql.SQL("create database {} template {}")
-        self._administer(made.format(sql.Identifier(name), sql.Identifier(str(template))))
-        mesh = Mesh(make_conninfo(self.url, dbname=name), self.folder, {**LIMITS, **limits})
+        self._administer(made.format(sql.Identifier(name), sql.Identifier(template)))
         try:
-            yield mesh
+            yield make_conninfo(self.url, dbname=name)
         finally:
-            mesh.close()
             self._administer(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
     def _administer(self, statement: sql.Composed) -> None:

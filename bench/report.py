@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from bench.amounts import amount
 from bench.harness import FOREIGN_LIMIT, Bench, Figure
+from bench.pictures import draw, told
 from bench.place import LIMITS
 
 
@@ -16,7 +19,8 @@ def write(folder: Path, machine: Mapping[str, str], bench: Bench, quick: bool, a
     folder.mkdir(parents=True, exist_ok=True)
     verdicts = [figure.verdict(target) for figure in bench.figures for target in figure.targets]
     (folder / "results.json").write_text(json.dumps(_data(machine, bench.figures), indent=1) + "\n")
-    lines = [*_head(machine, bench, quick, any_load), *_summary(bench.figures), *_details(bench.figures)]
+    pictures = _pictures(folder / "pictures", bench.figures)
+    lines = [*_head(machine, bench, quick, any_load), *_summary(bench.figures), *_details(bench.figures, pictures)]
     (folder / "RESULTS.md").write_text("\n".join(lines) + "\n")
     return any(verdict != "pass" for verdict in verdicts) or any(figure.failed for figure in bench.figures)
 
@@ -49,30 +53,52 @@ def _summary(figures: list[Figure]) -> Iterator[str]:
     for figure in figures:
         for target in figure.targets:
             unit = figure.units[target.value]
-            shown = _number(figure.median(target.value), unit) if figure.column(target.value) else "–"
-            demand = f"{target.compare} {_number(target.limit, unit)}".replace("<=", "≤").replace(">=", "≥")
+            shown = amount(figure.median(target.value), unit) if figure.column(target.value) else "–"
+            demand = f"{target.compare} {amount(target.limit, unit)}".replace("<=", "≤").replace(">=", "≥")
             yield f"| {figure.key} | {target.value} | {shown} | {demand} | {_marked(figure.verdict(target))} |"
         if figure.failed:
-            yield f"| {figure.key} | {figure.title} | – | | **not measured**: {figure.failed} |"
+            why = " ".join(figure.failed.split()).replace("|", "\\|")
+            yield f"| {figure.key} | {figure.title} | – | | **not measured**: {why} |"
     yield ""
 
 
-def _details(figures: list[Figure]) -> Iterator[str]:
+def _pictures(folder: Path, figures: list[Figure]) -> dict[int, str]:
+    """Draw what has a picture in place of what an earlier run drew; return the files by the figure's place."""
+    folder.mkdir(exist_ok=True)
+    for stale in folder.glob("*.svg"):
+        stale.unlink()
+    names: dict[int, str] = {}
+    for place, figure in enumerate(figures):
+        if figure.picture and figure.samples and not figure.failed:
+            word = re.sub(r"[^a-z0-9]+", "-", figure.key.lower()).strip("-")
+            names[place] = f"{word}.svg" if f"{word}.svg" not in names.values() else f"{word}-{place}.svg"
+            (folder / names[place]).write_text(draw(figure))
+    return names
+
+
+def _details(figures: list[Figure], pictures: Mapping[int, str]) -> Iterator[str]:
     yield "## All values"
     yield ""
     yield "Over the repetitions; what is a percentile is one of each repetition."
-    for figure in figures:
+    for place, figure in enumerate(figures):
         if figure.failed:
             continue
         yield f"\n### {figure.key}: {figure.title}\n"
         yield f"{figure.note} {_repetitions(figure)}".strip()
         yield ""
+        if place in pictures:
+            yield f"![{_alternative(told(figure))}](pictures/{pictures[place]})"
+            yield ""
         yield "| | median | min | max |"
         yield "|---|---|---|---|"
         for value, unit in figure.units.items():
             found = figure.column(value)
-            cells = " | ".join(_number(number, unit) for number in (figure.median(value), min(found), max(found)))
+            cells = " | ".join(amount(number, unit) for number in (figure.median(value), min(found), max(found)))
             yield f"| {value} | {cells} |"
+
+
+def _alternative(words: str) -> str:
+    return re.sub(r"([\\\[\]`*_<])", r"\\\1", " ".join(words.split()))
 
 
 def _repetitions(figure: Figure) -> str:
@@ -83,13 +109,6 @@ def _repetitions(figure: Figure) -> str:
         )
     voided = f", {figure.voided} voided" if figure.voided else ""
     return f"Repetitions: {len(figure.samples)}{voided}; {worst}."
-
-
-def _number(number: float, unit: str) -> str:
-    if unit == "x":
-        return f"{number:.2f} ×"
-    digits = f"{number:,.0f}" if number == int(number) or abs(number) >= 1000 else f"{number:.3g}"
-    return f"{digits}{' ' if unit and unit != '/s' else ''}{unit}"
 
 
 def _marked(verdict: str) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import pty
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -35,14 +37,17 @@ _ROOT: Final = Path(__file__).parent.parent
 class Screen:
     """A program from its start to its end; use it as a context manager. Times are monotonic seconds."""
 
-    def __init__(self, command: Sequence[str], environ: Mapping[str, str], folder: Path) -> None:
+    def __init__(
+        self, command: Sequence[str], environ: Mapping[str, str], folder: Path, program: str = sys.executable
+    ) -> None:
+        """``command``: what follows the program, which is Python unless another is named."""
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0))
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
         terminal = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "PYTHONPATH": str(_ROOT), "HOME": str(folder)}
         self.began = time.monotonic()
         self._process = subprocess.Popen(
-            [sys.executable, *command],
+            [program, *command],
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -59,7 +64,8 @@ class Screen:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.kill()
+        with contextlib.suppress(ProcessLookupError):  # it has ended
+            os.killpg(self._process.pid, signal.SIGKILL)  # it leads a session: with it end those that it started
         self._process.wait()
         os.close(self._master)
 
@@ -89,14 +95,14 @@ class Screen:
         while (left := deadline - time.monotonic()) > 0:
             self._read(left)
 
-    def first_key(self) -> float:
-        """Press a key from now on until one is shown; return when it was."""
+    def first_key(self, probe: bytes = PROBE) -> float:
+        """Press a key from now on until one is shown; return when it was. Nothing else may show that letter."""
         start = self._output.find(_ALTERNATE)
         deadline = time.monotonic() + _PATIENCE
         while time.monotonic() < deadline:
-            self.send(PROBE)
+            self.send(probe)
             try:
-                return self.until(PROBE, start, _RESEND)
+                return self.until(probe, start, _RESEND)
             except TimeoutError:
                 continue
         raise TimeoutError("no key was taken")

@@ -1,4 +1,7 @@
-"""P4, P5: how many messages a second the store sends, against psycopg and pgbench that run the same SQL function."""
+"""P4 to P6: how many messages a second the store sends, against psycopg and pgbench that run the same SQL function.
+
+P6: many messages in one commit against one commit for each.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,25 @@ import re
 import subprocess
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
+
+import psycopg
+from psycopg import sql
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.sql import statement
 from agentmesh.store import mailbox, workers
 from agentmesh.store.callers import caller
+from agentmesh.store.status import agent_channel
 from bench.harness import Bench, Figure, Target, Values, ratio
+from bench.pictures import Bars, Wanted
 from bench.place import HOST, USER, Mesh
 
 _BODY: Final = "x" * 100
 _RECIPIENTS: Final = 8
+_BATCH: Final = 100
 _NOTE: Final = (
     "From the user to 8 running agents that a worker owns. Both sides run the same statement; the mailboxes are "
     "emptied in between."
@@ -27,14 +37,21 @@ _CALL: Final = "select agentmesh.send(null, '{}', '{}', null, row(null, null, nu
 
 
 def run(bench: Bench) -> None:
-    """Measure P4 and P5."""
+    """Measure P4 to P6."""
     with bench.place.mesh() as mesh:
-        recipients = [mesh.fork(mesh.root, "work") for _ in range(_RECIPIENTS)]
-        # A worker that owns them and runs none: a recipient without one would cost each send a NOTIFY for work.
-        me = mesh.database.run(workers.join, workers.Identity(HOST, USER, os.getpid(), _RECIPIENTS, ("puppet",)))
-        assert len(mesh.database.run(workers.claim, me, _RECIPIENTS)) == _RECIPIENTS
+        recipients = owned_recipients(mesh, _RECIPIENTS)
         _p4(bench, mesh, recipients)
         _p5(bench, mesh, recipients)
+        _p6(bench, mesh, recipients)
+
+
+def owned_recipients(mesh: Mesh, count: int) -> list[AgentId]:
+    """Make running agents whose worker runs none: a recipient without one would cost each send a NOTIFY for work."""
+    made = [mesh.fork(mesh.root, "work") for _ in range(count)]
+    me = mesh.database.run(workers.join, workers.Identity(HOST, USER, os.getpid(), count, ("puppet",)))
+    if len(mesh.database.run(workers.claim, me, count)) != count:
+        raise RuntimeError("the agents were not claimed")
+    return made
 
 
 def _p4(bench: Bench, mesh: Mesh, recipients: Sequence[AgentId]) -> None:
@@ -44,6 +61,10 @@ def _p4(bench: Bench, mesh: Mesh, recipients: Sequence[AgentId]) -> None:
         {"agentmesh": "messages/s", "psycopg": "messages/s", "agentmesh / psycopg": "x"},
         [Target("agentmesh / psycopg", ">=", 0.6)],
         note=_NOTE,
+        picture=Bars(
+            {"agentmesh": "agentmesh, through its pool", "psycopg": "psycopg, the same statement"},
+            Wanted("≥ 0.6 × psycopg", 0.6, "psycopg"),
+        ),
     )
     messages = bench.size(1600, 80)
     query = statement("mailbox.send")
@@ -56,7 +77,7 @@ def _p4(bench: Bench, mesh: Mesh, recipients: Sequence[AgentId]) -> None:
         mesh.bare.execute(query, values).fetchone()
 
     def rate(send: Callable[[AgentId], None]) -> float:
-        _empty(mesh)
+        empty_mailboxes(mesh)
         for recipient in recipients:
             send(recipient)
         began = time.perf_counter()
@@ -83,6 +104,10 @@ def _p5(bench: Bench, mesh: Mesh, recipients: Sequence[AgentId]) -> None:
         [Target("agentmesh / pgbench", ">=", 0.6)],
         note=f"{_NOTE} Ours are 8 threads of one Python process over its pool; pgbench has 8 prepared clients on 2 "
         "threads.",
+        picture=Bars(
+            {"agentmesh": "agentmesh, 8 threads of one process", "pgbench": "pgbench, 8 clients, the same statement"},
+            Wanted("≥ 0.6 × pgbench", 0.6, "pgbench"),
+        ),
     )
     each = bench.size(600, 40)
 
@@ -104,12 +129,12 @@ def _p5(bench: Bench, mesh: Mesh, recipients: Sequence[AgentId]) -> None:
         return _RECIPIENTS * each / (time.perf_counter() - began)
 
     def repeat() -> Values:
-        _empty(mesh)
+        empty_mailboxes(mesh)
         ours()  # opens the pool's connections, and prepares
-        _empty(mesh)
+        empty_mailboxes(mesh)
         with_store = ours()
-        _empty(mesh)
-        with_pgbench = _pgbench(bench, mesh, recipients, each)
+        empty_mailboxes(mesh)
+        with_pgbench = pgbench(bench, mesh, [_CALL.format(recipient, _BODY) for recipient in recipients], each)
         return {
             "agentmesh": with_store,
             "pgbench": with_pgbench,
@@ -119,24 +144,82 @@ def _p5(bench: Bench, mesh: Mesh, recipients: Sequence[AgentId]) -> None:
     bench.measure(repeat, figure)
 
 
-def _pgbench(bench: Bench, mesh: Mesh, recipients: Sequence[AgentId], each: int) -> float:
-    """Return the messages per second of pgbench, one client per recipient."""
+def _p6(bench: Bench, mesh: Mesh, recipients: Sequence[AgentId]) -> None:
+    figure = Figure(
+        "P6",
+        f"{_BATCH} messages in one statement against single sends",
+        {"one statement": "messages/s", "single": "messages/s", "one statement / single": "x", "NOTIFYs": ""},
+        [Target("one statement / single", ">=", 5.0), Target("NOTIFYs", "==", 1)],
+        note="No tool and no command sends many at once. In SQL one statement may call the function for each row of a "
+        f"list, in one commit: that is measured, over psycopg, {_BATCH} messages to 8 recipients, against the same "
+        "sent one by one. NOTIFYs: on a recipient's channel, the most that one statement made.",
+        picture=Bars(
+            {"one statement": f"agentmesh, {_BATCH} in one commit", "single": "agentmesh, a commit for each"},
+            Wanted("≥ 5 × single", 5.0, "single"),
+        ),
+    )
+    messages = bench.size(800, _BATCH)
+    to = [recipients[n % _RECIPIENTS] for n in range(_BATCH)]
+    single = "select agentmesh.send(null, %s, %s)"
+    many = "select count(agentmesh.send(null, recipient, body)) from unnest(%s::uuid[], %s::text[]) m (recipient, body)"
+
+    def send_one_by_one() -> None:
+        for recipient in to:
+            mesh.bare.execute(single, [recipient, _BODY])
+
+    def send_at_once() -> None:
+        mesh.bare.execute(many, [to, [_BODY] * _BATCH])
+
+    def rate(send: Callable[[], None]) -> float:
+        empty_mailboxes(mesh)
+        send()
+        began = time.perf_counter()
+        for _ in range(messages // _BATCH):
+            send()
+        return messages / (time.perf_counter() - began)
+
+    def repeat() -> Values:
+        at_once, one_by_one = rate(send_at_once), rate(send_one_by_one)
+        return {
+            "one statement": at_once,
+            "single": one_by_one,
+            "one statement / single": ratio(at_once, one_by_one),
+            "NOTIFYs": _most_notifies(mesh, recipients, send_at_once),
+        }
+
+    bench.measure(repeat, figure)
+
+
+def _most_notifies(mesh: Mesh, recipients: Sequence[AgentId], send: Callable[[], None]) -> int:
+    """Return the largest number of NOTIFYs that came to one of the agents' channels."""
+    with psycopg.connect(mesh.url, autocommit=True) as listening:
+        for recipient in recipients:
+            listening.execute(sql.SQL("listen {}").format(sql.Identifier(agent_channel(recipient))))
+        send()
+        # The sender's commit has returned, so all its notifications come with the answer to this statement.
+        listening.execute("select 1")
+        heard = Counter(notify.channel for notify in listening.notifies(timeout=0))
+    return max(heard.values(), default=0)
+
+
+def pgbench(bench: Bench, mesh: Mesh, statements: Sequence[str], each: int) -> float:
+    """Return the transactions per second of pgbench, one client for each statement."""
     choices = [
-        f"\\{'if' if n == 0 else 'elif'} :client_id = {n}\n{_CALL.format(recipient, _BODY)}"
-        for n, recipient in enumerate(recipients)
+        f"\\{'if' if n == 0 else 'elif'} :client_id = {n}\n{statement}" for n, statement in enumerate(statements)
     ]
-    script = bench.place.folder / "send.pgbench"
+    script = bench.place.folder / "script.pgbench"
     script.write_text("\n".join([*choices, "\\endif\n"]))
-    options = ["-n", "-M", "prepared", "-c", str(_RECIPIENTS), "-j", "2", "-t", str(each), "-f", str(script)]
+    count = str(len(statements))
+    options = ["-n", "-M", "prepared", "-c", count, "-j", "2", "-t", str(each), "-f", str(script)]
     command = [str(bench.place.binary("pgbench")), *options, mesh.url]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found = re.search(r"tps = ([\d.]+) \(without initial", shown)
-    if found is None or f"{_RECIPIENTS * each}/{_RECIPIENTS * each}" not in shown:
+    if found is None or f"{len(statements) * each}/{len(statements) * each}" not in shown:
         raise RuntimeError(f"pgbench said: {shown}")
     return float(found[1])
 
 
-def _empty(mesh: Mesh) -> None:
+def empty_mailboxes(mesh: Mesh) -> None:
     """Empty all mailboxes: a full one refuses, and counting the unread takes its time."""
     mesh.bare.execute("truncate agentmesh.mail")
     mesh.bare.execute("vacuum analyze agentmesh.agents")

@@ -58,7 +58,7 @@ class Streams:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._process.terminate()
-        self._process.wait()
+        self._process.communicate()
 
 
 def _respond(view: ChatRequestView) -> ScriptedReply:

@@ -6,6 +6,7 @@ import statistics
 from pathlib import Path
 from typing import Final
 
+from bench import start_peers
 from bench.harness import Bench, Figure, Target, Values, ratio
 from bench.place import Mesh
 from bench.screen import Screen, tui
@@ -32,7 +33,7 @@ _PAINTED: Final = b"is painted"
 
 
 def run(bench: Bench) -> None:
-    """Measure P12 and P24."""
+    """Measure P12 and P24, and other programs beside ours."""
     runs = bench.size(_RUNS, 2)
     note = f"Process start until the bytes were read from the terminal; median and worst of {runs}, in turn."
     first_frame = Figure(
@@ -63,6 +64,7 @@ def run(bench: Bench) -> None:
             return values
 
         bench.measure(repeat, first_frame, first_key)
+        start_peers.run(bench, mesh)
 
 
 def _start(mesh: Mesh, folder: Path) -> dict[str, float]:

@@ -15,6 +15,7 @@ from agentmesh.store import mailbox
 from bench.floor import Floor
 from bench.harness import Bench, Figure, Target, Values, percentile, ratio
 from bench.machine import memory
+from bench.pictures import Bars, Curve, Wanted
 from bench.place import Mesh
 from bench.puppet import instruction
 from bench.worker import WorkerProcess
@@ -72,6 +73,7 @@ def _p1(bench: Bench, crowds: dict[int, Waiters]) -> None:
         [Target(f"{most} / {one}", "<=", 1.25)],
         note="From the call of send until the waiting agent's tool result was committed by its worker, another "
         "process.",
+        picture=Curve("agents waiting", {"agentmesh": {count: f"{count} waiting, p50" for count in crowds}}),
     )
     messages = bench.size(100, 10)
 
@@ -125,7 +127,14 @@ def _p3(bench: Bench, crowd: Waiters, floor: Floor) -> None:
             Target("agentmesh p99", "<=", 25.0),
         ],
         note="Both durable, two processes each. The floor (bench/floor.py) inserts and notifies, takes and stores a "
-        "result: no agents, no rules. The comparison with DBOS comes later; 4 and 25 ms are the guards until then.",
+        "result: no agents, no rules. 4 and 25 ms are guards; P3 peers has the comparison with DBOS and others.",
+        picture=Bars(
+            {
+                "agentmesh p50": "agentmesh: read and its tool's result stored in one commit",
+                "floor p50": "bare psycopg",
+            },
+            Wanted("≤ 2 × bare", 2.0, "floor p50"),
+        ),
     )
     messages = bench.size(150, 15)
 

@@ -1,68 +1,32 @@
-"""The same orchestration with the bare openai SDK and threads: no framework, no rules, nothing stored.
-
-A process of its own, already warm: each line on stdin is a number of children, each line on stdout the seconds and
-processor seconds that they took.
-"""
+"""No framework: the bare openai SDK and a thread for each child, in the benchmark's own environment."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-import openai
-
-from bench.model_server import START, WORK
-
-
-class BareSDK:
-    """The process, from here; use it as a context manager."""
-
-    def __init__(self, base_url: str, workdir: Path, system: str, tools: list[dict[str, Any]]) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.bare_sdk"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=Path(__file__).parent.parent,
-        )
-        self._say({"base_url": base_url, "workdir": str(workdir), "system": system, "tools": tools})
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._process.terminate()
-        self._process.wait()
-
-    def run(self, children: int) -> tuple[float, float]:
-        """Let it work once; return its seconds and its processor seconds."""
-        self._say(children)
-        assert self._process.stdout is not None
-        seconds, processor = json.loads(self._process.stdout.readline())
-        return seconds, processor
-
-    def _say(self, value: Any) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(value) + "\n")
-        self._process.stdin.flush()
+from bench.peers.frameworks.work import PATIENCE
+from bench.peers.process import serve
 
 
 class _Work:
     """One orchestration."""
 
-    def __init__(self, client: openai.OpenAI, told: Mapping[str, Any]) -> None:
+    def __init__(self, client: Any, told: Mapping[str, Any]) -> None:
         self._client = client
         self._told = told
         self._threads: list[threading.Thread] = []
+        self._events: list[int] = []
+        self.answer = 0
+
+    @property
+    def events(self) -> int:
+        """How many pieces of text were streamed."""
+        return sum(self._events)
 
     def converse(self, prompt: str) -> None:
         """Call the model and the tools that it asks for until it answers."""
@@ -73,6 +37,7 @@ class _Work:
                 {"role": "assistant", "content": answer or None, **({"tool_calls": calls} if calls else {})}
             )
             if not calls:
+                self.answer = len(answer)  # the root's comes last
                 return
             for call in calls:
                 result = self._call(call["function"]["name"], json.loads(call["function"]["arguments"]))
@@ -90,7 +55,8 @@ class _Work:
         )
         for chunk in stream:
             for choice in chunk.choices:
-                text.append(choice.delta.content or "")
+                if choice.delta.content:
+                    text.append(choice.delta.content)
                 for piece in choice.delta.tool_calls or ():
                     empty = {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
                     call = calls.setdefault(piece.index, empty)
@@ -98,11 +64,12 @@ class _Work:
                     if piece.function:
                         call["function"]["name"] += piece.function.name or ""
                         call["function"]["arguments"] += piece.function.arguments or ""
+        self._events.append(len(text))
         return "".join(text), list(calls.values())
 
     def _call(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         if name == "fork":
-            thread = threading.Thread(target=self.converse, args=[WORK])
+            thread = threading.Thread(target=self.converse, args=[arguments["prompt"]])
             thread.start()
             self._threads.append(thread)
             return {"agent_id": str(len(self._threads)), "name": arguments["name"]}
@@ -114,13 +81,27 @@ class _Work:
 
 
 def main() -> None:
-    """Work as often as asked."""
-    told = json.loads(sys.stdin.readline())
-    client = openai.OpenAI(base_url=told["base_url"], api_key="none", max_retries=0)
-    for line in sys.stdin:
+    """Serve: first what it is told, then prompts."""
+    state: list[tuple[Any, Mapping[str, Any]]] = []
+
+    def answer(value: dict[str, Any]) -> Any:
         began, used = time.perf_counter(), time.process_time()
-        _Work(client, told).converse(f"{START} {json.loads(line)}")
-        print(json.dumps([time.perf_counter() - began, time.process_time() - used]), flush=True)
+        if not state:
+            import openai
+
+            client = openai.OpenAI(base_url=value["base_url"], api_key="none", max_retries=0, timeout=PATIENCE)
+            state.append((client, value))
+            return {"processor": time.process_time()}
+        work = _Work(*state[0])
+        work.converse(value["prompt"])
+        return {
+            "seconds": time.perf_counter() - began,
+            "processor": time.process_time() - used,
+            "events": work.events,
+            "answer": work.answer,
+        }
+
+    serve(answer)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,202 @@
+"""Very many agents in one session: what a worker needs for those that wait, and what screens and lists read of them."""
+
+from __future__ import annotations
+
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+
+from agentmesh.domain.ids import AgentId
+from agentmesh.store import agents, board
+from bench import scale_crowd
+from bench.harness import Bench, Figure, Target, Values, ratio
+from bench.machine import memory
+from bench.pictures import Curve
+from bench.place import Mesh
+from bench.waking import Waiters, waiters
+from bench.worker import WorkerProcess
+
+_GROUPS: Final = 100
+"""Children of the root; all others are theirs."""
+_PAUSE: Final = 0.01
+_ROWS: Final = (
+    "select coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0) from pg_stat_xact_user_tables"
+    " where schemaname = 'agentmesh'"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """A session of many agents, some of which wait for anyone."""
+
+    mesh: Mesh
+    agents: int
+    waiting: list[AgentId]
+    group: AgentId
+
+
+def run(bench: Bench) -> None:
+    """Measure the crowd, then what is shown of crowds of growing sizes."""
+    waiting, idle = bench.size(1_000, 50, 10_000), bench.size(10_000, 500, 100_000)
+    sizes = [100, 1_000, idle] if idle > 1_000 else [100, idle]
+    with ExitStack() as stack:
+        crowds = {size: _crowd(stack, bench, size, waiting if size == idle else 0) for size in sizes}
+        crowds.update({100_000: crowds.pop(idle)} if idle == 100_000 else {})
+        alone = waiters(stack, bench, 1)
+        _waits(bench, alone, crowds[max(crowds)])
+        _shown(bench, crowds)
+
+
+def _crowd(stack: ExitStack, bench: Bench, size: int, waiting: int) -> Crowd:
+    mesh = stack.enter_context(bench.place.mesh(max_agents=1_000_000))
+    groups = scale_crowd.fork_idle(mesh.bare, [mesh.root], min(_GROUPS, size // 10), "g")
+    members = scale_crowd.fork_idle(mesh.bare, groups, size // len(groups) - 1, "m")
+    chosen = random.sample(members, waiting)
+    if chosen:
+        scale_crowd.put_into_wait(mesh.bare, chosen)
+    mesh.settle_storage()
+    return Crowd(mesh, size, chosen, groups[0])
+
+
+def _waits(bench: Bench, alone: Waiters, crowd: Crowd) -> None:
+    waiting = len(crowd.waiting)
+    figure = Figure(
+        "crowd",
+        f"one worker with {waiting:,} waiting agents in a session of {crowd.agents:,}",
+        {
+            "wake-up, one waiting alone": "ms",
+            "wake-up, one of the crowd": "ms",
+            "crowd / alone": "x",
+            "memory of the worker": "MiB",
+            "memory of one that has a single agent": "MiB",
+            "until all waits were taken over": "s",
+            "processor while nothing happens": "% of a core",
+            "statements while nothing happens": "/s",
+        },
+        [
+            Target("crowd / alone", "<=", 1.25),
+            Target("memory of the worker", "<=", 300.0),
+            Target("statements while nothing happens", "<=", 2.0),
+        ],
+        repetitions=1,
+        note="The agents' rows are those that fork, a model's answer and the tool wait make, written by set-based SQL; "
+        "the worker then takes them all over as after another's death. Wake-ups in turn, p50, as in P1.",
+    )
+    messages, still = bench.size(100, 5, 300), bench.size(5, 1, 20)
+
+    def repeat() -> Values:
+        began = time.monotonic()
+        with WorkerProcess(crowd.mesh.url) as worker:
+            crowd.mesh.until("select count(*) = %s from agentmesh.agents where worker_id is not null", waiting)
+            taken_over = time.monotonic() - began
+            _until_quiet(worker)
+            before, at = worker.usage(), time.monotonic()
+            time.sleep(still)
+            after, took = worker.usage(), time.monotonic() - at
+            here = Waiters(crowd.mesh, worker, crowd.waiting)
+            ours, single = [], []
+            for _ in range(messages):
+                single.append(alone.message())
+                ours.append(here.message())
+            p50, single50 = statistics.median(ours) * 1e3, statistics.median(single) * 1e3
+            return {
+                "wake-up, one waiting alone": single50,
+                "wake-up, one of the crowd": p50,
+                "crowd / alone": ratio(p50, single50),
+                "memory of the worker": memory(worker.pid) / 2**20,
+                "memory of one that has a single agent": memory(alone.worker.pid) / 2**20,
+                "until all waits were taken over": taken_over,
+                "processor while nothing happens": (after["cpu"] - before["cpu"]) / took * 100,
+                "statements while nothing happens": (after["statements"] - before["statements"]) / took,
+            }
+
+    bench.measure(repeat, figure)
+
+
+def _until_quiet(worker: WorkerProcess) -> None:
+    """Wait until the worker has looked at all that it took over: a second in which only its tick asked anything."""
+    while True:
+        before = worker.usage()["statements"]
+        time.sleep(1.1)
+        if worker.usage()["statements"] - before <= 2:  # a tick, at an edge two
+            return
+
+
+def _shown(bench: Bench, crowds: Mapping[int, Crowd]) -> None:
+    largest = crowds[max(crowds)]
+    shown: dict[str, Callable[[psycopg.Connection, Crowd], Any]] = {
+        "ps, tree": lambda conn, crowd: agents.page(conn, crowd.mesh.session, 1000, 1000),
+        "screen": lambda conn, crowd: board.agents(conn, crowd.mesh.session, [crowd.group]),
+        "list_agents": lambda conn, crowd: agents.list_agents(conn, crowd.mesh.session, crowd.group, 201),
+        "fork": lambda conn, crowd: agents.fork(conn, crowd.group, "one-more"),
+    }
+    times = {f"{what}: {size:,} agents": "ms" for what in shown for size in crowds}
+    rows = {f"{what}: rows read of {largest.agents:,}": "" for what in shown if what != "fork"}
+    command = f"agentmesh ps until its first line, {largest.agents:,} agents"
+    figure = Figure(
+        "shown",
+        f"what lists, screens and forks take in a session of {largest.agents:,} agents",
+        {**times, **rows, command: "s"},
+        [
+            *(Target(name, "<=", 10_000) for name in rows),
+            Target(command, "<=", 1.0),
+        ],
+        repetitions=3,
+        note="Statements as the program makes them, best of three each. The screen's is that of one agent in view. "
+        "Rows as PostgreSQL counts them, of tables and through indexes. ps prints the first 1,000. A fork counts the "
+        "living agents of the session, because max_agents is exact: that alone grows.",
+        picture=Curve(
+            "agents in the session",
+            {what: {size: f"{what}: {size:,} agents" for size in crowds} for what in shown},
+        ),
+    )
+
+    def repeat() -> Values:
+        values: dict[str, float] = {}
+        for size, crowd in crowds.items():
+            with psycopg.connect(crowd.mesh.url) as conn:
+                for what, show in shown.items():
+                    took = []
+                    for _ in range(3):
+                        began = time.perf_counter()
+                        show(conn, crowd)
+                        took.append(time.perf_counter() - began)
+                        before = conn.execute(_ROWS).fetchone()
+                        show(conn, crowd)
+                        after = conn.execute(_ROWS).fetchone()
+                        conn.rollback()
+                    values[f"{what}: {size:,} agents"] = min(took) * 1e3
+                    assert before is not None
+                    assert after is not None
+                    values[f"{what}: rows read of {size:,}"] = float(after[0] - before[0])
+        values[command] = _first_line(largest.mesh)
+        return values
+
+    bench.measure(repeat, figure)
+
+
+def _first_line(mesh: Mesh) -> float:
+    """Return the seconds until ``agentmesh ps`` has printed its first line."""
+    began = time.perf_counter()
+    ps = subprocess.Popen(
+        [sys.executable, "-m", "agentmesh", "ps", "--session", str(mesh.session), "--database-url", mesh.url],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=Path(__file__).parent.parent,
+    )
+    assert ps.stdout is not None
+    ps.stdout.readline()
+    took = time.perf_counter() - began
+    ps.stdout.read()
+    if ps.wait():
+        raise RuntimeError(f"agentmesh ps ended with {ps.returncode}")
+    return took
