@@ -1,0 +1,23 @@
+"""The terminal UI's slash commands and keys, as /help and F1 show them."""
+
+from __future__ import annotations
+
+from scripts.reference.pages import code, table
+from tui.commands import COMMANDS
+from tui.keys import DEFAULTS, label
+
+_PLACES = {"screen": "everywhere", "prompt": "in the input", "scrollback": "in the conversation, after Tab"}
+
+
+def slash_commands() -> str:
+    """Return the built-in commands."""
+    return table(["command", "does"], [[code(one.usage), one.help] for one in COMMANDS.values()])
+
+
+def keys() -> str:
+    """Return the keys as they are without any configuration."""
+    rows = [
+        [", ".join(label(key) for key in one.keys.split(",")), one.help, _PLACES[one.place], code(one.id)]
+        for one in DEFAULTS
+    ]
+    return table(["key", "does", "where", "name in `[tui.keys]`"], rows)

@@ -1,0 +1,48 @@
+"""The blocks of the documentation that no test runs: each by its page and the beginning of its first line.
+
+Whoever marks a block as not run lists it here, with the same reason that stands in the page.
+"""
+
+from __future__ import annotations
+
+NOT_RUN: dict[tuple[str, str], str] = {
+    ("README.md", "$ make demo     # a scripted model forks four agen"): "it would run the tests that run this page",
+    ("README.md", "$ export OPENAI_API_KEY=...                       "): "needs a model server and a key",
+    ("README.md", '$ claude mcp add agentmesh --env OPENAI_API_KEY="$'): "other makers' programs",
+    (
+        "docs/benchmarks.md",
+        "$ python -m bench                   # what make be",
+    ): "it measures for minutes; bench/ has tests of its own",
+    ("docs/explanation/architecture.md", "domain → config → sql → store, llm → engine → tool"): "a picture",
+    ("docs/explanation/architecture.md", "person ─ tui, cli ─┐                              "): "a picture",
+    (
+        "docs/explanation/state-machine.md",
+        "stateDiagram-v2",
+    ): "a picture; tests/store/test_state_machine.py tries every verb in every state",
+    (
+        "docs/how-to/connect-mcp-client.md",
+        '$ claude mcp add agentmesh --env OPENAI_API_KEY="$',
+    ): "another maker's program",
+    ("docs/how-to/connect-mcp-client.md", "[mcp_servers.agentmesh]"): "another maker's configuration",
+    (
+        "docs/how-to/connect-mcp-client.md",
+        "$ vibe mcp add agentmesh --transport stdio --comma",
+    ): "another maker's program",
+    (
+        "docs/how-to/own-server.md",
+        "create database mesh owner mesh_owner;            ",
+    ): "roles are a server's, and the tests share one; tests/cli/test_roles_of_a_server.py makes them",
+    (
+        "docs/how-to/own-server.md",
+        "$ export AGENTMESH_DATABASE_URL='postgresql://w1@d",
+    ): "needs a server with a certificate; tests/cli/test_tls.py has one",
+    ("docs/how-to/own-server.md", "$ POSTGRES_PASSWORD=... WORKER_PASSWORD=... OPENAI"): "needs Docker",
+    ("docs/reference/export.md", "╷09:00:00              ╷09:00:30           ╷11:00:"): "a picture",
+    ("docs/reference/screen.md", "▌ you"): "a picture of the screen",
+    ("docs/reference/screen.md", "▸ task  look at the tests  ◐ running · 14 s"): "a picture of the screen",
+    ("docs/tutorial/first-team.md", "$ python3 -m venv .venv && . .venv/bin/activate"): "the tests have it installed",
+    (
+        "docs/tutorial/first-team.md",
+        "$ export OPENAI_API_KEY=...          # or OPENAI_B",
+    ): "needs a model server and a key",
+}
