@@ -9,9 +9,10 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.errors import AgentmeshError
-from tui.commands import END_SHELL, INTERRUPT_TREE, SHELL, Call, Done, Failed
+from tui.calls import END_SHELL, INTERRUPT_TREE, SHELL, Call, Done, Failed
 from tui.doing import Doing
 from tui.messages import ActionDone
+from tui.outdated import SchemaWatch
 from tui.shell import Shells
 
 if TYPE_CHECKING:
@@ -31,8 +32,11 @@ _STOP_SECONDS = 2.0
 class Actions:
     """Carries out calls for one session, in the order submitted (a shell command or a query holds up nobody)."""
 
-    def __init__(self, mesh: Mesh, session: Session, post: Callable[[Message], Any]) -> None:
+    def __init__(
+        self, mesh: Mesh, session: Session, post: Callable[[Message], Any], schema: SchemaWatch | None = None
+    ) -> None:
         """``post`` is ``app.post_message``; it is given one ActionDone per call."""
+        self._schema = schema or SchemaWatch(mesh.database)
         self._mesh = mesh
         self._session = session
         self._post = post
@@ -69,6 +73,8 @@ class Actions:
 
         outcome: Done | Failed
         try:
+            if call.name != END_SHELL:
+                self._schema.check()
             doing = Doing(self._mesh, self._session, self._shells, in_view, self._stopping)
             outcome = DEEDS[call.name](doing, *call.args)
         except AgentmeshError as error:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from agentmesh.domain.errors import RequestOver, UsageError
 from agentmesh.store import agents, requests, sessions
-from tui.commands import Done
+from tui.calls import Done
 from tui.doing import Doing
 from tui.requests import rule_text
 

@@ -16,8 +16,8 @@ from textual.message import Message
 from textual.notifications import SeverityLevel
 
 from agentmesh.domain.errors import AgentmeshError
-from tui import messages, theme
-from tui.commands import Call, Done, Failed
+from tui import messages, outcomes, theme
+from tui.calls import Done, Failed
 from tui.drafts import History
 from tui.files import Files
 from tui.keys import Keymap
@@ -29,16 +29,15 @@ from tui.widgets.scrollback import Scrollback
 from tui.widgets.views import Views
 
 if TYPE_CHECKING:
-    from agentmesh.domain.ids import AgentId
     from agentmesh.domain.rows import Session
-    from agentmesh.store.travel import Point
     from tui.link import Link, Opened
 
 _HERE = Path(__file__).parent
-_LINE = 240
-"""Characters that the last line may say."""
 _READY = 0.3
 """Seconds until what commands need is loaded: the session is in sight, and nobody has typed one."""
+_COLLECTIONS = (2_000, 10, 100)
+"""When garbage is looked for, young, older, all. A look at all takes 60 ms, and while an answer streamed, Python's own
+thresholds made one every five seconds, each of which kept keys waiting."""
 _STYLES: Mapping[SeverityLevel, str] = MappingProxyType(
     {"information": "$foreground", "warning": "$text-warning", "error": "$text-error"}
 )
@@ -66,7 +65,7 @@ class MeshApp(App[None], inherit_bindings=False):
         keep_pastes_whole()
         for known in theme.THEMES:
             self.register_theme(known)
-        self.theme = theme.theme_for(os.environ, look)
+        self._begin_with(theme.theme_for(os.environ, look))
         self._opening = opening
         self.opened: Opened | None = None
         self.failure: Exception | None = None
@@ -78,6 +77,13 @@ class MeshApp(App[None], inherit_bindings=False):
         self.main = MainScreen(keymap, self._history, Files(Path.cwd()), "")
         self._posting: object = None
         self._link: Link | None = None
+
+    def _begin_with(self, name: str) -> None:
+        """Take a theme as ``theme`` would, whose watcher has all CSS parsed again: 15 ms before the first frame."""
+        self.set_reactive(App.theme, name)
+        self.stylesheet.set_variables(self.get_css_variables())
+        self.set_class(self.current_theme.dark, "-dark-mode", update=False)
+        self.set_class(not self.current_theme.dark, "-light-mode", update=False)
 
     def get_default_screen(self) -> MainScreen:
         """Begin with the main screen; Textual 8.2 would give it no place for a result, and fail to switch from it."""
@@ -104,6 +110,7 @@ class MeshApp(App[None], inherit_bindings=False):
             self.exit()
             return
         gc.freeze()  # what was imported stays: it need not be looked at again and again
+        gc.set_threshold(*_COLLECTIONS)
         gc.enable()
         if self.opened:
             self.session = self.opened.session
@@ -156,6 +163,11 @@ class MeshApp(App[None], inherit_bindings=False):
         if self._link:
             self._link.feed.follow(event.agent_id)
 
+    @on(MainScreen.Sought)
+    def _sought(self, event: MainScreen.Sought) -> None:
+        if self._link:
+            self._link.feed.seek(event.agent_id)
+
     @on(Views.Dropped)
     def _dropped(self, event: Views.Dropped) -> None:
         if self._link:
@@ -177,7 +189,7 @@ class MeshApp(App[None], inherit_bindings=False):
                 self.exit()
             case "help":
                 self.main.action_help()
-            case "agents":
+            case "agents" if not event.call.args:
                 self.main.action_pick_agent()
             case "answer":
                 self.main.action_answer_requests()
@@ -199,45 +211,12 @@ class MeshApp(App[None], inherit_bindings=False):
                 if typed:
                     self.main.give_back(typed, agent_id)
             case Done() as done:
-                self._say(call, done.text)
+                outcomes.show(self, call, agent_id, done)
                 if done.draft:
                     self.main.give_back(done.draft, agent_id)
-                if done.table:
-                    from tui.screens.table import Table
-
-                    self.push_screen(Table(" ".join(call.args) or f"/{call.name}", done.table))
-                if done.timeline:
-                    from tui.screens.timeline import TimelinePage
-
-                    self.push_screen(TimelinePage(done.timeline))
-                if done.hits:
-                    from tui.screens.found import hit_chooser
-
-                    self.push_screen(hit_chooser(done.hits), self.main.show_hit)
-                if done.points:
-                    self._pick_point(done.points, agent_id)
                 if done.session:
                     await self._switch(done.session, self.main.composer.leave())
                 self.main.answered(call, agent_id, failed=False, goto=done.goto)
-
-    def _pick_point(self, points: Sequence[Point], agent_id: AgentId) -> None:
-        """Let a person pick where a fork begins, and make it."""
-        from tui.screens.found import point_chooser
-
-        def picked(row: int | None) -> None:
-            if row is not None:
-                self.post_message(Composer.Asked(Call("fork", (f"@{row}",), f"/fork @{row}"), agent_id))
-
-        self.push_screen(point_chooser(points), picked)
-
-    def _say(self, call: Call, text: str) -> None:
-        """Say what came of a call: in the last line, or on a page of its own what has no room there."""
-        if "\n" in text or len(text) > _LINE:
-            from tui.screens.page import Page
-
-            self.push_screen(Page(f"/{call.name}", text))
-        elif text:
-            self.main.tell_done(call, text)
 
     def notify(self, message: str, *, severity: SeverityLevel = "information", **_: Any) -> None:
         """Say it in the last line: Textual's own way covers the newest text of the conversation."""

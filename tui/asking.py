@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from tui.commands import ANSWER, Call
+from tui.calls import ANSWER, Call
 from tui.requests import QUIET, Reply, Requests, banner, settled_text
 from tui.widgets.composer import Composer
 from tui.widgets.lines import Lines

@@ -8,7 +8,7 @@ from agentmesh.domain.budgets import Budget, CostLine, Unit, parse_words, total,
 from agentmesh.domain.rows import Ref
 from agentmesh.store import budgets
 from agentmesh.store.reader import Answer
-from tui.commands import Done
+from tui.calls import Done
 from tui.doing import Doing
 from tui.status import count, money
 

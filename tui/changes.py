@@ -13,7 +13,7 @@ from agentmesh.domain.errors import UsageError
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import one_line, printable
 from agentmesh.store import agents, person, reader, sessions
-from tui.commands import Done
+from tui.calls import Done
 from tui.doing import Doing
 
 if TYPE_CHECKING:
@@ -82,6 +82,8 @@ def tools(doing: Doing, *changes: str) -> Done:
             chosen.setdefault(name, known[name])
         else:
             chosen.pop(name, None)
+    if chosen.keys() == {_name(tool) for tool in now}:
+        return Done("It has just these tools already.")
     ordered = [chosen[name] for name in sorted(chosen)]
     what = f"tools: {', '.join(sorted(chosen)) or 'none'}"
     doing.run(person.set_settings, doing.in_view, tools=ordered, what=what)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentmesh.domain.ids import short
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import one_line
-from tui.commands import COMMANDS, EXPORT_FORMATS, Argument, Command, Completion, Parameter
+from tui.commands import COMMANDS, EXPORT_FORMATS, Argument, Command, Parameter
 from tui.fuzzy import best
 
 if TYPE_CHECKING:
@@ -30,6 +30,18 @@ _LIMIT = 15
 
 
 _NO_CUSTOM: Mapping[str, CustomCommand] = MappingProxyType({})
+
+
+class Completion(NamedTuple):
+    """One entry of the completion's list."""
+
+    text: str
+    """What stands in the input instead of ``[start:cursor]``."""
+    start: int
+    """Where in the input the replaced part begins."""
+    shown: str
+    """What the list shows."""
+    description: str = ""
 
 
 def completions(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentmesh.store import agents
 from agentmesh.store import context as contexts
 from agentmesh.store.reader import Answer
-from tui.commands import Done
+from tui.calls import Done
 from tui.doing import Doing
 
 

@@ -15,8 +15,8 @@ from agentmesh.domain.rows import AgentView
 from agentmesh.domain.states import AgentStatus
 from agentmesh.domain.text import one_line, printable
 from agentmesh.store import agents, mailbox, person, requests, sessions, waits
-from tui import answers, budgets, changes, commands, contexts, exports, travels
-from tui.commands import Done
+from tui import answers, budgets, calls, changes, contexts, exports, travels
+from tui.calls import Done
 from tui.doing import Doing, label
 
 _SETTLE = 8.0
@@ -55,6 +55,11 @@ def shell(doing: Doing, command: str) -> Done:
     content = {"command": f"!{command}", "output": output, "exit_code": finished.exit_code}
     doing.run(person.note, doing.in_view, content)
     return Done()
+
+
+def goto(doing: Doing, who: str) -> Done:
+    """Bring an agent into view, by its name or id."""
+    return Done(goto=doing.agent(who).id)
 
 
 def end_shell(doing: Doing) -> Done:
@@ -176,13 +181,14 @@ def retry(doing: Doing) -> Done:
 
 DEEDS: Mapping[str, Callable[..., Done]] = MappingProxyType(
     {
-        commands.SAY: say,
-        commands.CAPTURED: captured,
-        commands.SHELL: shell,
-        commands.END_SHELL: end_shell,
-        commands.INTERRUPT_TREE: interrupt_tree,
-        commands.TAKE_BACK: take_back,
-        commands.ANSWER: answers.answer,
+        calls.SAY: say,
+        calls.CAPTURED: captured,
+        calls.SHELL: shell,
+        calls.END_SHELL: end_shell,
+        calls.INTERRUPT_TREE: interrupt_tree,
+        calls.TAKE_BACK: take_back,
+        calls.ANSWER: answers.answer,
+        "agents": goto,
         "budget": budgets.budget,
         "cancel": cancel,
         "capture": capture,

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentmesh.domain.rows import Row
 from agentmesh.domain.states import Kind
 from agentmesh.domain.text import one_line, printable
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(NamedTuple):
     """Words of a person or of another agent."""
 
     key: str
@@ -24,8 +22,7 @@ class Said:
     """What else there is to know of it, for its head line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What the agent's model wrote in one step."""
 
     key: str
@@ -34,8 +31,7 @@ class Answer:
     interrupted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A tool call; its result is apart, because it comes later."""
 
     key: str
@@ -46,8 +42,7 @@ class Call:
     """``time.monotonic()`` at which its step began, as far as that is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """The result of the call with the same key."""
 
     key: str
@@ -57,8 +52,7 @@ class Result:
     """How long it took, as far as that is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """What no model sees: an event, a command, an error, a capture, a mark."""
 
     key: str
@@ -69,8 +63,7 @@ class Note:
     """Seqs of the rows that the model is no longer sent since then; 0 stands for those inherited."""
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(NamedTuple):
     """What the model is sent instead of what came before."""
 
     key: str
@@ -78,13 +71,12 @@ class Summary:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Inherited:
+class Inherited(NamedTuple):
     """The history that a fork took over, folded."""
 
     key: str
     source: str
-    count: int
+    total: int
     """Of all inherited rows; ``rows`` are the newest of them."""
     rows: tuple[Row, ...]
 
@@ -140,6 +132,37 @@ def _answered(row: Row) -> Iterator[Entry]:
 def call_key(seq: int, ordinal: int) -> str:
     """Return the key of a call, which is its result's too."""
     return f"{seq}.{ordinal}"
+
+
+def row_of(key: str) -> int | None:
+    """Return the row of an entry's key, None for what shows no row of the agent's own."""
+    row = key.partition(".")[0]
+    return int(row) if row.isdigit() else None
+
+
+def fork_row(entry: Entry) -> int | None:
+    """Return the row up to which a fork from here inherits: before what was said, after all else; None for no row.
+
+    The database puts a row in the middle of a step before that step.
+    """
+    row = row_of(entry.key)
+    return row - 1 if row is not None and isinstance(entry, Said) else row
+
+
+def words(entry: Entry, result: Result | None) -> str:
+    """Return what a copy of an entry is; of a call its arguments, and its result if there is one."""
+    match entry:
+        case Said() | Answer() | Summary():
+            return entry.text
+        case Note():
+            return f"{entry.text}\n{entry.hint}".strip()
+        case Call():
+            said = (
+                printable(result.result if isinstance(result.result, str) else _fields(result.result)) if result else ""
+            )
+            return f"{entry.name} {entry.arguments}\n{said}".strip()
+        case Inherited():
+            return ""
 
 
 def height(entry: Entry, width: int) -> int:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.ids import short
-from tui.commands import EXPORT_FORMATS, Done
+from tui.calls import Done
+from tui.commands import EXPORT_FORMATS
 from tui.doing import Doing
 
 if TYPE_CHECKING:

@@ -22,6 +22,7 @@ from tui.hints import Hints
 from tui.lookout import Lookout, sentence
 from tui.messages import BoardChanged, LinkChanged, Noticed, RequestSettled
 from tui.notices import notices
+from tui.outdated import SchemaWatch
 from tui.reading import Followed, read_board
 
 if TYPE_CHECKING:
@@ -48,7 +49,9 @@ _STOP_SECONDS = 2.0
 class Feed:
     """Reads one session; all methods return at once and may be called from the app's loop."""
 
-    def __init__(self, mesh: Mesh, session: Session, post: Callable[[Message], Any]) -> None:
+    def __init__(
+        self, mesh: Mesh, session: Session, post: Callable[[Message], Any], schema: SchemaWatch | None = None
+    ) -> None:
         """``post`` is ``app.post_message``; it is given all messages of ``tui.messages`` but ActionDone."""
         self._mesh = mesh
         self._session = session
@@ -58,9 +61,11 @@ class Feed:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="screen", daemon=True)
         self._lookout = Lookout(mesh, session)
+        self._schema = schema or SchemaWatch(mesh.database)
         # Of the thread:
         self._listener: Listener | None = None
         self._followed: dict[AgentId, Followed] = {}
+        self._sought: AgentId | None = None
         self._board: Board | None = None
         self._said: str | None = None
 
@@ -89,6 +94,10 @@ class Feed:
     def unfollow(self, agent: AgentId) -> None:
         """Post no more of the agent's rows."""
         self._request(lambda: self._unfollow(agent))
+
+    def seek(self, agent: AgentId) -> None:
+        """Have the agent on the next board, however large the session is."""
+        self._request(lambda: self._seek(agent))
 
     def older(self, agent: AgentId, before_seq: int) -> None:
         """Post OlderRows: rows of the agent right before this seq."""
@@ -148,6 +157,8 @@ class Feed:
             self._say(sentence(listener.failed))
             return  # it says when it is back, and then everything is read
         everything = heard.everything or is_tick
+        if everything:
+            self._schema.look()
         for agent, followed in self._followed.items():
             parts = heard.streams.get(agent, [])
             if parts or everything:
@@ -174,7 +185,8 @@ class Feed:
             self._say(sentence(listener.failed))
 
     def _read_board(self) -> Board:
-        board = read_board(self._mesh.database, self._session.id)
+        wanted = {*self._followed, *([self._sought] if self._sought else [])}
+        board = read_board(self._mesh.database, self._session.id, wanted)
         before, self._board = self._board, board
         self._post(BoardChanged(board))
         if before:
@@ -201,6 +213,12 @@ class Feed:
             followed = Followed(self._mesh.database, agent, self._post)
             followed.first()
             self._followed[agent] = followed
+            if self._board and not self._board.is_whole:
+                self._hints.board()  # who is next to it may not be known yet
+
+    def _seek(self, agent: AgentId) -> None:
+        self._sought = agent
+        self._hints.board()
 
     def _unfollow(self, agent: AgentId) -> None:
         self._followed.pop(agent, None)

@@ -69,6 +69,12 @@ class Hints:
             self._heard.everything = True
         self.wake.set()
 
+    def board(self) -> None:
+        """Note that the board is wanted anew."""
+        with self._lock:
+            self._heard.board = True
+        self.wake.set()
+
     @property
     def pending(self) -> bool:
         """Whether something was heard."""

@@ -5,15 +5,14 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import NamedTuple
 
 from agentmesh.domain.errors import ConfigError
 from agentmesh.domain.text import one_line
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(NamedTuple):
     """One thing that keys do. ``Binding(key.keys, key.action, key.help, id=key.id, show=key.footer)``."""
 
     id: str
@@ -45,7 +44,7 @@ DEFAULTS: tuple[Key, ...] = (
     Key("mail.take_back", "f4", "take_back", "Take back the last unread message"),
     Key("mode.next", "shift+tab", "next_mode", "Next permission mode"),
     Key("folds.toggle", "ctrl+o", "toggle_folds", "Unfold or fold all tool calls"),
-    Key("answer.copy", "f6", "copy_answer", "Copy the last answer"),
+    Key("answer.copy", "f6", "copy_answer", "Copy the last answer, or the entry that Tab led to"),
     Key("scroll.page_up", "pageup", "scroll('page_up')", "Scroll up"),
     Key("scroll.page_down", "pagedown", "scroll('page_down')", "Scroll down"),
     Key("scroll.top", "ctrl+home", "scroll('top')", "To the top"),
@@ -58,6 +57,7 @@ DEFAULTS: tuple[Key, ...] = (
     Key("prompt.older", "up", "history('older')", "Older input (in the first line)", place="prompt"),
     Key("prompt.newer", "down", "history('newer')", "Newer input (in the last line)", place="prompt"),
     Key("prompt.editor", "ctrl+g", "edit_outside", "Edit the input in $EDITOR", place="prompt"),
+    Key("entry.fork", "f5", "screen.fork_here", "Fork from the entry that Tab led to", place="scrollback"),
     Key("entry.fold", "enter,space", "fold", "Unfold or fold the entry that Tab led to", place="scrollback"),
     Key("entry.enter", "right", "enter", "Go to the sub-agent of the task that Tab led to", place="scrollback"),
     Key("entry.older", "up", "near(-1)", "The entry above", place="scrollback"),
@@ -104,7 +104,7 @@ class Keymap:
                 close = difflib.get_close_matches(id_, known, n=1)
                 hint = f"Did you mean {close[0]}?" if close else f"Known: {', '.join(sorted(known))}."
                 raise ConfigError(f"tui.keys: there is nothing called {one_line(id_, 60)} to bind a key to.", hint=hint)
-        self._keys = {key.id: replace(key, keys=_normal(overrides.get(key.id, key.keys))) for key in DEFAULTS}
+        self._keys = {key.id: key._replace(keys=_normal(overrides.get(key.id, key.keys))) for key in DEFAULTS}
         self._lost: dict[str, dict[str, str]] = {}
         self._give_way(overrides)
         self._refuse_clashes()
@@ -136,7 +136,7 @@ class Keymap:
             lost = {key: takers[key, focus] for key, focus in _uses(binding) if (key, focus) in takers}
             if lost:
                 kept = [key for key in binding.keys.split(",") if key not in lost]
-                self._keys[id_], self._lost[id_] = replace(binding, keys=",".join(kept)), lost
+                self._keys[id_], self._lost[id_] = binding._replace(keys=",".join(kept)), lost
 
     def _refuse_clashes(self) -> None:
         used: dict[tuple[str, str], str] = {}

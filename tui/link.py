@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui.actions import Actions
 from tui.feed import Feed
+from tui.outdated import SchemaWatch
 
 if TYPE_CHECKING:
     from textual.message import Message
@@ -35,8 +37,9 @@ class Link:
 
     def __init__(self, mesh: Mesh, session: Session, post: Callable[[Message], Any]) -> None:
         """``post`` is given all messages of ``tui.messages``."""
-        self.feed = Feed(mesh, session, post)
-        self.actions = Actions(mesh, session, post)
+        schema = SchemaWatch(mesh.database)
+        self.feed = Feed(mesh, session, post, schema)
+        self.actions = Actions(mesh, session, post, schema)
         self._mesh, self._session = mesh, session
 
     @cached_property
@@ -51,13 +54,17 @@ class Link:
         self.actions.start()
 
     def get_ready(self) -> None:
-        """Load what commands need, in the background: before the first of them, but not before there is a session."""
-        threading.Thread(target=self._load, name="commands", daemon=True).start()
+        """Load what commands and answers need, in the background: before the first, but after the session."""
+        threading.Thread(target=self._load, name="later", daemon=True).start()
 
     def _load(self) -> None:
-        import tui.deeds  # noqa: F401  what it imports is what takes its time
+        import tui.deeds  # what it imports is what takes its time
+        import tui.widgets.answer  # noqa: F401  0.2 s, for which the first words of an answer would hold up keys
+        from tui import markdown
 
+        markdown.parse("")  # makes the parser
         self.custom.load()
+        gc.freeze()  # as when the session was opened: all of that stays
 
     def stop(self) -> None:
         """Carry out what was asked for, then end; idempotent. (May take a moment.)"""

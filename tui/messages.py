@@ -10,7 +10,7 @@ from textual.message import Message
 if TYPE_CHECKING:
     from agentmesh.domain.ids import AgentId
     from agentmesh.domain.rows import Request, Row
-    from tui.commands import Call, Done, Failed
+    from tui.calls import Call, Done, Failed
     from tui.state import Board
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import Kind
@@ -14,8 +13,7 @@ from tui.status import count, is_near, money
 _HOLDING = "holding mail"
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(NamedTuple):
     """One thing to tell."""
 
     agent_id: AgentId | None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.ids import AgentId
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from textual.message import Message
 
     from agentmesh.domain.ids import SessionId
-    from agentmesh.domain.rows import Request, Row, Session
+    from agentmesh.domain.rows import AgentView, Request, Row, Session
     from agentmesh.store.tx import Database
 
 WINDOW = 300
@@ -30,9 +31,10 @@ _GAP = "…"
 """Stands where text of a message in progress was not heard."""
 
 
-def read_board(database: Database, session: SessionId) -> Board:
-    """Read all agents of a session with their waits, their tasks and what the user wrote to them."""
-    row, standings, waits, pending, given, asked = database.run(_look, session, idempotent=True)
+def read_board(database: Database, session: SessionId, wanted: Collection[AgentId] = ()) -> Board:
+    """Read the agents of a session, also those ``wanted``, with their waits, tasks and what the user wrote to them."""
+    seen = database.run(_look, session, wanted, idempotent=True)
+    row, standings, waits, pending, given, asked, used, at_work = seen
     waiting = {
         wait.waiter: Waiting(
             tuple(map(AgentId, wait.targets)) if wait.targets is not None else None,
@@ -49,7 +51,7 @@ def read_board(database: Database, session: SessionId) -> Board:
         asking.setdefault(request.agent_id, []).append(request)
     faces = (
         AgentFace(
-            view=one.view,
+            view=one.view if one.view.parent_id else _with_totals(one.view, used),
             parent=one.view.parent_id,
             wait=waiting.get(one.view.id),
             running_for=one.running_for,
@@ -60,7 +62,13 @@ def read_board(database: Database, session: SessionId) -> Board:
         )
         for one in standings
     )
-    return Board.of(row, faces, time.monotonic(), map(_task, given))
+    is_whole = len(standings) < store.SOME
+    return Board.of(row, faces, time.monotonic(), map(_task, given), at_work=at_work, is_whole=is_whole)
+
+
+def _with_totals(root: AgentView, used: store.Used) -> AgentView:
+    """Return the root's view with what the whole session has used: that is kept, and need not be summed up."""
+    return replace(root, tree_tokens=used.tokens, tree_cost_usd=used.cost_usd)
 
 
 def _task(view: tasks.TaskView) -> Task:
@@ -69,7 +77,7 @@ def _task(view: tasks.TaskView) -> Task:
 
 
 def _look(
-    conn: Any, session: SessionId
+    conn: Any, session: SessionId, wanted: Collection[AgentId]
 ) -> tuple[
     Session,
     list[store.Standing],
@@ -77,15 +85,21 @@ def _look(
     list[store.PendingMail],
     list[tasks.TaskView],
     list[Request],
+    store.Used,
+    int,
 ]:
     """Read on one connection, so that all of it is of nearly the same moment."""
+    row, standings = sessions.get(conn, session), store.agents(conn, session, wanted)
+    shown = [one.view.id for one in standings]
     return (
-        sessions.get(conn, session),
-        store.agents(conn, session),
-        store.waits(conn, session),
-        store.pending(conn, session),
+        row,
+        standings,
+        store.waits(conn, shown),
+        store.pending(conn, shown),
         tasks.shown(conn, session),
         requests.pending(conn, session),
+        store.used(conn, session, shown),
+        store.working(conn, session) if len(standings) >= store.SOME else 0,
     )
 
 

@@ -5,8 +5,7 @@ The sub-agent of a task is among them while the task runs; whoever is in its vie
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from agentmesh.domain.ids import AgentId
 from tui.state import AgentFace, Board
@@ -14,8 +13,7 @@ from tui.state import AgentFace, Board
 Direction = Literal["previous", "next", "parent", "child"]
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbours:
+class Neighbours(NamedTuple):
     """Whom the keys lead to; None where they lead nowhere."""
 
     parent: AgentFace | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _LEAST = 6.0
 _A_CHARACTER = 0.06
@@ -12,8 +12,7 @@ _MOST = 4
 """Things that happened which are shown at once, the newest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Saying:
+class Saying(NamedTuple):
     """One thing that is said."""
 
     text: str

@@ -9,8 +9,8 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.ids import AgentId
@@ -22,8 +22,7 @@ _GRACE = 2.0
 """Seconds between SIGTERM and SIGKILL."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(NamedTuple):
     """How a command ended."""
 
     output: str

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
+from typing import NamedTuple
 
 from agentmesh.domain.ids import AgentId, MailId
 from agentmesh.domain.resting import resting
@@ -39,8 +39,7 @@ _MARKS: Mapping[AgentStatus, Mark] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(NamedTuple):
     """The wait that an agent is in."""
 
     targets: tuple[AgentId, ...] | None
@@ -51,16 +50,14 @@ class Waiting:
     """Seconds until it times out, when the board was read; may be negative."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(NamedTuple):
     """A message of the user that the agent has not read: shown below its rows, can be taken back until then."""
 
     id: MailId
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class AgentFace:
+class AgentFace(NamedTuple):
     """One agent as the screen shows it."""
 
     view: AgentView
@@ -117,9 +114,11 @@ class AgentFace:
         return _MARKS[self.view.status]
 
 
-@dataclass(frozen=True, slots=True)
-class Board:
-    """All agents of a session at one instant, reaped ones left out; nobody changes it. Who is in view is the app's."""
+class Board(NamedTuple):
+    """The agents of a session at one instant, reaped ones left out; nobody changes it. Who is in view is the app's.
+
+    Of a session of more than some hundred agents it has those that a person may look for: see ``board.agents`` in SQL.
+    """
 
     session: Session
     """As read with the agents: its title and permission mode change."""
@@ -131,18 +130,39 @@ class Board:
     """Those of all steps in which one still runs, in the order of the calls."""
     resting: frozenset[AgentId] = frozenset()
     """Sub-agents whose task is over: on the board, but in no rotation."""
+    below: Mapping[AgentId, Sequence[AgentFace]] = MappingProxyType({})
+    """The children of each that has any, oldest first."""
+    at_work: int = 0
+    """How many agents of the whole session run, as far as somebody counted."""
+    is_whole: bool = True
+    """Whether these are all agents of the session."""
 
     @classmethod
-    def of(cls, session: Session, agents: Iterable[AgentFace], read_at: float, tasks: Iterable[Task] = ()) -> Board:
-        """Make a board of all agents of a session, the reaped too, oldest first; ``parent`` is filled in here."""
+    def of(
+        cls,
+        session: Session,
+        agents: Iterable[AgentFace],
+        read_at: float,
+        tasks: Iterable[Task] = (),
+        *,
+        at_work: int = 0,
+        is_whole: bool = True,
+    ) -> Board:
+        """Make a board of agents of a session, the reaped too, oldest first; ``parent`` is filled in here."""
         everybody = {face.id: face for face in agents}
         faces = {
-            face.id: replace(face, parent=_shown_ancestor(face, everybody))
+            face.id: face._replace(parent=_shown_ancestor(face, everybody))
             for face in everybody.values()
             if face.view.reaped_at is None
         }
+        below: dict[AgentId, list[AgentFace]] = {}
+        for face in faces.values():
+            if face.parent is not None:
+                below.setdefault(face.parent, []).append(face)
         at_rest = resting([face.view for face in everybody.values()])
-        return cls(session, MappingProxyType(faces), read_at, tuple(tasks), at_rest)
+        return cls(
+            session, MappingProxyType(faces), read_at, tuple(tasks), at_rest, MappingProxyType(below), at_work, is_whole
+        )
 
     @property
     def root(self) -> AgentFace:
@@ -159,7 +179,7 @@ class Board:
 
     def children(self, agent: AgentId) -> list[AgentFace]:
         """Return the children on the board, oldest first."""
-        return [face for face in self.faces.values() if face.parent == agent]
+        return list(self.below.get(agent, ()))
 
     def in_rotation(self, agent: AgentId) -> list[AgentFace]:
         """Return the children that the keys lead to: all but the sub-agents whose task is over."""
@@ -204,6 +224,11 @@ class Board:
     def running(self) -> list[AgentFace]:
         """Who works; external agents aside."""
         return [face for face in self.faces.values() if face.is_running and not face.view.external]
+
+    @property
+    def working(self) -> int:
+        """How many agents of the session work, also those that are not on the board."""
+        return max(self.at_work, len(self.running))
 
 
 def _shown_ancestor(face: AgentFace, everybody: Mapping[AgentId, AgentFace]) -> AgentId | None:

@@ -142,7 +142,10 @@ def separator(board: Board, agent: AgentId, width: int) -> Line:
     near = neighbours(board, agent)
     around = [near.parent, near.previous, face, near.next]
     below = "!" if any(one.requests for one in board.subtree(agent)[1:]) else ""
-    arrows = len(" ↑ ← [] → ↓ ") + len(str(near.children or "-")) + sum(bool(one and one.requests) for one in around)
+    more = "" if board.is_whole else "+"
+    arrows = (
+        len(" ↑ ← [] → ↓ ") + len(f"{near.children or '-'}{more}") + sum(bool(one and one.requests) for one in around)
+    )
     arrows += len(below)
     share = _share([cell_len(one.name) if one else 1 for one in around], width - arrows)
     return (
@@ -155,7 +158,9 @@ def separator(board: Board, agent: AgentId, width: int) -> Line:
         Piece(" "),
         _neighbour("→", near.next, share),
         Piece(" "),
-        Piece(f"↓{near.children}{below}", "warning" if below else "name") if near.children else Piece("↓-", "dim"),
+        Piece(f"↓{near.children}{more}{below}", "warning" if below else "name")
+        if near.children
+        else Piece("↓-", "dim"),
         Piece(" "),
     )
 
@@ -166,7 +171,7 @@ def status_line(board: Board, agent: AgentId, width: int, trouble: str | None = 
     ``answers`` is the key that answers requests. What has no room is left out, the least important first.
     """
     face = board.get(agent) or board.root
-    working = len(board.running)
+    working = board.working
     # Each with its rank: the lowest stays longest.
     ranked: list[tuple[int, Piece]] = [
         (4, Piece(one_line(board.session.title, 24) or str(board.session.id)[:8], "dim")),
@@ -205,7 +210,7 @@ def is_near(used: Decimal | int | None, cap: Decimal | int | None) -> bool:
 
 
 def _tokens(board: Board) -> tuple[int, Piece]:
-    used, cap = int(board.root.view.tree_tokens), board.session.max_tokens
+    used, cap = board.root.view.tree_tokens or 0, board.session.max_tokens
     if cap is not None and is_near(used, cap):
         return 2, Piece(f"{count(used)}/{count(cap)} tokens", "warning")
     return 5, Piece(f"{count(used)} tokens", "dim")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from agentmesh.domain.ids import AgentId
@@ -34,8 +33,7 @@ class TaskMark(Enum):
         return cls.RUNNING if status is None else cls.__members__.get(status.upper(), cls.FAILED)
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(NamedTuple):
     """A task of a step in which one still runs, when the board was read."""
 
     parent: AgentId
@@ -50,8 +48,7 @@ class Task:
     """That it took, or has been running."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     """What the result of a call of task tells."""
 
     child: AgentId

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from agentmesh.domain.ids import AgentId
-from tui.commands import SAY, SHELL, Call
+from tui.calls import SAY, SHELL, Call
 
 LATE = 0.5
 """Seconds after which what is not done yet is worth a word: usually it takes a few thousandths."""
@@ -19,8 +20,7 @@ class _Asked:
     done_at: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Unsent:
+class Unsent(NamedTuple):
     """An input that is on its way."""
 
     text: str
@@ -28,8 +28,7 @@ class Unsent:
     """Whether something keeps it: the database is away, or much stands before it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shell:
+class Shell(NamedTuple):
     """A shell command that runs."""
 
     command: str

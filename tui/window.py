@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tui.entries import Entry, height
+from tui.entries import Entry, height, row_of
 
 STEP, MOST = 2, 8
 """Screens that are mounted at once, and that stay mounted at most: every layout costs what is mounted."""
-
-
-def _row(key: str) -> int | None:
-    """Return the row of an entry's key, None for what shows no row of the agent's own."""
-    row = key.partition(".")[0]
-    return int(row) if row.isdigit() else None
 
 
 class Window:
@@ -41,7 +35,7 @@ class Window:
 
     def place_of_row(self, seq: int) -> int | None:
         """Return which entry shows a row: a result belongs to its call's; of an older one than is known the oldest."""
-        rows = [_row(entry.key) for entry in self.entries]
+        rows = [row_of(entry.key) for entry in self.entries]
         if seq in rows:
             return rows.index(seq)
         known = [at for at, row in enumerate(rows) if row is not None and row <= seq]

@@ -25,7 +25,7 @@ def id_of(name: str) -> AgentId:
 
 def face(name: str, parent: str | None = "root", status: str = "idle", **more: Any) -> AgentFace:
     """Return an agent's face; ``more`` are fields of the face or of its view."""
-    of_face = {key: more.pop(key) for key in list(more) if key in AgentFace.__dataclass_fields__}
+    of_face = {key: more.pop(key) for key in list(more) if key in AgentFace._fields}
     view: dict[str, Any] = {
         "id": id_of(name),
         "session_id": SESSION,

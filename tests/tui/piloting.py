@@ -26,7 +26,7 @@ from tests.fixtures.mesh import Mesh
 from tests.tui.faces import board, face, id_of
 from tests.tui.posted import mesh_of
 from tui.app import MeshApp
-from tui.commands import Call
+from tui.calls import Call
 from tui.drafts import History
 from tui.keys import Keymap
 from tui.link import Opened

@@ -13,8 +13,9 @@ from agentmesh.store.tx import Database
 from tests.fixtures.mesh import Mesh
 from tests.tui.posted import Posted, mesh_of
 from tui.actions import Actions
-from tui.commands import END_SHELL, INTERRUPT_TREE, TAKE_BACK, Call, Done, Failed, parse
+from tui.calls import END_SHELL, INTERRUPT_TREE, TAKE_BACK, Call, Done, Failed
 from tui.messages import ActionDone
+from tui.parsing import parse
 
 
 class Person:

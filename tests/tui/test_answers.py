@@ -16,7 +16,7 @@ from tests.fixtures.mesh import Mesh
 from tests.tui.piloting import play, real, shown
 from tests.tui.posted import Posted, mesh_of
 from tests.tui.test_actions import Person
-from tui.commands import ANSWER, Call, Done, Failed
+from tui.calls import ANSWER, Call, Done, Failed
 from tui.feed import Feed
 from tui.messages import BoardChanged, RequestSettled
 from tui.screens.main import MainScreen

@@ -3,9 +3,11 @@ from __future__ import annotations
 import pytest
 
 from tests.tui.faces import board, face
-from tui.commands import CAPTURED, COMMANDS, SAY, SHELL, Call, Problem, parse
+from tui.calls import CAPTURED, SAY, SHELL, Call, Problem
+from tui.commands import COMMANDS
 from tui.completion import completions
 from tui.deeds import DEEDS
+from tui.parsing import parse
 
 
 def test_commands_are_listed_alphabetically_and_each_can_be_done():

@@ -11,7 +11,8 @@ from tests.fixtures.mesh import Mesh
 from tests.tui.faces import face, row
 from tests.tui.piloting import Show, called, play, puppet, real, said, shown
 from tests.tui.test_actions import Person
-from tui.commands import COMMANDS, Call, Done, Failed
+from tui.calls import Call, Done, Failed
+from tui.commands import COMMANDS
 from tui.entries import Note, Summary, entries_of, height
 from tui.messages import ActionDone
 from tui.widgets.entry import EntryView

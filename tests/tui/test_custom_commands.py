@@ -13,8 +13,9 @@ from agentmesh.store.tx import Database
 from tests.fixtures.mesh import Mesh
 from tests.tui.faces import board, face
 from tests.tui.piloting import Puppet, Show, play, puppet, real, shown
-from tui.commands import CAPTURED, SAY, Call, Problem, parse
+from tui.calls import CAPTURED, SAY, Call, Problem
 from tui.completion import completions
+from tui.parsing import parse
 
 REVIEW = CustomCommand("review", "Reviews [b]a file[/b]", "Review $1, [/x].", ".claude/commands/review.md", "[file]")
 PDF = CustomCommand(

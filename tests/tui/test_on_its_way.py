@@ -8,7 +8,7 @@ import uuid
 from agentmesh.domain.ids import SessionId
 from tests.tui.faces import board, face, id_of
 from tests.tui.piloting import ROOT, Puppet, Show, family, puppet, said
-from tui.commands import CAPTURED, END_SHELL, SAY, Call, Done, Failed
+from tui.calls import CAPTURED, END_SHELL, SAY, Call, Done, Failed
 from tui.messages import ActionDone, BoardChanged, Noticed
 from tui.screens.page import Page
 from tui.state import Board

@@ -15,7 +15,7 @@ from tests.fixtures.mesh import Mesh
 from tests.fixtures.proxy import Proxy
 from tests.tui.posted import Posted, mesh_of
 from tui.actions import Actions
-from tui.commands import SAY, Call, Done, Failed
+from tui.calls import SAY, Call, Done, Failed
 from tui.messages import ActionDone
 
 SECONDS = 20

@@ -10,7 +10,7 @@ from textual import events
 
 from tests.tui.faces import face, id_of
 from tests.tui.piloting import Show, family, puppet
-from tui.commands import CAPTURED, SAY
+from tui.calls import CAPTURED, SAY
 from tui.files import Files
 from tui.terminal import teach_alt_enter
 

@@ -11,7 +11,7 @@ import pytest
 from agentmesh.domain.text import visible
 from tests.tui.faces import asking, board, face, id_of, request
 from tests.tui.piloting import Puppet, Show, puppet
-from tui.commands import ANSWER, Call, Done, Failed
+from tui.calls import ANSWER, Call, Done, Failed
 from tui.messages import ActionDone, RequestSettled
 from tui.proposals import proposal
 from tui.requests import (

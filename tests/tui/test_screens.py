@@ -6,7 +6,7 @@ from agentmesh.domain.ids import MailId
 from agentmesh.store.reader import Answer
 from tests.tui.faces import face, id_of, waiting
 from tests.tui.piloting import Puppet, Show, called, family, puppet, said
-from tui.commands import INTERRUPT_TREE, TAKE_BACK, Call, Done, Failed
+from tui.calls import INTERRUPT_TREE, TAKE_BACK, Call, Done, Failed
 from tui.messages import ActionDone, LinkChanged, Noticed
 from tui.screens.confirm import Confirm
 from tui.screens.main import MainScreen

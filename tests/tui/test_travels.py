@@ -9,8 +9,9 @@ from agentmesh.store import agents, sessions
 from agentmesh.store.tx import Database
 from tests.fixtures.mesh import Mesh
 from tests.tui.piloting import Show
-from tui.commands import Call, Problem, parse
+from tui.calls import Call, Problem
 from tui.entries import Note
+from tui.parsing import parse
 from tui.screens.chooser import Chooser
 from tui.widgets.entry import EntryView
 from tui.window import Window

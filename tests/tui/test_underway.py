@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.tui.faces import id_of
-from tui.commands import CAPTURED, SAY, SHELL, Call
+from tui.calls import CAPTURED, SAY, SHELL, Call
 from tui.underway import LATE, Shell, Underway, Unsent
 
 ROOT, CHILD = id_of("root"), id_of("child")

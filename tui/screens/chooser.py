@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -44,8 +44,17 @@ class Chooser(Dialog[T]):
         Binding("down,ctrl+j", "move(1)", "Down", id="chooser.down", tooltip="The one below", priority=True),
     ]
 
-    def __init__(self, title: str, choices: Sequence[Choice[T]], *, highlighted: T | None = None) -> None:
+    def __init__(
+        self,
+        title: str,
+        choices: Sequence[Choice[T]],
+        *,
+        highlighted: T | None = None,
+        beyond: Callable[[str], None] | None = None,
+    ) -> None:
+        """``beyond`` looks for what was typed where the list ends: it is not all that there is."""
         super().__init__()
+        self._beyond = beyond
         self._title, self._choices, self._shown = title, choices, list(choices)
         self._first = next((n for n, choice in enumerate(choices) if choice.value == highlighted), 0)
 
@@ -55,7 +64,9 @@ class Chooser(Dialog[T]):
             yield Plain(self._title, classes="title")
             yield Input(placeholder="type to search, ↑ ↓ to move, Enter to choose, Esc to leave")
             yield OptionList(markup=False)
-            yield Plain("nothing matches", classes="detail")
+            yield Plain(
+                "nothing matches" if self._beyond is None else "not listed: Enter looks for it", classes="detail"
+            )
 
     def on_mount(self) -> None:
         """List all."""
@@ -73,10 +84,13 @@ class Chooser(Dialog[T]):
         self._list(event.value.strip())
 
     @on(Input.Submitted)
-    def _choose(self) -> None:
+    def _choose(self, event: Input.Submitted) -> None:
         at = self.query_one(OptionList).highlighted
         if at is not None:
             self.dismiss(self._shown[at].value)
+        elif self._beyond and event.value.strip():
+            self._beyond(event.value.strip())
+            self.dismiss(None)
 
     @on(OptionList.OptionSelected)
     def _clicked(self, event: OptionList.OptionSelected) -> None:
@@ -87,9 +101,13 @@ class Chooser(Dialog[T]):
         options = self.query_one(OptionList)
         options.clear_options()
         heads = [Content.assemble(one.before, (one.name, "$dim" if one.is_dim else "")) for one in self._shown]
-        wide = max((head.cell_length for head in heads), default=0)
+        wide = max((head.cell_length for head, one in zip(heads, self._shown, strict=True) if one.after), default=0)
         options.add_options(
-            Option(Content.assemble(head.pad_right(wide - head.cell_length), (f"  {choice.after}", "$dim")))
+            Option(
+                Content.assemble(head.pad_right(max(wide - head.cell_length, 0)), (f"  {choice.after}", "$dim"))
+                if choice.after
+                else head
+            )
             for head, choice in zip(heads, self._shown, strict=True)
         )
         options.highlighted = 0 if self._shown else None

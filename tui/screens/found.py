@@ -21,7 +21,7 @@ _WIDTH = 300
 
 def hit_chooser(hits: Sequence[Hit]) -> Chooser[Hit]:
     """Return the hits, the newest first; typing looks for letters in what stands around the words."""
-    return Chooser("Found", [_hit(hit) for hit in hits])
+    return Chooser(f"Found {len(hits)}, the newest first", [_hit(hit) for hit in hits])
 
 
 def point_chooser(points: Sequence[Point]) -> Chooser[int]:

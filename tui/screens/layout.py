@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
+from textual.message import Message
 from textual.screen import Screen
 
 from agentmesh.domain.ids import AgentId, short
 from tui import rotation, status
-from tui.commands import Call, Completion
-from tui.completion import completions
+from tui.calls import Call
 from tui.drafts import History
 from tui.entries import Inherited
 from tui.files import Files, mention
@@ -32,6 +32,7 @@ from tui.widgets.views import Views
 
 if TYPE_CHECKING:
     from agentmesh.store.search import Hit
+    from tui.completion import Completion
 
 _LISTING = 0.1
 """Seconds between two looks for the first list of files."""
@@ -39,6 +40,13 @@ _LISTING = 0.1
 
 class Layout(Screen[None]):
     """Shows boards and rows; what keys do is the main screen's."""
+
+    class Sought(Message):
+        """An agent is to come into view that is not on the board."""
+
+        def __init__(self, agent_id: AgentId) -> None:
+            super().__init__()
+            self.agent_id = agent_id
 
     def __init__(self, keymap: Keymap, history: History, files: Files, welcome: str) -> None:
         super().__init__()
@@ -106,18 +114,25 @@ class Layout(Screen[None]):
         self._expected = None if is_known else agent_id
         if is_known:
             self._bring(agent_id)
+        elif not self.board.is_whole:
+            self.app.post_message(self.Sought(agent_id))  # see Views: from the screen it might not bubble
 
     def show_hit(self, hit: Hit | None) -> None:
         """Bring what a search has found into view, at its row."""
         face = self.board.get(hit.agent_id) if self.board and hit else None
-        if hit is None:
+        if hit is None or self.board is None:
             return
-        if face is None or face.view.reaped_at is not None:
+        if face is None and self.board.is_whole:
             self.say(f"{hit.name} has been reaped: agentmesh log {short(hit.agent_id)} shows what it did", "$dim")
             return
         if hit.seq is not None:
             self.views.seek(hit.agent_id, hit.seq)
         self.goto(hit.agent_id)
+
+    def show_newest(self, agent_id: AgentId) -> None:
+        """Scroll down in the conversation of an agent, if it is in view."""
+        if agent_id == self.in_view and (shown := self.views.current):
+            shown.page("bottom")
 
     def _bring(self, agent_id: AgentId) -> None:
         if self.board is None or (face := self.board.get(agent_id)) is None:
@@ -204,6 +219,8 @@ class Layout(Screen[None]):
     def _complete(self, text: str, cursor: int) -> Sequence[Completion]:
         if self.board is None:
             return ()
+        from tui.completion import Completion, completions  # with all commands: not before the first frame
+
         if asked := mention(text, cursor):
             if not self._files.is_complete:  # the first list is being made: ask again
                 self.set_timer(_LISTING, self.composer.prompt.complete_anew)

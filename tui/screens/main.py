@@ -1,4 +1,7 @@
-"""What the keys of the main screen do; how it looks is in ``layout``. Dialogs are imported when they open."""
+"""What the keys of the main screen do; how it looks is in ``layout``, how agents come into view in ``going``.
+
+Dialogs are imported when they open.
+"""
 
 from __future__ import annotations
 
@@ -7,50 +10,38 @@ from typing import TYPE_CHECKING
 
 from textual import events, on
 from textual.binding import Binding
-from textual.content import Content
 from textual.message import Message
 
 from agentmesh.domain.ids import AgentId
-from agentmesh.domain.states import Kind, PermissionMode
-from tui import rotation, status
+from agentmesh.domain.states import PermissionMode
+from tui import status
 from tui.asking import Asking
-from tui.commands import ANSWER, END_SHELL, INTERRUPT_TREE, TAKE_BACK, Call
+from tui.calls import ANSWER, END_SHELL, INTERRUPT_TREE, TAKE_BACK, Call
 from tui.drafts import History
 from tui.files import Files
 from tui.keys import Keymap
-from tui.needs import needs_person
-from tui.screens.layout import Layout
+from tui.screens.going import Going
 from tui.state import AgentFace, Board
-from tui.theme import ROLES
 from tui.twice import Twice
 from tui.widgets.binding import bindings_of
 from tui.widgets.composer import Composer
 from tui.widgets.entry import EntryView
+from tui.widgets.key_line import KeyLine
 from tui.widgets.prompt import Prompt
-from tui.widgets.side_tree import SideTree
-from tui.widgets.task import TaskView, to_enter
 
 if TYPE_CHECKING:
-    from tui.screens.chooser import Choice
+    pass
 
 _MODES = (PermissionMode.ASK, PermissionMode.EDITS, PermissionMode.PLAN)
 """What Shift+Tab goes round; ``all`` is only ever typed."""
-_NOBODY = {
-    "parent": "The root has no parent",
-    "child": "It has no children",
-    "previous": "It has no siblings",
-    "next": "It has no siblings",
-}
-_HOW_OVER = {Kind.ASSISTANT: "task done", Kind.ERROR: "task failed", Kind.EVENT: "task interrupted"}
-"""By the row that its last turn ended with."""
 
 
-class MainScreen(Layout):
+class MainScreen(Going):
     """Posts ``Composer.Asked`` for what a person wants done, ``Leave`` to end."""
 
     BINDINGS = [  # noqa: RUF012 - Textual's form
         *bindings_of("screen"),
-        Binding("tab", "to_entries", "To what unfolds", id="focus.entries", show=False, tooltip="To what unfolds"),
+        Binding("tab", "to_entries", "To the entries", id="focus.entries", show=False, tooltip="To the newest entry"),
     ]
 
     class Leave(Message):
@@ -88,15 +79,6 @@ class MainScreen(Layout):
         """Open what agents ask."""
         if not self.asking.open():
             self.say("No agent asks you anything", "$dim")
-
-    def action_rotate(self, direction: rotation.Direction) -> None:
-        """Bring a neighbour into view."""
-        if self.board is None or self.in_view is None:
-            return
-        towards = rotation.rotate(self.board, self.in_view, direction)
-        if towards == self.in_view:
-            self.say(_NOBODY[direction], "$dim")
-        self.goto(towards)
 
     def action_interrupt(self) -> None:
         """Close the completions; else interrupt the agent, and at the second press offer its subtree."""
@@ -159,48 +141,11 @@ class MainScreen(Layout):
             self.post_message(self.Leave())
         else:
             cleared = "Cleared; ↑ brings it back. " if self.composer.clear() else ""
-            running = len(self.board.running) if self.board else 0
+            running = self.board.working if self.board else 0
             stay = f"; {running} running agent{'s go' if running != 1 else ' goes'} on" if running else ""
             unsent = self.underway.unsent_count
             kept = f"; {status.plural(unsent, 'message')} not sent yet: ↑ brings back what you typed" if unsent else ""
             self.say(f"{cleared}{self.keymap.label('app.quit')} again leaves{stay}{kept}")
-
-    def action_pick_agent(self) -> None:
-        """Let a person pick an agent."""
-        if self.board is None or self.in_view is None:
-            return
-        from tui.screens.chooser import Chooser
-
-        board = self.board
-        faces = board.subtree(board.session.root_id)
-        choices = [_choice(face, is_over=face.id in board.resting) for face in faces]
-        self.app.push_screen(Chooser("Agents", choices, highlighted=self.in_view), self.goto)
-
-    def action_next_need(self) -> None:
-        """Go to the next agent that cannot go on without a person."""
-        faces = list(self.board.faces.values()) if self.board else []
-        here = next((n for n, face in enumerate(faces) if face.id == self.in_view), 0)
-        needing = [face for face in (*faces[here + 1 :], *faces[:here]) if needs_person(face)]
-        if needing:
-            self.goto(needing[0].id)
-        else:
-            self.say("No other agent needs you", "$dim")
-
-    def action_enter_task(self) -> None:
-        """Go to the sub-agent of a task."""
-        shown = self.views.current
-        if task := to_enter(shown.query_children(TaskView)) if shown else None:
-            task.action_enter()
-        else:
-            self.say("There is no task here", "$dim")
-
-    @on(TaskView.Entered)
-    def _entered(self, event: TaskView.Entered) -> None:
-        event.stop()
-        if self.board and self.board.get(event.agent_id):
-            self.goto(event.agent_id)
-        else:
-            self.say("It has been reaped: agentmesh log shows what it did", "$dim")
 
     def action_help(self) -> None:
         """Show commands and keys."""
@@ -223,26 +168,21 @@ class MainScreen(Layout):
         else:
             self.say("Everything that you wrote has been read", "$dim")
 
-    def action_toggle_tree(self) -> None:
-        """Switch the tree of all agents on or off, between the two with the sub-agents whose task is over."""
-        if self.board:
-            self.query_one(SideTree).turn(self.board)
-        self.call_after_refresh(self._refresh_lines)
-
     def action_toggle_folds(self) -> None:
         """Unfold or fold all calls."""
         if scrollback := self.views.current:
             scrollback.toggle_folds()
 
     def action_copy_answer(self) -> None:
-        """Copy the newest answer."""
-        answer = self.views.current.last_answer if self.views.current else ""
-        if answer:
-            self.app.copy_to_clipboard(answer)
-        self.say(
-            f"Copied the last answer, {len(answer):,} characters" if answer else "There is no answer yet",
-            "$text-success",
-        )
+        """Copy the entry that has the focus, else the newest answer."""
+        scrollback = self.views.current
+        entry = self.focused if isinstance(self.focused, EntryView) else None
+        text = "" if scrollback is None else scrollback.words(entry) if entry else scrollback.last_answer
+        if text:
+            self.app.copy_to_clipboard(text)
+            self.say(f"Copied {'it' if entry else 'the last answer'}, {len(text):,} characters", "$text-success")
+        else:
+            self.say("There is nothing to copy in it" if entry else "There is no answer yet", "$dim")
 
     def action_scroll(self, where: str) -> None:
         """Scroll the conversation."""
@@ -255,13 +195,35 @@ class MainScreen(Layout):
 
     @on(Prompt.NothingToComplete)
     def action_to_entries(self) -> None:
-        """Tab with nothing to complete: to the newest entry that unfolds."""
+        """Tab with nothing to complete: to the newest entry."""
         scrollback = self.views.current
-        foldable = [view for view in scrollback.query(EntryView) if view.focusable] if scrollback else []
-        if foldable:
-            foldable[-1].focus()
+        entries = [view for view in scrollback.query(EntryView) if view.focusable] if scrollback else []
+        if entries:
+            entries[-1].focus()
         else:
             self.say("Nothing to complete", "$dim")
+
+    def action_fork_here(self) -> None:
+        """Fork from the entry that has the focus."""
+        scrollback, view = self.views.current, self.focused
+        row = scrollback.fork_row(view) if scrollback and isinstance(view, EntryView) else None
+        if row is None:
+            self.say("Inherited: fork from it where it was said", "$dim")
+            return
+        self.action_to_prompt()
+        self._ask(Call("fork", (f"@{row}",)))
+
+    def on_descendant_focus(self) -> None:
+        """Show the keys of what has the focus now."""
+        self._show_keys()
+
+    def on_descendant_blur(self) -> None:
+        """Show the keys of what has the focus now."""
+        self._show_keys()
+
+    def _show_keys(self) -> None:
+        for line in self.query(KeyLine):
+            line.turn(to_entries=isinstance(self.focused, EntryView))
 
     def on_key(self, event: events.Key) -> None:
         """What is typed anywhere goes into the input, unless the key does something where the focus is."""
@@ -274,11 +236,6 @@ class MainScreen(Layout):
             prompt.focus()
             prompt.insert(event.character)
 
-    def _ask(self, call: Call) -> None:
-        """Ask for something on behalf of the agent in view."""
-        if self.in_view is not None:
-            self.post_message(Composer.Asked(call, self.in_view))
-
     @on(Composer.Held)
     def _holds(self, event: Composer.Held) -> None:
         event.stop()
@@ -288,22 +245,3 @@ class MainScreen(Layout):
     def _told(self, event: Composer.Told) -> None:
         event.stop()
         self.say(event.text)
-
-    @on(SideTree.Chosen)
-    def _chosen(self, event: SideTree.Chosen) -> None:
-        event.stop()
-        self.goto(event.agent_id)
-
-
-def _choice(face: AgentFace, *, is_over: bool) -> Choice[AgentId]:
-    """Return an agent as one of those to pick; ``is_over``: its task has ended."""
-    from tui.screens.chooser import Choice
-
-    state = face.doing if face.is_running and face.doing else face.mark.label
-    role = "dim" if is_over else "warning" if face.requests else face.mark.label
-    before = Content.assemble("  " * face.view.depth, (f"{'!' if face.requests else face.mark.glyph} ", ROLES[role]))
-    if is_over and face.ended_with and not face.is_dead:
-        state = _HOW_OVER.get(face.ended_with, state)
-    parts = [state]
-    parts += [f"{face.view.unread} unread"] if face.view.unread else []
-    return Choice(face.id, face.name, before, ", ".join(parts), is_dim=is_over)

@@ -90,7 +90,7 @@ class AnswerView(EntryView):
                     await self._prose.finish()
                 await self.mount(*self._end(answer))
                 return
-            self.can_fold = self.can_focus = bool(answer.reasoning)
+            self.can_fold = bool(answer.reasoning)
             with self.app.batch_update():
                 await self.query_children().remove()
                 await self.mount(*self._finished(answer))

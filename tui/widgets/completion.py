@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from tui.commands import Completion
+if TYPE_CHECKING:
+    from tui.completion import Completion
+
 
 _MOST = 8
 

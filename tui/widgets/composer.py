@@ -15,7 +15,7 @@ from textual.message import Message
 
 from agentmesh.domain.ids import AgentId
 from tui import editor
-from tui.commands import Call, Completion, Problem, parse
+from tui.calls import Call, Problem
 from tui.drafts import Drafts, History
 from tui.keys import Keymap
 from tui.state import AgentFace
@@ -25,6 +25,7 @@ from tui.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
     from agentmesh.config.custom_commands import CustomCommand
+    from tui.completion import Completion
 
 _PLACEHOLDER = "{}   / commands   @ files   ! shell"
 
@@ -171,6 +172,8 @@ class Composer(Horizontal):
             self._held.append(text)
             self.post_message(self.Held())
             return True
+        from tui.parsing import parse  # not before the first frame
+
         custom = self.custom() if text.lstrip().startswith("/") else {}
         understood = parse(text, capturing=self._capturing, again=_word(text) == self._refused, custom=custom)
         self._refused = None

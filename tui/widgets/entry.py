@@ -1,4 +1,4 @@
-"""What all entries of a scrollback share: a key, and a body that is made when it is first unfolded."""
+"""What all entries of a scrollback share: a key, the focus, and a body that is made when it is first unfolded."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from textual.widget import Widget
 from tui.widgets.binding import bindings_of
 
 
-class EntryView(VerticalGroup):
-    """One entry; ``can_fold`` ones take the focus, and Enter or a click on the head folds and unfolds them."""
+class EntryView(VerticalGroup, can_focus=True):
+    """One entry; Tab and the arrow keys lead to it, Enter or a click on the head folds and unfolds it if it can."""
 
     BINDINGS = bindings_of("scrollback")  # type: ignore[assignment]
 
@@ -30,7 +30,14 @@ class EntryView(VerticalGroup):
         super().__init__(classes=f"entry {classes}")
         self.key = key
         self.unfolded = False
-        self.can_focus = self.can_fold
+
+    def allow_focus(self) -> bool:
+        """Not in progress: it has no row yet."""
+        return bool(self.key)
+
+    def focus_on_click(self) -> bool:
+        """Only where a click does something: who selects text goes on typing in the input."""
+        return self.can_fold
 
     def body(self) -> Iterable[Widget]:
         """Return the widgets that unfolding adds."""
@@ -63,7 +70,9 @@ class EntryView(VerticalGroup):
             self.mount(*self._made())
 
     def action_fold(self) -> None:
-        """Fold or unfold."""
+        """Fold or unfold, if there is something to."""
+        if not self.can_fold:
+            return
         self.post_message(self.Folded(self))
         self.unfold(not self.unfolded)
 
@@ -71,7 +80,7 @@ class EntryView(VerticalGroup):
         """Go where the entry leads; most lead nowhere."""
 
     def action_near(self, by: int) -> None:
-        """Go to another entry that can be unfolded, up or down."""
+        """Go to another entry, up or down."""
         others = [view for view in self.screen.query(EntryView) if view.focusable and view.parent is self.parent]
         at = others.index(self) + by if self in others else -1
         if 0 <= at < len(others):

@@ -33,7 +33,7 @@ class InheritedView(EntryView):
     def body(self) -> Iterable[Widget]:
         """Return the inherited entries, compact."""
         lines = [line for row in self._inherited.rows for entry in entries_of(row) if (line := _line(entry))]
-        if len(lines) > _SHOWN or len(self._inherited.rows) < self._inherited.count:
+        if len(lines) > _SHOWN or len(self._inherited.rows) < self._inherited.total:
             yield Plain(f"… what is older stands in the scrollback of {self._inherited.source}", classes="quoted")
         yield Plain(Content("\n").join(lines[-_SHOWN:]), classes="quoted")
 
@@ -42,7 +42,7 @@ class InheritedView(EntryView):
         self.query_exactly_one(".head", Plain).update(self._head())
 
     def _head(self) -> Content:
-        sign, count = "▾" if self.unfolded else "▸", self._inherited.count
+        sign, count = "▾" if self.unfolded else "▸", self._inherited.total
         return Content.styled(
             f"{sign} {count} inherited message{'s' * (count != 1)} of {self._inherited.source}", "$dim"
         )

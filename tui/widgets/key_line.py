@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from textual.content import Content
 from textual.timer import Timer
@@ -24,15 +24,23 @@ _SHORT = {
     "rotate.child": "child",
 }
 """What is shown, in this order; a narrow screen cuts the end."""
+_SHORT_OF_ENTRIES = {
+    "entry.older": "",
+    "entry.newer": "other entries",
+    "entry.fold": "unfold",
+    "entry.fork": "fork from here",
+    "answer.copy": "copy",
+    "entry.leave": "back",
+}
+"""The same while an entry of the conversation has the focus."""
 
 
 class KeyLine(Plain):
     """One line of keys; what is said stands there instead, so that it covers nothing, and a click takes it away."""
 
     def __init__(self, keymap: Keymap) -> None:
-        labels = [(keymap.label(id_), does) for id_, does in _SHORT.items()]
-        pieces = [Content.assemble((label, "bold"), (f" {does}", "$dim")) for label, does in labels if label]
-        self._keys = Content("  ").join(pieces)
+        self._usual, self._of_entries = _line_of(keymap, _SHORT), _line_of(keymap, _SHORT_OF_ENTRIES)
+        self._keys = self._usual
         self._sayings = Sayings()
         self._timer: Timer | None = None
         super().__init__(self._keys, id="key-line")
@@ -47,6 +55,13 @@ class KeyLine(Plain):
         self._sayings.happened(one_line(text, _LONGEST), style, time.monotonic())
         self._show()
 
+    def turn(self, *, to_entries: bool) -> None:
+        """Show the keys of an entry, or the usual ones."""
+        keys = self._of_entries if to_entries else self._usual
+        if keys is not self._keys:
+            self._keys = keys
+            self._show()
+
     def on_click(self) -> None:
         """Bring the keys back."""
         self._sayings.clear()
@@ -60,6 +75,16 @@ class KeyLine(Plain):
         self._timer = self.set_timer(changes_at - now, self._show) if changes_at else None
         self.set_class(bool(lines), "-saying")
         self.update(Content("\n").join(map(_line, lines)) if lines else self._keys)
+
+
+def _line_of(keymap: Keymap, short: Mapping[str, str]) -> Content:
+    """Return keys, each with what it does; those without a word belong to the next."""
+    labels = [(keymap.label(id_), does) for id_, does in short.items()]
+    pieces = [
+        Content.assemble((label, "bold"), (f" {does}" if does else "", "$dim")) for label, does in labels if label
+    ]
+    gaps = ["  " if does else " " for label, does in labels if label]
+    return Content.assemble(*(part for pair in zip(pieces, gaps, strict=True) for part in pair)).rstrip()
 
 
 def _line(sayings: Sequence[Saying]) -> Content:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual import events, on
 from textual.binding import Binding
@@ -11,10 +12,12 @@ from textual.message import Message
 from textual.widgets import OptionList, TextArea
 
 from agentmesh.domain.text import printable
-from tui.commands import Completion
 from tui.drafts import History
 from tui.keys import Keymap
 from tui.widgets.completion import CompletionList
+
+if TYPE_CHECKING:
+    from tui.completion import Completion
 
 _BY_WORD = {"rotate.previous": "cursor_word_left", "rotate.next": "cursor_word_right"}
 """What the keys of these do while there is text."""

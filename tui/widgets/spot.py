@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tui.widgets.call import CallView
 from tui.widgets.entry import EntryView
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(NamedTuple):
     """Where a person was in a scrollback, to return there."""
 
     key: str | None = None

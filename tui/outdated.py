@@ -1,0 +1,34 @@
+"""Whether a newer agentmesh has upgraded the schema under this screen: from then on nothing is read or written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentmesh.domain.errors import SchemaReplaced
+from agentmesh.store import schema, workers
+
+if TYPE_CHECKING:
+    from agentmesh.store.tx import Database
+
+
+class SchemaWatch:
+    """Compares the schema with the code that is loaded; the files of it may be replaced meanwhile."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._revision = schema.head()
+        self._found: str | None = None
+
+    def look(self) -> None:
+        """Raise SchemaReplaced if the schema is newer now; it will not become older again."""
+        if self._found is None:
+            self._found = self._database.run(workers.ahead, self._revision, idempotent=True)
+        self.check()
+
+    def check(self) -> None:
+        """Raise SchemaReplaced if the last look has found a newer schema."""
+        if self._found is not None:
+            raise SchemaReplaced(
+                f"A newer agentmesh has upgraded the database to schema {self._found}, and this screen stands still: "
+                "leave it, and come back with agentmesh -c once agentmesh is upgraded here too",
+            )
