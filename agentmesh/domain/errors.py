@@ -25,7 +25,7 @@
     ├── Timeout                 a time limit of the caller's own passed
     └── Interrupted             a person stopped it
 
-A message is one sentence that says what and who; ``hint`` says what to do next. docs/errors.md lists them all.
+A message is one sentence that says what and who; ``hint`` says what to do next. docs/reference/errors.md has all.
 """
 
 from __future__ import annotations

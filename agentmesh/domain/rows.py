@@ -1,6 +1,9 @@
 """Rows as the rest of the program sees them: frozen, named as in the database.
 
 What comes from the database holds plain strings where a closed set is annotated: compare with ``==``, never ``is``.
+
+Those that no program of a user gets to see are named tuples: that class is made in a third of the time of a frozen
+dataclass with slots, and every start makes all of them (0.6 ms each).
 """
 
 from __future__ import annotations
@@ -9,15 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from agentmesh.domain.ids import AgentId, SessionId, WorkerId
 from agentmesh.domain.states import AgentStatus, CallStatus, Kind, PermissionMode
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(NamedTuple):
     """A tree of agents with a working directory, a host and limits."""
 
     id: SessionId
@@ -74,7 +76,7 @@ class Agent:
     """Of an agent just claimed: seconds left of the wait that it is in, None in none; may be negative."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentView:
     """An agent, as people see it (``v_agents``)."""
 
@@ -82,7 +84,8 @@ class AgentView:
     session_id: SessionId
     parent_id: AgentId | None
     name: str
-    path: str
+    path: str = ""
+    """Names from the root to it; empty where nobody asked."""
     depth: int
     status: AgentStatus
     activity: str
@@ -93,8 +96,9 @@ class AgentView:
     tool_calls: int
     tokens: int
     cost_usd: Decimal | None
-    tree_tokens: int
-    tree_cost_usd: Decimal | None
+    tree_tokens: int | None = None
+    """With everything below it; None where nobody asked, because that reads all of them."""
+    tree_cost_usd: Decimal | None = None
     created_at: datetime
     died_at: datetime | None
     reaped_at: datetime | None
@@ -134,8 +138,7 @@ class Row:
         return self.kind == Kind.SUMMARY
 
 
-@dataclass(frozen=True, slots=True)
-class OpenCall:
+class OpenCall(NamedTuple):
     """A tool call without a result."""
 
     seq: int
@@ -152,8 +155,7 @@ class OpenCall:
     """Whether it is the last of an answer that was cut at the model's output limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
+class Allowance(NamedTuple):
     """What the agents of a session may do without asking, now."""
 
     mode: PermissionMode = PermissionMode.ASK
@@ -201,16 +203,14 @@ class Request:
     answered_by: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSettings:
+class ToolSettings(NamedTuple):
     """System prompt and tools of an agent, shared with its forks."""
 
     system_prompt: str
     tools: list[dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(NamedTuple):
     """A registered wait: the header's row."""
 
     waiter: AgentId
@@ -221,8 +221,7 @@ class Wait:
     """Seconds until the deadline when read; may be negative."""
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """Where an agent stands that its owner goes on with."""
 
     workdir: str
@@ -237,8 +236,7 @@ class Standing:
     """Whether the turn is for a summary that a person asked for, and for nothing else."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(NamedTuple):
     """A model that everybody leaves alone for a while, because its server refused a request for load."""
 
     provider: str
@@ -250,8 +248,7 @@ class Pause:
     """A few words for people: who, and what is wrong."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attention:
+class Attention(NamedTuple):
     """An agent of a worker that needs a look, and why: lost, interrupt, wait. Others: fenced, work, paused, ahead."""
 
     agent_id: AgentId | None

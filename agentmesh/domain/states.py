@@ -1,4 +1,4 @@
-"""The closed sets of states that rows may be in; docs/state-machine.md draws how they change."""
+"""The closed sets of states that rows may be in; docs/explanation/state-machine.md draws how they change."""
 
 from __future__ import annotations
 

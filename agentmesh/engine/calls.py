@@ -2,7 +2,7 @@
 
 Calls start in the order given: verbs and tools with effects one after another, reading tools and tasks side by side,
 wait after all before it, and none before an earlier one that a person must decide about. A verb's own commit writes its
-result; the results of reading tools are written together.
+result; the results of reading tools are written together, the last ones with the begin of the next step.
 """
 
 from __future__ import annotations
@@ -108,6 +108,7 @@ class StepCalls:
         """Run the open calls of a step in their order; return Parked when one goes on without a thread.
 
         When the context's cancel is set, calls that have not started stay open; what others had found is stored.
+        Otherwise the last results, of calls that only read, are left in ``unwritten``.
         """
         self._is_alone = len(calls) == 1
         try:
@@ -118,11 +119,19 @@ class StepCalls:
                 parked = self._for_person(call) if call.ordinal in waiting else self._one(call)
                 if parked:
                     return parked
-            self._settle()
-            return self._for_tasks()
+            self._collect()
+            tasks = self._for_tasks()
+            if tasks or self._cancel.is_set():
+                self._flush()
+            return tasks
         finally:
             if self._pool:
                 self._pool.shutdown(wait=True)
+
+    @property
+    def unwritten(self) -> Mapping[int, Result]:
+        """What calls that only read have found and no commit has stored; the next step's begin is to."""
+        return self._results
 
     def _ask(self, calls: Sequence[OpenCall]) -> set[int]:
         """Ask a person about what only a person may decide; return the ordinals of the calls that wait for that."""
@@ -230,13 +239,16 @@ class StepCalls:
 
     def _settle(self) -> None:
         """Collect the reading tools, and write every result that is not written yet."""
+        self._collect()
+        self._flush()
+
+    def _collect(self) -> None:
         for ordinal, future in self._reads.items():
             result = future.result()
             # Cut short because this worker stops: the next one reads again, and whole.
             if self._cancel.reason is not CancelReason.STOP:
                 self._results[ordinal] = result
         self._reads.clear()
-        self._flush()
 
     def _flush(self) -> None:
         """Write results; what a tool has done is known only here, so it is tried until the lease is lost."""

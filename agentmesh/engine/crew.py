@@ -31,6 +31,8 @@ _AGAIN = 1.0
 _LONGEST_PAUSE = 30.0
 _MANY = 4
 """Agents awaited by one wait, above which it pays to ask how many are still missing."""
+_KEPT = 5.0
+"""Seconds that an agent inside a wait keeps its conversation in memory: thousands may wait for hours."""
 _REFUSED_RUNS = 3
 """Runs in a row after which a turn that the database does not store is given up: each may have cost a model call."""
 
@@ -54,7 +56,9 @@ class Crew:
         self._hosts = Hosts()
         self._threads = Threads(threads, "agent")
         self.offers = Offers(engine.database, self._hosts, threads, me, self._take_back, self._drop)
-        self._watch: Watch[Hosted] = Watch(self._look, self._attend)
+        self._watch: Watch[Hosted] = Watch(self._look, self._attend, self._go_on)
+        self._over: list[Hosted] = []
+        """Those in the watch's hands whose waits it has found over."""
         self._stopping = threading.Event()
 
     @property
@@ -89,8 +93,10 @@ class Crew:
             self._submit(hosted)
             return
         hosted.doubtful = True
-        self._watch.park(hosted, time.monotonic() + hosted.agent.wait_left)
-        self._watch.attend(hosted)  # interrupted before we listened?
+        # What came before we listened, the one query for all that are attended to finds; a look for each would keep
+        # the watch busy for many seconds when thousands are taken over at once.
+        self._watch.park(hosted, time.monotonic() + hosted.agent.wait_left, at_once=False)
+        self._watch.attend(hosted)
 
     def poke(self, agent: AgentId) -> None:
         """Something happened that may end the agent's wait."""
@@ -112,6 +118,10 @@ class Crew:
         for hosted in self._hosts.all():
             if runner := hosted.runner:
                 runner.end_silence(now)
+
+    def let_conversations_go(self) -> None:
+        """Keep no conversation of agents that have waited for a while; they go on as after a crash, from their rows."""
+        self._hosts.let_conversations_go(time.monotonic() - _KEPT)
 
     def look_at_pending(self) -> None:
         """Find those that waited for a person or a sub-agent and can go on, although nobody told."""
@@ -140,7 +150,7 @@ class Crew:
     def _take_back(self, hosted: Hosted) -> None:
         """Go on with an agent that was offered to others and that nobody took."""
         self._submit(hosted)
-        if hosted.runner and hosted.runner.cancelled:
+        if (runner := hosted.runner) and runner.cancelled:
             self._watch.attend(hosted)  # interrupted meanwhile
 
     def _drop(self, hosted: Hosted, *, by_its_thread: bool = False) -> bool:
@@ -185,7 +195,7 @@ class Crew:
         self._watch.park(hosted, deadline)
         if self._hosts.get(hosted.agent.id) is not hosted:
             self._watch.forget(hosted)  # lost since it was put out of hand
-        elif hosted.runner and hosted.runner.cancelled:
+        elif (runner := hosted.runner) and runner.cancelled:
             self._watch.attend(hosted)  # interrupted while its wait began
 
     def _runner(self, hosted: Hosted) -> Runner:
@@ -236,7 +246,7 @@ class Crew:
     # The thread "watch".
 
     def _look(self, hosted: Hosted, timed_out: bool) -> None:
-        """End the agent's wait if it can end, and let the agent go on."""
+        """End the agent's wait if it can end; ``_go_on`` lets the agent go on."""
         if not self._hosts.hold(hosted):
             return
         over = False
@@ -247,9 +257,15 @@ class Crew:
         finally:
             if over:
                 self._watch.forget(hosted)
-                self._submit(hosted)
+                self._over.append(hosted)
             else:
                 self._hosts.rest(hosted)
+
+    def _go_on(self) -> None:
+        """Let those go on whose waits are over, now that everybody who was due has been told."""
+        over, self._over = self._over, []
+        for hosted in over:
+            self._submit(hosted)
 
     def _take(self, hosted: Hosted, timed_out: bool) -> bool:
         """Take the wait's result if it ends now; return whether the agent is in no wait any more."""
@@ -277,6 +293,11 @@ class Crew:
                 self._lose(here[seen.agent_id])
             elif seen.agent_id is not None and seen.what == "interrupt":
                 self._interrupt(here[seen.agent_id])
+            elif seen.agent_id is not None:
+                self._watch.poke(here[seen.agent_id])
+        if doubtful := [agent for agent, hosted in here.items() if hosted.doubtful]:
+            for agent in self._engine.database.run(workers.not_waiting, doubtful, idempotent=True):
+                self._watch.poke(here[agent])
 
     def _interrupt(self, hosted: Hosted) -> None:
         """Stop an agent's turn: its thread does, or, if none runs it, we do."""

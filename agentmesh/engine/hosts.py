@@ -44,7 +44,9 @@ class Hosted:
     lease: Lease
     hands: Hands = Hands.NOBODY
     runner: Runner | None = None
-    """What it knows of its conversation; made by the first thread that runs it."""
+    """What it knows of its conversation; made by the first thread that runs it, and again after a long rest."""
+    rested: float = 0.0
+    """When (monotonic) a thread had it last."""
     doubtful: bool = False
     """Whether the wait that it seems to be in may be over: nobody knows if the last look took it."""
     awaits: int = 0
@@ -153,9 +155,18 @@ class Hosts:
         with self._lock:
             if hosted.hands not in (Hands.THREAD, Hands.WATCH):
                 return False
-            self.active -= hosted.hands is Hands.THREAD
+            if hosted.hands is Hands.THREAD:
+                self.active -= 1
+                hosted.rested = time.monotonic()
             hosted.hands = Hands.NOBODY
             return True
+
+    def let_conversations_go(self, before: float) -> None:
+        """Keep no conversation of those that no thread has had since then: rows tell, should they go on."""
+        with self._lock:
+            for hosted in self._hosted.values():
+                if hosted.hands is Hands.NOBODY and hosted.rested < before:
+                    hosted.runner = None
 
     def drop(self, hosted: Hosted, *, by_its_thread: bool = False) -> bool:
         """Let it go; one that a thread runs only that thread may drop."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from agentmesh.domain.cancel import Cancel, CancelReason
-from agentmesh.domain.errors import AgentmeshError, Fenced, TurnInterrupted
+from agentmesh.domain.errors import AgentBusy, AgentmeshError, DatabaseError, Fenced, TurnInterrupted
 from agentmesh.domain.rows import Agent, Allowance, OpenCall
 from agentmesh.domain.states import AgentStatus
 from agentmesh.engine import loops, recording, telling
@@ -26,9 +26,10 @@ from agentmesh.engine.compacting import Compactor, NoSummary, Stopped
 from agentmesh.engine.conversation import Conversation
 from agentmesh.engine.feed import Feed
 from agentmesh.engine.observer import Observer
+from agentmesh.engine.settings import SharedSettings
 from agentmesh.engine.tool import Gate, Rights, Tool, ToolContext
 from agentmesh.llm.port import CallCancelled, CallFailed, ChatModel, ChatRequest, Reply
-from agentmesh.store import agents, steps, transcript
+from agentmesh.store import steps, transcript
 from agentmesh.store.callers import Lease
 from agentmesh.store.tx import Database
 
@@ -57,6 +58,10 @@ class Engine:
     """Makes the tool that a definition in an agent's settings stands for, where it is none of ``tools``."""
     observer: Observer = field(default_factory=Observer)
     """Is told what agents do."""
+    settings: SharedSettings = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", SharedSettings(self.database))
 
 
 class Runner:
@@ -91,6 +96,8 @@ class Runner:
         """In how many steps in a row a call was refused with these words."""
         self._called = False
         """Whether the step before made tool calls, in this run."""
+        self._unwritten: tuple[Lease, steps.Results] | None = None
+        """What the step before has found and the begin of the next stores, in one commit."""
 
     @property
     def cancelled(self) -> bool:
@@ -147,11 +154,13 @@ class Runner:
             return self._cancelled(None, None)
         for words, steps_in_a_row in self._refused.items():
             if steps_in_a_row >= _SAME_REFUSALS:
+                self._write()
                 error = f"ended after {_SAME_REFUSALS} identical refusals: {words}"
                 return self.fail({"error": error, "hint": "Say what it should do instead.", "kind": "refusals"})
         try:
             over = self._begin()
         except TurnInterrupted:
+            self._unwritten = None  # it is written, if there was any
             return self._stop_turn()
         return self._ask() if over is None else over
 
@@ -177,7 +186,7 @@ class Runner:
 
     def _load(self) -> Conversation:
         """Return what the model is sent, as the rows say."""
-        settings = self._engine.database.run(agents.settings, self._agent.settings_id, idempotent=True)
+        settings = self._engine.settings.get(self._agent.settings_id)
         rows = self._engine.database.run(transcript.context, self._agent.id, idempotent=True)
         return Conversation(self._agent.id, settings, rows)
 
@@ -203,7 +212,16 @@ class Runner:
         return changes
 
     def _begin_step(self, after: int) -> steps.Begun:
-        return self._engine.database.run(steps.begin_step, self._lease, after, idempotent=True)
+        lease, results = self._unwritten or (self._lease, None)
+        begun = self._engine.database.run(steps.begin_step, lease, after, results, idempotent=True)
+        self._unwritten = None
+        return begun
+
+    def _write(self) -> None:
+        """Store what the step before has found: the next may not begin."""
+        if self._unwritten:
+            self._engine.database.run(steps.finish_calls, *self._unwritten, idempotent=True)
+            self._unwritten = None
 
     def _ask(self) -> Going:
         """Call the model and store its answer."""
@@ -239,14 +257,20 @@ class Runner:
         signs.void()
         self._is_compacted = False
         conversation.count(0 if reply.usage.estimated else reply.usage.input_tokens)
-        done = self._engine.database.run(
-            steps.finish_step, self._lease, recording.content(reply), recording.calls(reply), usage(reply)
-        )
+        done = self._store(reply, usage(reply))
         if not reply.tool_calls:
             self._refused = {}
             return done.status
         self._allowance = done.allowance or self._allowance
         return self._call_tools(recording.open_calls(done.seq, reply))
+
+    def _store(self, reply: Reply, usage: Mapping[str, Any]) -> steps.Finished:
+        """Store the model's answer."""
+        content, calls = recording.content(reply), recording.calls(reply)
+        try:
+            return self._engine.database.run(steps.finish_step, self._lease, content, calls, usage)
+        except AgentBusy as undone:  # the server has crashed since, and results that the model has read are lost
+            raise DatabaseError(undone.message, hint="The agent goes on from its rows.") from undone
 
     def _call_tools(self, calls: list[OpenCall]) -> Going:
         """Run open calls, step by step."""
@@ -255,16 +279,19 @@ class Runner:
         self._called = True
         tools = self._tools()
         for seq, step in groupby(calls, key=lambda call: call.seq):
+            self._write()
+            lease = self._lease.call(seq)
             running = StepCalls(
                 self._engine.database,
                 tools,
                 self._engine.gate,
-                self._lease.call(seq),
+                lease,
                 self._context(),
                 Rights(self._agent.permissions, self._allowance),
                 remark,
             )
             parked = running.run(list(step))
+            self._unwritten = (lease, running.unwritten) if running.unwritten else None
             self._refused = {words: self._refused.get(words, 0) + 1 for words in running.refusals}
             if parked:
                 self._engine.feed.activity(self._agent.id, parked.activity)
@@ -275,9 +302,7 @@ class Runner:
 
     def _tools(self) -> dict[str, Tool]:
         """Return the tools that the agent has: those that its model is told of."""
-        told = self._conversation or self._engine.database.run(
-            agents.settings, self._agent.settings_id, idempotent=True
-        )
+        told = self._conversation or self._engine.settings.get(self._agent.settings_id)
         known: dict[str, Tool] = {}
         for definition in told.tools:
             name = definition["function"]["name"]
@@ -299,6 +324,7 @@ class Runner:
 
     def _cancelled(self, partial: Reply | None, usage: Mapping[str, Any] | None) -> Going:
         """Stop as the reason demands: interrupted work is kept, of any other only the cost is booked."""
+        self._write()
         if self._halted is None:
             return self._stop_turn(partial, usage)
         if self._halted is CancelReason.SILENT:

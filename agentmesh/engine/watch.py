@@ -29,6 +29,8 @@ _REST = 3600.0
 """Seconds that the thread sleeps at most."""
 _PATIENCE = 0.025
 """The same while more hints are expected than have come: most looks before the last message of many find nothing."""
+_TOGETHER = 0.03
+"""Seconds of looks after which those whose waits are over go on: they would take the processor from the looks left."""
 _RETRY = 0.2
 """Seconds after a look that the database did not answer."""
 
@@ -48,11 +50,20 @@ class _Waiting:
 
 
 class Watch(Generic[Key]):
-    """Calls ``look(agent, timed_out)`` for waits to look at, and ``attend(agents)`` for those to be seen to."""
+    """Calls ``look(agent, timed_out)`` for waits to look at, and ``attend(agents)`` for those to be seen to.
 
-    def __init__(self, look: Callable[[Key, bool], None], attend: Callable[[set[Key]], None]) -> None:
+    ``looked()`` is called after looks that were due together, and now and then between them when they are many.
+    """
+
+    def __init__(
+        self,
+        look: Callable[[Key, bool], None],
+        attend: Callable[[set[Key]], None],
+        looked: Callable[[], None] = lambda: None,
+    ) -> None:
         self._look = look
         self._attend = attend
+        self._looked = looked
         self._changed = threading.Condition()
         self._waiting: dict[Key, _Waiting] = {}
         self._attended: set[Key] = set()
@@ -74,13 +85,17 @@ class Watch(Generic[Key]):
             self._thread.join(seconds)
         return not self._thread.is_alive()
 
-    def park(self, agent: Key, deadline: float) -> None:
-        """Look after an agent's wait, at once and from now on: what came before nobody looked for."""
+    def park(self, agent: Key, deadline: float, *, at_once: bool = True) -> None:
+        """Look after an agent's wait from now on, and at once: what came before nobody looked for.
+
+        Not ``at_once`` when somebody looks for many of them together, and pokes.
+        """
         with self._changed:
             now = time.monotonic()
-            self._waiting[agent] = _Waiting(deadline, now)
+            self._waiting[agent] = _Waiting(deadline, now if at_once else float("inf"))
             self._push(deadline, agent)
-            self._push(now, agent)
+            if at_once:
+                self._push(now, agent)
 
     def forget(self, agent: Key) -> None:
         """Look after this agent's wait no longer."""
@@ -133,8 +148,14 @@ class Watch(Generic[Key]):
                 looks = self._due()
             if attended:
                 self._try(lambda: self._attend(attended), attended)  # noqa: B023  called at once
+            together = time.monotonic() + _TOGETHER
             for agent, timed_out in looks:
+                if time.monotonic() > together:
+                    self._try(self._looked, set())
+                    together = time.monotonic() + _TOGETHER
                 self._try(lambda: self._look(agent, timed_out), {agent})  # noqa: B023  called at once
+            if looks:
+                self._try(self._looked, set())
 
     def _left(self) -> float:
         return min(self._queue[0][0] - time.monotonic(), _REST) if self._queue else _REST

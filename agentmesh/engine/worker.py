@@ -76,7 +76,9 @@ class Worker:
         self._tick_now = threading.Event()
         self._ears = make_ears(self._heard, self._reconnected, self._join)
         self._work = threading.Event()
-        self._crew = Crew(engine, identity.concurrency, lambda: self.worker_id, self._work.set, self._gone)
+        self._crew = Crew(engine, identity.concurrency, lambda: self.worker_id, self._freed, self._gone)
+        self._more_are_queued = True
+        """Whether there may be agents that the last claim had no slots for: only then it claims when one is free."""
         self._stopping = threading.Event()
         self._stop_lock = threading.Lock()
         self._revision = schema.head()  # of the code that is loaded: the files may be replaced while it runs
@@ -225,11 +227,17 @@ class Worker:
         if self._crew.offers.are_due:
             self._crew.offers.make()
         while not self._stopping.is_set():
+            self._more_are_queued = (
+                True  # before slots are counted: one that becomes free meanwhile calls for another claim
+            )
             slots = max(self._identity.concurrency - self._crew.active, 0)
             claimed = self._engine.database.run(workers.claim, self.worker_id, slots)
             if claimed:
                 self._host(claimed)
-            elif not slots or not self._engine.database.run(workers.claimable, self.worker_id, slots, idempotent=True):
+            elif not slots:
+                return
+            elif not self._engine.database.run(workers.claimable, self.worker_id, slots, idempotent=True):
+                self._more_are_queued = False  # whoever is queued from now on is told of
                 return
             else:
                 self._stopping.wait(random.uniform(0.002, 0.01))  # noqa: S311  spreads two claimers, keeps no secret
@@ -246,6 +254,10 @@ class Worker:
         for hosted in new:
             self._on_event(f"claimed {hosted.agent.name} ({short(hosted.agent.id)})")
             self._crew.begin(hosted)
+
+    def _freed(self) -> None:
+        if self._more_are_queued or self._crew.offers.are_due:
+            self._work.set()
 
     def _gone(self, agent: Agent) -> None:
         self._ears.unlisten(agent_channel(agent.id))
@@ -295,6 +307,7 @@ class Worker:
             else:
                 self._crew.attend(seen.agent_id)
         self._crew.look_at_pending()
+        self._crew.let_conversations_go()
         self._crew.end_silence()
         if self._crew.offers.are_due:
             self._work.set()

@@ -16,9 +16,10 @@ select id, session_id, parent_id, name, depth, status, model, settings_id, permi
 from agentmesh.agents where id = %(agent)s;
 
 -- name: matches
--- What each of several texts may mean in a session: an agent's full id (0), its exact name (1), a prefix of its id (2).
+-- What each of several texts may mean in a session: an agent's full id (0), its exact name (1), a prefix of its id (2; the ids between
+-- first and last).
 select u.n, a.id, a.name, a.how
-from unnest(%(asked)s::text[]) with ordinality as u (who, n)
+from unnest(%(asked)s::text[], %(first)s::uuid[], %(last)s::uuid[]) with ordinality as u (who, first, last, n)
 cross join lateral (
   select id, name, 0 as how from agentmesh.agents
   where id = case when u.who ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then u.who::uuid end and session_id = %(session)s
@@ -26,7 +27,7 @@ cross join lateral (
   select id, name, 1 from agentmesh.agents where session_id = %(session)s and name = u.who
   union all
   (select id, name, 2 from agentmesh.agents
-   where session_id = %(session)s and u.who ~ '^[0-9a-f-]{4,35}$' and starts_with(id::text, u.who) order by created_at limit 20)) a
+   where session_id = %(session)s and id between u.first and u.last order by created_at limit 20)) a
 order by u.n, a.how;
 
 -- name: anywhere
@@ -39,16 +40,67 @@ where id between %(first)s and %(last)s order by created_at desc limit 20;
 select id, name from agentmesh.agents where session_id = %(session)s order by reaped_at nulls first, created_at desc limit 500;
 
 -- name: view
--- The agents of a session as people see them; the dead and reaped too.
-select id, session_id, parent_id, name, path, depth, status, activity, unread, model, worker_id, external, tool_calls, tokens, cost_usd,
-  tree_tokens, tree_cost_usd, created_at, died_at, reaped_at, subagent_type, clean
-from agentmesh.v_agents where session_id = %(session)s order by created_at, id;
+-- The agents of a session as people see them, oldest first, at most so many (null: all); the dead and reaped too. It reads the whole
+-- session once, for the sums; what v_agents does for each agent by itself would take a hundred times as long.
+with recursive walk (id, path, above, tokens, cost_usd, unpriced_calls) as (
+  select a.id, a.name, array[a.id], a.input_tokens - a.cached_tokens + a.output_tokens, a.cost_usd, a.unpriced_calls
+  from agentmesh.sessions s join agentmesh.agents a on a.id = s.root_id where s.id = %(session)s
+  union all
+  select c.id, w.path || '/' || c.name, w.above || c.id, c.input_tokens - c.cached_tokens + c.output_tokens, c.cost_usd, c.unpriced_calls
+  from walk w cross join lateral (
+    select a.id, a.name, a.input_tokens, a.cached_tokens, a.output_tokens, a.cost_usd, a.unpriced_calls
+    from agentmesh.agents a where a.parent_id = w.id offset 0) c),
+totals (id, tokens, cost_usd, unpriced_calls) as (
+  select u.id, sum(w.tokens)::bigint, sum(w.cost_usd), sum(w.unpriced_calls) from walk w cross join unnest(w.above) as u (id) group by u.id)
+select v.id, v.session_id, v.parent_id, v.name, w.path, v.depth, v.status, v.activity, v.unread, v.model, v.worker_id, v.external, v.tool_calls, v.tokens,
+  v.cost_usd, t.tokens as tree_tokens, case when t.unpriced_calls = 0 or t.cost_usd > 0 then t.cost_usd end as tree_cost_usd,
+  v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean
+from walk w join totals t on t.id = w.id
+cross join lateral (
+  select x.id, x.session_id, x.parent_id, x.name, x.depth, x.status, x.activity, x.unread, x.model, x.worker_id, x.external, x.tool_calls, x.tokens,
+    x.cost_usd, x.created_at, x.died_at, x.reaped_at, x.subagent_type, x.clean
+  from agentmesh.v_agents x where x.id = w.id offset 0) v
+order by v.created_at, v.id limit %(limit)s;
+
+-- name: page
+-- The oldest living agents of a session as people see them and the newest of its dead that are not reaped, at most so many each, with
+-- their ancestors and without sums over trees: it reads no more than that.
+with recursive chosen (id) as (
+  (select a.id from agentmesh.agents a where a.session_id = %(session)s and a.status <> 'dead' order by a.created_at, a.id limit %(limit)s)
+  union all
+  (select a.id from agentmesh.agents a where a.session_id = %(session)s and a.status = 'dead' and a.reaped_at is null order by a.died_at desc limit %(dead)s)),
+shown (id) as (
+  select c.id from chosen c
+  union
+  select p.id from shown cross join lateral (
+    select a.parent_id as id from agentmesh.agents a where a.id = shown.id and a.parent_id is not null offset 0) p)
+select v.id, v.session_id, v.parent_id, v.name, v.path, v.depth, v.status, v.activity, v.unread, v.model, v.worker_id, v.external, v.tool_calls,
+  v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean
+from shown s cross join lateral (
+  select x.id, x.session_id, x.parent_id, x.name, x.path, x.depth, x.status, x.activity, x.unread, x.model, x.worker_id, x.external, x.tool_calls,
+    x.tokens, x.cost_usd, x.created_at, x.died_at, x.reaped_at, x.subagent_type, x.clean
+  from agentmesh.v_agents x where x.id = s.id offset 0) v
+order by v.created_at, v.id;
 
 -- name: living
--- The living agents of a session as the tool lists them.
-select a.id, a.name, p.name as parent, a.status, a.activity, a.unread
-from agentmesh.v_agents a left join agentmesh.agents p on p.id = a.parent_id
-where a.session_id = %(session)s and a.status <> 'dead' and not (a.clean and a.status = 'idle') order by a.created_at, a.id;
+-- The living agents of a session as the tool lists them, oldest first. At most so many: the caller, its parent and its children, then others.
+with near (id, place) as (
+  select id, 0 from agentmesh.agents where id = %(agent)s
+  union all
+  select parent_id, 0 from agentmesh.agents where id = %(agent)s and parent_id is not null
+  union all
+  (select id, 1 from agentmesh.agents where parent_id = %(agent)s and status <> 'dead' order by created_at, id limit %(limit)s)
+  union all
+  (select id, 2 from agentmesh.agents where session_id = %(session)s and status <> 'dead' order by created_at, id limit %(limit)s)),
+once as (select id, min(place) as place from near group by id),
+listed as (
+  select v.id, v.name, v.parent, v.status, v.activity, v.unread, v.created_at
+  from once o cross join lateral (
+    select a.id, a.name, p.name as parent, a.status, a.activity, a.unread, a.created_at
+    from agentmesh.v_agents a left join agentmesh.agents p on p.id = a.parent_id
+    where a.id = o.id and a.status <> 'dead' and not (a.clean and a.status = 'idle') offset 0) v
+  order by o.place, v.created_at, v.id limit %(limit)s)
+select id, name, parent, status, activity, unread from listed order by created_at, id;
 
 -- name: settings
 -- System prompt and tools.

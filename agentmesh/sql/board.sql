@@ -1,28 +1,74 @@
 -- name: agents
--- The agents of a session as a screen shows them, the reaped too, oldest first.
-select v.id, v.session_id, v.parent_id, v.name, v.path, v.depth, v.status, v.activity, v.unread, v.model, v.worker_id, v.external, v.tool_calls,
-  v.tokens, v.cost_usd, v.tree_tokens, v.tree_cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean,
-  case when v.status = 'running' then extract(epoch from clock_timestamp() - a.queued_at)::double precision end as running_for,
-  e.kind as ended_with, agentmesh.open_capture(v.id) is not null as capturing
-from agentmesh.v_agents v
-join agentmesh.agents a on a.id = v.id
-left join agentmesh.transcript e on e.agent_id = a.id and e.seq = a.ended_seq
-where v.session_id = %(session)s order by v.created_at, v.id;
+-- The agents of a session as a screen shows them, oldest first, with their ancestors (the reaped too). Of a large session only those that
+-- a person may look for: the oldest that live, the newest of the dead, who runs; the root, who asks, who is wanted, and of these the
+-- newest children, the siblings and whom they wait for. Every part goes by an index and has a limit ("offset 0": the planner would
+-- rather hash all agents), so that it costs the same in a session of 100,000.
+with recursive looked (id) as (
+  select s.root_id from agentmesh.sessions s where s.id = %(session)s
+  union
+  select w.id from unnest(%(wanted)s::uuid[]) as w (id)
+  union
+  select r.agent_id from agentmesh.requests r where r.session_id = %(session)s and r.answered_at is null and r.cancelled_at is null),
+chosen (id) as (
+  select l.id from looked l
+  union
+  (select a.id from agentmesh.agents a where a.session_id = %(session)s and a.status <> 'dead' order by a.created_at, a.id limit %(some)s)
+  union
+  (select a.id from agentmesh.agents a where a.session_id = %(session)s and a.status = 'dead' and a.reaped_at is null order by a.died_at desc limit %(some)s)
+  union
+  (select a.id from agentmesh.agents a where a.session_id = %(session)s and a.status = 'running' order by a.queued_at desc limit %(near)s)
+  union
+  select c.id from looked l cross join lateral (
+    select a.id from agentmesh.agents a where a.parent_id = l.id and a.reaped_at is null order by a.created_at desc, a.id desc limit %(near)s) c
+  union
+  select s.id from looked l join agentmesh.agents me on me.id = l.id cross join lateral (
+    (select a.id from agentmesh.agents a where a.parent_id = me.parent_id and a.reaped_at is null and (a.created_at, a.id) > (me.created_at, me.id)
+     order by a.created_at, a.id limit %(near)s)
+    union all
+    (select a.id from agentmesh.agents a where a.parent_id = me.parent_id and a.reaped_at is null and (a.created_at, a.id) < (me.created_at, me.id)
+     order by a.created_at desc, a.id desc limit %(near)s)) s
+  union
+  select t.id from looked l cross join lateral (select w.target as id from agentmesh.waits w where w.waiter = l.id limit %(near)s) t),
+shown (id) as (
+  select c.id from chosen c
+  union
+  select p.id from shown cross join lateral (
+    select a.parent_id as id from agentmesh.agents a where a.id = shown.id and a.parent_id is not null offset 0) p)
+select v.id, v.session_id, v.parent_id, v.name, v.depth, v.status, v.activity, v.unread, v.model, v.worker_id, v.external, v.tool_calls,
+  v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean,
+  case when v.status = 'running' then extract(epoch from clock_timestamp() - v.queued_at)::double precision end as running_for,
+  v.ended_with, agentmesh.open_capture(v.id) is not null as capturing
+from shown s cross join lateral (
+  select x.*, a.queued_at, (select e.kind from agentmesh.transcript e where e.agent_id = a.id and e.seq = a.ended_seq) as ended_with
+  from agentmesh.agents a join agentmesh.v_agents x on x.id = a.id where a.id = s.id and a.session_id = %(session)s offset 0) v
+order by v.created_at, v.id;
+
+-- name: working
+-- How many agents of a session run, external ones aside; no more than so many are counted.
+select count(*) from (
+  select from agentmesh.agents where session_id = %(session)s and status = 'running' and not external limit %(most)s) r;
+
+-- name: used
+-- What a session has used in all; a cost of null when no call of those agents had a known price.
+select coalesce(u.tokens, 0) + b.tokens as tokens,
+  case when coalesce(u.cost_usd, 0) + b.cost_usd > 0
+    or not exists (select from agentmesh.agents a where a.id = any (%(agents)s) and a.unpriced_calls > 0) then coalesce(u.cost_usd, 0) + b.cost_usd end as cost_usd
+from (select coalesce(sum(tokens), 0)::bigint as tokens, coalesce(sum(cost_usd), 0) as cost_usd from agentmesh.bookings where session_id = %(session)s) b
+left join agentmesh.session_usage u on u.session_id = %(session)s;
 
 -- name: waits
--- The waits of a session's agents: for whom, in the order asked, and whose message lies there already.
+-- The waits of these agents: for whom, in the order asked, and whose message lies there already.
 select h.waiter,
   case when h.targets is not null then array(
     select (t.item ->> 'id')::uuid from jsonb_array_elements(h.targets) with ordinality as t (item, n) where t.item ->> 'id' is not null order by t.n) end as targets,
-  array(select v.target from agentmesh.v_waits v where v.waiter = h.waiter and v.session_id = a.session_id and v.received) as received,
+  array(select v.target from agentmesh.v_waits v where v.waiter = h.waiter and v.received) as received,
   extract(epoch from h.deadline - clock_timestamp())::double precision as left
-from agentmesh.wait h join agentmesh.agents a on a.id = h.waiter where a.session_id = %(session)s;
+from agentmesh.wait h where h.waiter = any (%(agents)s);
 
 -- name: pending
--- What the user wrote to a session's agents that they have not read, oldest first.
+-- What the user wrote to these agents that they have not read, oldest first.
 select m.id, m.recipient, left(m.body, %(width)s) as body
-from agentmesh.agents a join agentmesh.mail m on m.recipient = a.id and m.sender is null and m.read_at is null and m.withdrawn_at is null
-where a.session_id = %(session)s order by m.id;
+from agentmesh.mail m where m.recipient = any (%(agents)s) and m.sender is null and m.read_at is null and m.withdrawn_at is null order by m.id;
 
 -- name: before
 -- Rows of an agent before a seq, of all kinds, newest first. seconds: how long a call took (tools that only read have no
@@ -60,8 +106,13 @@ order by l.generation, t.seq desc limit %(limit)s;
 select coalesce(sum(upto), 0)::bigint from agentmesh.lineage(%(agent)s) where generation > 0;
 
 -- name: left
--- How many agents of a session run, and what it may still spend; null: without a cap.
-select count(*) filter (where a.status = 'running' and not a.external) as running,
-  (s.max_tokens - sum(a.input_tokens - a.cached_tokens + a.output_tokens))::bigint as tokens, s.max_cost_usd - sum(a.cost_usd) as cost_usd,
-  bool_and(a.parent_id is null and a.turn = 0 and not exists (select from agentmesh.transcript t where t.agent_id = a.id)) as untouched
-from agentmesh.sessions s join agentmesh.agents a on a.session_id = s.id where s.id = %(session)s group by s.id;
+-- How many agents of a session run, and what it may still spend; null: without a cap. untouched: nothing has ever happened in it.
+select (select count(*) from agentmesh.agents a where a.session_id = s.id and a.status = 'running' and not a.external) as running,
+  (s.max_tokens - u.tokens)::bigint as tokens, s.max_cost_usd - u.cost_usd as cost_usd,
+  r.turn = 0 and not exists (select from agentmesh.agents a where a.parent_id = r.id) and not exists (select from agentmesh.transcript t where t.agent_id = r.id) as untouched
+from agentmesh.sessions s join agentmesh.agents r on r.id = s.root_id
+cross join lateral (
+  select coalesce(sum(x.tokens), 0) as tokens, coalesce(sum(x.cost_usd), 0) as cost_usd
+  from (select b.tokens, b.cost_usd from agentmesh.bookings b where b.session_id = s.id
+        union all select v.tokens, v.cost_usd from agentmesh.session_usage v where v.session_id = s.id) x) u
+where s.id = %(session)s;

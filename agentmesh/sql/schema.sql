@@ -11,6 +11,77 @@ CREATE TYPE agentmesh.caller AS (
 	note text
 );
 
+CREATE DOMAIN agentmesh.cap_tokens AS bigint
+	CONSTRAINT cap_tokens_check CHECK ((VALUE >= 0));
+
+CREATE DOMAIN agentmesh.cap_usd AS numeric(14,6)
+	CONSTRAINT cap_usd_check CHECK ((VALUE >= (0)::numeric));
+
+CREATE TYPE agentmesh.seen AS (
+	results jsonb,
+	met boolean,
+	taken bigint[],
+	user_mail bigint,
+	user_says text
+);
+
+CREATE TABLE agentmesh.agents (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    session_id uuid NOT NULL,
+    parent_id uuid,
+    name text NOT NULL,
+    depth integer NOT NULL,
+    subagent_type text,
+    status text NOT NULL,
+    model text DEFAULT ''::text NOT NULL,
+    settings_id text NOT NULL,
+    permissions jsonb DEFAULT '[]'::jsonb NOT NULL,
+    forked_at bigint,
+    clean boolean DEFAULT false NOT NULL,
+    turn integer DEFAULT 0 NOT NULL,
+    started_turn integer DEFAULT 0 NOT NULL,
+    interrupt_turn integer,
+    held_mail bigint DEFAULT 0 NOT NULL,
+    owes_report boolean DEFAULT false NOT NULL,
+    agent_wakes integer DEFAULT 0 NOT NULL,
+    ended_seq bigint,
+    external boolean DEFAULT false NOT NULL,
+    worker_id bigint,
+    epoch bigint DEFAULT 0 NOT NULL,
+    queued_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    tool_calls integer DEFAULT 0 NOT NULL,
+    model_calls integer DEFAULT 0 NOT NULL,
+    input_tokens bigint DEFAULT 0 NOT NULL,
+    output_tokens bigint DEFAULT 0 NOT NULL,
+    cached_tokens bigint DEFAULT 0 NOT NULL,
+    cost_usd numeric(14,6) DEFAULT 0 NOT NULL,
+    unpriced_calls integer DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    died_at timestamp with time zone,
+    killed_by uuid,
+    reaped_at timestamp with time zone,
+    compact_turn integer,
+    max_tokens agentmesh.cap_tokens,
+    max_cost_usd agentmesh.cap_usd
+)
+WITH (fillfactor='60', autovacuum_vacuum_threshold='50', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_cost_delay='0');
+
+CREATE FUNCTION agentmesh.agent_is_sound(a agentmesh.agents) RETURNS boolean
+    LANGUAGE plpgsql IMMUTABLE
+    AS $_$
+begin
+  return a.status in ('running', 'idle', 'dead')
+    and (a.status = 'dead') = (a.died_at is not null)
+    and (a.status = 'dead' or (a.reaped_at is null and a.killed_by is null))
+    and (a.status = 'running' or a.worker_id is null)
+    and a.turn >= 0 and a.started_turn <= a.turn                               -- a turn starts once
+    and (a.parent_id is null) = (a.depth = 0) and a.depth >= 0
+    and (a.parent_id is null) = (a.name = 'root')
+    and (a.parent_id is null) = (a.forked_at is null) and coalesce(a.forked_at >= 0, true)
+    and coalesce(not a.clean or a.forked_at = 0, true)                         -- the clean inherit nothing
+    and a.name ~ '^[a-z0-9][a-z0-9_.-]{0,31}$' and a.name not in ('parent', 'user', 'all');
+end $_$;
+
 CREATE FUNCTION agentmesh.agents_at(session uuid, at timestamp with time zone) RETURNS TABLE(id uuid, parent_id uuid, name text, depth integer, status text, activity text, unread bigint, model text, tool_calls bigint, tokens bigint, cost_usd numeric, unpriced_calls bigint, last_seq bigint)
     LANGUAGE sql STABLE
     AS $$
@@ -128,13 +199,17 @@ begin
 end $$;
 
 CREATE FUNCTION agentmesh.append(agent uuid, kind text, content jsonb) RETURNS bigint
-    LANGUAGE sql
+    LANGUAGE plpgsql
     AS $$
-  insert into agentmesh.transcript (agent_id, seq, kind, content, created_at)
-  select agent, coalesce(max(t.seq), 0) + 1, append.kind, append.content, clock_timestamp()
-  from agentmesh.transcript t where t.agent_id = agent
-  returning seq
-$$;
+declare
+  at_seq bigint;
+begin
+  insert into agentmesh.transcript as t (agent_id, seq, kind, content, created_at)
+  select append.agent, coalesce(max(o.seq), 0) + 1, append.kind, append.content, clock_timestamp()
+  from agentmesh.transcript o where o.agent_id = append.agent
+  returning t.seq into at_seq;
+  return at_seq;
+end $$;
 
 CREATE FUNCTION agentmesh.ask(agent uuid, caller agentmesh.caller, judged jsonb, asked jsonb, settled integer[] DEFAULT '{}'::integer[], dropped integer[] DEFAULT '{}'::integer[]) RETURNS jsonb
     LANGUAGE plpgsql
@@ -180,8 +255,8 @@ CREATE FUNCTION agentmesh.attention(worker bigint, ids uuid[], epochs bigint[]) 
   select u.id, case when a.worker_id is distinct from worker or a.epoch <> u.epoch or a.status <> 'running' then 'lost'
                     when a.interrupt_turn = a.turn then 'interrupt' else 'wait' end
   from unnest(ids, epochs) as u (id, epoch)
-  left join agentmesh.agents a on a.id = u.id
-  left join agentmesh.wait h on h.waiter = u.id
+  left join lateral (select x.worker_id, x.epoch, x.status, x.interrupt_turn, x.turn from agentmesh.agents x where x.id = u.id offset 0) a on true
+  left join lateral (select x.waiter, x.targets from agentmesh.wait x where x.waiter = u.id offset 0) h on true
   where a.worker_id is distinct from worker or a.epoch <> u.epoch or a.status <> 'running' or a.interrupt_turn = a.turn
     or (h.waiter is not null and (
       (h.targets is not null and not exists (select from agentmesh.open_waits o where o.waiter = h.waiter offset 0))
@@ -204,39 +279,52 @@ begin
   return true;
 end $$;
 
-CREATE FUNCTION agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint) RETURNS jsonb
+CREATE FUNCTION agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint, results jsonb DEFAULT NULL::jsonb) RETURNS jsonb
     LANGUAGE plpgsql
     AS $$
 declare
   me agentmesh.agents;
-  session agentmesh.sessions;
+  its record;
+  has_mail boolean;
   fresh boolean;
+  had_started boolean := false;
   ids bigint[];
 begin
   select * into me from agentmesh.agents a where a.id = agent;
   perform agentmesh.fence(me, caller);
-  if me.started_turn < me.turn or exists (select from agentmesh.mail m where m.recipient = agent and m.sender is null
-      and m.read_at is null and m.withdrawn_at is null) then
-    select * into me from agentmesh.lock_agents(array[agent]);
+  has_mail := me.started_turn < me.turn or exists (select from agentmesh.mail m where m.recipient = agent and m.sender is null
+    and m.read_at is null and m.withdrawn_at is null);
+  if has_mail or results is not null then
+    select * into me from agentmesh.agents a where a.id = agent for no key update;
     perform agentmesh.fence(me, caller);
+  end if;
+  if results is not null then
+    had_started := agentmesh.close_calls(me, caller, results);
+    if me.interrupt_turn = me.turn then
+      return jsonb_build_object('interrupted', true);
+    end if;
+  end if;
+  if has_mail then
     fresh := me.started_turn < me.turn;
     ids := array(select m.id from agentmesh.mail m where m.recipient = agent and m.read_at is null and m.withdrawn_at is null
                  and (fresh or m.sender is null) and me.interrupt_turn is distinct from me.turn);
     update agentmesh.agents a set started_turn = a.turn where a.id = agent and fresh;
     perform agentmesh.read_mail(me, ids);
     perform pg_notify('session_event_' || me.session_id, 'mail ' || me.id);
-  else
-    -- Only a reservation is written. A server that crashes may forget it: the call that it was for is booked all the same.
+  elsif not had_started then
+    -- Only a reservation is written, and results of calls without effects. A server that crashes may forget them: the call that was reserved for is
+    -- booked all the same, and finish_step refuses an answer to results that were forgotten; the agent then makes the calls again.
     perform set_config('synchronous_commit', 'off', true);
   end if;
   if me.interrupt_turn = me.turn then
     perform agentmesh.refuse('AM005', format('%s was interrupted', agentmesh.label(me)), 'End its turn.');
   end if;
-  select * into session from agentmesh.sessions s where s.id = me.session_id;
-  return jsonb_build_object('turn', me.turn, 'model', me.model, 'settings', me.settings_id, 'in_task', (agentmesh.task_of(agent)).child is not null, 'rows', coalesce((
+  select s as session, exists (select from agentmesh.tasks t where t.child = agent and t.ended_at is null) as in_task into its
+  from agentmesh.sessions s where s.id = me.session_id;
+  return jsonb_build_object('turn', me.turn, 'model', me.model, 'settings', me.settings_id, 'in_task', its.in_task, 'rows', coalesce((
     select jsonb_agg(jsonb_build_array(t.seq, t.kind, t.content) order by t.seq)
     from agentmesh.transcript t where t.agent_id = agent and t.seq > after), '[]'),
-    'refused', coalesce(agentmesh.task_refusal(me), agentmesh.reserve(me, session)));
+    'refused', coalesce(case when its.in_task then agentmesh.task_refusal(me) end, agentmesh.reserve(me, its.session)));
 end $$;
 
 CREATE FUNCTION agentmesh.begin_summary(agent uuid, caller agentmesh.caller) RETURNS jsonb
@@ -255,84 +343,29 @@ end $$;
 CREATE FUNCTION agentmesh.book_call(agent uuid, usage jsonb) RETURNS void
     LANGUAGE plpgsql
     AS $$
+declare
+  used record;
+  me record;
 begin
+  select coalesce(u.input_tokens, 0) as input_tokens, coalesce(u.output_tokens, 0) as output_tokens,
+    least(coalesce(u.cached_tokens, 0), coalesce(u.input_tokens, 0)) as cached_tokens, coalesce(u.estimated, false) as estimated,
+    u.model, u.cost_usd, u.latency_ms, u.first_token_ms, u.finish_reason, u.error
+  into used from jsonb_to_record(usage) as u (model text, input_tokens bigint, output_tokens bigint, cached_tokens bigint, estimated boolean,
+    cost_usd numeric, latency_ms integer, first_token_ms integer, finish_reason text, error text);
+  update agentmesh.agents a set model_calls = a.model_calls + 1, input_tokens = a.input_tokens + used.input_tokens,
+    output_tokens = a.output_tokens + used.output_tokens, cached_tokens = a.cached_tokens + used.cached_tokens,
+    cost_usd = a.cost_usd + coalesce(used.cost_usd, 0), unpriced_calls = a.unpriced_calls + case when used.cost_usd is null then 1 else 0 end
+  where a.id = agent returning a.session_id, a.turn, a.model into me;
+  if not found then
+    return;
+  end if;
   insert into agentmesh.model_calls (agent_id, turn, model, input_tokens, output_tokens, cached_tokens, estimated, cost_usd, latency_ms,
     first_token_ms, finish_reason, error)
-  select a.id, a.turn, coalesce(usage ->> 'model', a.model), coalesce((usage ->> 'input_tokens')::bigint, 0),
-    coalesce((usage ->> 'output_tokens')::bigint, 0),
-    least(coalesce((usage ->> 'cached_tokens')::bigint, 0), coalesce((usage ->> 'input_tokens')::bigint, 0)),
-    coalesce((usage ->> 'estimated')::boolean, false), (usage ->> 'cost_usd')::numeric, (usage ->> 'latency_ms')::integer,
-    (usage ->> 'first_token_ms')::integer, usage ->> 'finish_reason', usage ->> 'error'
-  from agentmesh.agents a where a.id = agent;
-  update agentmesh.agents a set model_calls = a.model_calls + 1, input_tokens = a.input_tokens + coalesce((usage ->> 'input_tokens')::bigint, 0),
-    output_tokens = a.output_tokens + coalesce((usage ->> 'output_tokens')::bigint, 0),
-    cached_tokens = a.cached_tokens + least(coalesce((usage ->> 'cached_tokens')::bigint, 0), coalesce((usage ->> 'input_tokens')::bigint, 0)),
-    cost_usd = a.cost_usd + coalesce((usage ->> 'cost_usd')::numeric, 0),
-    unpriced_calls = a.unpriced_calls + case when usage ->> 'cost_usd' is null then 1 else 0 end
-  where a.id = agent;
+  values (agent, me.turn, coalesce(used.model, me.model), used.input_tokens, used.output_tokens, used.cached_tokens, used.estimated, used.cost_usd,
+    used.latency_ms, used.first_token_ms, used.finish_reason, used.error);
   insert into agentmesh.bookings (session_id, tokens, cost_usd)
-  select a.session_id, coalesce((usage ->> 'input_tokens')::bigint, 0) - least(coalesce((usage ->> 'cached_tokens')::bigint, 0),
-    coalesce((usage ->> 'input_tokens')::bigint, 0)) + coalesce((usage ->> 'output_tokens')::bigint, 0), coalesce((usage ->> 'cost_usd')::numeric, 0)
-  from agentmesh.agents a where a.id = agent;
+  values (me.session_id, used.input_tokens - used.cached_tokens + used.output_tokens, coalesce(used.cost_usd, 0));
 end $$;
-
-CREATE TABLE agentmesh.agents (
-    id uuid DEFAULT gen_random_uuid() NOT NULL,
-    session_id uuid NOT NULL,
-    parent_id uuid,
-    name text NOT NULL,
-    depth integer NOT NULL,
-    subagent_type text,
-    status text NOT NULL,
-    model text DEFAULT ''::text NOT NULL,
-    settings_id text NOT NULL,
-    permissions jsonb DEFAULT '[]'::jsonb NOT NULL,
-    forked_at bigint,
-    clean boolean DEFAULT false NOT NULL,
-    turn integer DEFAULT 0 NOT NULL,
-    started_turn integer DEFAULT 0 NOT NULL,
-    interrupt_turn integer,
-    held_mail bigint DEFAULT 0 NOT NULL,
-    owes_report boolean DEFAULT false NOT NULL,
-    agent_wakes integer DEFAULT 0 NOT NULL,
-    ended_seq bigint,
-    external boolean DEFAULT false NOT NULL,
-    worker_id bigint,
-    epoch bigint DEFAULT 0 NOT NULL,
-    queued_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    tool_calls integer DEFAULT 0 NOT NULL,
-    model_calls integer DEFAULT 0 NOT NULL,
-    input_tokens bigint DEFAULT 0 NOT NULL,
-    output_tokens bigint DEFAULT 0 NOT NULL,
-    cached_tokens bigint DEFAULT 0 NOT NULL,
-    cost_usd numeric(14,6) DEFAULT 0 NOT NULL,
-    unpriced_calls integer DEFAULT 0 NOT NULL,
-    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    died_at timestamp with time zone,
-    killed_by uuid,
-    reaped_at timestamp with time zone,
-    compact_turn integer,
-    max_tokens bigint,
-    max_cost_usd numeric(14,6),
-    CONSTRAINT agents_depth_check CHECK ((depth >= 0)),
-    CONSTRAINT agents_forked_at_check CHECK ((forked_at >= 0)),
-    CONSTRAINT agents_max_cost_usd_check CHECK ((max_cost_usd >= (0)::numeric)),
-    CONSTRAINT agents_max_tokens_check CHECK ((max_tokens >= 0)),
-    CONSTRAINT agents_name_check CHECK ((name ~ '^[a-z0-9][a-z0-9_.-]{0,31}$'::text)),
-    CONSTRAINT agents_status_check CHECK ((status = ANY (ARRAY['running'::text, 'idle'::text, 'dead'::text]))),
-    CONSTRAINT agents_turn_check CHECK ((turn >= 0)),
-    CONSTRAINT clean_inherits_nothing CHECK (((NOT clean) OR (forked_at = 0))),
-    CONSTRAINT dead_has_a_time CHECK (((status = 'dead'::text) = (died_at IS NOT NULL))),
-    CONSTRAINT fork_has_a_point CHECK (((parent_id IS NULL) = (forked_at IS NULL))),
-    CONSTRAINT names_are_not_reserved CHECK ((name <> ALL (ARRAY['parent'::text, 'user'::text, 'all'::text]))),
-    CONSTRAINT only_dead_has_a_killer CHECK (((killed_by IS NULL) OR (status = 'dead'::text))),
-    CONSTRAINT only_dead_is_reaped CHECK (((reaped_at IS NULL) OR (status = 'dead'::text))),
-    CONSTRAINT only_running_is_owned CHECK (((worker_id IS NULL) OR (status = 'running'::text))),
-    CONSTRAINT root_has_no_parent CHECK (((parent_id IS NULL) = (depth = 0))),
-    CONSTRAINT root_is_called_root CHECK (((parent_id IS NULL) = (name = 'root'::text))),
-    CONSTRAINT turn_starts_once CHECK ((started_turn <= turn))
-)
-WITH (fillfactor='60', autovacuum_vacuum_threshold='50', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_cost_delay='0');
 
 CREATE TABLE agentmesh.sessions (
     id uuid DEFAULT gen_random_uuid() NOT NULL,
@@ -374,7 +407,18 @@ declare
   used record;
   whose agentmesh.agents;
   refusal jsonb;
+  is_capped boolean := agentmesh.has_capped_agents(session.id);
 begin
+  -- Mostly there is room even if everything reserved counted: then nobody's agent has to be looked up.
+  select coalesce(sum(x.tokens), 0) as tokens, coalesce(sum(x.cost_usd), 0) as cost_usd into used
+  from (select u.tokens, u.cost_usd from agentmesh.session_usage u where u.session_id = session.id
+        union all select b.tokens, b.cost_usd from agentmesh.bookings b where b.session_id = session.id
+        union all select r.tokens, r.cost_usd from agentmesh.reservations r where r.session_id = session.id) x;
+  if not is_capped
+     and (session.max_tokens is null or (used.tokens < session.max_tokens and used.tokens + budget_refusal.tokens <= session.max_tokens))
+     and (session.max_cost_usd is null or (used.cost_usd < session.max_cost_usd and used.cost_usd + budget_refusal.cost_usd <= session.max_cost_usd)) then
+    return null;
+  end if;
   -- In one statement: a call that is settled meanwhile counts once, as reserved or as used.
   select coalesce(u.tokens, 0) + b.tokens as tokens, coalesce(u.cost_usd, 0) + b.cost_usd as cost_usd, r.tokens as reserved, r.cost_usd as reserved_usd
   into used
@@ -385,7 +429,7 @@ begin
   refusal := coalesce(
     agentmesh.cap_refusal(me, null, 'tokens', session.max_tokens, used.tokens, used.reserved, budget_refusal.tokens),
     agentmesh.cap_refusal(me, null, 'USD', session.max_cost_usd, used.cost_usd, used.reserved_usd, budget_refusal.cost_usd));
-  if refusal is not null or not agentmesh.has_capped_agents(session.id) then
+  if refusal is not null or not is_capped then
     return refusal;
   end if;
   for whose in
@@ -424,6 +468,15 @@ begin
   where a.id = any (ids);
   perform agentmesh.notify_agent(v.id, session, 'dead') from unnest(ids) as v (id);
   perform agentmesh.notify_waiters(ids);
+end $$;
+
+CREATE FUNCTION agentmesh.call_is_sound(ordinal integer, status text, started_at timestamp with time zone, ended_at timestamp with time zone, result_seq bigint) RETURNS boolean
+    LANGUAGE plpgsql IMMUTABLE
+    AS $$
+begin
+  return ordinal >= 0 and status in ('open', 'asking', 'delegated', 'started', 'done')
+    and (status = 'done') = (result_seq is not null) and (status = 'done') = (ended_at is not null)
+    and (status <> 'started' or started_at is not null);
 end $$;
 
 CREATE FUNCTION agentmesh.cancel_capture(agent uuid) RETURNS void
@@ -501,9 +554,11 @@ CREATE FUNCTION agentmesh.claimable(worker bigint, slots integer) RETURNS boolea
     LANGUAGE sql
     AS $$
   select exists (
-    select from agentmesh.workers w, agentmesh.agents a
-    where w.id = worker and a.status = 'running' and a.worker_id is null and not a.external and agentmesh.serves(w, a)
-      and (slots > 0 or exists (select from agentmesh.wait x where x.waiter = a.id)))
+    select from agentmesh.workers w cross join lateral (
+      select from agentmesh.agents a where a.status = 'running' and a.worker_id is null and not a.external and agentmesh.serves(w, a)
+        and (slots > 0 or exists (select from agentmesh.wait x where x.waiter = a.id))
+      order by a.queued_at limit 1) found
+    where w.id = worker)
 $$;
 
 CREATE FUNCTION agentmesh.clear(agent uuid) RETURNS bigint
@@ -519,20 +574,48 @@ CREATE FUNCTION agentmesh.close_call(agent uuid, caller agentmesh.caller, result
     AS $$
 declare
   done agentmesh.tool_calls;
-  at_seq bigint;
 begin
   if caller.seq is null then
     return null;
   end if;
-  select * into done from agentmesh.tool_calls c where c.agent_id = agent and c.seq = caller.seq and c.ordinal = caller.ordinal;
-  at_seq := agentmesh.append(agent, 'tool_result', jsonb_build_object(
-    'seq', done.seq, 'ordinal', done.ordinal, 'call_id', done.call_id, 'name', done.name,
-    'result', case when caller.note is null then result else result || jsonb_build_object('note', caller.note) end));
   update agentmesh.tool_calls c set status = 'done', started_at = coalesce(c.started_at, clock_timestamp()), ended_at = clock_timestamp(),
-    epoch = caller.epoch, result_seq = at_seq
-  where c.agent_id = agent and c.seq = caller.seq and c.ordinal = caller.ordinal;
+    epoch = caller.epoch, result_seq = (select coalesce(max(t.seq), 0) + 1 from agentmesh.transcript t where t.agent_id = agent)
+  where c.agent_id = agent and c.seq = caller.seq and c.ordinal = caller.ordinal
+  returning c.* into done;
+  insert into agentmesh.transcript (agent_id, seq, kind, content, created_at)
+  values (agent, done.result_seq, 'tool_result', jsonb_build_object(
+    'seq', done.seq, 'ordinal', done.ordinal, 'call_id', done.call_id, 'name', done.name,
+    'result', case when caller.note is null then result else result || jsonb_build_object('note', caller.note) end), clock_timestamp());
   update agentmesh.agents a set tool_calls = a.tool_calls + 1 where a.id = agent;
-  return at_seq;
+  return done.result_seq;
+end $$;
+
+CREATE FUNCTION agentmesh.close_calls(me agentmesh.agents, caller agentmesh.caller, results jsonb) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+declare
+  had_started boolean;
+begin
+  with undone as (
+    select c.seq, c.ordinal, c.call_id, c.name, c.status, r.result, last.seq + row_number() over (order by c.ordinal) as at_seq
+    from jsonb_to_recordset(results) as r (ordinal integer, result jsonb)
+    join agentmesh.tool_calls c on c.agent_id = me.id and c.seq = caller.seq and c.ordinal = r.ordinal and c.status <> 'done'
+    cross join (select coalesce(max(t.seq), 0) as seq from agentmesh.transcript t where t.agent_id = me.id) last),
+  written as (
+    insert into agentmesh.transcript (agent_id, seq, kind, content, created_at)
+    select me.id, u.at_seq, 'tool_result', jsonb_build_object(
+      'seq', u.seq, 'ordinal', u.ordinal, 'call_id', u.call_id, 'name', u.name, 'result', u.result), clock_timestamp()
+    from undone u),
+  closed as (
+    update agentmesh.tool_calls c set status = 'done', started_at = coalesce(c.started_at, clock_timestamp()), ended_at = clock_timestamp(),
+      epoch = caller.epoch, result_seq = u.at_seq
+    from undone u where c.agent_id = me.id and c.seq = u.seq and c.ordinal = u.ordinal),
+  counted as (
+    update agentmesh.agents a set tool_calls = a.tool_calls + u.n
+    from (select count(*) as n from undone) u where a.id = me.id and u.n > 0)
+  select coalesce(bool_or(u.status = 'started'), false) into had_started from undone u;
+  perform pg_notify('session_event_' || me.session_id, 'step ' || me.id);
+  return had_started;
 end $$;
 
 CREATE FUNCTION agentmesh.close_open_calls(ids uuid[], result jsonb) RETURNS void
@@ -673,11 +756,12 @@ begin
   insert into agentmesh.mail (session_id, sender, recipient, body, key, automatic, failed)
   values (recipient.session_id, deliver.sender, recipient.id, deliver.body, deliver.key, deliver.automatic, deliver.failed)
   returning id into new_id;
-  perform agentmesh.wake(recipient, new_id, deliver.sender is null);
-  perform agentmesh.notify_agent(recipient.id, recipient.session_id, 'mail');
-  if recipient.status = 'running' and recipient.worker_id is null and not recipient.external then
+  if recipient.status = 'idle' then
+    perform agentmesh.wake(recipient, new_id, deliver.sender is null);
+  elsif recipient.worker_id is null and not recipient.external then
     perform agentmesh.notify_work(recipient.session_id);
   end if;
+  perform agentmesh.notify_agent(recipient.id, recipient.session_id, 'mail');
   return new_id;
 end $$;
 
@@ -787,12 +871,13 @@ CREATE FUNCTION agentmesh.estimate(agent uuid, OUT tokens bigint, OUT cost_usd n
     AS $$
 declare
   who uuid := agent;
-  last agentmesh.model_calls;
+  last record;
   fresh bigint;
 begin
   loop
-    select * into last from agentmesh.model_calls c where c.agent_id = who and c.input_tokens > 0 order by c.id desc limit 1;
-    exit when last.id is not null;
+    select c.input_tokens, c.cached_tokens, c.output_tokens, c.cost_usd into last
+    from agentmesh.model_calls c where c.agent_id = who and c.input_tokens > 0 order by c.id desc limit 1;
+    exit when found;
     select case when not a.clean then a.parent_id end into who from agentmesh.agents a where a.id = who;
     exit when who is null;
   end loop;
@@ -800,7 +885,7 @@ begin
   select coalesce(sum(octet_length(t.content::text)), 0) / 4 into fresh from agentmesh.transcript t
   where t.agent_id = agent and t.kind in ('user', 'mail', 'tool_result') and t.seq > coalesce((
     select p.seq from agentmesh.transcript p where p.agent_id = agent and p.kind = 'assistant' order by p.seq desc limit 1), 0);
-  if last.id is null then
+  if who is null then
     tokens := 2000 + fresh;
     cost_usd := 0;
     return;
@@ -832,16 +917,18 @@ begin
   return agentmesh.end_turn(me, parent, agentmesh.append(agent, 'error', error), coalesce(error ->> 'error', 'failed'), true);
 end $$;
 
-CREATE FUNCTION agentmesh.fence(agent agentmesh.agents, caller agentmesh.caller) RETURNS void
+CREATE FUNCTION agentmesh.fence(agent agentmesh.agents, caller agentmesh.caller) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
+declare
+  fine boolean := agentmesh.require_read_committed();
 begin
-  perform agentmesh.require_read_committed();
   if agent.id is null or agent.status <> 'running' or agent.worker_id is distinct from caller.worker_id
      or agent.epoch is distinct from caller.epoch then
     perform agentmesh.refuse('AM001', format('worker %s no longer owns %s', caller.worker_id, coalesce(agentmesh.label(agent), 'the agent')),
       'Stop running it: another worker does, or it is dead.');
   end if;
+  return true;
 end $$;
 
 CREATE FUNCTION agentmesh.finish_calls(agent uuid, caller agentmesh.caller, results jsonb) RETURNS void
@@ -849,18 +936,10 @@ CREATE FUNCTION agentmesh.finish_calls(agent uuid, caller agentmesh.caller, resu
     AS $$
 declare
   me agentmesh.agents;
-  entry jsonb;
-  call agentmesh.caller := caller;
 begin
-  select * into me from agentmesh.lock_agents(array[agent]);
+  select * into me from agentmesh.agents a where a.id = agent for no key update;
   perform agentmesh.fence(me, caller);
-  for entry in select e from jsonb_array_elements(results) e order by (e ->> 'ordinal')::integer loop
-    call.ordinal := (entry ->> 'ordinal')::integer;
-    if exists (select from agentmesh.tool_calls c where c.agent_id = agent and c.seq = call.seq and c.ordinal = call.ordinal and c.status <> 'done') then
-      perform agentmesh.close_call(agent, call, entry -> 'result');
-    end if;
-  end loop;
-  perform pg_notify('session_event_' || me.session_id, 'step ' || me.id);
+  perform agentmesh.close_calls(me, caller, results);
 end $$;
 
 CREATE FUNCTION agentmesh.finish_step(agent uuid, caller agentmesh.caller, content jsonb, calls jsonb, usage jsonb) RETURNS jsonb
@@ -878,9 +957,12 @@ begin
     me := locked.me;
     parent := locked.parent;
   else
-    select * into me from agentmesh.lock_agents(array[agent]);
+    select * into me from agentmesh.agents a where a.id = agent for no key update;
   end if;
   perform agentmesh.fence(me, caller);
+  if exists (select from agentmesh.tool_calls c where c.agent_id = agent and c.status <> 'done') then
+    perform agentmesh.refuse('AM053', format('calls of %s have no result yet', agentmesh.label(me)), 'Finish the step first.');
+  end if;
   at_seq := agentmesh.append(agent, 'assistant', content);
   perform agentmesh.book_call(agent, usage);
   perform agentmesh.settle(agent);
@@ -893,8 +975,8 @@ begin
     insert into agentmesh.tool_calls (agent_id, seq, ordinal, call_id, name, arguments)
     select agent, at_seq, c.n - 1, c.item ->> 'call_id', c.item ->> 'name', c.item ->> 'arguments'
     from jsonb_array_elements(calls) with ordinality as c (item, n);
-    if exists (select from jsonb_array_elements(calls) c where c ->> 'name' <> 'send') then
-      update agentmesh.agents a set agent_wakes = 0 where a.id = agent and a.agent_wakes > 0;
+    if me.agent_wakes > 0 and exists (select from jsonb_array_elements(calls) c where c ->> 'name' <> 'send') then
+      update agentmesh.agents a set agent_wakes = 0 where a.id = agent;
     end if;
     perform pg_notify('session_event_' || me.session_id, 'step ' || me.id);
   end if;
@@ -1335,7 +1417,6 @@ CREATE FUNCTION agentmesh.kill(target uuid, killed_by uuid DEFAULT NULL::uuid, c
 declare
   session uuid := (select a.session_id from agentmesh.agents a where a.id = kill.target);
   tree uuid[];
-  a_row agentmesh.agents;
   victim agentmesh.agents;
   killer agentmesh.agents;
   dying uuid[] := '{}';
@@ -1344,12 +1425,10 @@ begin
   perform agentmesh.lock_session(session);
   tree := array(select agentmesh.subtree(kill.target));
   -- The target's parent too: the target may be its task, whose call gets its result now.
-  for a_row in select * from agentmesh.lock_agents(tree || kill.killed_by
-      || (select a.parent_id from agentmesh.agents a where a.id = kill.target)) loop
-    if a_row.id = kill.killed_by then killer := a_row; end if;
-    if a_row.id = kill.target then victim := a_row; end if;
-    if a_row.status <> 'dead' and a_row.id = any (tree) then dying := dying || a_row.id; end if;
-  end loop;
+  perform agentmesh.lock_agents(tree || kill.killed_by || (select a.parent_id from agentmesh.agents a where a.id = kill.target));
+  select * into killer from agentmesh.agents a where a.id = kill.killed_by;
+  select * into victim from agentmesh.agents a where a.id = kill.target;
+  dying := array(select a.id from agentmesh.agents a where a.id = any (tree) and a.status <> 'dead');
   if (kill.caller).worker_id is not null then
     perform agentmesh.fence(killer, kill.caller);
     perform agentmesh.require_open_call(kill.killed_by, kill.caller);
@@ -1468,6 +1547,15 @@ begin
   end loop;
 end $$;
 
+CREATE FUNCTION agentmesh.mail_is_sound(sender uuid, recipient uuid, body text, automatic boolean, failed boolean, key text, read_at timestamp with time zone, read_seq bigint, withdrawn_at timestamp with time zone) RETURNS boolean
+    LANGUAGE plpgsql IMMUTABLE
+    AS $$
+begin
+  return octet_length(body) <= 262144 and (automatic or body <> '') and (automatic or not failed)   -- only reports are empty, or fail
+    and (sender is null or sender <> recipient) and coalesce(octet_length(key) between 1 and 200, true)
+    and (read_at is null) = (read_seq is null) and (read_at is null or withdrawn_at is null);       -- what is read is shown, and stays
+end $$;
+
 CREATE FUNCTION agentmesh.mark(agent uuid, label text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql
     AS $$
@@ -1525,22 +1613,25 @@ begin
 end $$;
 
 CREATE FUNCTION agentmesh.notify_agent(agent uuid, session uuid, what text) RETURNS void
-    LANGUAGE sql
+    LANGUAGE plpgsql
     AS $$
-  select pg_notify('agent_event_' || agent, what), pg_notify('session_event_' || session, what || ' ' || agent)
-$$;
+begin
+  perform pg_notify('agent_event_' || agent, what), pg_notify('session_event_' || session, what || ' ' || agent);
+end $$;
 
 CREATE FUNCTION agentmesh.notify_waiters(targets uuid[]) RETURNS void
-    LANGUAGE sql
+    LANGUAGE plpgsql
     AS $$
-  select pg_notify('agent_event_' || w.waiter, 'waited') from (select distinct waiter from agentmesh.waits where target = any (targets)) w
-$$;
+begin
+  perform pg_notify('agent_event_' || w.waiter, 'waited') from (select distinct waiter from agentmesh.waits where target = any (targets)) w;
+end $$;
 
 CREATE FUNCTION agentmesh.notify_work(session uuid) RETURNS void
-    LANGUAGE sql
+    LANGUAGE plpgsql
     AS $$
-  select pg_notify('agentmesh_work', session::text)
-$$;
+begin
+  perform pg_notify('agentmesh_work', session::text);
+end $$;
 
 CREATE FUNCTION agentmesh.open_capture(agent uuid) RETURNS bigint
     LANGUAGE sql STABLE
@@ -1694,7 +1785,7 @@ begin
   perform pg_notify('session_event_' || rename_session.session, 'session');
 end $$;
 
-CREATE FUNCTION agentmesh.require_agent(agent agentmesh.agents, id uuid) RETURNS void
+CREATE FUNCTION agentmesh.require_agent(agent agentmesh.agents, id uuid) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
 begin
@@ -1702,6 +1793,7 @@ begin
     perform agentmesh.refuse('AM010', format('there is no agent %s', coalesce(require_agent.id::text, 'null')),
       'agentmesh ps --all lists the agents.');
   end if;
+  return true;
 end $$;
 
 CREATE TABLE agentmesh.requests (
@@ -1749,7 +1841,7 @@ begin
   end if;
 end $$;
 
-CREATE FUNCTION agentmesh.require_body(body text) RETURNS void
+CREATE FUNCTION agentmesh.require_body(body text) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
 begin
@@ -1759,6 +1851,7 @@ begin
     perform agentmesh.refuse('AM021', format('the message is %s bytes long, the limit is 262144 (256 KiB)', octet_length(body)),
       'Write it to a file and send the path.');
   end if;
+  return true;
 end $$;
 
 CREATE FUNCTION agentmesh.require_capture(me agentmesh.agents) RETURNS bigint
@@ -1773,28 +1866,32 @@ begin
   return begun;
 end $$;
 
-CREATE FUNCTION agentmesh.require_living(agent agentmesh.agents, id uuid) RETURNS void
+CREATE FUNCTION agentmesh.require_living(agent agentmesh.agents, id uuid) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
+declare
+  fine boolean := agentmesh.require_agent(agent, id);
 begin
-  perform agentmesh.require_agent(agent, id);
   if agent.status = 'dead' then
     perform agentmesh.refuse('AM011', format('%s is dead', agentmesh.label(agent)), 'Its transcript can still be read. Fork a new agent for more work.');
   end if;
+  return true;
 end $$;
 
-CREATE FUNCTION agentmesh.require_open_call(agent uuid, caller agentmesh.caller) RETURNS void
+CREATE FUNCTION agentmesh.require_open_call(agent uuid, caller agentmesh.caller) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
 begin
   if not exists (select from agentmesh.tool_calls c where c.agent_id = agent and c.seq = caller.seq and c.ordinal = caller.ordinal
-                 and c.status <> 'done')
-     and (caller.seq is not null or not exists (select from agentmesh.agents a where a.id = agent and a.external)) then
-    perform agentmesh.refuse('AM002', format('call %s of step %s already has its result', caller.ordinal, caller.seq), 'Read it from the transcript.');
+                 and c.status <> 'done') then
+    if caller.seq is not null or not exists (select from agentmesh.agents a where a.id = agent and a.external) then
+      perform agentmesh.refuse('AM002', format('call %s of step %s already has its result', caller.ordinal, caller.seq), 'Read it from the transcript.');
+    end if;
   end if;
+  return true;
 end $$;
 
-CREATE FUNCTION agentmesh.require_read_committed() RETURNS void
+CREATE FUNCTION agentmesh.require_read_committed() RETURNS boolean
     LANGUAGE plpgsql
     AS $$
 begin
@@ -1802,6 +1899,7 @@ begin
     perform agentmesh.refuse('AM003', format('agentmesh verbs run only at isolation level READ COMMITTED, not %s',
       upper(current_setting('transaction_isolation'))), 'Call them outside the transaction, or begin it with ISOLATION LEVEL READ COMMITTED.');
   end if;
+  return true;
 end $$;
 
 CREATE FUNCTION agentmesh.require_room(parent agentmesh.agents, session agentmesh.sessions) RETURNS void
@@ -1816,12 +1914,18 @@ begin
     perform agentmesh.refuse('AM032', format('%s is at depth %s, the limit of the session (max_depth)', agentmesh.label(parent), parent.depth),
       'Do not retry. Do the work yourself, or ask an agent nearer to the root to fork.');
   end if;
-  select count(*) into living from agentmesh.agents a where a.parent_id = parent.id and agentmesh.counts(a);
+  -- Whoever makes an agent has raised tree_version: where fewer were ever made than may live, nobody need be counted.
+  if session.tree_version > session.max_children then
+    select count(*) into living from agentmesh.agents a where a.parent_id = parent.id and agentmesh.counts(a);
+  end if;
   if living >= session.max_children then
     perform agentmesh.refuse('AM033', format('%s has %s living children, the limit of the session (max_children)', agentmesh.label(parent), living),
       agentmesh.idle_children_hint(parent.id));
   end if;
-  select count(*) into living from agentmesh.agents a where a.session_id = session.id and a.status <> 'dead' and agentmesh.counts(a);
+  living := null;
+  if session.tree_version >= session.max_agents then
+    select count(*) into living from agentmesh.agents a where a.session_id = session.id and a.status <> 'dead' and agentmesh.counts(a);
+  end if;
   if living >= session.max_agents then
     perform agentmesh.refuse('AM034', format('the session has %s living agents, its limit (max_agents)', living),
       agentmesh.idle_children_hint(parent.id));
@@ -1857,6 +1961,10 @@ begin
   insert into agentmesh.reservations (agent_id, session_id, epoch, tokens, cost_usd)
   values (me.id, session.id, me.epoch, mine.tokens, mine.cost_usd)
   on conflict (agent_id) do update set epoch = excluded.epoch, tokens = excluded.tokens, cost_usd = excluded.cost_usd, at = excluded.at;
+  -- Now and then: to sum up some rows takes less than to move one.
+  if (select count(*) from (select from agentmesh.bookings b where b.session_id = session.id limit 32) newest) < 32 then
+    return null;
+  end if;
   with moved as (delete from agentmesh.bookings b where b.session_id = session.id returning b.tokens, b.cost_usd)
   update agentmesh.session_usage u set tokens = u.tokens + m.tokens, cost_usd = u.cost_usd + m.cost_usd
   from (select sum(tokens) as tokens, sum(cost_usd) as cost_usd from moved) m
@@ -1917,6 +2025,15 @@ begin
       'Its marks: ' || (select string_agg(m.label, ', ' order by m.seq desc) from agentmesh.marks(me.id) m) || '.');
   end if;
   return mark.content ->> 'label';
+end $$;
+
+CREATE FUNCTION agentmesh.row_is_sound(seq bigint, kind text, content jsonb) RETURNS boolean
+    LANGUAGE plpgsql IMMUTABLE
+    AS $$
+begin
+  return seq > 0 and jsonb_typeof(content) = 'object' and kind in (
+    'user', 'assistant', 'tool_result', 'mail', 'summary',           -- go to the model
+    'capture', 'command', 'event', 'mark', 'error');                 -- never do
 end $$;
 
 CREATE FUNCTION agentmesh.said(kind text, content jsonb) RETURNS text
@@ -2034,6 +2151,7 @@ CREATE FUNCTION agentmesh.send(sender uuid, recipient uuid, body text, key text 
     AS $$
 #variable_conflict use_column
 declare
+  fine boolean := agentmesh.require_read_committed();
   a_row agentmesh.agents;
   from_agent agentmesh.agents;
   to_agent agentmesh.agents;
@@ -2042,23 +2160,22 @@ declare
   waiting integer;
   full_at integer;
 begin
-  perform agentmesh.require_read_committed();
   if send.recipient is null then
     perform agentmesh.require_agent(null, null);
   end if;
   if send.sender = send.recipient then
     perform agentmesh.refuse('AM013', 'an agent cannot send to itself', 'Think on, or send to another agent.');
   end if;
-  for a_row in select * from agentmesh.lock_agents(array[send.sender, send.recipient]) loop
+  -- lock_agents, written out: most calls in the system are of this function, and a call of that one is a tenth of its time.
+  for a_row in select * from agentmesh.agents a where a.id in (send.sender, send.recipient) order by a.id for no key update loop
     if a_row.id = send.sender then from_agent := a_row; else to_agent := a_row; end if;
   end loop;
   if (send.caller).worker_id is not null then
-    perform agentmesh.fence(from_agent, send.caller);
-    perform agentmesh.require_open_call(send.sender, send.caller);
+    fine := agentmesh.fence(from_agent, send.caller) and agentmesh.require_open_call(send.sender, send.caller);
   end if;
-  perform agentmesh.require_agent(to_agent, send.recipient);
+  fine := agentmesh.require_agent(to_agent, send.recipient);
   if send.sender is not null then
-    perform agentmesh.require_agent(from_agent, send.sender);
+    fine := agentmesh.require_agent(from_agent, send.sender);
     if from_agent.session_id <> to_agent.session_id then
       perform agentmesh.refuse('AM012', format('%s belongs to another session', agentmesh.label(to_agent)), 'Agents reach only their own session.');
     end if;
@@ -2079,18 +2196,17 @@ begin
       return known.id;
     end if;
   end if;
-  perform agentmesh.require_body(send.body);
-  if send.sender is not null then
-    perform agentmesh.require_living(from_agent, send.sender);
-  end if;
-  perform agentmesh.require_living(to_agent, send.recipient);
-  select s.max_unread into full_at from agentmesh.sessions s where s.id = to_agent.session_id;
-  select count(*) into waiting from (
-    select from agentmesh.mail m where m.recipient = send.recipient and m.read_at is null and m.withdrawn_at is null limit full_at) unread;
-  -- Mail from an agent that the recipient is waiting for does not count: the wait is about to take it.
-  if waiting >= full_at and not exists (select from agentmesh.waits w where w.waiter = send.recipient and w.target = send.sender) then
-    perform agentmesh.refuse('AM022', format('the mailbox of %s is full: %s unread messages', agentmesh.label(to_agent), waiting),
-      'Do not retry at once: it has to read first. Kill it, or wait for it.');
+  fine := agentmesh.require_body(send.body) and (send.sender is null or agentmesh.require_living(from_agent, send.sender))
+    and agentmesh.require_living(to_agent, send.recipient);
+  select s.max_unread, (select count(*) from (
+      select from agentmesh.mail m where m.recipient = send.recipient and m.read_at is null and m.withdrawn_at is null limit s.max_unread) unread)
+  into full_at, waiting from agentmesh.sessions s where s.id = to_agent.session_id;
+  if waiting >= full_at then
+    -- Mail from an agent that the recipient is waiting for does not count: the wait is about to take it.
+    if not exists (select from agentmesh.waits w where w.waiter = send.recipient and w.target = send.sender) then
+      perform agentmesh.refuse('AM022', format('the mailbox of %s is full: %s unread messages', agentmesh.label(to_agent), waiting),
+        'Do not retry at once: it has to read first. Kill it, or wait for it.');
+    end if;
   end if;
   new_id := agentmesh.deliver(to_agent, send.sender, send.body, send.key);
   if from_agent.owes_report then
@@ -2232,10 +2348,11 @@ begin
 end $$;
 
 CREATE FUNCTION agentmesh.settle(agent uuid) RETURNS void
-    LANGUAGE sql
+    LANGUAGE plpgsql
     AS $$
-  delete from agentmesh.reservations r where r.agent_id = agent
-$$;
+begin
+  delete from agentmesh.reservations r where r.agent_id = settle.agent;
+end $$;
 
 CREATE FUNCTION agentmesh.skip_turn(agent uuid, caller agentmesh.caller) RETURNS text
     LANGUAGE plpgsql
@@ -2310,7 +2427,7 @@ CREATE FUNCTION agentmesh.start_calls(agent uuid, caller agentmesh.caller, ordin
 declare
   me agentmesh.agents;
 begin
-  select * into me from agentmesh.lock_agents(array[agent]);
+  select * into me from agentmesh.agents a where a.id = agent for no key update;
   perform agentmesh.fence(me, caller);
   update agentmesh.tool_calls c set status = 'started', started_at = clock_timestamp(), epoch = caller.epoch
   where c.agent_id = agent and c.seq = caller.seq and c.ordinal = any (ordinals) and c.status = 'open';
@@ -2473,31 +2590,34 @@ CREATE FUNCTION agentmesh.take(me agentmesh.agents, targets jsonb, final text, c
     LANGUAGE plpgsql
     AS $$
 declare
-  seen jsonb := case when targets is null then agentmesh.wait_look_anyone(me.id) else agentmesh.wait_look(me.id, targets) end;
-  taken bigint[] := array(select x::bigint from jsonb_array_elements_text(seen -> 'taken') x);
-  from_user boolean := seen -> 'user' <> 'null' and final is distinct from 'interrupted';
+  seen agentmesh.seen;
+  from_user boolean;
+  owes boolean := me.owes_report;
   result jsonb;
   at_seq bigint;
 begin
-  if not from_user and not (seen -> 'met')::boolean and final is null then
+  if targets is null then seen := agentmesh.wait_look_anyone(me.id); else seen := agentmesh.wait_look(me.id, targets); end if;
+  from_user := seen.user_mail is not null and final is distinct from 'interrupted';
+  if not from_user and not seen.met and final is null then
     return null;
   end if;
   result := jsonb_build_object(
-    'outcome', case when final = 'interrupted' then final when from_user then 'user' when (seen -> 'met')::boolean then 'complete' else final end,
-    'results', seen -> 'results' || case when from_user then jsonb_build_array(jsonb_build_object('name', 'user', 'message', seen #> '{user,body}')) else '[]' end);
-  if from_user and (caller.seq is not null or me.external or (seen #>> '{user,id}')::bigint <= me.held_mail) then
-    taken := taken || (seen #>> '{user,id}')::bigint;
+    'outcome', case when final = 'interrupted' then final when from_user then 'user' when seen.met then 'complete' else final end,
+    'results', seen.results || case when from_user then jsonb_build_array(jsonb_build_object('name', 'user', 'message', seen.user_says)) else '[]' end);
+  if from_user and (caller.seq is not null or me.external or seen.user_mail <= me.held_mail) then
+    seen.taken := seen.taken || seen.user_mail;
   end if;
   if caller.seq is null then
-    perform agentmesh.append(me.id, 'command', jsonb_build_object('command', 'wait', 'result', result));
-    perform agentmesh.read_mail(me, taken);
+    at_seq := agentmesh.append(me.id, 'command', jsonb_build_object('command', 'wait', 'result', result));
+    perform agentmesh.read_mail(me, seen.taken);
   else
     at_seq := agentmesh.close_call(me.id, caller, result);
-    update agentmesh.mail m set read_at = clock_timestamp(), read_seq = at_seq where m.id = any (taken);
-    if from_user or me.parent_id is not null and cardinality(taken) > 0 then
-      update agentmesh.agents a set agent_wakes = case when from_user then 0 else a.agent_wakes end,
-        owes_report = a.owes_report or exists (select from agentmesh.mail m where m.id = any (taken) and m.sender = me.parent_id and not m.automatic)
-      where a.id = me.id;
+    update agentmesh.mail m set read_at = clock_timestamp(), read_seq = at_seq where m.id = any (seen.taken);
+    if not owes and me.parent_id is not null and cardinality(seen.taken) > 0 then
+      owes := exists (select from agentmesh.mail m where m.id = any (seen.taken) and m.sender = me.parent_id and not m.automatic);
+    end if;
+    if owes and not me.owes_report or from_user and me.agent_wakes > 0 then
+      update agentmesh.agents a set owes_report = owes, agent_wakes = case when from_user then 0 else a.agent_wakes end where a.id = me.id;
     end if;
   end if;
   delete from agentmesh.wait w where w.waiter = me.id;
@@ -2658,7 +2778,7 @@ begin
   end if;
   -- A wait that is over at once needs no circle check, so no session lock. This peek may be wrong by the time the
   -- waiter is locked; then the call is repeated (40001).
-  if targets is not null and timeout > 0 and not (agentmesh.wait_look(wait_begin.waiter, targets) ->> 'met')::boolean then
+  if targets is not null and timeout > 0 and not (agentmesh.wait_look(wait_begin.waiter, targets)).met then
     session := agentmesh.lock_session((select a.session_id from agentmesh.agents a where a.id = wait_begin.waiter));
   end if;
   for a_row in select * from agentmesh.lock_agents(case when session.id is null then '{}' else ids end || wait_begin.waiter) loop
@@ -2759,9 +2879,12 @@ begin
   return true;
 end $$;
 
-CREATE FUNCTION agentmesh.wait_look(waiter uuid, targets jsonb) RETURNS jsonb
-    LANGUAGE sql
+CREATE FUNCTION agentmesh.wait_look(waiter uuid, targets jsonb) RETURNS agentmesh.seen
+    LANGUAGE plpgsql
     AS $$
+declare
+  seen agentmesh.seen;
+begin
   with look as (
     select t.n, t.item, a.id, a.name, a.status, m.id as mail_id, m.body, m.more, r.ids as report_ids, r.bodies, r.failed,
       case when e.kind = 'assistant' then agentmesh.ended_with(e.content) end as output,
@@ -2770,10 +2893,10 @@ CREATE FUNCTION agentmesh.wait_look(waiter uuid, targets jsonb) RETURNS jsonb
     left join agentmesh.agents a on a.id = (t.item ->> 'id')::uuid
     left join lateral (
       select (array_agg(m.id order by m.id))[1] as id, (array_agg(m.body order by m.id))[1] as body, count(*) - 1 as more
-      from agentmesh.mail m where m.recipient = waiter and m.sender = a.id and not m.automatic and m.read_at is null and m.withdrawn_at is null) m on true
+      from agentmesh.mail m where m.recipient = wait_look.waiter and m.sender = a.id and not m.automatic and m.read_at is null and m.withdrawn_at is null) m on true
     left join lateral (
       select array_agg(m.id) as ids, array_agg(m.body order by m.id desc) as bodies, (array_agg(m.failed order by m.id desc))[1] as failed
-      from agentmesh.mail m where m.recipient = waiter and m.sender = a.id and m.automatic and m.read_at is null and m.withdrawn_at is null) r on true
+      from agentmesh.mail m where m.recipient = wait_look.waiter and m.sender = a.id and m.automatic and m.read_at is null and m.withdrawn_at is null) r on true
     left join agentmesh.transcript e on a.status = 'idle' and e.agent_id = a.id and e.seq = a.ended_seq),
   entry as (
     select n, id is null or mail_id is not null or status <> 'running' as met,
@@ -2793,64 +2916,92 @@ CREATE FUNCTION agentmesh.wait_look(waiter uuid, targets jsonb) RETURNS jsonb
                else jsonb_build_object('output', coalesce(output, ''))
              end
       end as result
-    from look),
-  from_user as (
-    select jsonb_build_object('id', m.id, 'body', m.body) as mail from agentmesh.mail m
-    where m.recipient = waiter and m.sender is null and m.read_at is null and m.withdrawn_at is null order by m.id limit 1)
-  select jsonb_build_object('results', coalesce(jsonb_agg(result order by n), '[]'), 'met', coalesce(bool_and(met), true),
-    'taken', coalesce((select jsonb_agg(id) from entry x, unnest(x.taken) as id), '[]'), 'user', (select mail from from_user))
-  from entry
-$$;
+    from look)
+  select coalesce(jsonb_agg(x.result order by x.n), '[]'), coalesce(bool_and(x.met), true), array(select unnest(y.taken) from entry y),
+    u.id, u.body
+  into seen.results, seen.met, seen.taken, seen.user_mail, seen.user_says
+  from entry x left join (
+    select m.id, m.body from agentmesh.mail m
+    where m.recipient = wait_look.waiter and m.sender is null and m.read_at is null and m.withdrawn_at is null order by m.id limit 1) u on true
+  group by u.id, u.body;
+  return seen;
+end $$;
 
-CREATE FUNCTION agentmesh.wait_look_anyone(waiter uuid) RETURNS jsonb
-    LANGUAGE sql
+CREATE FUNCTION agentmesh.wait_look_anyone(waiter uuid) RETURNS agentmesh.seen
+    LANGUAGE plpgsql
     AS $$
+declare
+  seen agentmesh.seen;
+begin
   with unread as (
-    select m.id, m.sender, m.body, m.automatic, m.failed from agentmesh.mail m
-    where m.recipient = waiter and m.read_at is null and m.withdrawn_at is null),
-  oldest as (select * from unread where sender is not null order by id limit 1),
-  entry as (
-    select o.id, jsonb_build_object('agent_id', o.sender, 'name', a.name, 'status', case when o.automatic then a.status else 'received' end)
-      || jsonb_build_object(case when not o.automatic then 'message' when o.failed then 'error' else 'output' end, o.body)
-      || case when (select count(*) from unread where sender is not null) > 1
-           then jsonb_build_object('more', (select count(*) - 1 from unread where sender is not null)) else '{}' end as result
-    from oldest o join agentmesh.agents a on a.id = o.sender)
-  select jsonb_build_object('results', coalesce((select jsonb_agg(result) from entry), '[]'), 'met', exists (select from entry),
-    'taken', coalesce((select jsonb_agg(id) from entry), '[]'),
-    'user', (select jsonb_build_object('id', u.id, 'body', u.body) from unread u where u.sender is null order by u.id limit 1))
-$$;
+    select m.id, m.sender, m.body, m.automatic, m.failed, count(m.sender) over () - 1 as more from agentmesh.mail m
+    where m.recipient = wait_look_anyone.waiter and m.read_at is null and m.withdrawn_at is null),
+  mine as (select * from unread where sender is not null order by id limit 1),
+  users as (select * from unread where sender is null order by id limit 1)
+  select case when o.id is null then '[]' else jsonb_build_array(
+      jsonb_build_object('agent_id', o.sender, 'name', a.name, 'status', case when o.automatic then a.status else 'received' end,
+        case when not o.automatic then 'message' when o.failed then 'error' else 'output' end, o.body)
+      || case when o.more > 0 then jsonb_build_object('more', o.more) else '{}' end) end,
+    o.id is not null, array_remove(array[o.id], null), u.id, u.body
+  into seen.results, seen.met, seen.taken, seen.user_mail, seen.user_says
+  from mine o join agentmesh.agents a on a.id = o.sender full join users u on true;
+  if not found then
+    seen := row('[]', false, '{}', null, null);
+  end if;
+  return seen;
+end $$;
 
-CREATE FUNCTION agentmesh.wait_may_end(waiter uuid) RETURNS boolean
-    LANGUAGE sql STABLE
+CREATE TABLE agentmesh.wait (
+    waiter uuid NOT NULL,
+    seq bigint,
+    ordinal integer,
+    targets jsonb,
+    deadline timestamp with time zone NOT NULL,
+    started_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT call_is_whole CHECK (((seq IS NULL) = (ordinal IS NULL))),
+    CONSTRAINT wait_targets_check CHECK ((jsonb_typeof(targets) = 'array'::text))
+)
+WITH (fillfactor='70', autovacuum_vacuum_threshold='50', autovacuum_vacuum_scale_factor='0.0', autovacuum_vacuum_cost_delay='0');
+
+CREATE FUNCTION agentmesh.wait_may_end(header agentmesh.wait) RETURNS boolean
+    LANGUAGE plpgsql
     AS $$
-  select exists (
-    select from agentmesh.wait h
-    where h.waiter = wait_may_end.waiter and (
-      (h.targets is not null and not exists (select from agentmesh.open_waits o where o.waiter = h.waiter))
-      or exists (select from agentmesh.mail m where m.recipient = h.waiter and m.read_at is null and m.withdrawn_at is null
-                 and (h.targets is null or m.sender is null))
-      or exists (select from agentmesh.agents a where a.id = h.waiter and a.external and a.interrupt_turn = a.turn)))
-$$;
+begin
+  -- Not in one expression: there every look is prepared, also where the first finds that it may. Each is newer than the one before it,
+  -- and what one of them misses notifies.
+  if exists (select from agentmesh.mail m where m.recipient = header.waiter and m.read_at is null and m.withdrawn_at is null
+             and (header.targets is null or m.sender is null)) then
+    return true;
+  elsif header.targets is not null then
+    if not exists (select from agentmesh.open_waits o where o.waiter = header.waiter) then
+      return true;
+    end if;
+  end if;
+  return exists (select from agentmesh.agents a where a.id = header.waiter and a.external and a.interrupt_turn = a.turn);
+end $$;
 
 CREATE FUNCTION agentmesh.wait_take(waiter uuid, final text DEFAULT NULL::text, caller agentmesh.caller DEFAULT NULL::agentmesh.caller) RETURNS jsonb
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
 declare
+  fine boolean := agentmesh.require_read_committed();
   me agentmesh.agents;
   header agentmesh.wait;
   call agentmesh.caller := wait_take.caller;
   result jsonb;
 begin
-  perform agentmesh.require_read_committed();
   -- Most looks at a large fan-in come before its last message, and senders would queue behind their locks: so the
   -- first look takes none. What it misses is committed later and notifies then.
-  if final is null and not agentmesh.wait_may_end(wait_take.waiter) then
-    return null;
+  if final is null then
+    select * into header from agentmesh.wait w where w.waiter = wait_take.waiter;
+    if header.waiter is null or not agentmesh.wait_may_end(header) then
+      return null;
+    end if;
   end if;
-  select * into me from agentmesh.lock_agents(array[wait_take.waiter]);
+  select * into me from agentmesh.agents a where a.id = wait_take.waiter for no key update;
   if call.worker_id is not null then
-    perform agentmesh.fence(me, call);
+    fine := agentmesh.fence(me, call);
   end if;
   select * into header from agentmesh.wait w where w.waiter = wait_take.waiter;
   if header.waiter is null then
@@ -2858,17 +3009,16 @@ begin
   end if;
   call.seq := header.seq;
   call.ordinal := header.ordinal;
-  if me.external then
-    final := case when me.interrupt_turn = me.turn then 'interrupted' else final end;
-    result := agentmesh.take(me, header.targets, final, call);
-    if result is not null then
-      perform agentmesh.heed_interrupt(me);
-    end if;
-    return result;
+  if me.external and me.interrupt_turn = me.turn then
+    final := 'interrupted';
   end if;
   result := agentmesh.take(me, header.targets, final, call);
-  if result is not null and header.seq is null then
-    perform agentmesh.end_turn(me, null, null, null, false);
+  if result is not null then
+    if me.external then
+      perform agentmesh.heed_interrupt(me);
+    elsif header.seq is null then
+      perform agentmesh.end_turn(me, null, null, null, false);
+    end if;
   end if;
   return result;
 end $$;
@@ -2994,13 +3144,7 @@ CREATE TABLE agentmesh.mail (
     read_at timestamp with time zone,
     read_seq bigint,
     withdrawn_at timestamp with time zone,
-    CONSTRAINT mail_body_check CHECK ((octet_length(body) <= 262144)),
-    CONSTRAINT mail_key_check CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 200))),
-    CONSTRAINT not_empty CHECK ((automatic OR (body <> ''::text))),
-    CONSTRAINT not_to_itself CHECK ((sender <> recipient)),
-    CONSTRAINT only_reports_fail CHECK ((automatic OR (NOT failed))),
-    CONSTRAINT read_is_shown CHECK (((read_at IS NULL) = (read_seq IS NULL))),
-    CONSTRAINT read_or_withdrawn CHECK (((read_at IS NULL) OR (withdrawn_at IS NULL)))
+    CONSTRAINT mail_is_sound CHECK (agentmesh.mail_is_sound(sender, recipient, body, automatic, failed, key, read_at, read_seq, withdrawn_at))
 )
 WITH (autovacuum_vacuum_scale_factor='0.02');
 
@@ -3042,18 +3186,6 @@ ALTER TABLE agentmesh.model_calls ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTI
     CACHE 1
 );
 
-CREATE TABLE agentmesh.wait (
-    waiter uuid NOT NULL,
-    seq bigint,
-    ordinal integer,
-    targets jsonb,
-    deadline timestamp with time zone NOT NULL,
-    started_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT call_is_whole CHECK (((seq IS NULL) = (ordinal IS NULL))),
-    CONSTRAINT wait_targets_check CHECK ((jsonb_typeof(targets) = 'array'::text))
-)
-WITH (fillfactor='70', autovacuum_vacuum_threshold='50', autovacuum_vacuum_scale_factor='0.0', autovacuum_vacuum_cost_delay='0');
-
 CREATE TABLE agentmesh.waits (
     waiter uuid NOT NULL,
     target uuid NOT NULL,
@@ -3069,7 +3201,8 @@ CREATE VIEW agentmesh.open_waits AS
      JOIN agentmesh.agents a ON (((a.id = w.target) AND (a.status = 'running'::text))))
   WHERE (NOT (EXISTS ( SELECT
            FROM agentmesh.mail m
-          WHERE ((m.recipient = w.waiter) AND (m.sender = w.target) AND (NOT m.automatic) AND (m.read_at IS NULL) AND (m.withdrawn_at IS NULL)))));
+          WHERE ((m.recipient = w.waiter) AND (m.sender = w.target) AND (NOT m.automatic) AND (m.read_at IS NULL) AND (m.withdrawn_at IS NULL))
+         OFFSET 0)));
 
 CREATE TABLE agentmesh.pauses (
     provider text NOT NULL,
@@ -3112,11 +3245,7 @@ CREATE TABLE agentmesh.tool_calls (
     started_at timestamp with time zone,
     ended_at timestamp with time zone,
     result_seq bigint,
-    CONSTRAINT done_has_a_result CHECK (((status = 'done'::text) = (result_seq IS NOT NULL))),
-    CONSTRAINT done_has_an_end CHECK (((status = 'done'::text) = (ended_at IS NOT NULL))),
-    CONSTRAINT started_has_a_time CHECK (((status <> 'started'::text) OR (started_at IS NOT NULL))),
-    CONSTRAINT tool_calls_ordinal_check CHECK ((ordinal >= 0)),
-    CONSTRAINT tool_calls_status_check CHECK ((status = ANY (ARRAY['open'::text, 'asking'::text, 'delegated'::text, 'started'::text, 'done'::text])))
+    CONSTRAINT call_is_sound CHECK (agentmesh.call_is_sound(ordinal, status, started_at, ended_at, result_seq))
 )
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02');
 
@@ -3126,9 +3255,7 @@ CREATE TABLE agentmesh.transcript (
     kind text NOT NULL,
     content jsonb NOT NULL,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT transcript_content_check CHECK ((jsonb_typeof(content) = 'object'::text)),
-    CONSTRAINT transcript_kind_check CHECK ((kind = ANY (ARRAY['user'::text, 'assistant'::text, 'tool_result'::text, 'mail'::text, 'summary'::text, 'capture'::text, 'command'::text, 'event'::text, 'mark'::text, 'error'::text]))),
-    CONSTRAINT transcript_seq_check CHECK ((seq > 0))
+    CONSTRAINT row_is_sound CHECK (agentmesh.row_is_sound(seq, kind, content))
 )
 WITH (autovacuum_vacuum_insert_scale_factor='0.05');
 
@@ -3203,15 +3330,15 @@ CREATE VIEW agentmesh.v_agents WITH (security_barrier='true') AS
      JOIN agentmesh.settings s ON ((s.id = a.settings_id)))
      LEFT JOIN agentmesh.activity v ON ((v.agent_id = a.id)))
      LEFT JOIN agentmesh.wait h ON ((h.waiter = a.id)))
-     CROSS JOIN LATERAL ( SELECT count(*) AS unread
+     LEFT JOIN LATERAL ( SELECT count(*) AS unread
            FROM agentmesh.mail m
-          WHERE ((m.recipient = a.id) AND (m.read_at IS NULL) AND (m.withdrawn_at IS NULL))) u)
-     CROSS JOIN LATERAL ( SELECT sum(d.tool_calls) AS tool_calls,
+          WHERE ((m.recipient = a.id) AND (m.read_at IS NULL) AND (m.withdrawn_at IS NULL))) u ON (true))
+     LEFT JOIN LATERAL ( SELECT sum(d.tool_calls) AS tool_calls,
             (sum(((d.input_tokens - d.cached_tokens) + d.output_tokens)))::bigint AS tokens,
             sum(d.cost_usd) AS cost_usd,
             sum(d.unpriced_calls) AS unpriced_calls
            FROM (agentmesh.subtree(a.id) member(id)
-             JOIN agentmesh.agents d ON ((d.id = member.id)))) t);
+             JOIN agentmesh.agents d ON ((d.id = member.id)))) t ON (true));
 
 CREATE VIEW agentmesh.v_budgets WITH (security_barrier='true') AS
  SELECT s.id AS session_id,
@@ -3490,6 +3617,9 @@ ALTER TABLE agentmesh.workers ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
 ALTER TABLE ONLY agentmesh.activity
     ADD CONSTRAINT activity_pkey PRIMARY KEY (agent_id);
 
+ALTER TABLE agentmesh.agents
+    ADD CONSTRAINT agent_is_sound CHECK (agentmesh.agent_is_sound(agents.*));
+
 ALTER TABLE ONLY agentmesh.agents
     ADD CONSTRAINT agents_pkey PRIMARY KEY (id);
 
@@ -3550,13 +3680,17 @@ CREATE INDEX agents_claimable ON agentmesh.agents USING btree (queued_at) WHERE 
 
 CREATE INDEX agents_killed_by ON agentmesh.agents USING btree (killed_by) WHERE (killed_by IS NOT NULL);
 
-CREATE INDEX agents_living ON agentmesh.agents USING btree (session_id) WHERE (status <> 'dead'::text);
+CREATE INDEX agents_living ON agentmesh.agents USING btree (session_id, created_at, id) WHERE (status <> 'dead'::text);
 
 CREATE UNIQUE INDEX agents_name ON agentmesh.agents USING btree (session_id, name);
 
-CREATE INDEX agents_parent ON agentmesh.agents USING btree (parent_id);
+CREATE INDEX agents_parent ON agentmesh.agents USING btree (parent_id, created_at, id);
 
-CREATE INDEX agents_worker ON agentmesh.agents USING btree (worker_id) WHERE (worker_id IS NOT NULL);
+CREATE INDEX agents_running ON agentmesh.agents USING btree (session_id, queued_at) WHERE (status = 'running'::text);
+
+CREATE INDEX agents_unreaped ON agentmesh.agents USING btree (session_id, died_at) WHERE ((status = 'dead'::text) AND (reaped_at IS NULL));
+
+CREATE INDEX agents_worker ON agentmesh.agents USING btree (worker_id, id) WHERE (worker_id IS NOT NULL);
 
 CREATE INDEX bookings_session ON agentmesh.bookings USING btree (session_id);
 
@@ -3661,42 +3795,6 @@ ALTER TABLE ONLY agentmesh.waits
 GRANT USAGE ON SCHEMA agentmesh TO agentmesh_reader;
 GRANT USAGE ON SCHEMA agentmesh TO agentmesh_worker;
 
-REVOKE ALL ON FUNCTION agentmesh.agents_at(session uuid, at timestamp with time zone) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.agents_at(session uuid, at timestamp with time zone) TO agentmesh_worker;
-
-REVOKE ALL ON FUNCTION agentmesh.allowance(session uuid) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.allowance(session uuid) TO agentmesh_worker;
-
-REVOKE ALL ON FUNCTION agentmesh.ancestors(agent uuid) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.ancestors(agent uuid) TO agentmesh_worker;
-
-REVOKE ALL ON FUNCTION agentmesh.answer(request uuid, answer jsonb, by text) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.answer(request uuid, answer jsonb, by text) TO agentmesh_worker;
-
-REVOKE ALL ON FUNCTION agentmesh.append(agent uuid, kind text, content jsonb) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.append(agent uuid, kind text, content jsonb) TO agentmesh_worker;
-
-REVOKE ALL ON FUNCTION agentmesh.ask(agent uuid, caller agentmesh.caller, judged jsonb, asked jsonb, settled integer[], dropped integer[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.ask(agent uuid, caller agentmesh.caller, judged jsonb, asked jsonb, settled integer[], dropped integer[]) TO agentmesh_worker;
-
-REVOKE ALL ON FUNCTION agentmesh.asking(session uuid) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.asking(session uuid) TO agentmesh_worker;
-
-REVOKE ALL ON FUNCTION agentmesh.attention(worker bigint, ids uuid[], epochs bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.attention(worker bigint, ids uuid[], epochs bigint[]) TO agentmesh_worker;
-
-REVOKE ALL ON FUNCTION agentmesh.begin_capture(agent uuid) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.begin_capture(agent uuid) TO agentmesh_worker;
-
-REVOKE ALL ON FUNCTION agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint) TO agentmesh_worker;
-
-REVOKE ALL ON FUNCTION agentmesh.begin_summary(agent uuid, caller agentmesh.caller) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.begin_summary(agent uuid, caller agentmesh.caller) TO agentmesh_worker;
-
-REVOKE ALL ON FUNCTION agentmesh.book_call(agent uuid, usage jsonb) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.book_call(agent uuid, usage jsonb) TO agentmesh_worker;
-
 GRANT SELECT,INSERT ON TABLE agentmesh.agents TO agentmesh_worker;
 
 GRANT UPDATE(status) ON TABLE agentmesh.agents TO agentmesh_worker;
@@ -3751,6 +3849,45 @@ GRANT UPDATE(max_tokens) ON TABLE agentmesh.agents TO agentmesh_worker;
 
 GRANT UPDATE(max_cost_usd) ON TABLE agentmesh.agents TO agentmesh_worker;
 
+REVOKE ALL ON FUNCTION agentmesh.agent_is_sound(a agentmesh.agents) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.agent_is_sound(a agentmesh.agents) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.agents_at(session uuid, at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.agents_at(session uuid, at timestamp with time zone) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.allowance(session uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.allowance(session uuid) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.ancestors(agent uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.ancestors(agent uuid) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.answer(request uuid, answer jsonb, by text) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.answer(request uuid, answer jsonb, by text) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.append(agent uuid, kind text, content jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.append(agent uuid, kind text, content jsonb) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.ask(agent uuid, caller agentmesh.caller, judged jsonb, asked jsonb, settled integer[], dropped integer[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.ask(agent uuid, caller agentmesh.caller, judged jsonb, asked jsonb, settled integer[], dropped integer[]) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.asking(session uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.asking(session uuid) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.attention(worker bigint, ids uuid[], epochs bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.attention(worker bigint, ids uuid[], epochs bigint[]) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.begin_capture(agent uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.begin_capture(agent uuid) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint, results jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint, results jsonb) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.begin_summary(agent uuid, caller agentmesh.caller) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.begin_summary(agent uuid, caller agentmesh.caller) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.book_call(agent uuid, usage jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.book_call(agent uuid, usage jsonb) TO agentmesh_worker;
+
 GRANT SELECT,INSERT ON TABLE agentmesh.sessions TO agentmesh_worker;
 
 GRANT UPDATE(title) ON TABLE agentmesh.sessions TO agentmesh_worker;
@@ -3775,6 +3912,9 @@ GRANT ALL ON FUNCTION agentmesh.budget_refusal(me agentmesh.agents, session agen
 REVOKE ALL ON FUNCTION agentmesh.bury(ids uuid[], session uuid, killed_by uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.bury(ids uuid[], session uuid, killed_by uuid) TO agentmesh_worker;
 
+REVOKE ALL ON FUNCTION agentmesh.call_is_sound(ordinal integer, status text, started_at timestamp with time zone, ended_at timestamp with time zone, result_seq bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.call_is_sound(ordinal integer, status text, started_at timestamp with time zone, ended_at timestamp with time zone, result_seq bigint) TO agentmesh_worker;
+
 REVOKE ALL ON FUNCTION agentmesh.cancel_capture(agent uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.cancel_capture(agent uuid) TO agentmesh_worker;
 
@@ -3798,6 +3938,9 @@ GRANT ALL ON FUNCTION agentmesh.clear(agent uuid) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.close_call(agent uuid, caller agentmesh.caller, result jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.close_call(agent uuid, caller agentmesh.caller, result jsonb) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.close_calls(me agentmesh.agents, caller agentmesh.caller, results jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.close_calls(me agentmesh.agents, caller agentmesh.caller, results jsonb) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.close_open_calls(ids uuid[], result jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.close_open_calls(ids uuid[], result jsonb) TO agentmesh_worker;
@@ -3946,6 +4089,9 @@ GRANT ALL ON FUNCTION agentmesh.lock_session(session uuid) TO agentmesh_worker;
 REVOKE ALL ON FUNCTION agentmesh.lock_with_parent(agent uuid, OUT me agentmesh.agents, OUT parent agentmesh.agents) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.lock_with_parent(agent uuid, OUT me agentmesh.agents, OUT parent agentmesh.agents) TO agentmesh_worker;
 
+REVOKE ALL ON FUNCTION agentmesh.mail_is_sound(sender uuid, recipient uuid, body text, automatic boolean, failed boolean, key text, read_at timestamp with time zone, read_seq bigint, withdrawn_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.mail_is_sound(sender uuid, recipient uuid, body text, automatic boolean, failed boolean, key text, read_at timestamp with time zone, read_seq bigint, withdrawn_at timestamp with time zone) TO agentmesh_worker;
+
 REVOKE ALL ON FUNCTION agentmesh.mark(agent uuid, label text) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.mark(agent uuid, label text) TO agentmesh_worker;
 
@@ -4043,6 +4189,9 @@ GRANT ALL ON FUNCTION agentmesh.retry(agent uuid) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.rewind(agent uuid, label text) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.rewind(agent uuid, label text) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.row_is_sound(seq bigint, kind text, content jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.row_is_sound(seq bigint, kind text, content jsonb) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.said(kind text, content jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.said(kind text, content jsonb) TO agentmesh_worker;
@@ -4159,8 +4308,10 @@ GRANT ALL ON FUNCTION agentmesh.wait_look(waiter uuid, targets jsonb) TO agentme
 REVOKE ALL ON FUNCTION agentmesh.wait_look_anyone(waiter uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.wait_look_anyone(waiter uuid) TO agentmesh_worker;
 
-REVOKE ALL ON FUNCTION agentmesh.wait_may_end(waiter uuid) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.wait_may_end(waiter uuid) TO agentmesh_worker;
+GRANT SELECT,INSERT,DELETE ON TABLE agentmesh.wait TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.wait_may_end(header agentmesh.wait) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.wait_may_end(header agentmesh.wait) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.wait_take(waiter uuid, final text, caller agentmesh.caller) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.wait_take(waiter uuid, final text, caller agentmesh.caller) TO agentmesh_worker;
@@ -4210,8 +4361,6 @@ GRANT UPDATE(read_seq) ON TABLE agentmesh.mail TO agentmesh_worker;
 GRANT UPDATE(withdrawn_at) ON TABLE agentmesh.mail TO agentmesh_worker;
 
 GRANT SELECT,INSERT ON TABLE agentmesh.model_calls TO agentmesh_worker;
-
-GRANT SELECT,INSERT,DELETE ON TABLE agentmesh.wait TO agentmesh_worker;
 
 GRANT SELECT,INSERT ON TABLE agentmesh.waits TO agentmesh_worker;
 

@@ -8,8 +8,8 @@ from agentmesh.agents a join agentmesh.sessions s on s.id = a.session_id
 where a.id = %(agent)s and a.status = 'running' and a.worker_id = %(worker)s and a.epoch = %(epoch)s;
 
 -- name: begin_step
--- Read the mail that is due and return own rows after a seq, and the budget's refusal.
-select agentmesh.begin_step(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(after)s);
+-- Write results of the step before, read the mail that is due, return own rows after a seq, and the budget's refusal.
+select agentmesh.begin_step(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(after)s, %(results)s);
 
 -- name: finish_step
 -- Store the model's answer, its calls and its usage; without calls the turn ends.

@@ -44,6 +44,10 @@ select max(version_num) from agentmesh.alembic_version where version_num collate
 -- Which of these agents need a look.
 select agent_id, what from agentmesh.attention(%(worker)s, %(ids)s, %(epochs)s);
 
+-- name: not_waiting
+-- Which of these agents are inside no wait.
+select id from unnest(%(agents)s::uuid[]) as id where not exists (select from agentmesh.wait w where w.waiter = id);
+
 -- name: serving
 -- Whether a living worker may run this session's agents of this provider: one that was seen, and whose lock is held
 -- (gone at once when it dies; the next worker frees its agents).

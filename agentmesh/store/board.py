@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Collection
+from dataclasses import fields
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from psycopg import Connection
@@ -21,11 +22,17 @@ from agentmesh.store.typed import typed_row
 _PENDING_WIDTH = 4_000
 """Characters of an unread message that a screen gets."""
 _ALL = 2**62
-_VIEW = tuple(field.name for field in fields(AgentView))
+SOME = 500
+"""Living agents, and as many dead, up to which a screen shows a whole session."""
+_NEAR = 100
+"""Of a larger session: who runs, and children, siblings and awaited agents of each that is wanted."""
+MOST_WORKING = 10_000
+"""Agents that run are counted up to here."""
+_NOT_SHOWN = ("path", "tree_tokens", "tree_cost_usd")
+_VIEW = tuple(field.name for field in fields(AgentView) if field.name not in _NOT_SHOWN)
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """An agent, and what only screens ask of it."""
 
     view: AgentView
@@ -36,8 +43,7 @@ class Standing:
     capturing: bool
 
 
-@dataclass(frozen=True, slots=True)
-class StandingWait:
+class StandingWait(NamedTuple):
     """A wait that an agent is in."""
 
     waiter: AgentId
@@ -47,8 +53,7 @@ class StandingWait:
     """Seconds until its deadline."""
 
 
-@dataclass(frozen=True, slots=True)
-class PendingMail:
+class PendingMail(NamedTuple):
     """A message of the user that its recipient has not read; long ones are cut."""
 
     id: MailId
@@ -56,8 +61,15 @@ class PendingMail:
     body: str
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
+class Used(NamedTuple):
+    """What all agents of a session have used."""
+
+    tokens: int
+    cost_usd: Decimal | None
+    """Known cost; None when no price is known."""
+
+
+class Left(NamedTuple):
     """What goes on in a session that nobody looks at."""
 
     running: int
@@ -78,22 +90,39 @@ def left(conn: Connection, session: SessionId) -> Left:
     return found
 
 
-def agents(conn: Connection, session: SessionId) -> list[Standing]:
-    """Return all agents of the session, the dead and reaped too, oldest first."""
+def agents(conn: Connection, session: SessionId, wanted: Collection[AgentId] = ()) -> list[Standing]:
+    """Return the agents of the session that a screen shows, the dead and reaped too, oldest first.
+
+    Of a session of more than ``SOME`` those that a person may look for, with their ancestors; always those ``wanted``.
+    """
+    values = {"session": session, "wanted": list(wanted), "some": SOME, "near": _NEAR}
     with conn.cursor(row_factory=dict_row) as cursor:
-        return [_standing(row) for row in cursor.execute(statement("board.agents"), {"session": session}).fetchall()]
+        return [_standing(row) for row in cursor.execute(statement("board.agents"), values).fetchall()]
 
 
-def waits(conn: Connection, session: SessionId) -> list[StandingWait]:
-    """Return the waits of the session's agents."""
+def working(conn: Connection, session: SessionId) -> int:
+    """Return how many agents of the session run, counted up to ``MOST_WORKING``; external agents aside."""
+    return scalar(conn, statement("board.working"), {"session": session, "most": MOST_WORKING}, int)
+
+
+def used(conn: Connection, session: SessionId, agents: Collection[AgentId]) -> Used:
+    """Return what all agents of the session have used; whether a price is known, these tell."""
+    with conn.cursor(row_factory=class_row(Used)) as cursor:
+        values = {"session": session, "agents": list(agents)}
+        return cast(Used, cursor.execute(statement("board.used"), values).fetchone())
+
+
+def waits(conn: Connection, agents: Collection[AgentId]) -> list[StandingWait]:
+    """Return the waits of these agents."""
     with conn.cursor(row_factory=class_row(StandingWait)) as cursor:
-        return cursor.execute(statement("board.waits"), {"session": session}).fetchall()
+        return cursor.execute(statement("board.waits"), {"agents": list(agents)}).fetchall()
 
 
-def pending(conn: Connection, session: SessionId) -> list[PendingMail]:
-    """Return what the user wrote to agents of the session and they have not read, oldest first."""
+def pending(conn: Connection, agents: Collection[AgentId]) -> list[PendingMail]:
+    """Return what the user wrote to these agents and they have not read, oldest first."""
     with conn.cursor(row_factory=class_row(PendingMail)) as cursor:
-        return cursor.execute(statement("board.pending"), {"session": session, "width": _PENDING_WIDTH}).fetchall()
+        values = {"agents": list(agents), "width": _PENDING_WIDTH}
+        return cursor.execute(statement("board.pending"), values).fetchall()
 
 
 def newest(conn: Connection, agent: AgentId, limit: int, before: int | None = None) -> list[Row]:

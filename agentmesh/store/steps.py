@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from agentmesh.domain.errors import Fenced, UnknownAgent
+from agentmesh.domain.errors import Fenced, TurnInterrupted, UnknownAgent
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Allowance, OpenCall, Row, Standing
 from agentmesh.domain.states import AgentStatus, Kind
@@ -19,6 +19,9 @@ from agentmesh.sql import statement
 from agentmesh.store.callers import Lease, caller
 from agentmesh.store.scalar import scalar
 from agentmesh.store.typed import typed_row
+
+Results = Mapping[int, Mapping[str, Any]]
+"""What tool calls of a step returned, by their ordinals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +80,16 @@ def standing(conn: Connection, lease: Lease) -> Standing:
     return found
 
 
-def begin_step(conn: Connection, lease: Lease, after: int) -> Begun:
-    """Read the mail that is due, and return own rows after a seq; raise Fenced or TurnInterrupted."""
-    values = {"agent": lease.agent_id, "after": after, **caller(lease)}
-    begun = scalar(conn, statement("steps.begin_step"), values, dict)
+def begin_step(conn: Connection, lease: Lease, after: int, results: Results | None = None) -> Begun:
+    """Read the mail that is due, and return own rows after a seq; raise Fenced or TurnInterrupted.
+
+    ``results`` of the lease's step, by ordinal, are written first, and stay when it raises TurnInterrupted. They are
+    not flushed to disk if no call of theirs was started: after a crash of the server those calls are open again.
+    """
+    values = {"agent": lease.agent_id, "after": after, "results": _entries(results) if results else None}
+    begun = scalar(conn, statement("steps.begin_step"), {**values, **caller(lease)}, dict)
+    if begun.get("interrupted"):
+        raise TurnInterrupted(f"agent {lease.agent_id} was interrupted", hint="End its turn.")
     rows = [Row(lease.agent_id, seq, Kind(kind), content) for seq, kind, content in begun["rows"]]
     return Begun(
         rows,
@@ -99,7 +108,10 @@ def finish_step(
     calls: Sequence[Mapping[str, Any]],
     usage: Mapping[str, Any],
 ) -> Finished:
-    """Store the model's answer with its tool calls, usage and cost; without calls this ends the turn."""
+    """Store the model's answer with its tool calls, usage and cost; without calls this ends the turn.
+
+    Raise AgentBusy when calls have no result: their commit was not flushed yet when the server crashed.
+    """
     values = {
         "agent": lease.agent_id,
         "content": _json(content),
@@ -118,10 +130,10 @@ def start_calls(conn: Connection, lease: Lease, ordinals: Sequence[int]) -> Allo
     return Allowance.from_json(scalar(conn, statement("steps.start_calls"), values, dict))
 
 
-def finish_calls(conn: Connection, lease: Lease, results: Mapping[int, Mapping[str, Any]]) -> None:
+def finish_calls(conn: Connection, lease: Lease, results: Results) -> None:
     """Write the results of calls of the lease's step, by ordinal; a call that has one keeps it."""
-    entries = [{"ordinal": ordinal, "result": result} for ordinal, result in results.items()]
-    conn.execute(statement("steps.finish_calls"), {"agent": lease.agent_id, "results": _json(entries), **caller(lease)})
+    values = {"agent": lease.agent_id, "results": _entries(results), **caller(lease)}
+    conn.execute(statement("steps.finish_calls"), values)
 
 
 def ask(
@@ -193,6 +205,10 @@ def open_calls(conn: Connection, agent: AgentId) -> list[OpenCall]:
     """Return the agent's calls without a result, in the order asked."""
     with conn.cursor(row_factory=typed_row(OpenCall)) as cursor:
         return cursor.execute(statement("steps.open_calls"), {"agent": agent}).fetchall()
+
+
+def _entries(results: Results) -> Jsonb | None:
+    return _json([{"ordinal": ordinal, "result": result} for ordinal, result in results.items()])
 
 
 def _json(value: Any) -> Jsonb | None:

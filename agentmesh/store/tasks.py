@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from psycopg import Connection
@@ -12,8 +11,7 @@ from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.sql import statement
 
 
-@dataclass(frozen=True, slots=True)
-class TaskView:
+class TaskView(NamedTuple):
     """A call of task and how its sub-agent is getting on with it."""
 
     parent: AgentId
@@ -30,8 +28,7 @@ class TaskView:
     """That it took, or has been running."""
 
 
-@dataclass(frozen=True, slots=True)
-class GivenTask:
+class GivenTask(NamedTuple):
     """A call of task, for who reads the caller's conversation."""
 
     ordinal: int

@@ -108,6 +108,11 @@ def attention(conn: Connection, worker: WorkerId, epochs: Mapping[AgentId, int])
         return cursor.execute(statement("workers.attention"), values).fetchall()
 
 
+def not_waiting(conn: Connection, agents: Sequence[AgentId]) -> list[AgentId]:
+    """Return which of these agents are inside no wait."""
+    return [AgentId(agent) for (agent,) in conn.execute(statement("workers.not_waiting"), {"agents": list(agents)})]
+
+
 def serving(conn: Connection, session: SessionId, provider: str) -> bool:
     """Return whether a living worker may run the session's agents that use this provider."""
     return scalar(conn, statement("workers.serving"), {"session": session, "provider": provider}, bool)

@@ -1,5 +1,5 @@
 -- Tables of agentmesh. A table refuses every state that the program must never see; an index names the query it serves.
--- The protocol of locks that all functions follow is in docs/architecture.md, section "Locks".
+-- The protocol of locks that all functions follow is in docs/explanation/architecture.md, section "Locks".
 
 create schema if not exists agentmesh;
 
@@ -64,17 +64,17 @@ create table agentmesh.agents (
   id              uuid primary key default gen_random_uuid(),
   session_id      uuid not null references agentmesh.sessions on delete cascade,
   parent_id       uuid references agentmesh.agents,
-  name            text not null check (name ~ '^[a-z0-9][a-z0-9_.-]{0,31}$'),
-  depth           integer not null check (depth >= 0),
+  name            text not null,
+  depth           integer not null,
   subagent_type   text,
-  -- running -> idle | dead; idle -> running | dead; dead is final. docs/state-machine.md is checked against this.
-  status          text not null check (status in ('running', 'idle', 'dead')),
+  -- running -> idle | dead; idle -> running | dead; dead is final. docs/explanation/state-machine.md is checked against this.
+  status          text not null,
   model           text not null default '',
   settings_id     text not null references agentmesh.settings,
   permissions     jsonb not null default '[]',
-  forked_at       bigint check (forked_at >= 0),            -- the parent's seq up to which its history is inherited
+  forked_at       bigint,                                   -- the parent's seq up to which its history is inherited
   clean           boolean not null default false,           -- a task's child: it inherits no history at all
-  turn            integer not null default 0 check (turn >= 0),
+  turn            integer not null default 0,
   started_turn    integer not null default 0,               -- the turn whose mail has been read
   interrupt_turn  integer,                                  -- the turn that a person stopped
   held_mail       bigint not null default 0,                -- unread mail up to this id wakes nobody
@@ -95,18 +95,27 @@ create table agentmesh.agents (
   created_at      timestamptz not null default clock_timestamp(),
   died_at         timestamptz,
   killed_by       uuid references agentmesh.agents,
-  reaped_at       timestamptz,
-  constraint dead_has_a_time check ((status = 'dead') = (died_at is not null)),
-  constraint only_running_is_owned check (worker_id is null or status = 'running'),
-  constraint only_dead_is_reaped check (reaped_at is null or status = 'dead'),
-  constraint only_dead_has_a_killer check (killed_by is null or status = 'dead'),
-  constraint root_has_no_parent check ((parent_id is null) = (depth = 0)),
-  constraint fork_has_a_point check ((parent_id is null) = (forked_at is null)),
-  constraint root_is_called_root check ((parent_id is null) = (name = 'root')),
-  constraint clean_inherits_nothing check (not clean or forked_at = 0),
-  constraint names_are_not_reserved check (name not in ('parent', 'user', 'all')),
-  constraint turn_starts_once check (started_turn <= turn)
+  reaped_at       timestamptz
 ) with (fillfactor = 60, autovacuum_vacuum_threshold = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+
+-- What no agent may be. One function in place of a CHECK for each line: PostgreSQL reads and plans every CHECK anew for each statement that
+-- writes the table, which was half of what a step's write of its agent cost.
+create function agentmesh.agent_is_sound(a agentmesh.agents) returns boolean
+language plpgsql immutable as $$
+begin
+  return a.status in ('running', 'idle', 'dead')
+    and (a.status = 'dead') = (a.died_at is not null)
+    and (a.status = 'dead' or (a.reaped_at is null and a.killed_by is null))
+    and (a.status = 'running' or a.worker_id is null)
+    and a.turn >= 0 and a.started_turn <= a.turn                               -- a turn starts once
+    and (a.parent_id is null) = (a.depth = 0) and a.depth >= 0
+    and (a.parent_id is null) = (a.name = 'root')
+    and (a.parent_id is null) = (a.forked_at is null) and coalesce(a.forked_at >= 0, true)
+    and coalesce(not a.clean or a.forked_at = 0, true)                         -- the clean inherit nothing
+    and a.name ~ '^[a-z0-9][a-z0-9_.-]{0,31}$' and a.name not in ('parent', 'user', 'all');
+end $$;
+
+alter table agentmesh.agents add constraint agent_is_sound check (agentmesh.agent_is_sound(agents));
 
 alter table agentmesh.sessions add foreign key (root_id) references agentmesh.agents deferrable initially deferred;
 -- deletion of a session: the foreign key's look for sessions of the deleted
@@ -114,16 +123,20 @@ create index sessions_root on agentmesh.sessions (root_id);
 
 -- fork's choice of a name, resolution by name
 create unique index agents_name on agentmesh.agents (session_id, name);
--- limits, ps, list_agents
-create index agents_living on agentmesh.agents (session_id) where status <> 'dead';
--- subtrees; living children
-create index agents_parent on agentmesh.agents (parent_id);
+-- limits; the oldest of a session: ps, list_agents, screens
+create index agents_living on agentmesh.agents (session_id, created_at, id) where status <> 'dead';
+-- who runs, the newest first: screens, how many work
+create index agents_running on agentmesh.agents (session_id, queued_at) where status = 'running';
+-- the dead that a screen still shows, the newest first; reap
+create index agents_unreaped on agentmesh.agents (session_id, died_at) where status = 'dead' and reaped_at is null;
+-- subtrees; living children, in their order
+create index agents_parent on agentmesh.agents (parent_id, created_at, id);
 -- deletion of a session: the foreign key's look for victims of the deleted
 create index agents_killed_by on agentmesh.agents (killed_by) where killed_by is not null;
 -- claim
 create index agents_claimable on agentmesh.agents (queued_at) where status = 'running' and worker_id is null and not external;
--- tick, sweep
-create index agents_worker on agentmesh.agents (worker_id) where worker_id is not null;
+-- tick, sweep; with the id, so that it is as good a way to one agent of a worker as the primary key: one may own thousands
+create index agents_worker on agentmesh.agents (worker_id, id) where worker_id is not null;
 
 -- What an agent is doing right now, for people; no rule depends on it. Apart from agents: written often, and a screen
 -- must never contend for the row that the verbs lock.
@@ -133,42 +146,56 @@ create table agentmesh.activity (
   at        timestamptz not null default clock_timestamp()
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
+-- What no row of a transcript may be; a function for the reason given at agent_is_sound.
+create function agentmesh.row_is_sound(seq bigint, kind text, content jsonb) returns boolean
+language plpgsql immutable as $$
+begin
+  return seq > 0 and jsonb_typeof(content) = 'object' and kind in (
+    'user', 'assistant', 'tool_result', 'mail', 'summary',           -- go to the model
+    'capture', 'command', 'event', 'mark', 'error');                 -- never do
+end $$;
+
 -- Append-only. seq is given under the agent's row lock and has no gaps.
 create table agentmesh.transcript (
   agent_id    uuid not null references agentmesh.agents on delete cascade,
-  seq         bigint not null check (seq > 0),
-  kind        text not null check (kind in (
-                'user', 'assistant', 'tool_result', 'mail', 'summary',           -- go to the model
-                'capture', 'command', 'event', 'mark', 'error')),                -- never do
-  content     jsonb not null check (jsonb_typeof(content) = 'object'),
+  seq         bigint not null,
+  kind        text not null,
+  content     jsonb not null,
   created_at  timestamptz not null default clock_timestamp(),
-  primary key (agent_id, seq)
+  primary key (agent_id, seq),
+  constraint row_is_sound check (agentmesh.row_is_sound(seq, kind, content))
 ) with (autovacuum_vacuum_insert_scale_factor = 0.05);
 
--- after which rows older ones are not sent any more (docs/architecture.md, "What the model is sent")
+-- after which rows older ones are not sent any more (docs/explanation/architecture.md, "What the model is sent")
 create index transcript_resets on agentmesh.transcript (agent_id, seq)
   where kind = 'summary' or (kind = 'event' and content ->> 'event' in ('cleared', 'rewound'));
 -- a mail becomes at most one row of its recipient's transcript
 create unique index transcript_mail on agentmesh.transcript (agent_id, (content ->> 'mail_id')) where kind in ('mail', 'user');
+
+-- What no mail may be; a function for the reason given at agent_is_sound.
+create function agentmesh.mail_is_sound(sender uuid, recipient uuid, body text, automatic boolean, failed boolean, key text,
+  read_at timestamptz, read_seq bigint, withdrawn_at timestamptz) returns boolean
+language plpgsql immutable as $$
+begin
+  return octet_length(body) <= 262144 and (automatic or body <> '') and (automatic or not failed)   -- only reports are empty, or fail
+    and (sender is null or sender <> recipient) and coalesce(octet_length(key) between 1 and 200, true)
+    and (read_at is null) = (read_seq is null) and (read_at is null or withdrawn_at is null);       -- what is read is shown, and stays
+end $$;
 
 create table agentmesh.mail (
   id            bigint generated always as identity (cache 1) primary key,
   session_id    uuid not null,                              -- no foreign key: the recipient's implies it
   sender        uuid references agentmesh.agents on delete cascade,   -- null: the user
   recipient     uuid not null references agentmesh.agents on delete cascade,
-  body          text not null check (octet_length(body) <= 262144),
+  body          text not null,
   automatic     boolean not null default false,             -- the report of a child that forgot to
   failed        boolean not null default false,             -- of an automatic report: body says why the turn failed
-  key           text check (octet_length(key) between 1 and 200),
+  key           text,
   sent_at       timestamptz not null default clock_timestamp(),
   read_at       timestamptz,
   read_seq      bigint,                                     -- the recipient's transcript row that shows it
   withdrawn_at  timestamptz,
-  constraint not_to_itself check (sender <> recipient),
-  constraint not_empty check (automatic or body <> ''),
-  constraint read_is_shown check ((read_at is null) = (read_seq is null)),
-  constraint read_or_withdrawn check (read_at is null or withdrawn_at is null),
-  constraint only_reports_fail check (automatic or not failed)
+  constraint mail_is_sound check (agentmesh.mail_is_sound(sender, recipient, body, automatic, failed, key, read_at, read_seq, withdrawn_at))
 ) with (autovacuum_vacuum_scale_factor = 0.02);
 
 -- unread mail: the limit, wait, the end of a turn, claim
@@ -201,24 +228,31 @@ create table agentmesh.waits (
 -- whom to notify about a target
 create index waits_target on agentmesh.waits (target);
 
+-- What no tool call may be; a function for the reason given at agent_is_sound.
+create function agentmesh.call_is_sound(ordinal integer, status text, started_at timestamptz, ended_at timestamptz, result_seq bigint) returns boolean
+language plpgsql immutable as $$
+begin
+  return ordinal >= 0 and status in ('open', 'asking', 'delegated', 'started', 'done')
+    and (status = 'done') = (result_seq is not null) and (status = 'done') = (ended_at is not null)
+    and (status <> 'started' or started_at is not null);
+end $$;
+
 -- seq is the assistant's row that asks for the call, ordinal its place there: a provider may repeat its own ids.
 create table agentmesh.tool_calls (
   agent_id    uuid not null references agentmesh.agents on delete cascade,
   seq         bigint not null,
-  ordinal     integer not null check (ordinal >= 0),
+  ordinal     integer not null,
   call_id     text not null,
   name        text not null,
   arguments   text not null,                                -- as the model wrote them
   -- open -> asking (a person is asked) -> open | done; open -> delegated (a sub-agent works on it) -> done; open -> started -> done
-  status      text not null default 'open' check (status in ('open', 'asking', 'delegated', 'started', 'done')),
+  status      text not null default 'open',
   epoch       bigint,                                       -- of the owner that started it
   started_at  timestamptz,
   ended_at    timestamptz,
   result_seq  bigint,
   primary key (agent_id, seq, ordinal),
-  constraint done_has_a_result check ((status = 'done') = (result_seq is not null)),
-  constraint done_has_an_end check ((status = 'done') = (ended_at is not null)),
-  constraint started_has_a_time check (status <> 'started' or started_at is not null)
+  constraint call_is_sound check (agentmesh.call_is_sound(ordinal, status, started_at, ended_at, result_seq))
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
 
 -- calls without a result: forked_at, kill, interrupt, recovery

@@ -112,62 +112,108 @@ end $$;
 -- Book the tokens and the cost of one model call; also of a dead agent's: what was used is owed.
 create function agentmesh.book_call(agent uuid, usage jsonb) returns void
 language plpgsql as $$
+declare
+  used record;
+  me record;
 begin
+  select coalesce(u.input_tokens, 0) as input_tokens, coalesce(u.output_tokens, 0) as output_tokens,
+    least(coalesce(u.cached_tokens, 0), coalesce(u.input_tokens, 0)) as cached_tokens, coalesce(u.estimated, false) as estimated,
+    u.model, u.cost_usd, u.latency_ms, u.first_token_ms, u.finish_reason, u.error
+  into used from jsonb_to_record(usage) as u (model text, input_tokens bigint, output_tokens bigint, cached_tokens bigint, estimated boolean,
+    cost_usd numeric, latency_ms integer, first_token_ms integer, finish_reason text, error text);
+  update agentmesh.agents a set model_calls = a.model_calls + 1, input_tokens = a.input_tokens + used.input_tokens,
+    output_tokens = a.output_tokens + used.output_tokens, cached_tokens = a.cached_tokens + used.cached_tokens,
+    cost_usd = a.cost_usd + coalesce(used.cost_usd, 0), unpriced_calls = a.unpriced_calls + case when used.cost_usd is null then 1 else 0 end
+  where a.id = agent returning a.session_id, a.turn, a.model into me;
+  if not found then
+    return;
+  end if;
   insert into agentmesh.model_calls (agent_id, turn, model, input_tokens, output_tokens, cached_tokens, estimated, cost_usd, latency_ms,
     first_token_ms, finish_reason, error)
-  select a.id, a.turn, coalesce(usage ->> 'model', a.model), coalesce((usage ->> 'input_tokens')::bigint, 0),
-    coalesce((usage ->> 'output_tokens')::bigint, 0),
-    least(coalesce((usage ->> 'cached_tokens')::bigint, 0), coalesce((usage ->> 'input_tokens')::bigint, 0)),
-    coalesce((usage ->> 'estimated')::boolean, false), (usage ->> 'cost_usd')::numeric, (usage ->> 'latency_ms')::integer,
-    (usage ->> 'first_token_ms')::integer, usage ->> 'finish_reason', usage ->> 'error'
-  from agentmesh.agents a where a.id = agent;
-  update agentmesh.agents a set model_calls = a.model_calls + 1, input_tokens = a.input_tokens + coalesce((usage ->> 'input_tokens')::bigint, 0),
-    output_tokens = a.output_tokens + coalesce((usage ->> 'output_tokens')::bigint, 0),
-    cached_tokens = a.cached_tokens + least(coalesce((usage ->> 'cached_tokens')::bigint, 0), coalesce((usage ->> 'input_tokens')::bigint, 0)),
-    cost_usd = a.cost_usd + coalesce((usage ->> 'cost_usd')::numeric, 0),
-    unpriced_calls = a.unpriced_calls + case when usage ->> 'cost_usd' is null then 1 else 0 end
-  where a.id = agent;
+  values (agent, me.turn, coalesce(used.model, me.model), used.input_tokens, used.output_tokens, used.cached_tokens, used.estimated, used.cost_usd,
+    used.latency_ms, used.first_token_ms, used.finish_reason, used.error);
   insert into agentmesh.bookings (session_id, tokens, cost_usd)
-  select a.session_id, coalesce((usage ->> 'input_tokens')::bigint, 0) - least(coalesce((usage ->> 'cached_tokens')::bigint, 0),
-    coalesce((usage ->> 'input_tokens')::bigint, 0)) + coalesce((usage ->> 'output_tokens')::bigint, 0), coalesce((usage ->> 'cost_usd')::numeric, 0)
-  from agentmesh.agents a where a.id = agent;
+  values (me.session_id, used.input_tokens - used.cached_tokens + used.output_tokens, coalesce(used.cost_usd, 0));
 end $$;
 
--- Begin a step: read what the model must see now (all mail at the start of a turn, the user's in the middle of one),
--- and return {"rows": own rows after a seq, "refused": the budget's refusal or null, "mode": permission mode}. Locks the agent only when
--- there is mail; then, last of all, what the session's model calls are reserved under.
-create function agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint) returns jsonb
+-- Write the results of calls of one step, [{"ordinal", "result"}], of an agent whose row is locked. A call that has one already keeps it.
+-- Returns whether a call of them had been started, and so may have had effects.
+create function agentmesh.close_calls(me agentmesh.agents, caller agentmesh.caller, results jsonb) returns boolean
+language plpgsql as $$
+declare
+  had_started boolean;
+begin
+  with undone as (
+    select c.seq, c.ordinal, c.call_id, c.name, c.status, r.result, last.seq + row_number() over (order by c.ordinal) as at_seq
+    from jsonb_to_recordset(results) as r (ordinal integer, result jsonb)
+    join agentmesh.tool_calls c on c.agent_id = me.id and c.seq = caller.seq and c.ordinal = r.ordinal and c.status <> 'done'
+    cross join (select coalesce(max(t.seq), 0) as seq from agentmesh.transcript t where t.agent_id = me.id) last),
+  written as (
+    insert into agentmesh.transcript (agent_id, seq, kind, content, created_at)
+    select me.id, u.at_seq, 'tool_result', jsonb_build_object(
+      'seq', u.seq, 'ordinal', u.ordinal, 'call_id', u.call_id, 'name', u.name, 'result', u.result), clock_timestamp()
+    from undone u),
+  closed as (
+    update agentmesh.tool_calls c set status = 'done', started_at = coalesce(c.started_at, clock_timestamp()), ended_at = clock_timestamp(),
+      epoch = caller.epoch, result_seq = u.at_seq
+    from undone u where c.agent_id = me.id and c.seq = u.seq and c.ordinal = u.ordinal),
+  counted as (
+    update agentmesh.agents a set tool_calls = a.tool_calls + u.n
+    from (select count(*) as n from undone) u where a.id = me.id and u.n > 0)
+  select coalesce(bool_or(u.status = 'started'), false) into had_started from undone u;
+  perform pg_notify('session_event_' || me.session_id, 'step ' || me.id);
+  return had_started;
+end $$;
+
+-- Begin a step: write the results of the step before, if some are not written yet (as close_calls takes them), read what the model must see
+-- now (all mail at the start of a turn, the user's in the middle of one), and return {"rows": own rows after a seq, "refused": the budget's
+-- refusal or null, ...}; {"interrupted": true} when there are results and the turn is interrupted. Locks the agent only when there are
+-- results or mail; then, last of all, what the session's model calls are reserved under.
+create function agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint, results jsonb default null) returns jsonb
 language plpgsql as $$
 declare
   me agentmesh.agents;
-  session agentmesh.sessions;
+  its record;
+  has_mail boolean;
   fresh boolean;
+  had_started boolean := false;
   ids bigint[];
 begin
   select * into me from agentmesh.agents a where a.id = agent;
   perform agentmesh.fence(me, caller);
-  if me.started_turn < me.turn or exists (select from agentmesh.mail m where m.recipient = agent and m.sender is null
-      and m.read_at is null and m.withdrawn_at is null) then
-    select * into me from agentmesh.lock_agents(array[agent]);
+  has_mail := me.started_turn < me.turn or exists (select from agentmesh.mail m where m.recipient = agent and m.sender is null
+    and m.read_at is null and m.withdrawn_at is null);
+  if has_mail or results is not null then
+    select * into me from agentmesh.agents a where a.id = agent for no key update;
     perform agentmesh.fence(me, caller);
+  end if;
+  if results is not null then
+    had_started := agentmesh.close_calls(me, caller, results);
+    if me.interrupt_turn = me.turn then
+      return jsonb_build_object('interrupted', true);
+    end if;
+  end if;
+  if has_mail then
     fresh := me.started_turn < me.turn;
     ids := array(select m.id from agentmesh.mail m where m.recipient = agent and m.read_at is null and m.withdrawn_at is null
                  and (fresh or m.sender is null) and me.interrupt_turn is distinct from me.turn);
     update agentmesh.agents a set started_turn = a.turn where a.id = agent and fresh;
     perform agentmesh.read_mail(me, ids);
     perform pg_notify('session_event_' || me.session_id, 'mail ' || me.id);
-  else
-    -- Only a reservation is written. A server that crashes may forget it: the call that it was for is booked all the same.
+  elsif not had_started then
+    -- Only a reservation is written, and results of calls without effects. A server that crashes may forget them: the call that was reserved for is
+    -- booked all the same, and finish_step refuses an answer to results that were forgotten; the agent then makes the calls again.
     perform set_config('synchronous_commit', 'off', true);
   end if;
   if me.interrupt_turn = me.turn then
     perform agentmesh.refuse('AM005', format('%s was interrupted', agentmesh.label(me)), 'End its turn.');
   end if;
-  select * into session from agentmesh.sessions s where s.id = me.session_id;
-  return jsonb_build_object('turn', me.turn, 'model', me.model, 'settings', me.settings_id, 'in_task', (agentmesh.task_of(agent)).child is not null, 'rows', coalesce((
+  select s as session, exists (select from agentmesh.tasks t where t.child = agent and t.ended_at is null) as in_task into its
+  from agentmesh.sessions s where s.id = me.session_id;
+  return jsonb_build_object('turn', me.turn, 'model', me.model, 'settings', me.settings_id, 'in_task', its.in_task, 'rows', coalesce((
     select jsonb_agg(jsonb_build_array(t.seq, t.kind, t.content) order by t.seq)
     from agentmesh.transcript t where t.agent_id = agent and t.seq > after), '[]'),
-    'refused', coalesce(agentmesh.task_refusal(me), agentmesh.reserve(me, session)));
+    'refused', coalesce(case when its.in_task then agentmesh.task_refusal(me) end, agentmesh.reserve(me, its.session)));
 end $$;
 
 -- What a turn ended with, for whoever waits for it: the answer, and if it is not all that there should be, why.
@@ -198,9 +244,12 @@ begin
     me := locked.me;
     parent := locked.parent;
   else
-    select * into me from agentmesh.lock_agents(array[agent]);
+    select * into me from agentmesh.agents a where a.id = agent for no key update;
   end if;
   perform agentmesh.fence(me, caller);
+  if exists (select from agentmesh.tool_calls c where c.agent_id = agent and c.status <> 'done') then
+    perform agentmesh.refuse('AM053', format('calls of %s have no result yet', agentmesh.label(me)), 'Finish the step first.');
+  end if;
   at_seq := agentmesh.append(agent, 'assistant', content);
   perform agentmesh.book_call(agent, usage);
   perform agentmesh.settle(agent);
@@ -213,8 +262,8 @@ begin
     insert into agentmesh.tool_calls (agent_id, seq, ordinal, call_id, name, arguments)
     select agent, at_seq, c.n - 1, c.item ->> 'call_id', c.item ->> 'name', c.item ->> 'arguments'
     from jsonb_array_elements(calls) with ordinality as c (item, n);
-    if exists (select from jsonb_array_elements(calls) c where c ->> 'name' <> 'send') then
-      update agentmesh.agents a set agent_wakes = 0 where a.id = agent and a.agent_wakes > 0;
+    if me.agent_wakes > 0 and exists (select from jsonb_array_elements(calls) c where c ->> 'name' <> 'send') then
+      update agentmesh.agents a set agent_wakes = 0 where a.id = agent;
     end if;
     perform pg_notify('session_event_' || me.session_id, 'step ' || me.id);
   end if;
@@ -227,30 +276,22 @@ language plpgsql as $$
 declare
   me agentmesh.agents;
 begin
-  select * into me from agentmesh.lock_agents(array[agent]);
+  select * into me from agentmesh.agents a where a.id = agent for no key update;
   perform agentmesh.fence(me, caller);
   update agentmesh.tool_calls c set status = 'started', started_at = clock_timestamp(), epoch = caller.epoch
   where c.agent_id = agent and c.seq = caller.seq and c.ordinal = any (ordinals) and c.status = 'open';
   return agentmesh.allowance(me.session_id);
 end $$;
 
--- Write the results of calls of one step: [{"ordinal", "result"}]. A call that has one already keeps it.
+-- Write the results of calls of one step, before other calls of it run or where no model call follows.
 create function agentmesh.finish_calls(agent uuid, caller agentmesh.caller, results jsonb) returns void
 language plpgsql as $$
 declare
   me agentmesh.agents;
-  entry jsonb;
-  call agentmesh.caller := caller;
 begin
-  select * into me from agentmesh.lock_agents(array[agent]);
+  select * into me from agentmesh.agents a where a.id = agent for no key update;
   perform agentmesh.fence(me, caller);
-  for entry in select e from jsonb_array_elements(results) e order by (e ->> 'ordinal')::integer loop
-    call.ordinal := (entry ->> 'ordinal')::integer;
-    if exists (select from agentmesh.tool_calls c where c.agent_id = agent and c.seq = call.seq and c.ordinal = call.ordinal and c.status <> 'done') then
-      perform agentmesh.close_call(agent, call, entry -> 'result');
-    end if;
-  end loop;
-  perform pg_notify('session_event_' || me.session_id, 'step ' || me.id);
+  perform agentmesh.close_calls(me, caller, results);
 end $$;
 
 -- End the turn with an error that people, waiters and the parent see. usage, if any, books the failed call.
@@ -274,10 +315,15 @@ begin
   return agentmesh.end_turn(me, parent, agentmesh.append(agent, 'error', error), coalesce(error ->> 'error', 'failed'), true);
 end $$;
 
--- Wait's one look, in one statement with one snapshot: mail and states together, mail before state. Returns
--- {"results", "met", "taken": [mail ids], "user": the user's mail or null}.
-create function agentmesh.wait_look(waiter uuid, targets jsonb) returns jsonb
-language sql as $$
+-- What a wait's look finds: its results so far, whether it can end with them, the mail that they take, and the oldest unread mail of the user.
+create type agentmesh.seen as (results jsonb, met boolean, taken bigint[], user_mail bigint, user_says text);
+
+-- Wait's one look, in one statement with one snapshot: mail and states together, mail before state.
+create function agentmesh.wait_look(waiter uuid, targets jsonb) returns agentmesh.seen
+language plpgsql as $$
+declare
+  seen agentmesh.seen;
+begin
   with look as (
     select t.n, t.item, a.id, a.name, a.status, m.id as mail_id, m.body, m.more, r.ids as report_ids, r.bodies, r.failed,
       case when e.kind = 'assistant' then agentmesh.ended_with(e.content) end as output,
@@ -286,10 +332,10 @@ language sql as $$
     left join agentmesh.agents a on a.id = (t.item ->> 'id')::uuid
     left join lateral (
       select (array_agg(m.id order by m.id))[1] as id, (array_agg(m.body order by m.id))[1] as body, count(*) - 1 as more
-      from agentmesh.mail m where m.recipient = waiter and m.sender = a.id and not m.automatic and m.read_at is null and m.withdrawn_at is null) m on true
+      from agentmesh.mail m where m.recipient = wait_look.waiter and m.sender = a.id and not m.automatic and m.read_at is null and m.withdrawn_at is null) m on true
     left join lateral (
       select array_agg(m.id) as ids, array_agg(m.body order by m.id desc) as bodies, (array_agg(m.failed order by m.id desc))[1] as failed
-      from agentmesh.mail m where m.recipient = waiter and m.sender = a.id and m.automatic and m.read_at is null and m.withdrawn_at is null) r on true
+      from agentmesh.mail m where m.recipient = wait_look.waiter and m.sender = a.id and m.automatic and m.read_at is null and m.withdrawn_at is null) r on true
     left join agentmesh.transcript e on a.status = 'idle' and e.agent_id = a.id and e.seq = a.ended_seq),
   entry as (
     select n, id is null or mail_id is not null or status <> 'running' as met,
@@ -309,42 +355,51 @@ language sql as $$
                else jsonb_build_object('output', coalesce(output, ''))
              end
       end as result
-    from look),
-  from_user as (
-    select jsonb_build_object('id', m.id, 'body', m.body) as mail from agentmesh.mail m
-    where m.recipient = waiter and m.sender is null and m.read_at is null and m.withdrawn_at is null order by m.id limit 1)
-  select jsonb_build_object('results', coalesce(jsonb_agg(result order by n), '[]'), 'met', coalesce(bool_and(met), true),
-    'taken', coalesce((select jsonb_agg(id) from entry x, unnest(x.taken) as id), '[]'), 'user', (select mail from from_user))
-  from entry
-$$;
+    from look)
+  select coalesce(jsonb_agg(x.result order by x.n), '[]'), coalesce(bool_and(x.met), true), array(select unnest(y.taken) from entry y),
+    u.id, u.body
+  into seen.results, seen.met, seen.taken, seen.user_mail, seen.user_says
+  from entry x left join (
+    select m.id, m.body from agentmesh.mail m
+    where m.recipient = wait_look.waiter and m.sender is null and m.read_at is null and m.withdrawn_at is null order by m.id limit 1) u on true
+  group by u.id, u.body;
+  return seen;
+end $$;
 
 -- The same for a wait for anyone: the oldest unread message of an agent.
-create function agentmesh.wait_look_anyone(waiter uuid) returns jsonb
-language sql as $$
+create function agentmesh.wait_look_anyone(waiter uuid) returns agentmesh.seen
+language plpgsql as $$
+declare
+  seen agentmesh.seen;
+begin
   with unread as (
-    select m.id, m.sender, m.body, m.automatic, m.failed from agentmesh.mail m
-    where m.recipient = waiter and m.read_at is null and m.withdrawn_at is null),
-  oldest as (select * from unread where sender is not null order by id limit 1),
-  entry as (
-    select o.id, jsonb_build_object('agent_id', o.sender, 'name', a.name, 'status', case when o.automatic then a.status else 'received' end)
-      || jsonb_build_object(case when not o.automatic then 'message' when o.failed then 'error' else 'output' end, o.body)
-      || case when (select count(*) from unread where sender is not null) > 1
-           then jsonb_build_object('more', (select count(*) - 1 from unread where sender is not null)) else '{}' end as result
-    from oldest o join agentmesh.agents a on a.id = o.sender)
-  select jsonb_build_object('results', coalesce((select jsonb_agg(result) from entry), '[]'), 'met', exists (select from entry),
-    'taken', coalesce((select jsonb_agg(id) from entry), '[]'),
-    'user', (select jsonb_build_object('id', u.id, 'body', u.body) from unread u where u.sender is null order by u.id limit 1))
-$$;
+    select m.id, m.sender, m.body, m.automatic, m.failed, count(m.sender) over () - 1 as more from agentmesh.mail m
+    where m.recipient = wait_look_anyone.waiter and m.read_at is null and m.withdrawn_at is null),
+  mine as (select * from unread where sender is not null order by id limit 1),
+  users as (select * from unread where sender is null order by id limit 1)
+  select case when o.id is null then '[]' else jsonb_build_array(
+      jsonb_build_object('agent_id', o.sender, 'name', a.name, 'status', case when o.automatic then a.status else 'received' end,
+        case when not o.automatic then 'message' when o.failed then 'error' else 'output' end, o.body)
+      || case when o.more > 0 then jsonb_build_object('more', o.more) else '{}' end) end,
+    o.id is not null, array_remove(array[o.id], null), u.id, u.body
+  into seen.results, seen.met, seen.taken, seen.user_mail, seen.user_says
+  from mine o join agentmesh.agents a on a.id = o.sender full join users u on true;
+  if not found then
+    seen := row('[]', false, '{}', null, null);
+  end if;
+  return seen;
+end $$;
 
 -- Edges of waits that are not met yet: the waiter has no message of a target that still runs. Reports do not count:
--- a running target that reported earlier is working on something newer.
+-- a running target that reported earlier is working on something newer. "offset 0": one look into the index for each target; as a join,
+-- planned while the mailbox was empty, it goes through all unread mail for each, and 10,000 targets take seconds.
 create view agentmesh.open_waits as
   select w.waiter, w.target
   from agentmesh.waits w
   join agentmesh.wait h on h.waiter = w.waiter and h.deadline > clock_timestamp()
   join agentmesh.agents a on a.id = w.target and a.status = 'running'
   where not exists (select from agentmesh.mail m where m.recipient = w.waiter and m.sender = w.target and not m.automatic
-                    and m.read_at is null and m.withdrawn_at is null);
+                    and m.read_at is null and m.withdrawn_at is null offset 0);
 
 -- Look and, if the wait ends now, take: mail read, result written, wait gone; one commit. final is the outcome that
 -- ends it in any case (timeout, interrupted), or null. Returns the result, or null when it goes on. The caller has
@@ -353,31 +408,34 @@ create view agentmesh.open_waits as
 create function agentmesh.take(me agentmesh.agents, targets jsonb, final text, caller agentmesh.caller) returns jsonb
 language plpgsql as $$
 declare
-  seen jsonb := case when targets is null then agentmesh.wait_look_anyone(me.id) else agentmesh.wait_look(me.id, targets) end;
-  taken bigint[] := array(select x::bigint from jsonb_array_elements_text(seen -> 'taken') x);
-  from_user boolean := seen -> 'user' <> 'null' and final is distinct from 'interrupted';
+  seen agentmesh.seen;
+  from_user boolean;
+  owes boolean := me.owes_report;
   result jsonb;
   at_seq bigint;
 begin
-  if not from_user and not (seen -> 'met')::boolean and final is null then
+  if targets is null then seen := agentmesh.wait_look_anyone(me.id); else seen := agentmesh.wait_look(me.id, targets); end if;
+  from_user := seen.user_mail is not null and final is distinct from 'interrupted';
+  if not from_user and not seen.met and final is null then
     return null;
   end if;
   result := jsonb_build_object(
-    'outcome', case when final = 'interrupted' then final when from_user then 'user' when (seen -> 'met')::boolean then 'complete' else final end,
-    'results', seen -> 'results' || case when from_user then jsonb_build_array(jsonb_build_object('name', 'user', 'message', seen #> '{user,body}')) else '[]' end);
-  if from_user and (caller.seq is not null or me.external or (seen #>> '{user,id}')::bigint <= me.held_mail) then
-    taken := taken || (seen #>> '{user,id}')::bigint;
+    'outcome', case when final = 'interrupted' then final when from_user then 'user' when seen.met then 'complete' else final end,
+    'results', seen.results || case when from_user then jsonb_build_array(jsonb_build_object('name', 'user', 'message', seen.user_says)) else '[]' end);
+  if from_user and (caller.seq is not null or me.external or seen.user_mail <= me.held_mail) then
+    seen.taken := seen.taken || seen.user_mail;
   end if;
   if caller.seq is null then
-    perform agentmesh.append(me.id, 'command', jsonb_build_object('command', 'wait', 'result', result));
-    perform agentmesh.read_mail(me, taken);
+    at_seq := agentmesh.append(me.id, 'command', jsonb_build_object('command', 'wait', 'result', result));
+    perform agentmesh.read_mail(me, seen.taken);
   else
     at_seq := agentmesh.close_call(me.id, caller, result);
-    update agentmesh.mail m set read_at = clock_timestamp(), read_seq = at_seq where m.id = any (taken);
-    if from_user or me.parent_id is not null and cardinality(taken) > 0 then
-      update agentmesh.agents a set agent_wakes = case when from_user then 0 else a.agent_wakes end,
-        owes_report = a.owes_report or exists (select from agentmesh.mail m where m.id = any (taken) and m.sender = me.parent_id and not m.automatic)
-      where a.id = me.id;
+    update agentmesh.mail m set read_at = clock_timestamp(), read_seq = at_seq where m.id = any (seen.taken);
+    if not owes and me.parent_id is not null and cardinality(seen.taken) > 0 then
+      owes := exists (select from agentmesh.mail m where m.id = any (seen.taken) and m.sender = me.parent_id and not m.automatic);
+    end if;
+    if owes and not me.owes_report or from_user and me.agent_wakes > 0 then
+      update agentmesh.agents a set owes_report = owes, agent_wakes = case when from_user then 0 else a.agent_wakes end where a.id = me.id;
     end if;
   end if;
   delete from agentmesh.wait w where w.waiter = me.id;
@@ -386,16 +444,21 @@ begin
 end $$;
 
 -- Whether a registered wait has come to its end: mail of the user; or mail of anyone, or no awaited agent open any more.
-create function agentmesh.wait_may_end(waiter uuid) returns boolean
-language sql stable as $$
-  select exists (
-    select from agentmesh.wait h
-    where h.waiter = wait_may_end.waiter and (
-      (h.targets is not null and not exists (select from agentmesh.open_waits o where o.waiter = h.waiter))
-      or exists (select from agentmesh.mail m where m.recipient = h.waiter and m.read_at is null and m.withdrawn_at is null
-                 and (h.targets is null or m.sender is null))
-      or exists (select from agentmesh.agents a where a.id = h.waiter and a.external and a.interrupt_turn = a.turn)))
-$$;
+create function agentmesh.wait_may_end(header agentmesh.wait) returns boolean
+language plpgsql as $$
+begin
+  -- Not in one expression: there every look is prepared, also where the first finds that it may. Each is newer than the one before it,
+  -- and what one of them misses notifies.
+  if exists (select from agentmesh.mail m where m.recipient = header.waiter and m.read_at is null and m.withdrawn_at is null
+             and (header.targets is null or m.sender is null)) then
+    return true;
+  elsif header.targets is not null then
+    if not exists (select from agentmesh.open_waits o where o.waiter = header.waiter) then
+      return true;
+    end if;
+  end if;
+  return exists (select from agentmesh.agents a where a.id = header.waiter and a.external and a.interrupt_turn = a.turn);
+end $$;
 
 -- wait, its later half: the registered wait's result if it ends now, else null. With final it ends now. Whoever runs
 -- the wait measures its timeout by a monotonic clock; the deadline in the row is for recovery and for people.
@@ -404,20 +467,23 @@ create function agentmesh.wait_take(waiter uuid, final text default null, caller
 language plpgsql as $$
 #variable_conflict use_column
 declare
+  fine boolean := agentmesh.require_read_committed();
   me agentmesh.agents;
   header agentmesh.wait;
   call agentmesh.caller := wait_take.caller;
   result jsonb;
 begin
-  perform agentmesh.require_read_committed();
   -- Most looks at a large fan-in come before its last message, and senders would queue behind their locks: so the
   -- first look takes none. What it misses is committed later and notifies then.
-  if final is null and not agentmesh.wait_may_end(wait_take.waiter) then
-    return null;
+  if final is null then
+    select * into header from agentmesh.wait w where w.waiter = wait_take.waiter;
+    if header.waiter is null or not agentmesh.wait_may_end(header) then
+      return null;
+    end if;
   end if;
-  select * into me from agentmesh.lock_agents(array[wait_take.waiter]);
+  select * into me from agentmesh.agents a where a.id = wait_take.waiter for no key update;
   if call.worker_id is not null then
-    perform agentmesh.fence(me, call);
+    fine := agentmesh.fence(me, call);
   end if;
   select * into header from agentmesh.wait w where w.waiter = wait_take.waiter;
   if header.waiter is null then
@@ -425,17 +491,16 @@ begin
   end if;
   call.seq := header.seq;
   call.ordinal := header.ordinal;
-  if me.external then
-    final := case when me.interrupt_turn = me.turn then 'interrupted' else final end;
-    result := agentmesh.take(me, header.targets, final, call);
-    if result is not null then
-      perform agentmesh.heed_interrupt(me);
-    end if;
-    return result;
+  if me.external and me.interrupt_turn = me.turn then
+    final := 'interrupted';
   end if;
   result := agentmesh.take(me, header.targets, final, call);
-  if result is not null and header.seq is null then
-    perform agentmesh.end_turn(me, null, null, null, false);
+  if result is not null then
+    if me.external then
+      perform agentmesh.heed_interrupt(me);
+    elsif header.seq is null then
+      perform agentmesh.end_turn(me, null, null, null, false);
+    end if;
   end if;
   return result;
 end $$;
@@ -488,7 +553,7 @@ begin
   end if;
   -- A wait that is over at once needs no circle check, so no session lock. This peek may be wrong by the time the
   -- waiter is locked; then the call is repeated (40001).
-  if targets is not null and timeout > 0 and not (agentmesh.wait_look(wait_begin.waiter, targets) ->> 'met')::boolean then
+  if targets is not null and timeout > 0 and not (agentmesh.wait_look(wait_begin.waiter, targets)).met then
     session := agentmesh.lock_session((select a.session_id from agentmesh.agents a where a.id = wait_begin.waiter));
   end if;
   for a_row in select * from agentmesh.lock_agents(case when session.id is null then '{}' else ids end || wait_begin.waiter) loop
@@ -786,13 +851,16 @@ begin
   update agentmesh.agents a set worker_id = worker, epoch = a.epoch + 1 from free where a.id = free.id returning a.*;
 end $$;
 
--- Whether an agent that this worker may run is still unclaimed (claim may have skipped one that a sender held).
+-- Whether an agent that this worker may run is still unclaimed (claim may have skipped one that a sender held). In the order of the
+-- index, which holds only such agents: mostly there are none, and the planner would rather look for one among all.
 create function agentmesh.claimable(worker bigint, slots integer) returns boolean
 language sql as $$
   select exists (
-    select from agentmesh.workers w, agentmesh.agents a
-    where w.id = worker and a.status = 'running' and a.worker_id is null and not a.external and agentmesh.serves(w, a)
-      and (slots > 0 or exists (select from agentmesh.wait x where x.waiter = a.id)))
+    select from agentmesh.workers w cross join lateral (
+      select from agentmesh.agents a where a.status = 'running' and a.worker_id is null and not a.external and agentmesh.serves(w, a)
+        and (slots > 0 or exists (select from agentmesh.wait x where x.waiter = a.id))
+      order by a.queued_at limit 1) found
+    where w.id = worker)
 $$;
 
 -- A worker offers agents that it owns and has no thread for. Those that another living worker may run, one without such a queue of its own, it owns no
@@ -862,14 +930,14 @@ begin
 end $$;
 
 -- Which of a worker's agents need a look although nothing told it: lost (killed, or claimed by another), interrupt,
--- wait (it can end now). "offset 0": look up each waiter's rows; the planner would rather hash those of all.
+-- wait (it can end now). "offset 0": look up each agent and each waiter's rows; the planner would rather hash those of all.
 create function agentmesh.attention(worker bigint, ids uuid[], epochs bigint[]) returns table (agent_id uuid, what text)
 language sql as $$
   select u.id, case when a.worker_id is distinct from worker or a.epoch <> u.epoch or a.status <> 'running' then 'lost'
                     when a.interrupt_turn = a.turn then 'interrupt' else 'wait' end
   from unnest(ids, epochs) as u (id, epoch)
-  left join agentmesh.agents a on a.id = u.id
-  left join agentmesh.wait h on h.waiter = u.id
+  left join lateral (select x.worker_id, x.epoch, x.status, x.interrupt_turn, x.turn from agentmesh.agents x where x.id = u.id offset 0) a on true
+  left join lateral (select x.waiter, x.targets from agentmesh.wait x where x.waiter = u.id offset 0) h on true
   where a.worker_id is distinct from worker or a.epoch <> u.epoch or a.status <> 'running' or a.interrupt_turn = a.turn
     or (h.waiter is not null and (
       (h.targets is not null and not exists (select from agentmesh.open_waits o where o.waiter = h.waiter offset 0))

@@ -22,11 +22,15 @@ language sql stable security definer rows 4 set search_path = pg_catalog as $$
   select id, generation from above
 $$;
 
+-- An agent's place in the tree: its name after those of its ancestors, as in root/reader/helper.
 create function agentmesh.path(agent uuid) returns text
 language sql stable security definer set search_path = pg_catalog as $$
   select string_agg(a.name, '/' order by l.generation desc) from agentmesh.ancestors(agent) l join agentmesh.agents a on a.id = l.agent_id
 $$;
 
+-- All agents, the dead too: place in the tree, status, what each does right now, unread mail, and what it and its tree used.
+-- tree_ columns are sums over the agent and all its descendants; cost_usd is null where no call had a known price.
+-- (Left joins: a query that asks for no unread mail or no sums does not make them.)
 create view agentmesh.v_agents with (security_barrier) as
   select a.session_id, a.id, a.parent_id, a.name, agentmesh.path(a.id) as path, a.depth, a.status,
     case a.status
@@ -48,13 +52,14 @@ create view agentmesh.v_agents with (security_barrier) as
   join agentmesh.settings s on s.id = a.settings_id
   left join agentmesh.activity v on v.agent_id = a.id
   left join agentmesh.wait h on h.waiter = a.id
-  cross join lateral (
-    select count(*) as unread from agentmesh.mail m where m.recipient = a.id and m.read_at is null and m.withdrawn_at is null) u
-  cross join lateral (
+  left join lateral (
+    select count(*) as unread from agentmesh.mail m where m.recipient = a.id and m.read_at is null and m.withdrawn_at is null) u on true
+  left join lateral (
     select sum(d.tool_calls)::bigint as tool_calls, sum(d.input_tokens - d.cached_tokens + d.output_tokens)::bigint as tokens,
       sum(d.cost_usd) as cost_usd, sum(d.unpriced_calls)::bigint as unpriced_calls
-    from agentmesh.subtree(a.id) as member (id) join agentmesh.agents d on d.id = member.id) t;
+    from agentmesh.subtree(a.id) as member (id) join agentmesh.agents d on d.id = member.id) t on true;
 
+-- All mail, with who wrote to whom; sender null is the user. state is unread, read or withdrawn.
 create view agentmesh.v_mail with (security_barrier) as
   select m.id, m.session_id, m.sender, coalesce(s.name, 'user') as sender_name, m.recipient, r.name as recipient_name, m.body, m.automatic,
     m.failed, m.sent_at, m.read_at, m.read_seq, m.withdrawn_at,
@@ -70,6 +75,7 @@ create view agentmesh.v_transcript with (security_barrier) as
   cross join lateral agentmesh.lineage(a.id) l
   cross join lateral (select x.* from agentmesh.transcript x where x.agent_id = l.agent_id and x.seq <= l.upto offset 0) t;
 
+-- Who waits for whom right now; target null: for a message from anyone. received: unread mail from the target lies there.
 create view agentmesh.v_waits with (security_barrier) as
   select a.session_id, h.waiter, a.name as waiter_name, w.target, b.name as target_name, b.status as target_status,
     exists (select from agentmesh.mail m where m.recipient = h.waiter and m.sender = w.target and not m.automatic
@@ -80,6 +86,7 @@ create view agentmesh.v_waits with (security_barrier) as
   left join agentmesh.waits w on w.waiter = h.waiter
   left join agentmesh.agents b on b.id = w.target;
 
+-- What model calls used, by agent, model and day (in UTC). cost_usd is the known cost; unpriced_calls had no known price.
 create view agentmesh.v_cost with (security_barrier) as
   select a.session_id, c.agent_id, a.name, c.model, (c.ended_at at time zone 'UTC')::date as day, count(*) as calls,
     sum(c.input_tokens - c.cached_tokens + c.output_tokens)::bigint as tokens, sum(c.input_tokens)::bigint as input_tokens,

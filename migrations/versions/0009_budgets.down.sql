@@ -4,3 +4,4 @@ drop function agentmesh.set_budget, agentmesh.settle, agentmesh.reserve, agentme
 drop view agentmesh.in_flight;
 drop table agentmesh.reservations, agentmesh.bookings, agentmesh.session_usage;
 alter table agentmesh.agents drop column max_cost_usd, drop column max_tokens;
+drop domain agentmesh.cap_usd, agentmesh.cap_tokens;

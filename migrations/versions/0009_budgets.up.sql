@@ -4,9 +4,13 @@
 -- touches; who books a call takes no lock of the session's.
 
 -- Caps on an agent with everything below it; null: none. Those of a whole session are in sessions.
+-- Domains are looked at where a cap is set; a CHECK would be at each write of an agent.
+create domain agentmesh.cap_tokens as bigint check (value >= 0);
+create domain agentmesh.cap_usd as numeric(14, 6) check (value >= 0);
+
 alter table agentmesh.agents
-  add column max_tokens bigint check (max_tokens >= 0),
-  add column max_cost_usd numeric(14, 6) check (max_cost_usd >= 0);
+  add column max_tokens agentmesh.cap_tokens,
+  add column max_cost_usd agentmesh.cap_usd;
 
 -- whether any agent of a session has a cap; v_budgets
 create index agents_capped on agentmesh.agents (session_id) where max_tokens is not null or max_cost_usd is not null;
@@ -20,7 +24,7 @@ create table agentmesh.session_usage (
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
 -- What calls have used and session_usage does not hold yet. Whoever books a call inserts, so that the ends of many agents' steps do not
--- queue for one row; whoever reserves next moves them.
+-- queue for one row; whoever reserves moves them when they are many.
 create table agentmesh.bookings (
   session_id  uuid not null,
   tokens      bigint not null,
@@ -68,12 +72,13 @@ create function agentmesh.estimate(agent uuid, out tokens bigint, out cost_usd n
 language plpgsql as $$
 declare
   who uuid := agent;
-  last agentmesh.model_calls;
+  last record;
   fresh bigint;
 begin
   loop
-    select * into last from agentmesh.model_calls c where c.agent_id = who and c.input_tokens > 0 order by c.id desc limit 1;
-    exit when last.id is not null;
+    select c.input_tokens, c.cached_tokens, c.output_tokens, c.cost_usd into last
+    from agentmesh.model_calls c where c.agent_id = who and c.input_tokens > 0 order by c.id desc limit 1;
+    exit when found;
     select case when not a.clean then a.parent_id end into who from agentmesh.agents a where a.id = who;
     exit when who is null;
   end loop;
@@ -81,7 +86,7 @@ begin
   select coalesce(sum(octet_length(t.content::text)), 0) / 4 into fresh from agentmesh.transcript t
   where t.agent_id = agent and t.kind in ('user', 'mail', 'tool_result') and t.seq > coalesce((
     select p.seq from agentmesh.transcript p where p.agent_id = agent and p.kind = 'assistant' order by p.seq desc limit 1), 0);
-  if last.id is null then
+  if who is null then
     tokens := 2000 + fresh;
     cost_usd := 0;
     return;
@@ -119,7 +124,18 @@ declare
   used record;
   whose agentmesh.agents;
   refusal jsonb;
+  is_capped boolean := agentmesh.has_capped_agents(session.id);
 begin
+  -- Mostly there is room even if everything reserved counted: then nobody's agent has to be looked up.
+  select coalesce(sum(x.tokens), 0) as tokens, coalesce(sum(x.cost_usd), 0) as cost_usd into used
+  from (select u.tokens, u.cost_usd from agentmesh.session_usage u where u.session_id = session.id
+        union all select b.tokens, b.cost_usd from agentmesh.bookings b where b.session_id = session.id
+        union all select r.tokens, r.cost_usd from agentmesh.reservations r where r.session_id = session.id) x;
+  if not is_capped
+     and (session.max_tokens is null or (used.tokens < session.max_tokens and used.tokens + budget_refusal.tokens <= session.max_tokens))
+     and (session.max_cost_usd is null or (used.cost_usd < session.max_cost_usd and used.cost_usd + budget_refusal.cost_usd <= session.max_cost_usd)) then
+    return null;
+  end if;
   -- In one statement: a call that is settled meanwhile counts once, as reserved or as used.
   select coalesce(u.tokens, 0) + b.tokens as tokens, coalesce(u.cost_usd, 0) + b.cost_usd as cost_usd, r.tokens as reserved, r.cost_usd as reserved_usd
   into used
@@ -130,7 +146,7 @@ begin
   refusal := coalesce(
     agentmesh.cap_refusal(me, null, 'tokens', session.max_tokens, used.tokens, used.reserved, budget_refusal.tokens),
     agentmesh.cap_refusal(me, null, 'USD', session.max_cost_usd, used.cost_usd, used.reserved_usd, budget_refusal.cost_usd));
-  if refusal is not null or not agentmesh.has_capped_agents(session.id) then
+  if refusal is not null or not is_capped then
     return refusal;
   end if;
   for whose in
@@ -174,6 +190,10 @@ begin
   insert into agentmesh.reservations (agent_id, session_id, epoch, tokens, cost_usd)
   values (me.id, session.id, me.epoch, mine.tokens, mine.cost_usd)
   on conflict (agent_id) do update set epoch = excluded.epoch, tokens = excluded.tokens, cost_usd = excluded.cost_usd, at = excluded.at;
+  -- Now and then: to sum up some rows takes less than to move one.
+  if (select count(*) from (select from agentmesh.bookings b where b.session_id = session.id limit 32) newest) < 32 then
+    return null;
+  end if;
   with moved as (delete from agentmesh.bookings b where b.session_id = session.id returning b.tokens, b.cost_usd)
   update agentmesh.session_usage u set tokens = u.tokens + m.tokens, cost_usd = u.cost_usd + m.cost_usd
   from (select sum(tokens) as tokens, sum(cost_usd) as cost_usd from moved) m
@@ -183,9 +203,10 @@ end $$;
 
 -- The model call of a locked agent is over: what it took is booked in this commit, what was reserved for it is free.
 create function agentmesh.settle(agent uuid) returns void
-language sql as $$
-  delete from agentmesh.reservations r where r.agent_id = agent
-$$;
+language plpgsql as $$
+begin
+  delete from agentmesh.reservations r where r.agent_id = settle.agent;
+end $$;
 
 -- Cap what a session, or an agent with everything below it, may use: unit is 'tokens' or 'usd'; amount null is no cap, and with unit null
 -- neither. It holds from the next model call on; below what is used already, that call is refused.

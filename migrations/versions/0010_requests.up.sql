@@ -166,6 +166,7 @@ language sql stable as $$
       select from undone e where (e.seq, e.ordinal) < (c.seq, c.ordinal) and (e.status = 'asking' or (e.status = 'delegated' and c.name = 'wait'))))
 $$;
 
+-- What agents ask or have asked a person: approvals of calls, and questions. state is pending, answered or cancelled.
 create view agentmesh.v_requests with (security_barrier) as
   select r.id, r.session_id, r.agent_id, a.name, agentmesh.path(a.id) as path, r.kind, r.tool, r.arguments, r.reason, r.rules, r.question, r.options,
     case when r.answered_at is not null then 'answered' when r.cancelled_at is not null then 'cancelled' else 'pending' end as state,

@@ -282,3 +282,25 @@ def test_a_worker_that_froze_as_its_step_began_asks_its_model_nothing_that_is_an
     rig.rest()
     assert_valid_requests(rig, "root")
     assert rig.last()[0] == "went on"
+
+
+def test_results_that_a_crash_of_the_server_has_undone_are_found_again_before_an_answer_is_stored(rig: Rig):
+    """What reading tools found is not flushed: the engine has shown it to the model, and then it is gone."""
+    (rig.workdir / "note.txt").write_text("the note")
+    rig.script("root", do(call("read", path="note.txt"), call("list_agents")), say("the end"))
+    undone: list[bool] = []
+
+    def hook(when: str, name: str) -> None:
+        if (when, name) == ("after", "begin_step") and not undone and rig.results("read"):
+            undone.append(True)
+            rig.conn.execute("delete from agentmesh.transcript where kind = 'tool_result'")
+            rig.conn.execute("update agentmesh.agents set tool_calls = 0")
+            rig.conn.execute(
+                "update agentmesh.tool_calls set status = 'open', result_seq = null, ended_at = null, started_at = null"
+            )
+
+    rig.worker(hook=hook)
+    assert rig.run() == "the end"
+    assert undone
+    assert len(rig.results("read")) == len(rig.results("list_agents")) == 1
+    assert_valid_requests(rig, "root")

@@ -123,6 +123,37 @@ def test_a_wait_for_many_is_looked_at_when_as_much_has_happened_as_it_takes(monk
     assert watch.stop(10)
 
 
+def test_those_who_are_told_together_go_on_when_all_of_them_have_been_told(monkeypatch):
+    """One that fails holds up nobody; and many do not wait for the last of them."""
+    monkeypatch.setattr("agentmesh.engine.watch._TOGETHER", 3600.0)
+    happened: SimpleQueue[str] = SimpleQueue()
+    watch: Watch[str]
+
+    def look(agent, timed_out):
+        watch.forget(agent)
+        happened.put(agent)
+        if agent == "b":
+            raise ValueError("on purpose")
+
+    def looked():
+        happened.put("go on")
+
+    watch = Watch(look, lambda _agents: None, looked)
+    for agent in "abc":
+        watch.park(agent, float("inf"))
+    watch.start()
+    assert [happened.get(timeout=10) for _ in range(4)] == ["a", "b", "c", "go on"]
+    assert watch.stop(10)
+
+    monkeypatch.setattr("agentmesh.engine.watch._TOGETHER", -1.0)
+    watch = Watch(look, lambda _agents: None, looked)
+    for agent in "ac":
+        watch.park(agent, float("inf"))
+    watch.start()
+    assert [happened.get(timeout=10) for _ in range(5)] == ["go on", "a", "go on", "c", "go on"]
+    assert watch.stop(10)
+
+
 def test_deadlines_come_in_their_order_and_a_look_that_fails_is_repeated():
     import time
 

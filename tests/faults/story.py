@@ -28,7 +28,7 @@ COMMITS = {
     "begin_step": 14,
     "finish_step": 12,
     "start_calls": 3,
-    "finish_calls": 5,
+    "finish_calls": 4,
     "fork": 2,
     "send": 2,
     "kill": 1,
@@ -53,8 +53,9 @@ READS = {
 }
 """What it reads."""
 
-BESIDE = {"tick", "publish", "set_activities", "release", "give_back"}
-"""What it writes beside turns: its heartbeat, what people see, its leaving, whom it has no thread for."""
+BESIDE = {"tick", "publish", "set_activities", "release", "give_back", "book_call"}
+"""What it writes beside turns: its heartbeat, what people see, its leaving, whom it has no thread for, and what a call
+cost that was cut off when its agent was killed (the child, if it was that quick to read the thanks)."""
 
 AGENTS = ("root", "child", "failing", "helper", "stuck", "empty")
 QUESTION, ANSWER = "Which colour?", "the blue one"

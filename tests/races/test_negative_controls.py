@@ -1,7 +1,7 @@
 """The rules of the lock protocol, each with the broken variant that shows why it is there.
 
 Every check below is green on the functions as they are, and red with the variant of its rule installed (``variants/``,
-named after docs/architecture.md, "Locks"). A check that cannot turn red proves nothing.
+named after docs/explanation/architecture.md, "Locks"). A check that cannot turn red proves nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/errors.md is true and complete: what it says the database raises is raised, with code, sentence and hint."""
+"""docs/reference/errors.md is true and complete: what it says that the database raises is raised, word for word."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agentmesh.store.pool import connect, describe
 from agentmesh.store.tx import Database
 from tests.fixtures.mesh import Mesh, unknown
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "errors.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "errors.md"
 
 
 class Line(NamedTuple):

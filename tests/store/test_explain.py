@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from agentmesh.domain.ids import SessionId
+from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.rows import Allowance
 from agentmesh.domain.states import WaitOutcome
 from agentmesh.sql import statement
@@ -177,13 +177,24 @@ CALLS: dict[str, Callable[[psycopg.Connection, Scene], Any]] = {
     "session by a prefix": lambda c, s: sessions.resolve(c, str(s.session)[:8]),
     "agent of any session": lambda c, s: agents.anywhere(c, str(s.idle)[:8]),
     "resolve": lambda c, s: agents.resolve(c, s.session, "child"),
-    "list": lambda c, s: agents.list_agents(c, s.session),
+    "list": lambda c, s: agents.list_agents(c, s.session, s.child, 200),
+    "page": lambda c, s: agents.page(c, s.session, 1000, 1000),
+    "screen": lambda c, s: _screen(c, s.session, s.child),
     "view": lambda c, s: agents.view(c, s.session),
     "time line": lambda c, s: _timeline(c, s.session),
     "export": lambda c, s: _export(c, s.session),
     "busy": lambda c, s: agents.busy(c, s.session),
     "output": lambda c, s: agents.last_output(c, s.finishing),
 }
+
+
+def _screen(conn: psycopg.Connection, session: SessionId, wanted: AgentId) -> None:
+    shown = [one.view.id for one in board.agents(conn, session, [wanted])]
+    board.waits(conn, shown)
+    board.pending(conn, shown)
+    board.used(conn, session, shown)
+    board.working(conn, session)
+    board.left(conn, session)
 
 
 @pytest.fixture

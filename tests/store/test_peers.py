@@ -1,4 +1,4 @@
-"""What was broken elsewhere and no other test of ours looks at (docs/reliability.md, "What broke elsewhere")."""
+"""What broke elsewhere and no other test of ours looks at (docs/explanation/reliability.md, "What broke elsewhere")."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def test_after_a_crash_the_model_is_told_of_the_agents_that_a_person_sees(mesh: 
     mesh.claim()
     mesh.kill(mesh.run(agents.resolve, mesh.session, "dead").id)
     mesh.run(workers.release, mesh.worker)
-    told = {(each["agent_id"], each["name"], each["status"]) for each in mesh.run(agents.list_agents, mesh.session)}
+    told = {
+        (each["agent_id"], each["name"], each["status"])
+        for each in mesh.run(agents.list_agents, mesh.session, mesh.root, 99)
+    }
     seen = {
         (str(each.id), each.name, each.status.value)
         for each in mesh.run(agents.view, mesh.session)
@@ -102,7 +105,7 @@ def test_unread_mail_is_the_same_wherever_one_looks(mesh: Mesh):
         return {view[a], screen[a], listed, len(mesh.unread(a))}
 
     assert counts() == {3}
-    assert [each.body for each in mesh.run(board.pending, mesh.session)] == ["one"]
+    assert [each.body for each in mesh.run(board.pending, [a])] == ["one"]
     mesh.begin(a)
     assert counts() == {2}, "the user's is read in the middle of a turn"
     mesh.answer(a)

@@ -292,7 +292,7 @@ def test_the_board_holds_waits_in_the_order_asked_with_what_has_arrived(mesh: Me
     a, b, c = (mesh.fork(mesh.root, name, "work") for name in "abc")
     mesh.wait(mesh.root, c, a, "nobody", b)
     mesh.send(a, mesh.root, "report")
-    (wait,) = mesh.run(board.waits, mesh.session)
+    (wait,) = mesh.run(board.waits, [mesh.root])
     assert (wait.waiter, wait.targets, wait.received) == (mesh.root, [c, a, b], [a])
     assert 0 < wait.left <= 30
 
@@ -302,14 +302,14 @@ def test_an_automatic_report_is_not_received(mesh: Mesh):
     mesh.send(mesh.root, a, "task")
     mesh.wait(mesh.root, a, b)
     mesh.answer(a, "forgot to report")
-    (wait,) = mesh.run(board.waits, mesh.session)
+    (wait,) = mesh.run(board.waits, [mesh.root])
     assert wait.received == []
     assert mesh.unread(mesh.root) == ["forgot to report"]
 
 
 def test_a_wait_for_anyone_has_no_targets(mesh: Mesh):
     mesh.wait(mesh.root)
-    (wait,) = mesh.run(board.waits, mesh.session)
+    (wait,) = mesh.run(board.waits, [mesh.root])
     assert (wait.targets, wait.received) == (None, [])
 
 
@@ -326,7 +326,7 @@ def test_the_board_tells_how_turns_ended_and_since_when_agents_run(mesh: Mesh):
 def test_unread_words_of_the_user_are_pending(mesh: Mesh):
     mesh.begin(mesh.root)
     mail = mesh.send(None, mesh.root, "x" * 5000)
-    (one,) = mesh.run(board.pending, mesh.session)
+    (one,) = mesh.run(board.pending, [mesh.root])
     assert (one.id, one.recipient, one.body) == (mail, mesh.root, "x" * 4000)
 
 

@@ -1,4 +1,4 @@
-"""docs/state-machine.md is true: every verb is tried on an agent in every state that the table names."""
+"""docs/explanation/state-machine.md is true: every verb is tried on an agent in every state that the table names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.fixtures.mesh import Mesh, unknown
 
 pytestmark = pytest.mark.only_rows
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "state-machine.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "explanation" / "state-machine.md"
 
 
 class Subject:

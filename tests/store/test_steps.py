@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentmesh.domain.errors import Fenced
+from agentmesh.domain.errors import AgentBusy, Fenced, TurnInterrupted
 from agentmesh.domain.states import AgentStatus
 from agentmesh.store import steps, workers
 from agentmesh.store.callers import Lease
@@ -117,6 +117,43 @@ def test_a_call_keeps_its_first_result(mesh: Mesh):
     assert results == [{"output": "first"}, {"output": "other"}]
     assert mesh.one("select tool_calls from agentmesh.agents where id = %s", mesh.root) == 2
     assert mesh.run(steps.open_calls, mesh.root) == []
+
+
+def test_a_step_begins_with_the_results_of_the_one_before(mesh: Mesh):
+    call = mesh.call(mesh.root, "read", "read")[0]
+    mesh.send(None, mesh.root, "and this")
+    begun = mesh.run(steps.begin_step, call, 2, {1: {"output": "b"}, 0: {"output": "a"}})
+    assert [row.kind for row in begun.rows] == ["tool_result", "tool_result", "user"]
+    assert [row.content["result"]["output"] for row in begun.rows[:2]] == ["a", "b"]
+    again = mesh.run(steps.begin_step, call, 2, {0: {"output": "other"}})
+    assert again.rows == begun.rows
+    assert mesh.one("select tool_calls from agentmesh.agents where id = %s", mesh.root) == 2
+
+
+def test_an_interrupted_turn_keeps_the_results_with_which_a_step_would_have_begun(mesh: Mesh):
+    call = mesh.call(mesh.root, "read")[0]
+    mesh.interrupt(mesh.root)
+    with pytest.raises(TurnInterrupted):
+        mesh.run(steps.begin_step, call, 2, {0: {"output": "found"}})
+    assert mesh.rows(mesh.root)[-1][1]["result"] == {"output": "found"}
+
+
+@pytest.mark.parametrize(("started", "flushed"), [(False, "off"), (True, "on")])
+def test_only_results_of_calls_that_had_no_effect_may_be_forgotten(mesh: Mesh, started: bool, flushed: str):
+    call = mesh.call(mesh.root, "bash")[0]
+    if started:
+        mesh.run(steps.start_calls, call, [0])
+    with mesh.conn.transaction():
+        mesh.conn.execute("set local synchronous_commit = on")
+        steps.begin_step(mesh.conn, call, 2, {0: {"output": "x"}})
+        assert mesh.one("show synchronous_commit") == flushed
+
+
+def test_no_answer_is_stored_while_calls_have_no_result(mesh: Mesh):
+    call = mesh.call(mesh.root, "read")[0]
+    with pytest.raises(AgentBusy, match="have no result"):
+        mesh.run(steps.finish_step, call, {"text": "done"}, [], {})
+    assert [kind for kind, _ in mesh.rows(mesh.root)] == ["user", "assistant"]
 
 
 def test_a_started_call_that_is_done_cannot_start_again(mesh: Mesh):

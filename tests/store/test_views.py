@@ -180,7 +180,7 @@ def test_a_model_that_no_worker_serves_is_said(mesh: Mesh):
 def test_list_agents_holds_the_living(mesh: Mesh):
     a = mesh.fork(mesh.root, "a", "work")
     mesh.kill(mesh.fork(mesh.root, "dead"))
-    assert mesh.run(agents.list_agents, mesh.session) == [
+    assert mesh.run(agents.list_agents, mesh.session, mesh.root, 9) == [
         {"agent_id": str(mesh.root), "name": "root", "parent": None, "status": "idle", "activity": "", "unread": 0},
         {"agent_id": str(a), "name": "a", "parent": "root", "status": "running", "activity": "queued", "unread": 1},
     ]
