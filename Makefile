@@ -1,6 +1,6 @@
 # `make demo` and `make test` work on a fresh machine: each first makes .venv with the Python that is there.
 
-.PHONY: help venv demo test check faults load bench schema lock clean
+.PHONY: help venv demo test check faults load bench package docs schema lock clean
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
@@ -9,7 +9,7 @@ PYTEST := $(BIN)/pytest $(PARALLEL)
 PG15 := $(or $(AGENTMESH_PG15_BIN),/usr/lib/postgresql/15/bin)
 
 help:  ## show this
-	@awk -F ':|## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$3}' Makefile
+	@awk -F ':|## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$3}' Makefile
 
 venv:  ## make .venv and install the locked dependencies; done once
 	@sh scripts/venv.sh
@@ -40,6 +40,13 @@ load: venv  ## 200 agents at once for MINUTES (10), they and their workers kille
 
 bench: venv  ## measure, and write bench/RESULTS.md
 	$(BIN)/python -m bench
+
+package: venv  ## build sdist and wheel into dist/, install them elsewhere and try them with every Python that is here
+	$(BIN)/python -m scripts.package $(ARGS)
+
+docs: venv  ## write what docs/reference has from the code anew, and build the site into build/site, strictly
+	AGENTMESH_UPDATE_DOCS=1 $(BIN)/pytest -q tests/docs/test_reference.py
+	$(BIN)/python scripts/site.py
 
 schema: venv  ## write agentmesh/sql/schema.sql, the snapshot of the schema, anew
 	AGENTMESH_UPDATE_SCHEMA=1 $(BIN)/pytest -q tests/migrations/test_snapshot.py

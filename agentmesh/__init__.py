@@ -1,7 +1,7 @@
 """Agents, their mail and their conversations as rows in PostgreSQL; four verbs move them: fork, send, wait, kill.
 
-``with agentmesh.open() as mesh:`` begins the Python API; docs/python.md shows all of it. What it needs is imported
-when a name is first used.
+``with agentmesh.open() as mesh:`` begins the Python API; docs/how-to/python.md shows all of it. What it needs is
+imported when a name is first used.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from agentmesh.api.events import StatusChanged as StatusChanged
     from agentmesh.api.mesh import Mesh as Mesh
     from agentmesh.api.opening import open as open  # noqa: A004  as in webbrowser.open
+    from agentmesh.api.own_wait import OwnWaitResult as OwnWaitResult
+    from agentmesh.api.own_wait import Received as Received
     from agentmesh.api.resting import Waited as Waited
     from agentmesh.api.resting import WaitResult as WaitResult
     from agentmesh.api.session import Session as Session
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from agentmesh.domain.states import Kind as Kind
     from agentmesh.domain.states import PermissionMode as PermissionMode
     from agentmesh.domain.states import WaitOutcome as WaitOutcome
+    from agentmesh.domain.states import WaitStatus as WaitStatus
     from agentmesh.engine.tool import ToolError as ToolError
 
 __version__ = "0.1.0"
@@ -69,6 +72,7 @@ _WHERE = {
     "agentmesh.api.events": "AgentForked Event LiveText RequestAsked RowAppended StatusChanged",
     "agentmesh.api.mesh": "Mesh",
     "agentmesh.api.opening": "open",
+    "agentmesh.api.own_wait": "OwnWaitResult Received",
     "agentmesh.api.resting": "WaitResult Waited",
     "agentmesh.api.session": "Session",
     "agentmesh.api.declaring": "tool",
@@ -76,7 +80,7 @@ _WHERE = {
     "agentmesh.domain.budgets": "CostLine",
     "agentmesh.domain.errors": _ERRORS,
     "agentmesh.domain.rows": "AgentView Ref Request Row SessionSummary",
-    "agentmesh.domain.states": "AgentStatus Kind PermissionMode WaitOutcome",
+    "agentmesh.domain.states": "AgentStatus Kind PermissionMode WaitOutcome WaitStatus",
     "agentmesh.engine.tool": "ToolError",
 }
 _EXPORTS = {name: module for module, names in _WHERE.items() for name in names.split()}

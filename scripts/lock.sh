@@ -14,3 +14,7 @@ compile() {
 }
 compile --output-file requirements/run.txt
 compile --extra dev --constraint requirements/run.txt --output-file requirements/dev.txt
+"$tools/bin/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
+    --custom-compile-command 'make lock' --group package --constraint requirements/dev.txt --output-file requirements/package.txt
+"$tools/bin/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
+    --custom-compile-command 'make lock' --group site --output-file requirements/site.txt

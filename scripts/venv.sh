@@ -1,13 +1,24 @@
 #!/bin/sh
 # Make .venv with the Python that is there and install what requirements/dev.txt pins. Does nothing when that is done.
+# When pyproject.toml alone is another one, only our own package is installed anew: what runs in .venv goes on.
 set -eu
 cd "$(dirname "$0")/.."
 
 # The path is part of it: a copied checkout must not go on with the environment of the original.
-wanted="$PWD $(cat requirements/dev.txt pyproject.toml | cksum)"
-if [ -x .venv/bin/python ] && [ "$(cat .venv/installed 2>/dev/null)" = "$wanted" ]; then
+locked="$PWD $(cksum < requirements/dev.txt)"
+wanted="$locked $(cksum < pyproject.toml)"
+installed=$(cat .venv/installed 2>/dev/null || true)
+if [ -x .venv/bin/python ] && [ "$installed" = "$wanted" ]; then
     exit 0
 fi
+case $installed in
+    "$locked "*)
+        if .venv/bin/python -m pip --version >/dev/null 2>&1; then
+            .venv/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-build-isolation -e .
+            echo "$wanted" > .venv/installed
+            exit 0
+        fi ;;
+esac
 
 python=""
 for name in "${PYTHON:-python3}" python3.14 python3.13 python3.12 python3.11; do

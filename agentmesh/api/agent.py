@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agentmesh.api.resting import WaitResult
 from agentmesh.domain.errors import Interrupted, LimitReached, ModelError
 from agentmesh.domain.ids import AgentId, MailId, short
 from agentmesh.domain.rows import AgentView, Ref, Row
-from agentmesh.domain.states import AgentStatus, Kind
+from agentmesh.domain.states import AgentStatus, Kind, WaitOutcome
 from agentmesh.store import agents, transcript
 
 if TYPE_CHECKING:
+    from agentmesh.api.own_wait import OwnWaitResult
     from agentmesh.api.resting import Waited
-    from agentmesh.api.session import Session
+    from agentmesh.api.session import Session, Who
 
 _PAGE = 1000
 
@@ -58,6 +60,29 @@ class Agent:
         """Wait until it is idle or dead, or the time is up (then its status is ``running``)."""
         (one,) = self.session.wait(self, timeout=timeout).results
         return one
+
+    def wait_for(self, *who: Who, timeout: float | None = None) -> OwnWaitResult:
+        """Let it wait itself, when idle, for a message of each of these agents (none named: of anyone).
+
+        What it takes becomes part of its conversation, as with its tool; it starts no turn. The wait is its own: it
+        goes on when this call is interrupted. Raise AgentBusy when it is running, WaitCircle when it would close a
+        circle.
+        """
+        return self.session.wait_as(self, *who, timeout=timeout)
+
+    def children(self, *, everybody: bool = False) -> list[Agent]:
+        """Return its living children, oldest first; with ``everybody`` the dead too."""
+        found = self.session.list_agents(everybody=everybody)
+        return [Agent(self.session, Ref(one.id, one.name)) for one in found if one.parent_id == self.id]
+
+    def wait_children(self, timeout: float | None = None) -> WaitResult:
+        """Wait until all its children are idle or dead, or the time is up; return how each stands, oldest first.
+
+        Nothing is consumed, and without children it is over at once.
+        """
+        if children := self.children(everybody=True):
+            return self.session.wait(*children, timeout=timeout)
+        return WaitResult(WaitOutcome.COMPLETE, [])
 
     def kill(self) -> list[Ref]:
         """End it and all its descendants for good; return who died, nobody when it was dead."""

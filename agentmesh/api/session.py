@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agentmesh.api.agent import Agent
 from agentmesh.api.following import working
-from agentmesh.api.resting import WaitResult, until_rest
+from agentmesh.api.own_wait import OwnWait, OwnWaitResult, read
+from agentmesh.api.resting import TICK, WaitResult, until_rest
 from agentmesh.api.stream import Stream
 from agentmesh.api.wakes import Wakes
-from agentmesh.domain.errors import AgentmeshError, Interrupted, ModelError, Timeout, UsageError
+from agentmesh.domain.errors import AgentmeshError, DatabaseUnreachable, Interrupted, ModelError, Timeout, UsageError
 from agentmesh.domain.ids import AgentId, MailId, SessionId, short
 from agentmesh.domain.rows import AgentView, Ref, Request
 from agentmesh.domain.rows import Session as Row
@@ -108,6 +109,25 @@ class Session:
         with self._waiting() as wakes:
             database = self.mesh.core.database
             return until_rest(database, wakes, [self.id], listed, timeout, check=self._check, serve=self._serve)
+
+    def wait_as(self, waiter: Who, *who: Who, timeout: float | None = None) -> OwnWaitResult:
+        """Let an idle agent wait: see ``Agent.wait_for``."""
+        agent = self.agent(waiter)
+        listed = [str(self.agent(one).id) for one in who]
+        own = OwnWait(self.mesh.core.database, self.id, Ref(agent.id, agent.name))
+        with self._waiting() as wakes:
+            self._serve(True)
+            result = own.begin(listed, timeout)
+            while result is None:
+                anything = wakes.wait(TICK) is None
+                self._check()
+                try:
+                    result = own.look()
+                    if result is None and anything:
+                        self._serve(False)
+                except DatabaseUnreachable as error:
+                    wakes.endure(error)
+        return read(result)
 
     def kill(self, who: Who) -> list[Ref]:
         """End an agent and all its descendants for good; return who died. The root dies by ``end``."""

@@ -1,4 +1,5 @@
 """The composition root: reads nothing by itself, opens what settings say, and hands everyone what they need."""
+
 from __future__ import annotations
 
 from agentmesh.app.mesh import Mesh, open_mesh

@@ -19,6 +19,8 @@ _STARTING: Final = 15.0
 """Seconds that a worker is given to start before this process starts another one."""
 _AGAIN: Final = 3.0
 """The same for one that has ended."""
+_MOST_BYTES: Final = 10_000_000
+"""Of the workers' log, when a worker starts; one older file is kept."""
 
 
 class BackgroundWorker:
@@ -49,6 +51,8 @@ class BackgroundWorker:
         if self._settings.direct_database_url:
             environ["AGENTMESH_DIRECT_DATABASE_URL"] = self._settings.direct_database_url
         environ["AGENTMESH_DATA_DIR"] = str(self._settings.data_dir)
+        if self._settings.log.file:
+            environ["AGENTMESH_LOG_FILE"] = self._settings.log.file
         with _open_worker_log() as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "agentmesh", "worker", "--linger", "60"],
@@ -69,6 +73,9 @@ def _open_worker_log() -> BinaryIO:
     folder = platformdirs.user_state_path("agentmesh", appauthor=False)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return (folder / "worker.log").open("ab")
+        file = folder / "worker.log"
+        if file.exists() and file.stat().st_size > _MOST_BYTES:
+            file.replace(folder / "worker.log.1")
+        return file.open("ab")
     except OSError:
         return open(os.devnull, "ab")

@@ -19,6 +19,7 @@ from agentmesh.cli.mcp_check import mcp_checks
 from agentmesh.cli.models_check import Check, model_checks
 from agentmesh.cli.options import Place
 from agentmesh.cli.render.figures import moment, plural
+from agentmesh.cli.telemetry_check import telemetry_checks
 from agentmesh.domain.errors import AgentmeshError
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def all_checks(place: Place) -> Iterator[Finding]:
         *guides_checks(settings, os.environ, Path.cwd(), tools),
         *servers,
         *model_checks(settings),
+        *telemetry_checks(settings),
     ):
         yield Finding(State(state), about, words, hint)
 

@@ -17,8 +17,8 @@ from agentmesh import __version__
 _SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = MappingProxyType(
     {
         "Start": {
-            "run": ("run", "Give a prompt to a new mesh and wait until all its agents are done."),
-            "demo": ("run", "Watch a scripted model fork, send, wait and kill on this directory."),
+            "run": ("run", "Give agents a prompt and wait until all are done."),
+            "demo": ("run", "Watch a scripted model use the verbs on this directory."),
         },
         "Look": {
             "ps": ("look", "List agents."),
@@ -26,15 +26,15 @@ _SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = MappingProxyType
             "log": ("log", "Show an agent's conversation."),
             "search": ("search", "Find words in all conversations and mail."),
             "timeline": ("timeline", "Draw who did what when."),
-            "export": ("export", "A session as JSON lines, Markdown or one HTML page."),
+            "export": ("export", "Write a session as JSON lines, Markdown or one HTML page."),
             "cost": ("budget", "Show what model calls used and cost."),
-            "context": ("context", "What fills an agent's context."),
+            "context": ("context", "Show what fills an agent's context."),
             "sql": ("sql", "Ask the database's views; without a query open psql."),
             "sessions": ("sessions", "List, end and delete sessions."),
         },
         "Act": {
-            "send": ("verbs", "Write to an agent."),
             "fork": ("fork", "Make a child of an agent, also of what it was earlier."),
+            "send": ("verbs", "Write to an agent."),
             "wait": ("wait", "Wait until agents are idle or dead."),
             "kill": ("verbs", "End an agent and all its descendants for good."),
             "answer": ("answer", "List what waits for a person, and answer it."),
@@ -55,6 +55,38 @@ _SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = MappingProxyType
 
 _COMMANDS: Final = {name: known for section in _SECTIONS.values() for name, known in section.items()}
 
+_MEANT: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "agents": "agentmesh ps",
+        "cancel": "agentmesh interrupt",
+        "chat": "agentmesh",
+        "config": "agentmesh doctor",
+        "continue": "agentmesh -c",
+        "history": "agentmesh log AGENT",
+        "list": "agentmesh ps, agentmesh sessions",
+        "message": "agentmesh send",
+        "new": "agentmesh run",
+        "resume": "agentmesh --resume, agentmesh run --resume ID",
+        "serve": "agentmesh worker, agentmesh simulate",
+        "show": "agentmesh log AGENT",
+        "spawn": "agentmesh fork",
+        "start": "agentmesh run",
+        "status": "agentmesh ps, agentmesh doctor",
+        "stop": "agentmesh interrupt --all, agentmesh db stop",
+        "top": "agentmesh ps",
+        "tui": "agentmesh",
+        "upgrade": "agentmesh db upgrade",
+        "usage": "agentmesh cost",
+        "version": "agentmesh --version",
+    }
+)
+"""What people look for under a name that other programs have for it."""
+
+_READ_ON: Final = """\b
+Read on: agentmesh COMMAND --help; F1 in the terminal UI; docs/ of the source.
+agentmesh doctor says what works here and what does not.
+Exit codes: 0 done, 1 failed, 2 usage, 3 a limit or timeout, 130 interrupted."""
+
 
 class _LazyGroup(click.Group):
     """A group that imports a command when it is asked for."""
@@ -71,6 +103,13 @@ class _LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] == "help":  # as in `git help log`
+            args = [*args[1:2], "--help"]
+            if len(args) == 1:
+                click.echo(ctx.get_help())
+                ctx.exit()
+        if meant := _MEANT.get(args[0]):
+            raise click.UsageError(f"No such command {args[0]!r}. Did you mean: {meant}?", ctx)
         if args[0] not in _COMMANDS and not args[0].startswith("-"):
             raise NoSuchCommand(args[0], possibilities=_COMMANDS, ctx=ctx)
         return super().resolve_command(ctx, args)
@@ -85,7 +124,7 @@ class _LazyGroup(click.Group):
     cls=_LazyGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done, 1 failed, 2 usage, 3 a limit or timeout, 130 interrupted.",
+    epilog=_READ_ON,
 )
 @click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")
 @click.option("-c", "--continue", "go_on", is_flag=True, help="Show the newest session of this directory.")
@@ -96,20 +135,27 @@ class _LazyGroup(click.Group):
 @click.option("--data-dir", metavar="FOLDER", help="Folder of the embedded PostgreSQL.")
 @click.pass_context
 def cli(context: click.Context, /, **options: Any) -> int | None:
-    """Several LLM agents at once, as rows in PostgreSQL. Four verbs move them: fork, send, wait, kill.
+    """Several LLM agents at once, from a terminal. Agents, their mail and their conversations are rows in PostgreSQL.
+
+    \b
+    Four verbs move them. Agents have them as tools, you as commands:
+      fork NAME PROMPT    a child with its parent's conversation works beside it
+      send AGENT MESSAGE  mail: read exactly once, wakes who is idle
+      wait [AGENT...]     until each has sent word, is idle or dead
+      kill AGENT          it and all below it end, for good
 
     \b
     In 60 seconds:
-      agentmesh                                    opens the terminal UI on a new session of this directory
-      agentmesh demo                               no key needed: a scripted model, everything else is real
-      export OPENAI_API_KEY=...                    or OPENAI_BASE_URL=http://localhost:11434/v1 for a local server
+      agentmesh demo                  no key needed: only the model is scripted
+      export OPENAI_API_KEY=...       or OPENAI_BASE_URL=http://localhost:11434/v1
+      agentmesh --model NAME          the terminal UI: type; F1 shows the keys
       agentmesh run --model NAME "Review this directory with three helpers"
-      agentmesh run -c "Now fix what you found"    goes on with the last session of this directory
+      agentmesh run -c "Fix it"       goes on with the last session here
 
     \b
-    From another terminal, while it runs:
-      agentmesh tree                               who does what
-      agentmesh log -f AGENT                       watch one: by name, id, or the first digits of its id
+    While it runs, from another terminal:
+      agentmesh tree                  who does what
+      agentmesh log -f AGENT          watch one: by name, id, or its first digits
       agentmesh send AGENT "Look into src/ first"
     """
     given = {name for name in options if context.get_parameter_source(name) is not ParameterSource.DEFAULT}

@@ -194,7 +194,7 @@ class Headless:
         if result.status == "completed":
             result.remark = cut_off(self._last_answer) or ("" if result.text.strip() else "empty")
         result.agents = len(after)
-        result.tokens = int(root.tree_tokens - _root(before).tree_tokens)
+        result.tokens = (root.tree_tokens or 0) - (_root(before).tree_tokens or 0)
         if root.tree_cost_usd is not None:
             result.cost_usd = root.tree_cost_usd - (_root(before).tree_cost_usd or 0)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from agentmesh.cli.options import Place, json_option, place_options
@@ -12,23 +14,60 @@ from agentmesh.domain.ids import short
 from agentmesh.domain.resting import resting
 from agentmesh.domain.states import AgentStatus
 
+if TYPE_CHECKING:
+    from agentmesh.app import Mesh
+    from agentmesh.domain.ids import SessionId
+    from agentmesh.domain.rows import AgentView
+
+_SOME = 1_000
+_limit_option = click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(min=0),
+    default=_SOME,
+    show_default=True,
+    metavar="N",
+    help="Of each session the oldest N agents; 0: all.",
+)
+
+
+def _agents(mesh: Mesh, session: SessionId, limit: int, dead: int, *, everybody: bool, sums: bool) -> list[AgentView]:
+    """Return a session's agents, parents before their children; say it when there are more than the limit.
+
+    The newest ``dead`` that are not reaped are among them; with ``everybody`` all of the dead. ``sums`` over their
+    trees are there unless there are more: they read all of the session.
+    """
+    from agentmesh.store import agents
+
+    if limit and not everybody:
+        found = mesh.database.run(agents.page, session, limit + 1, dead, idempotent=True)
+        if sums and len(found) <= limit:
+            return mesh.database.run(agents.view, session, idempotent=True)
+    else:
+        found = mesh.database.run(agents.view, session, limit + 1 if limit else None, idempotent=True)
+    if limit and len(found) > limit:
+        say(f"the first {limit:,} agents of session {short(session)}; --limit N shows more, --limit 0 all")
+        return found[:limit]
+    return found
+
 
 @click.command()
 @click.option(
     "-a", "--all", "everything", is_flag=True, help="Of the newest 50 sessions; also the dead, the reaped, the done."
 )
+@_limit_option
 @json_option
 @place_options()
-def ps(*, everything: bool, as_json: bool, place: Place) -> None:
+def ps(*, everything: bool, limit: int, as_json: bool, place: Place) -> None:
     """List the living agents of the session, without sub-agents whose task is over."""
-    from agentmesh.store import agents, sessions
+    from agentmesh.store import sessions
 
     with place.mesh("ps") as mesh:
         if everything and place.session is None:
             chosen = [session.id for session in mesh.database.run(sessions.list_sessions, idempotent=True)]
         else:
             chosen = [place.find_session(mesh).id]
-        rows = [row for session in chosen for row in mesh.database.run(agents.view, session, idempotent=True)]
+        rows = [row for one in chosen for row in _agents(mesh, one, limit, 0, everybody=everything, sums=as_json)]
     at_rest = resting(rows)
     shown = [row for row in rows if everything or not (row.status == AgentStatus.DEAD or row.id in at_rest)]
     if as_json:
@@ -42,9 +81,10 @@ def ps(*, everything: bool, as_json: bool, place: Place) -> None:
 @click.command()
 @click.option("-a", "--all", "everything", is_flag=True, help="Also sub-agents whose task is over.")
 @click.option("--at", "moment", metavar="TIME", help="As it was at 14:30, 2026-11-22 14:30, or 10m ago.")
+@_limit_option
 @json_option
 @place_options()
-def tree(*, everything: bool, moment: str | None, as_json: bool, place: Place) -> None:
+def tree(*, everything: bool, moment: str | None, limit: int, as_json: bool, place: Place) -> None:
     """Show the session's agents as a tree; the reaped are left out, and sub-agents whose task is over."""
     if moment is not None:
         from agentmesh.cli.tree_at import show_tree_at
@@ -52,11 +92,10 @@ def tree(*, everything: bool, moment: str | None, as_json: bool, place: Place) -
         show_tree_at(moment, everything=everything, as_json=as_json, place=place)
         return
     from agentmesh.cli.render.tree import tree_data, tree_table
-    from agentmesh.store import agents
 
     with place.mesh("tree") as mesh:
         session = place.find_session(mesh)
-        rows = mesh.database.run(agents.view, session.id, idempotent=True)
+        rows = _agents(mesh, session.id, limit, limit, everybody=False, sums=as_json)
     if as_json:
         emit({"session_id": session.id, "agents": tree_data(rows, everything=everything)})
         return

@@ -25,7 +25,7 @@ from agentmesh.tools.environment import conceal_environment
     "--http", type=click.IntRange(0, 65_535), metavar="PORT", help="Streamable HTTP on loopback; 0: any port."
 )
 @click.option("--token-env", metavar="NAME", help="Environment variable with the token for --http; else one is made.")
-@place_options(session_help="Join this session as a child of its root; else begin one, as its root.")
+@place_options(session_help="Join this session as a child of its root; else begin one, as its root.", logs=True)
 def mcp(
     *, name: str, model: str | None, permission_mode: str | None, http: int | None, token_env: str | None, place: Place
 ) -> None:

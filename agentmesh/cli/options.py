@@ -34,15 +34,22 @@ class Place:
     data_dir: str | None
     session: str | None = None
     """As the person named it; None for the newest of this directory."""
+    verbose: bool = False
+    """Whether people are told what goes on, not only what is wrong."""
+    log_file: str | None = None
 
     def settings(self, **flags: Any) -> Settings:
         """Read the configuration; say what in it was ignored."""
         from agentmesh.config.settings import load
 
-        place = {"database_url": self.database_url, "data_dir": self.data_dir}
+        place = {"database_url": self.database_url, "data_dir": self.data_dir, "log_file": self.log_file}
         settings = load({**place, **flags}, os.environ, Path.cwd())
         for warning in settings.warnings:
             complain(warning)
+        if self.verbose or settings.log.file:
+            from agentmesh.cli import logs
+
+            logs.start(settings, verbose=self.verbose)
         return settings
 
     def mesh(self, role: str, *, migrate: bool = True, pool_size: int = 2, **flags: Any) -> Mesh:
@@ -57,22 +64,33 @@ class Place:
 
 
 def place_options(
-    *, session: bool = True, session_help: str = "Session; else the newest of this directory."
+    *, session: bool = True, session_help: str = "Session; else the newest of this directory.", logs: bool = False
 ) -> Callable[[Function], Function]:
-    """Add --database-url, --data-dir and --session; the command gets them as ``place``."""
+    """Add --database-url, --data-dir and --session, with ``logs`` what records; the command gets them as ``place``."""
     options = [
         click.option("--database-url", metavar="URL", help="PostgreSQL to use instead of the embedded one."),
         click.option("--data-dir", metavar="FOLDER", help="Folder of the embedded PostgreSQL."),
     ]
     if session:
         options.insert(0, click.option("--session", metavar="ID", help=session_help))
+    if logs:
+        options += [
+            click.option("-v", "--verbose", is_flag=True, help="Say what goes on: model calls, tools, turns."),
+            click.option("--log-file", metavar="FILE", help="The same and more as JSON lines; `-`: on stderr."),
+        ]
 
     def decorate(command: Function) -> Function:
         @functools.wraps(command)
         def with_place(
-            *args: Any, database_url: str | None, data_dir: str | None, session: str | None = None, **kwargs: Any
+            *args: Any,
+            database_url: str | None,
+            data_dir: str | None,
+            session: str | None = None,
+            verbose: bool = False,
+            log_file: str | None = None,
+            **kwargs: Any,
         ) -> Any:
-            return command(*args, place=Place(database_url, data_dir, session), **kwargs)
+            return command(*args, place=Place(database_url, data_dir, session, verbose, log_file), **kwargs)
 
         return functools.reduce(lambda decorated, option: option(decorated), reversed(options), with_place)
 

@@ -41,7 +41,7 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
 @click.option("--concurrency", type=click.IntRange(1, 1000), metavar="N", help="Model calls and tools at once.")
 @click.option("--title", default="", help="Title of a new session.")
 @json_option
-@place_options(session_help="The same as --resume.")
+@place_options(session_help="The same as --resume.", logs=True)
 def run(
     prompt: str | None,
     *,
@@ -85,7 +85,7 @@ def run(
 @click.command()
 @click.option("--timeout", type=_SECONDS, metavar="SECONDS", help="Interrupt all agents after so long; exit code 3.")
 @json_option
-@place_options(session=False)
+@place_options(session=False, logs=True)
 def demo(timeout: float | None, *, as_json: bool, place: Place) -> int:
     """Run a scripted model on this directory: it forks, sends, waits, kills and uses tools.
 
@@ -106,6 +106,7 @@ def _run(
     mesh: Mesh, session: Session, prompt: str, *, concurrency: int | None, timeout: float | None, as_json: bool
 ) -> int:
     from agentmesh.cli.headless import Headless, failure
+    from agentmesh.cli.logs import on_stderr
     from agentmesh.cli.render.progress import progress
     from agentmesh.store import requests
 
@@ -122,7 +123,8 @@ def _run(
                 "session_id": session.id,
             }
         )
-    running = Headless(mesh, session, progress(quiet=as_json), emit if as_json else None)
+    quiet = as_json or on_stderr(mesh.settings)
+    running = Headless(mesh, session, progress(quiet=quiet), emit if as_json else None)
     result = running.run(prompt, concurrency=concurrency, timeout=timeout)
     _sum_up(session, result)
     if as_json:

@@ -16,7 +16,9 @@ from agentmesh.domain.errors import UsageError
 
 @click.command()
 @click.option(
-    "--script", type=click.Path(path_type=Path), help="What it answers (docs/simulator.md); else the demo's script."
+    "--script",
+    type=click.Path(path_type=Path),
+    help="What it answers (docs/reference/simulator.md); else the demo's script.",
 )
 @click.option(
     "--profile", default="openai", show_default=True, metavar="NAME", help="Which kind of server it resembles."

@@ -7,6 +7,7 @@ import logging
 import math
 import os
 import sys
+import time
 
 from agentmesh.domain.text import printable
 
@@ -30,22 +31,23 @@ def debugging() -> bool:
     return os.environ.get("AGENTMESH_DEBUG", "") not in ("", "0")
 
 
-def start_logging(level: int = logging.WARNING) -> None:
-    """Show the program's own log records from this level on; those of libraries only while debugging."""
-    handler = _Voice()
-    handler.setFormatter(_Sentence())
+def start_logging() -> None:
+    """Say the program's own warnings; those of libraries only while debugging."""
+    handler = Voice()
     ours = logging.getLogger("agentmesh")
     ours.handlers = [handler]
-    ours.setLevel(level)
+    ours.setLevel(handler.level)
     ours.propagate = False
     logging.getLogger().handlers = [handler if debugging() else logging.NullHandler()]
 
 
-class _Voice(logging.Handler):
+class Voice(logging.Handler):
     """Says records, so that a tree drawn on stderr stays whole; what two threads say at once is said once."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, verbose: bool = False) -> None:
+        """``verbose``: not only warnings, but what goes on."""
+        super().__init__(logging.INFO if verbose else logging.WARNING)
+        self.setFormatter(_Sentence())
         self._last: tuple[str, float] = ("", -math.inf)
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -60,7 +62,10 @@ class _Sentence(logging.Formatter):
     """A record as one printable line; tracebacks only while debugging."""
 
     def format(self, record: logging.LogRecord) -> str:
-        sentence = f"agentmesh: {printable(record.getMessage())}"
+        sentence = printable(record.getMessage())
+        if record.levelno < logging.WARNING:
+            return f"{time.strftime('%H:%M:%S', time.localtime(record.created))} {sentence}"
+        sentence = f"agentmesh: {sentence}"
         if record.exc_info and debugging():
             return f"{sentence}\n{self.formatException(record.exc_info)}"
         if record.exc_info and record.exc_info[1]:

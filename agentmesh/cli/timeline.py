@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -33,7 +35,7 @@ def timeline(*, agent: str | None, width: int | None, as_json: bool, place: Plac
 
     Long pauses in which nobody did anything are cut short. `agentmesh export --format html` draws the same finer.
     """
-    from agentmesh.export import lanes
+    from agentmesh.export import lanes, secrets
     from agentmesh.store.export import snapshot
 
     with place.mesh("timeline") as mesh:
@@ -44,8 +46,9 @@ def timeline(*, agent: str | None, width: int | None, as_json: bool, place: Plac
             chosen = ref.id
         with mesh.database.connection() as conn, snapshot(conn, session.id, _SECONDS) as snap:
             found = lanes.read(snap, chosen)
+        clean = secrets.Redactor(secrets.configured(mesh.settings, os.environ))
     if as_json:
-        _emit(found)
+        _emit(found, clean)
         return
     from agentmesh.export.cells import draw, signs_for, summary
 
@@ -72,15 +75,16 @@ def _show(lines: list[Line]) -> None:
         out.print(text, no_wrap=True, overflow="ignore", crop=False)
 
 
-def _emit(found: Timeline) -> None:
-    """Print an object a line: agents, then what each did, then mail."""
+def _emit(found: Timeline, clean: Callable[[str], str]) -> None:
+    """Print an object a line: agents, then what each did, then mail; names without secrets, as in exports."""
     for lane in found.lanes:
         times = {"from": lane.began, "to": lane.ended}
-        emit({"type": "agent", "agent_id": lane.id, "name": lane.name, "status": lane.status, **times})
+        emit({"type": "agent", "agent_id": lane.id, "name": clean(lane.name), "status": lane.status, **times})
     for lane in found.lanes:
         for span in lane.spans:
-            what = {"kind": span.kind, "name": span.name, "count": span.count, "failed": span.failed, "open": span.open}
-            emit({"type": "span", "agent_id": lane.id, **what, "from": span.began, "to": span.ended})
+            what = {"kind": span.kind, "name": clean(span.name), "count": span.count}
+            how = {"failed": span.failed, "open": span.open, "from": span.began, "to": span.ended}
+            emit({"type": "span", "agent_id": lane.id, **what, **how})
     for letter in found.letters:
         ends = {"from_id": letter.sender, "to_id": letter.recipient, "automatic": letter.automatic}
         emit({"type": "mail", "message_id": letter.id, **ends, "at": letter.sent_at})

@@ -15,17 +15,13 @@ from agentmesh.cli.render.data import emit
 from agentmesh.cli.serving import start_worker_if_none
 from agentmesh.cli.stopping import stoppable
 from agentmesh.domain.errors import DatabaseUnreachable, Interrupted
-from agentmesh.domain.rows import Ref
-from agentmesh.domain.states import Kind, WaitOutcome
+from agentmesh.domain.states import WaitOutcome
 
 if TYPE_CHECKING:
-    from agentmesh.api.cursors import Cursors
     from agentmesh.app import Mesh
 
 _TICK = 2.0
 """Seconds after which is looked although nothing was heard."""
-_LONGEST = 86_400.0
-"""Seconds; the most that an agent's own wait may last."""
 _SETTLE = 10.0
 """Seconds that an interrupted wait is given to end."""
 
@@ -72,17 +68,14 @@ def _watch(mesh: Mesh, place: Place, names: Sequence[str], timeout: float | None
 
 def _wait_as(mesh: Mesh, place: Place, waiter: str, names: Sequence[str], timeout: float | None) -> dict[str, Any]:
     """Put an agent into a wait, and follow it to its end."""
-    from agentmesh.api.cursors import Cursors
+    from agentmesh.api.own_wait import OwnWait
     from agentmesh.api.wakes import Wakes
-    from agentmesh.store import waits
+    from agentmesh.store import agents
 
     ref, session = find_agent(mesh, place, waiter)
-    seconds = _LONGEST if timeout is None else timeout
-    targets = mesh.database.run(waits.targets, session.id, names, idempotent=True) if names else None
-    cursors = Cursors(mesh.database)
+    own = OwnWait(mesh.database, session.id, ref)
     with Wakes(mesh, [session.id]) as wakes, stoppable(wakes.poke) as stop:
-        cursors.skip(ref.id)
-        result = mesh.database.run(waits.wait_begin, ref.id, targets, seconds)
+        result = own.begin(names, timeout)
         if result is not None:
             return result
         start_worker_if_none(mesh, session)
@@ -90,26 +83,10 @@ def _wait_as(mesh: Mesh, place: Place, waiter: str, names: Sequence[str], timeou
         while result is None and time.monotonic() < give_up:
             if stop.asked and give_up == math.inf:
                 give_up = time.monotonic() + _SETTLE
-                _interrupt(mesh, ref)
+                mesh.database.run(agents.interrupt, ref.id, idempotent=True)
             wakes.wait(_TICK)
             try:
-                result = _result_of(cursors, ref)
+                result = own.look()
             except DatabaseUnreachable as error:
                 wakes.endure(error)
     return result or {"outcome": WaitOutcome.INTERRUPTED, "results": []}
-
-
-def _interrupt(mesh: Mesh, ref: Ref) -> None:
-    from agentmesh.store import agents
-
-    mesh.database.run(agents.interrupt, ref.id, idempotent=True)
-
-
-def _result_of(cursors: Cursors, ref: Ref) -> dict[str, Any] | None:
-    """Return the wait's result once it stands in the agent's transcript; that of a dead agent is its death."""
-    for row in cursors.new(ref.id):
-        if row.kind == Kind.COMMAND and row.content.get("command") == "wait":
-            return dict(row.content["result"])
-        if row.kind == Kind.EVENT and row.content.get("event") == "killed":
-            return {"outcome": WaitOutcome.INTERRUPTED, "results": [], "note": f"{ref.name} was killed"}
-    return None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import time
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
@@ -15,11 +17,14 @@ from agentmesh.cli.render.figures import plural
 from agentmesh.cli.stopping import stoppable
 from agentmesh.cli.talk import say
 from agentmesh.domain.ids import SessionId
+from agentmesh.telemetry.whose import EVENT
 from agentmesh.tools.environment import conceal_environment
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
     from agentmesh.config.settings import Settings
+
+LOG = logging.getLogger(__name__)
 
 _TICK = 1.0
 
@@ -36,7 +41,7 @@ _TICK = 1.0
     help="End when nothing ran and no TUI was open for so long.",
 )
 @click.option("--check", is_flag=True, help="Run none: say whether one of this host is at work; exit code 1 if not.")
-@place_options(session_help="Only agents of this session.")
+@place_options(session_help="Only agents of this session.", logs=True)
 def worker(*, serves_any: bool, concurrency: int | None, linger: float | None, check: bool, place: Place) -> int | None:
     """Run agents of this host and user until Ctrl+C or SIGTERM, which hand them over to other workers.
 
@@ -44,13 +49,16 @@ def worker(*, serves_any: bool, concurrency: int | None, linger: float | None, c
     """
     if check:
         return _check(place.settings())
+    from agentmesh.cli.logs import on_stderr
+
     conceal_environment()
     wakes: SimpleQueue[None] = SimpleQueue()
     with place.mesh("worker", pool_size=8, concurrency=concurrency) as mesh:
         session: SessionId | None = None
+        tell = partial(_tell, aloud=not place.verbose and not on_stderr(mesh.settings))
         if place.session:
             session = mesh.find_session(session=place.session, workdir=Path.cwd()).id
-        running = mesh.worker(session=session, serves_any=serves_any, concurrency=concurrency, on_event=_log)
+        running = mesh.worker(session=session, serves_any=serves_any, concurrency=concurrency, on_event=tell)
         with stoppable(lambda: wakes.put(None)) as stop:
             running.start()
             seen = time.monotonic()
@@ -99,5 +107,7 @@ def _screen_seen(mesh: Mesh, before: float) -> float:
         return before
 
 
-def _log(words: str) -> None:
-    say(f"{time.strftime('%H:%M:%S')} {words}")
+def _tell(words: str, *, aloud: bool) -> None:
+    LOG.info("%s", words, extra={EVENT: "worker"})
+    if aloud:
+        say(f"{time.strftime('%H:%M:%S')} {words}")

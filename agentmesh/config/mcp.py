@@ -7,7 +7,6 @@ starts before the person has trusted the file with just this content.
 from __future__ import annotations
 
 import fnmatch
-import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -46,6 +45,7 @@ class McpServer:
     command: Annotated[str | None, optional(_LINE)] = None
     """Program that speaks MCP on its standard input and output."""
     args: Annotated[tuple[str, ...], _texts] = field(default=(), repr=False)
+    """Its arguments."""
     env: Annotated[Mapping[str, str], entries(_VARIABLE, text)] = field(default_factory=dict, repr=False)
     """Further variables for it; it gets few of this program's own."""
     cwd: Annotated[str | None, optional(_LINE)] = None
@@ -60,6 +60,7 @@ class McpServer:
     ] = None
     """Said by ``command`` or ``url`` already; accepted because other programs write it."""
     disabled: Annotated[bool, boolean] = False
+    """``true``: it does not start."""
     timeout: Annotated[float | None, optional(decimal(gt=0, le=86_400))] = None
     """Seconds for one call; ``mcp.call_timeout`` without it."""
     tools: Annotated[tuple[str, ...], _texts] = ("*",)
@@ -109,7 +110,9 @@ class NamedServer:
     def key(self) -> str:
         """The same for the same settings; never shown, since it stands for what they hold."""
         known = [self.name, *(getattr(self.settings, name) for name in forms.of(McpServer))]
-        return hashlib.sha256(json.dumps(known).encode()).hexdigest()
+        from hashlib import sha256
+
+        return sha256(json.dumps(known).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +160,9 @@ def _of_project(file: Path, workdir: Path, settings: Mcp, user_file: Path) -> tu
         return [], [Problem(str(file), str(error), broken=True)]
     if not tables:
         return [], []
-    path, digest = str(file.resolve()), hashlib.sha256(content.encode()).hexdigest()
+    from hashlib import sha256  # only for who has such a file
+
+    path, digest = str(file.resolve()), sha256(content.encode()).hexdigest()
     if settings.trusted.get(path) != digest:
         return [], [Problem(str(file), _untrusted(tables, path, digest, settings, user_file))]
     found, problems = [], []

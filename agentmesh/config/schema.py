@@ -72,6 +72,10 @@ def _hosts(value: Any) -> tuple[str, ...]:
     return tuple(str(_HOST(each)).lower() for each in value)
 
 
+def _log_file(value: Any) -> str:
+    return "-" if value == "-" else str(folder(value))
+
+
 def _up_to(most: int, *, least: int = 0) -> Form:
     return integer(ge=least, le=most)
 
@@ -190,28 +194,59 @@ class Sandbox:
     """bubblewrap: no network, nothing writable but the working directory. auto: where it works; required: or none."""
 
 
+@dataclass(frozen=True)
+class Logs:
+    """What the program records of its work, beside what it says."""
+
+    file: Annotated[str | None, optional(_log_file)] = None
+    """File that log records go to, as JSON lines; `-` for stderr."""
+    level: Annotated[Literal["debug", "info", "warning"], word("debug", "info", "warning")] = "info"
+    """Least level of the records in it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Document:
     """A whole configuration."""
 
     database_url: Annotated[str | None, optional(_LINE)] = None
+    """PostgreSQL to use; the embedded server without it."""
     direct_database_url: Annotated[str | None, optional(_LINE)] = None
+    """A way around a pooler in transaction mode, for LISTEN; ``database_url`` without it."""
     reader_url: Annotated[str | None, optional(_LINE)] = None
+    """A login that may only read, for ``agentmesh sql``; made from ``database_url`` without it."""
     data_dir: Annotated[Path, folder]
+    """Folder of the embedded server."""
     model: Annotated[str | None, optional(_LINE)] = None
+    """Model of new sessions: ``NAME``, or ``PROVIDER/NAME``."""
     permission_mode: Annotated[PermissionMode, member(PermissionMode)] = PermissionMode.ASK
+    """What agents of new sessions may do without asking; a project may only make it stricter."""
     concurrency: Annotated[int, integer(ge=1, le=1000)] = 16
+    """Model calls and tools at once in one worker."""
     compact_at: Annotated[float, decimal(ge=0.1, le=1)] = 0.8
+    """Share of a model's context at which a conversation is compacted."""
     limits: Annotated[Limits, table(Limits)] = Limits()
+    """What a new session may use."""
     model_calls: Annotated[ModelCalls, table(ModelCalls)] = ModelCalls()
+    """How patient calls to model servers are."""
     tui: Annotated[Tui, table(Tui)] = Tui()
+    """The terminal UI."""
     permissions: Annotated[PermissionRules, table(PermissionRules)] = PermissionRules()
+    """Rules for what agents do."""
     model_aliases: Annotated[Mapping[str, str], entries(_LINE, _LINE)] = field(default_factory=dict)
+    """A model that types of sub-agents may call so."""
     agent_types: Annotated[Mapping[str, TypeSettings], entries(_LINE, table(TypeSettings))] = field(
         default_factory=dict
     )
+    """What you say of types of sub-agents, by their names."""
     web: Annotated[Web, table(Web)] = Web()
+    """What ``web_fetch`` may reach."""
     sandbox: Annotated[Sandbox, table(Sandbox)] = Sandbox()
+    """What commands of agents are run in."""
+    log: Annotated[Logs, table(Logs)] = Logs()
+    """What the program records of its work, beside what it says."""
     mcp: Annotated[Mcp, table(Mcp)] = field(default_factory=Mcp)
+    """What holds for all MCP servers."""
     mcpServers: Annotated[Mapping[str, McpServer], servers_table] = field(default_factory=dict)  # noqa: N815
+    """MCP servers whose tools agents get."""
     providers: Annotated[Mapping[str, Provider], entries(_PROVIDER_NAME, table(Provider))]
+    """Servers that speak Chat Completions."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentmesh.config import sources
 from agentmesh.config.mcp import Mcp, McpServer
-from agentmesh.config.schema import Limits, ModelCalls, Provider, Sandbox, Tui, TypeSettings, Web
+from agentmesh.config.schema import Limits, Logs, ModelCalls, Provider, Sandbox, Tui, TypeSettings, Web
 from agentmesh.domain.errors import ConfigError
 from agentmesh.domain.states import PermissionMode
 
@@ -52,6 +52,7 @@ class Settings:
     """What the configuration says of types of sub-agents, by name."""
     web: Web = field(default_factory=Web)
     sandbox: Sandbox = field(default_factory=Sandbox)
+    log: Logs = field(default_factory=Logs)
     mcp: Mcp = field(default_factory=Mcp)
     mcp_servers: Mapping[str, McpServer] = field(default_factory=dict)
     """MCP servers of the user's own configuration; those of a project are read where they are needed."""
@@ -90,6 +91,7 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], workdir: Path) ->
         agent_types=document.agent_types,
         web=document.web,
         sandbox=document.sandbox,
+        log=document.log,
         mcp=document.mcp,
         mcp_servers=document.mcpServers,
         warnings=read.warnings,

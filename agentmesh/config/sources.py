@@ -7,7 +7,6 @@ project's file comes with a checkout that anybody may have written: it may tight
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from agentmesh.config.mcp import Mcp, McpServer
 from agentmesh.config.schema import (
     Document,
     Limits,
+    Logs,
     ModelCalls,
     PermissionRules,
     Provider,
@@ -73,7 +73,11 @@ class Read:
 
 def settable() -> dict[str, Key]:
     """Return each key that a variable or flag can set, by its name there: ``max_depth`` for ``limits.max_depth``."""
-    tables: dict[str, tuple[str, type]] = {"limits": ("", Limits), "model_calls": ("model_", ModelCalls)}
+    tables: dict[str, tuple[str, type]] = {
+        "limits": ("", Limits),
+        "model_calls": ("model_", ModelCalls),
+        "log": ("log_", Logs),
+    }
     names: dict[str, Key] = {name: (name,) for name in forms.of(Document) if name not in (*tables, *_ONLY_IN_FILES)}
     for table, (prefix, section) in tables.items():
         names |= {prefix + name: (table, name) for name in forms.of(section)}
@@ -121,17 +125,23 @@ def read(flags: Values, environ: Mapping[str, str], workdir: Path) -> Read:
 
 def _toml(file: Path) -> Values:
     try:
-        return tomllib.loads(file.read_text("utf-8"))
+        content = file.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}.") from error
+    import tomllib  # 4 ms, and most directories have no such file
+
+    try:
+        return tomllib.loads(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} is not valid TOML: {one_line(str(error), 200)}.") from error
 
 
 def _checked(base: Values, layer: Values, name_of: Callable[[Key], str]) -> Values:
     """Return ``layer`` merged over ``base``, which is valid; raise ConfigError for what is wrong with the layer."""
+    if not layer:
+        return base
     merged = _merged(base, layer)
     try:
         _document(merged)
@@ -164,6 +174,7 @@ def _unknown_key(key: Key, name: str) -> ConfigError:
         "agent_types": TypeSettings,
         "web": Web,
         "sandbox": Sandbox,
+        "log": Logs,
         "mcp": Mcp,
         "mcpServers": McpServer,
     }
@@ -177,6 +188,8 @@ def _unknown_key(key: Key, name: str) -> ConfigError:
 
 def _tightening(base: Values, layer: Values, file: Path) -> tuple[Values, list[str]]:
     """Return what of a project's file only tightens, and a warning for each key that does not."""
+    if not layer:
+        return {}, []
     before, after = _document(base), _document(_merged(base, layer))
     kept: dict[Key, Any] = {}
     warnings = []

@@ -1,4 +1,4 @@
-"""A session as JSON lines, one object per row; docs/export.md is the format's contract."""
+"""A session as JSON lines, one object per row; docs/reference/export.md is the format's contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces of what agents do, as OpenTelemetry has them; off unless its standard variables ask for them.
+"""What agents do, told to the outside: log records, and traces as OpenTelemetry has them; both off unless asked for.
 
 Nothing of OpenTelemetry is imported before that is known, and nothing that goes wrong with it disturbs an agent.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from agentmesh.engine.observer import Observer
+if TYPE_CHECKING:
+    from agentmesh.engine.observer import Observer
 
 LOG = logging.getLogger(__name__)
 
@@ -38,12 +40,23 @@ def obstacle(environ: Mapping[str, str]) -> str:
 
 
 def observer(environ: Mapping[str, str]) -> Observer:
-    """Return who makes traces of what agents do, as the environment asks; never raises."""
+    """Return who tells what agents do: as log records where they are wanted, as traces where the environment asks."""
+    from agentmesh.engine.observer import Observer
+    from agentmesh.telemetry import records
+
+    spans = _spans(environ)
+    if not records.are_wanted():
+        return spans or Observer()
+    return records.Records() if spans is None else records.Both(spans, records.Records())
+
+
+def _spans(environ: Mapping[str, str]) -> Observer | None:
+    """Return who makes traces, if anybody shall; never raises."""
     if not is_wanted(environ):
-        return Observer()
+        return None
     if why := obstacle(environ):
         LOG.warning("no traces are sent: %s", why)
-        return Observer()
+        return None
     try:
         from agentmesh.telemetry.sending import provider
         from agentmesh.telemetry.spans import Spans
@@ -51,4 +64,4 @@ def observer(environ: Mapping[str, str]) -> Observer:
         return Spans(provider(environ))
     except Exception as error:  # noqa: BLE001 - a library's own complaint about its own variables
         LOG.warning("no traces are sent: %s", error)
-        return Observer()
+        return None

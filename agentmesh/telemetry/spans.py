@@ -11,20 +11,21 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode
-from pydantic import BaseModel
 
 from agentmesh import __version__
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Agent
 from agentmesh.engine.observer import Observer
-from agentmesh.engine.tool import Effect, Tool, ToolContext
+from agentmesh.engine.tool import Tool, ToolContext
+from agentmesh.telemetry.calls import Observed
 from agentmesh.telemetry.sending import SessionIds
 
 LOG = logging.getLogger(__name__)
@@ -126,7 +127,7 @@ class Spans(Observer):
 
     def tools(self, agent: Agent, tools: dict[str, Tool]) -> dict[str, Tool]:
         """Return the tools, each making the spans of its calls."""
-        return {name: _Observed(tool, self, agent) for name, tool in tools.items()}
+        return {name: Observed(tool, partial(self.called, agent), nullcontext) for name, tool in tools.items()}
 
     @_quietly
     def called(self, agent: Agent, tool: str, context: ToolContext, began: int, error: str) -> None:
@@ -155,43 +156,6 @@ class Spans(Observer):
         with self._lock:
             span = self._open.get(agent)
         return trace.set_span_in_context(span, Context()) if span else Context()
-
-
-class _Observed:
-    """A tool whose calls are told of."""
-
-    def __init__(self, tool: Tool, spans: Spans, agent: Agent) -> None:
-        self._tool, self._spans, self._agent = tool, spans, agent
-
-    @property
-    def name(self) -> str:
-        return self._tool.name
-
-    @property
-    def effect(self) -> Effect:
-        return self._tool.effect
-
-    @property
-    def args(self) -> type[BaseModel]:
-        return self._tool.args
-
-    @property
-    def description(self) -> str:
-        return self._tool.description
-
-    def run(self, args: Any, context: ToolContext) -> Mapping[str, Any] | None:
-        """Run it."""
-        began, error = time.time_ns(), ""
-        try:
-            result = self._tool.run(args, context)
-        except BaseException as raised:
-            error = type(raised).__name__
-            raise
-        else:
-            error = "tool_error" if result and "error" in result else ""
-            return result
-        finally:
-            self._spans.called(self._agent, self.name, context, began, error)
 
 
 def _about(agent: Agent, operation: str) -> dict[str, str | int]:

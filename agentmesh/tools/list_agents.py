@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel
 
@@ -10,6 +10,9 @@ from agentmesh.engine.tool import Effect, ToolContext
 from agentmesh.store import agents
 from agentmesh.store.tx import Database
 from agentmesh.tools.words import description
+
+MOST: Final = 200
+"""Agents in one result: more would not fit into what a model may be told at once."""
 
 
 class ListAgentsArgs(BaseModel):
@@ -33,4 +36,8 @@ class ListAgents:
 
     def run(self, _args: ListAgentsArgs, context: ToolContext) -> dict[str, Any]:
         """Return the agents."""
-        return {"agents": self._database.run(agents.list_agents, context.session_id, idempotent=True)}
+        found = self._database.run(agents.list_agents, context.session_id, context.agent_id, MOST + 1, idempotent=True)
+        if len(found) <= MOST:
+            return {"agents": found}
+        note = f"Only {MOST} of the agents, yours first. The others are reached by their name or id all the same."
+        return {"agents": found[:MOST], "note": note}

@@ -1,4 +1,4 @@
-"""The examples of docs/python.md do what the page says."""
+"""The examples of docs/how-to/python.md do what the page says."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentmesh.llm.simulator.request import ChatRequestView
 from tests.fixtures.engine import Rig, call, do, say, who
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "python.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 
 
@@ -27,6 +27,8 @@ def answer(view: ChatRequestView) -> ScriptedReply:
             return say("14 words")
         case "reader", _:
             return say("3 lines")
+        case "teller", _:
+            return say("Told.") if used else do(call("send", to="parent", message="14 words"))
         case "clerk", _:
             return say("Could I have a cake?")
         case "look", _:
@@ -64,7 +66,7 @@ def test_every_example_prints_what_stands_below_it(rig: Rig, machine, monkeypatc
     assert len(blocks) == PAGE.count("```python\n") >= 10
     for number, (code, expected) in enumerate(blocks, 1):
         with contextlib.redirect_stdout(io.StringIO()) as out:
-            exec(compile(code, f"docs/python.md, example {number}", "exec"), names)
+            exec(compile(code, f"docs/how-to/python.md, example {number}", "exec"), names)
         assert out.getvalue() == expected, f"example {number}:\n{code}"
 
 

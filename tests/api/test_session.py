@@ -252,3 +252,72 @@ def test_what_was_used_is_told_by_agent_and_model(rig: Rig, mesh: agentmesh.Mesh
         session.run("hello")
     (by_agent,), (by_model,) = session.cost(), session.cost("model")
     assert by_agent.tokens == by_model.tokens == session.root.view().tokens > 0
+
+
+def test_an_agent_waits_itself_and_takes_what_ends_its_wait(rig: Rig, mesh: agentmesh.Mesh):
+    rig.script("reader", do(call("send", to="parent", message="12 files")), say("done"))
+    session = session_of(mesh)
+    with mesh.worker():
+        child = session.fork("reader", "count")
+        result = session.root.wait_for(child, timeout=60)
+        (one,) = result.results
+        assert (result.outcome, one.agent_id, one.name) == ("complete", child.id, "reader")
+        assert (one.status, one.message, one.more) == ("received", "12 files", 0)
+        session.wait(timeout=60)
+    assert session.root.view().unread == 0
+    assert [row.content["text"] for row in session.root.conversation() if row.kind == "mail"] == ["12 files"]
+
+
+def test_an_agents_own_wait_tells_how_the_others_stand(rig: Rig, mesh: agentmesh.Mesh):
+    rig.script("quiet", say("all is well"))
+    session = session_of(mesh)
+    with mesh.worker():
+        quiet, gone = session.fork("quiet", "look"), session.fork("gone")
+        quiet.wait()
+        gone.kill()
+        waiter = session.fork("waiter")
+        found = waiter.wait_for(quiet, "gone", timeout=60)
+        assert [(one.name, one.status, one.output) for one in found.results] == [
+            ("quiet", "idle", "all is well"),
+            ("gone", "dead", ""),
+        ]
+        nothing = waiter.wait_for(timeout=0)
+    assert (nothing.outcome, list(nothing.results)) == ("timeout", [])
+
+
+def test_an_agents_own_wait_ends_with_a_word_from_the_user(rig: Rig, mesh: agentmesh.Mesh):
+    session = session_of(mesh)
+    with mesh.worker():
+        waiter = session.fork("waiter")
+        waiting = InThread(lambda: waiter.wait_for(timeout=60))
+        until(lambda: waiter.status == "running")
+        waiter.send("come here")
+        (one,) = waiting.result().results
+    assert (one.agent_id, one.name, one.message) == (None, "user", "come here")
+
+
+def test_an_agent_that_is_killed_ends_its_wait(rig: Rig, mesh: agentmesh.Mesh):
+    session = session_of(mesh)
+    with mesh.worker():
+        waiter = session.fork("waiter")
+        waiting = InThread(lambda: waiter.wait_for(timeout=60))
+        until(lambda: waiter.status == "running")
+        waiter.kill()
+        assert waiting.result().outcome == "interrupted"
+
+
+def test_children_are_listed_and_waited_for(rig: Rig, mesh: agentmesh.Mesh):
+    rig.script("a", say("from a"))
+    rig.script("b", say("from b"))
+    session = session_of(mesh)
+    assert list(session.root.wait_children().results) == []
+    with mesh.worker():
+        a, b = session.fork("a", "work"), session.fork("b", "work")
+        a.wait()
+        below = a.fork("below")
+        done = session.root.wait_children(timeout=60)
+    assert [(one.name, one.output) for one in done.results] == [("a", "from a"), ("b", "from b")]
+    assert (session.root.children(), a.children()) == ([a, b], [below])
+    b.kill()
+    assert session.root.children() == [a]
+    assert session.root.children(everybody=True) == [a, b]

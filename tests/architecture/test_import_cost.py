@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,19 @@ ONLY_WORKERS = {"alembic", "genai_prices", "mcp", "openai", "sqlalchemy", "textu
 NOT_ON_SCREEN = (ONLY_WORKERS - {"textual"}) | {"markdown_it", "pydantic"}
 """What no first screen needs: Markdown comes with the first answer, pydantic with a new session's tools."""
 HEAVY = {"click", "platformdirs", "psycopg", "pydantic", "rich"}
+
+DATABASE = {"psycopg", "psycopg_binary", "psycopg_pool"}
+COMMAND = {"agentmesh", "click", "platformdirs", "typing_extensions"}
+"""What every command may import: the options, and where the configuration lies."""
+MAY_IMPORT = {
+    "ps": COMMAND | DATABASE | {"rich"},
+    "worker": COMMAND | DATABASE | {"annotated_types", "pydantic", "pydantic_core", "typing_inspection"},
+    "first frame": COMMAND | {"rich", "textual", "tree_sitter", "tui"},
+}
+"""Packages, the standard library aside, that a start may import until it is ready; the rest comes when it is needed.
+
+A name is added only by who has measured what it costs (``python -X importtime``).
+"""
 
 
 def run(code: str) -> str:
@@ -44,6 +58,12 @@ def test_version_imports_nothing_heavy():
     lines = start("--version")
     assert lines[0] == f"agentmesh {__version__}"
     assert not (HEAVY | ONLY_WORKERS) & set(lines[-1].split())
+
+
+def test_help_imports_nothing_but_click():
+    lines = start("--help")
+    assert lines[0].startswith("Usage: agentmesh")
+    assert set(lines[-1].split()) - sys.stdlib_module_names == {"agentmesh", "click"}
 
 
 def test_import_agentmesh_imports_nothing_heavy_until_a_name_is_used():
@@ -92,4 +112,39 @@ def test_an_empty_session_is_shown_without_markdown_and_validation():
 
 def test_dialogs_are_imported_when_they_open():
     imported = run("import tui.app\nprint(*(name for name in sys.modules if name.startswith('tui.screens')))").split()
-    assert set(imported) == {"tui.screens", "tui.screens.layout", "tui.screens.main"}
+    assert set(imported) == {"tui.screens", "tui.screens.going", "tui.screens.layout", "tui.screens.main"}
+
+
+def test_what_is_typed_is_understood_by_what_comes_after_the_first_frame():
+    imported = run(
+        "import tui.main, tui.app\nprint(*(name for name in sys.modules if name.startswith('tui.')))"
+    ).split()
+    assert "tui.calls" in imported
+    assert not {"tui.commands", "tui.completion", "tui.parsing", "tui.deeds", "tui.markdown"} & set(imported)
+
+
+def third_party(names: Iterable[str]) -> set[str]:
+    """Leave out the standard library, and what compiled modules make of themselves."""
+    return {name for name in names if not name.startswith(("_", "cython_"))} - sys.stdlib_module_names
+
+
+@pytest.mark.parametrize(("entry", "arguments"), [("ps", ["ps", "--all"]), ("worker", ["worker", "--linger", "0"])])
+def test_a_start_imports_nothing_but_what_is_listed(database_url, entry, arguments):
+    imported = third_party(start(*arguments, "--database-url", database_url)[-1].split())
+    assert imported - MAY_IMPORT[entry] == set()
+    assert "psycopg" in imported, "it was at the database"
+
+
+def test_the_first_frame_imports_nothing_but_what_is_listed():
+    imported = run(
+        "import sys\n"
+        "import agentmesh.cli.outcome, agentmesh.cli.screen, tui.main\n"
+        "from tui.app import MeshApp\n"
+        "from tui.keys import Keymap\n"
+        "def opening():\n"
+        "    print(*new(), file=sys.__stdout__, flush=True)\n"
+        "    raise RuntimeError('nothing to show')\n"
+        "MeshApp(opening, keymap=Keymap()).run(headless=True)\n"
+    ).split()
+    assert third_party(imported) - MAY_IMPORT["first frame"] == set()
+    assert "textual" in imported

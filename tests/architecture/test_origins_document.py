@@ -1,4 +1,4 @@
-"""docs/origins.md promises nothing that does not exist."""
+"""docs/explanation/origins.md promises nothing that does not exist."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tui.commands import COMMANDS
 from tui.keys import DEFAULTS, label
 
 ROOT = Path(__file__).parents[2]
-DOCUMENT = (ROOT / "docs" / "origins.md").read_text(encoding="utf-8")
+DOCUMENT = (ROOT / "docs" / "explanation" / "origins.md").read_text(encoding="utf-8")
 HERE, MISSING = DOCUMENT.split("\n## Not here (yet)\n")
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]
@@ -22,7 +22,10 @@ ROWS = [
 ]
 KEYS = {label(key) for known in DEFAULTS for key in known.keys.split(",")}
 TOOLS = {path.stem for path in (ROOT / "agentmesh" / "tools" / "prompts").glob("*.md")}
-SETTINGS = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+SETTINGS = "".join(
+    (ROOT / "docs" / page).read_text(encoding="utf-8")
+    for page in ("reference/configuration.md", "how-to/agent-types.md")
+)
 CLI = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "agentmesh" / "cli").glob("*.py"))
 SCHEMA = (ROOT / "agentmesh" / "sql" / "schema.sql").read_text(encoding="utf-8")
 

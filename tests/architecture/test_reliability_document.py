@@ -1,4 +1,4 @@
-"""docs/reliability.md says what the checks and the suite of faults say, and names no test that does not exist."""
+"""docs/explanation/reliability.md says what the checks and the faults say, and names no test that is not there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentmesh.store import checks
 from tests.faults.story import COMMITS
 
 TESTS = Path(__file__).parents[1]
-DOCUMENT = (TESTS.parent / "docs" / "reliability.md").read_text(encoding="utf-8")
+DOCUMENT = (TESTS.parent / "docs" / "explanation" / "reliability.md").read_text(encoding="utf-8")
 SECTIONS = dict(part.split("\n", 1) for part in DOCUMENT.split("\n## ")[1:])
 BROKEN = [line for line in SECTIONS["What broke elsewhere"].splitlines() if line.startswith("| ")][1:]
 

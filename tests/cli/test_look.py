@@ -27,6 +27,19 @@ def test_ps_lists_the_living_of_this_directorys_newest_session(am, mesh, here):
     assert "\x1b" not in "".join(text)
 
 
+def test_more_agents_than_asked_for_are_left_out_and_that_is_said(am, mesh, here):
+    for name in ("one", "two", "three"):
+        mesh.fork(here, name)
+    mesh.kill(mesh.fork(here, "gone"))
+    listed = am("ps", "--limit", "3")
+    assert [line.split()[1] for line in listed.out.splitlines()[1:]] == ["root", "one", "two"]
+    assert "the first 3 agents of session" in listed.err
+    assert [one["name"] for one in am("ps", "--json", "--limit", "2").data] == ["root", "one"]
+    everybody = am("tree", "--limit", "0")
+    assert "agents of session" not in everybody.err
+    assert {"three", "gone"} <= set(everybody.out.split())
+
+
 def test_ps_all_has_every_session_and_the_dead(am, mesh, here):
     mesh.kill(mesh.fork(here, "gone"))
     names = [(one["session_id"], one["name"]) for one in am("ps", "--all", "--json").data]

@@ -84,6 +84,24 @@ def test_doctor_says_whether_commands_run_in_a_sandbox(lonely, tmp_path, setting
     assert f"{glyph} sandbox        {words}" in done.out
 
 
+@pytest.mark.parametrize(
+    ("environ", "words"),
+    [
+        ({}, "✓ traces         off"),
+        ({}, "✓ log            off"),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://me:s3cret-word@collector:4318"}, "go to http://***@collector:4318"),
+        (
+            {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
+            "· traces         asked for, and none",
+        ),
+        ({"AGENTMESH_LOG_FILE": "-"}, "records from info on go to stderr"),
+    ],
+)
+def test_doctor_says_where_traces_and_records_go(lonely, environ, words):
+    done = lonely("doctor", "--database-url", "postgresql://x@127.0.0.1:1/x", **environ)
+    assert words in done.out
+
+
 def test_doctor_without_a_database_goes_on(lonely):
     done = lonely("doctor", "--database-url", "postgresql://x@127.0.0.1:1/x", "--json")
     assert done.code == 1

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from agentmesh import __version__
-from agentmesh.cli.commands import _COMMANDS, cli
+from agentmesh.cli.commands import _COMMANDS, _MEANT, cli
 from agentmesh.domain.errors import UsageError
 
 
@@ -22,6 +22,35 @@ def test_without_a_command_help_is_shown_and_names_every_command(lonely):
     assert done.code == 0
     assert "60 seconds" in done.out
     assert all(f"\n  {name} " in done.out for name in _COMMANDS)
+
+
+def test_help_teaches_the_verbs_in_their_order_and_where_to_read_on(lonely):
+    help_ = lonely("--help").out
+    order = ["fork NAME PROMPT", "send AGENT MESSAGE", "wait [AGENT...]", "kill AGENT", "agentmesh demo", "Read on:"]
+    places = [help_.index(words) for words in order]
+    assert places == sorted(places)
+    assert max(len(line) for line in help_.splitlines()) <= 80
+
+
+def test_help_is_a_command_too(lonely):
+    assert lonely("help").out == lonely("--help").out
+    assert lonely("help", "ps").out == lonely("ps", "--help").out
+    assert "Did you mean 'fork'?" in lonely("help", "frok").err
+
+
+@pytest.mark.parametrize("name", sorted(_MEANT))
+def test_a_name_that_other_programs_use_leads_to_what_there_is(name):
+    assert name not in _COMMANDS
+    for suggestion in _MEANT[name].split(", "):
+        program, *command = suggestion.split()
+        assert program == "agentmesh"
+        assert not command or command[0].startswith("-") or command[0] in _COMMANDS
+
+
+def test_a_name_that_other_programs_use_is_answered(lonely):
+    done = lonely("status")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("agentmesh: No such command 'status'. Did you mean: agentmesh ps, agentmesh doctor?\n  ")
 
 
 @pytest.mark.parametrize("name", sorted(_COMMANDS))

@@ -20,7 +20,7 @@ from tests.export.conftest import HOSTILE, READER, objects, of_type, patient, pl
 from tests.fixtures.engine import Rig, call, do, say
 from tests.fixtures.mesh import Mesh
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "export.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "export.md"
 TABLES = {
     "transcript": ("transcript", "agent_id, seq"),
     "tool_call": ("tool_calls", "agent_id, seq, ordinal"),

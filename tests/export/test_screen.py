@@ -12,7 +12,7 @@ from tests.fixtures.mesh import Mesh
 from tests.tui.faces import board
 from tests.tui.piloting import play, real, shown
 from tests.tui.test_actions import Person
-from tui.commands import Done, Failed
+from tui.calls import Done, Failed
 from tui.completion import completions
 
 

@@ -193,11 +193,11 @@ def test_a_missing_file_is_a_configuration_error(tmp_path):
 
 
 def test_the_example_of_the_documentation_is_valid():
-    text = (Path(__file__).parents[2] / "docs" / "simulator.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "simulator.md").read_text(encoding="utf-8")
     examples = [block.split("```")[0] for block in text.split("```json\n")[1:]]
     assert examples
     for example in examples:
-        parse_script(example, "docs/simulator.md")
+        parse_script(example, "docs/reference/simulator.md")
 
 
 def test_serve_runs_a_script_until_told_to_stop(tmp_path):

@@ -123,6 +123,8 @@ def test_each_source_wins_over_the_one_before(machine):
         ("model_idle_timeout", "7", 7.0),
         ("model_retries", "0", 0),
         ("model_longest_pause", "90", 90.0),
+        ("log_file", "/var/log/agentmesh.log", "/var/log/agentmesh.log"),
+        ("log_level", "debug", "debug"),
     ],
 )
 def test_every_setting_has_a_variable_and_a_flag(machine, name, value, expected):

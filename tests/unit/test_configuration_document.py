@@ -5,7 +5,9 @@ from pathlib import Path
 from agentmesh.config import forms, mcp, schema
 from agentmesh.config.type_files import _KEYS
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+DOCUMENT = (DOCS / "reference" / "configuration.md").read_text(encoding="utf-8")
+TYPES = (DOCS / "how-to" / "agent-types.md").read_text(encoding="utf-8")
 TABLES = {
     "limits": schema.Limits,
     "model_calls": schema.ModelCalls,
@@ -14,6 +16,7 @@ TABLES = {
     "agent_types.NAME": schema.TypeSettings,
     "web": schema.Web,
     "sandbox": schema.Sandbox,
+    "log": schema.Logs,
     "mcp": mcp.Mcp,
 }
 OTHERS = {"permissions.deny", "model_aliases.NAME", "mcpServers.NAME"}
@@ -33,4 +36,4 @@ def test_every_key_of_an_mcp_server_is_documented():
 
 
 def test_every_key_of_a_type_is_documented():
-    assert [key for key in _KEYS if f"\n| `{key}` |" not in DOCUMENT] == []
+    assert [key for key in _KEYS if f"\n| `{key}` |" not in TYPES] == []

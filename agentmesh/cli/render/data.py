@@ -59,7 +59,7 @@ def agent_data(agent: AgentView) -> dict[str, Any]:
         "tool_calls": agent.tool_calls,
         "tokens": agent.tokens,
         "cost_usd": agent.cost_usd,
-        "tree_tokens": int(agent.tree_tokens),
+        "tree_tokens": agent.tree_tokens,
         "tree_cost_usd": agent.tree_cost_usd,
         "created_at": agent.created_at,
         "died_at": agent.died_at,

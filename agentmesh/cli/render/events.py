@@ -1,4 +1,4 @@
-"""What happens in a run as JSON objects with a ``type``; docs/cli.md lists them."""
+"""What happens in a run as JSON objects with a ``type``; docs/reference/cli.md lists them."""
 
 from __future__ import annotations
 

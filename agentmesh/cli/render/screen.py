@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
-from rich.table import Table
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from agentmesh.domain.text import one_line
@@ -68,20 +67,30 @@ class Grid:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the table for this width."""
-        yield self._table(options.max_width)
+        yield from self.lines(options.max_width)
 
-    def _table(self, room: int) -> Table:
+    def lines(self, room: int) -> Iterator[Text]:
+        """Yield the table line by line. By hand: rich lays all of its own table out before the first line is seen."""
         shown = self._fitting(room)
         widths = self._cut(shown, room)
-        named = any(column.header for column in self._columns)
-        table = Table(box=None, pad_edge=False, show_header=named, header_style="bold", padding=(0, _GAP, 0, 0))
-        for i in shown:
-            column = self._columns[i]
-            justify: JustifyMethod = "right" if column.right else "left"
-            table.add_column(column.header, justify=justify, no_wrap=True, overflow="ellipsis", width=widths[i])
+        if any(column.header for column in self._columns):
+            yield self._line([Text(column.header, "bold") for column in self._columns], shown, widths)
         for row in self._rows:
-            table.add_row(*(row[i] for i in shown))
-        return table
+            yield self._line(row, shown, widths)
+
+    def _line(self, row: Sequence[Text], shown: Sequence[int], widths: Mapping[int, int]) -> Text:
+        line = Text(no_wrap=True, overflow="crop")
+        for i in shown:
+            value, left = row[i], widths[i] - row[i].cell_len
+            if left < 0:
+                value, left = value.copy(), 0
+                value.truncate(widths[i], overflow="ellipsis")
+            if i != shown[0]:
+                line.append(" " * _GAP)
+            line.append(" " * left if self._columns[i].right else "")
+            line.append_text(value)
+            line.append("" if self._columns[i].right or i == shown[-1] else " " * left)
+        return line
 
     def _fitting(self, room: int) -> list[int]:
         """Return the columns to show: as few as needed are left out."""
@@ -108,12 +117,10 @@ class Grid:
 
 
 def print_block(block: Grid) -> None:
-    """Print a table on stdout, in a pipe without the blanks that fill up its lines."""
+    """Print a table on stdout, each line as soon as it is laid out."""
     out = console()
-    if out.is_terminal:
-        out.print(block)
-        return
-    with out.capture() as captured:
-        out.print(block)
-    for line in captured.get().splitlines():
-        print(line.rstrip())
+    for line in block.lines(out.width):
+        if out.is_terminal:
+            out.print(line)
+        else:
+            print(line.plain.rstrip())

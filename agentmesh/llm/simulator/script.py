@@ -1,6 +1,6 @@
 """Script files for ``agentmesh simulate``: a list of rules, the first that fits the request gives the reply.
 
-The format is described in docs/simulator.md. Loading validates everything and names file and rule in its errors.
+The format is described in docs/reference/simulator.md. Loading validates all; errors name file and rule.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def parse_script(text: str, name: str) -> Responder:
     except ValidationError as error:
         problems = "; ".join(_problem(item["loc"], item["msg"], text) for item in error.errors()[:5])
         raise ConfigError(
-            f"the script {name} is not valid: {problems}", hint="docs/simulator.md has the format"
+            f"the script {name} is not valid: {problems}", hint="docs/reference/simulator.md has the format"
         ) from error
 
 

@@ -1,0 +1,87 @@
+"""An agent's own wait, begun from outside: as its tool does, it takes the messages that end it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from agentmesh.api.cursors import Cursors
+from agentmesh.domain.ids import AgentId, SessionId
+from agentmesh.domain.rows import Ref
+from agentmesh.domain.states import Kind, WaitOutcome, WaitStatus
+from agentmesh.store import waits
+from agentmesh.store.tx import Database
+
+LONGEST: Final = 86_400.0
+"""Seconds that such a wait may last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What an agent's wait found of one other agent, or of the user."""
+
+    agent_id: AgentId | None
+    """None: the user."""
+    name: str
+    status: WaitStatus
+    """``received`` with a message, else how the other agent stands."""
+    message: str = ""
+    output: str = ""
+    """Of an idle agent: the text that its last turn ended with."""
+    error: str | None = None
+    """Of an idle agent: why its last turn ended otherwise."""
+    more: int = 0
+    """Further messages of its, still unread."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnWaitResult:
+    """How an agent's own wait ended."""
+
+    outcome: WaitOutcome
+    results: Sequence[Received]
+    """One for each agent waited for, in the order asked; without, the one message that ended it."""
+
+
+class OwnWait:
+    """One wait of an idle agent. Its worker keeps it: it goes on when nobody looks."""
+
+    def __init__(self, database: Database, session: SessionId, waiter: Ref) -> None:
+        self._database, self._session, self._waiter = database, session, waiter
+        self._cursors = Cursors(database)
+
+    def begin(self, names: Sequence[str], timeout: float | None) -> dict[str, Any] | None:
+        """Begin to wait for these agents, for a message of anyone without; return the result if it is over at once."""
+        run = self._database.run
+        targets = run(waits.targets, self._session, names, idempotent=True) if names else None
+        self._cursors.skip(self._waiter.id)
+        return run(waits.wait_begin, self._waiter.id, targets, LONGEST if timeout is None else timeout)
+
+    def look(self) -> dict[str, Any] | None:
+        """Return the result once it stands in the agent's transcript; that of a dead agent is its death."""
+        for row in self._cursors.new(self._waiter.id):
+            if row.kind == Kind.COMMAND and row.content.get("command") == "wait":
+                return dict(row.content["result"])
+            if row.kind == Kind.EVENT and row.content.get("event") == "killed":
+                return {"outcome": WaitOutcome.INTERRUPTED, "results": [], "note": f"{self._waiter.name} was killed"}
+        return None
+
+
+def read(result: Mapping[str, Any]) -> OwnWaitResult:
+    """Return the tool's result as a program reads it."""
+    return OwnWaitResult(WaitOutcome(result["outcome"]), [_entry(entry) for entry in result["results"]])
+
+
+def _entry(entry: Mapping[str, Any]) -> Received:
+    agent = entry.get("agent_id")
+    return Received(
+        AgentId(UUID(agent)) if agent else None,
+        str(entry["name"]),
+        WaitStatus(entry.get("status", WaitStatus.RECEIVED)),
+        str(entry.get("message", "")),
+        str(entry.get("output", "")),
+        entry.get("error"),
+        int(entry.get("more", 0)),
+    )

@@ -1,0 +1,106 @@
+"""Log records as JSON lines, and a file for them that several processes share and that does not grow for ever."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from logging.handlers import WatchedFileHandler
+from pathlib import Path
+from typing import Any, Final
+
+from agentmesh.domain.text import printable
+from agentmesh.telemetry import whose
+
+MOST_BYTES: Final = 10_000_000
+"""Of one file; there is one older one beside it, ``FILE.1``."""
+_LONGEST: Final = 4_000
+"""Characters of a text in a record."""
+
+
+class JsonLines(logging.Formatter):
+    """A record as one line: time, level, event, message, process, whose it is, figures."""
+
+    def __init__(self, clean: Callable[[str], str] = str) -> None:
+        """``clean`` takes secrets out of texts."""
+        super().__init__()
+        self._clean = clean
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        figures: Mapping[str, Any] = getattr(record, whose.FIGURES, {})
+        found = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": getattr(record, whose.EVENT, "log"),
+            "message": record.getMessage(),
+            "logger": record.name,
+            "pid": record.process,
+            **whose.ids(),
+            **figures,
+            **_about(record),
+        }
+        kept = {name: self._text(value) for name, value in found.items() if value is not None}
+        return json.dumps(kept, ensure_ascii=False, default=str)
+
+    def _text(self, value: Any) -> Any:
+        return printable(self._clean(value))[:_LONGEST] if isinstance(value, str) else value
+
+
+class BoundedFile(WatchedFileHandler):
+    """Appends lines to a file of its owner's; when it is full it becomes ``FILE.1``, and all processes begin anew."""
+
+    def __init__(self, file: Path, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        super().__init__(file, encoding="utf-8")
+
+    def _open(self) -> Any:
+        return open(os.open(self.baseFilename, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "a", encoding="utf-8")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the record in one piece, so that no other process writes into it."""
+        try:
+            line = f"{self.format(record)}\n".encode()
+            descriptor = self._opened()
+            if os.fstat(descriptor).st_size >= self._most_bytes:
+                descriptor = self._turn_over(descriptor)
+            os.write(descriptor, line)
+        except Exception:  # noqa: BLE001  as in the library: no record is worth an agent's turn
+            self.handleError(record)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  the library's name
+        """Say nothing: where a record cannot be written, a complaint about that cannot either."""
+
+    def _opened(self) -> int:
+        """Return the file that has the name now."""
+        self.reopenIfNeeded()
+        if self.stream is None:
+            raise OSError("the log file cannot be opened")
+        return self.stream.fileno()
+
+    def _turn_over(self, full: int) -> int:
+        """Make the full file the older one, unless another process has done so by now; return the new one."""
+        held = os.dup(full)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX)  # on the file itself: all who find it full queue up here
+            with suppress(FileNotFoundError):
+                here, there = os.fstat(held), os.stat(self.baseFilename)
+                if (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino):
+                    os.replace(self.baseFilename, f"{self.baseFilename}.1")
+            return self._opened()  # the new one is there before the next in the queue looks
+        finally:
+            os.close(held)
+
+
+def _about(record: logging.LogRecord) -> dict[str, str]:
+    """Return the error that the record tells of; where it was raised only as file and line, which name no value."""
+    if not record.exc_info or record.exc_info[1] is None:
+        return {}
+    error = record.exc_info[1]
+    frames = traceback.extract_tb(error.__traceback__)
+    return {"error": repr(error)} | ({"at": f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"} if frames else {})

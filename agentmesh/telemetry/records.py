@@ -1,0 +1,131 @@
+"""Log records of what agents do, through the standard library's logging; names and figures, never what anybody says.
+
+While an agent runs, every record of its thread says whose it is: the ids of session, agent and worker, and the step and
+the call where there is one: ``whose.ids``.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import Any, Final
+
+from agentmesh.domain.ids import short
+from agentmesh.domain.rows import Agent
+from agentmesh.engine.observer import Observer
+from agentmesh.engine.tool import Tool, ToolContext
+from agentmesh.telemetry.calls import Observed
+from agentmesh.telemetry.whose import EVENT, FIGURES, whose
+
+LOG: Final = logging.getLogger(__name__)
+
+
+def are_wanted() -> bool:
+    """Whether anybody takes them: what is not wanted costs nothing."""
+    return LOG.isEnabledFor(logging.INFO)
+
+
+class Records(Observer):
+    """Makes them."""
+
+    @contextmanager
+    def running(self, agent: Agent) -> Iterator[None]:
+        """Let the thread's records be the agent's, and tell when it begins and ends."""
+        with _whose(agent):
+            began = time.monotonic()
+            _tell("agent.running", f"{_named(agent)} runs", logging.INFO)
+            try:
+                yield
+            finally:
+                seconds = time.monotonic() - began
+                _tell("agent.resting", f"{_named(agent)} rests or waits", logging.INFO, ms=round(seconds * 1000))
+
+    def asked(self, agent: Agent, usage: Mapping[str, Any]) -> None:
+        """Tell of a model call."""
+        error = usage["error"]
+        words = f"{_named(agent)} asked {agent.model}: {usage['input_tokens']}+{usage['output_tokens']} tokens"
+        figures = {
+            "model": agent.model,
+            "input_tokens": usage["input_tokens"],
+            "output_tokens": usage["output_tokens"],
+            "cached_tokens": usage["cached_tokens"],
+            "estimated": usage["estimated"],
+            "cost_usd": None if usage["cost_usd"] is None else float(usage["cost_usd"]),
+            "ms": usage["latency_ms"],
+            "first_token_ms": usage["first_token_ms"],
+            "finish_reason": usage["finish_reason"],
+            "error": error,
+        }
+        level = logging.WARNING if error and error != "cancelled" else logging.INFO
+        _tell("model.call", f"{words}, {usage['latency_ms']} ms{f', {error}' if error else ''}", level, **figures)
+
+    def failed(self, agent: Agent, kind: str) -> None:
+        """Tell that its turn ended with an error."""
+        _tell("turn.failed", f"{_named(agent)}: its turn failed: {kind}", logging.WARNING, error=kind)
+
+    def tools(self, agent: Agent, tools: dict[str, Tool]) -> dict[str, Tool]:
+        """Return the tools, each telling of its calls; they may run on threads of their own."""
+        return {name: Observed(tool, partial(_called, agent), partial(_whose, agent)) for name, tool in tools.items()}
+
+
+class Both(Observer):
+    """Two observers; the first is nearer to what they observe."""
+
+    def __init__(self, first: Observer, second: Observer) -> None:
+        self._first, self._second = first, second
+
+    @contextmanager
+    def running(self, agent: Agent) -> Iterator[None]:
+        """Be told by both."""
+        with self._second.running(agent), self._first.running(agent):
+            yield
+
+    def asked(self, agent: Agent, usage: Mapping[str, Any]) -> None:
+        """Tell both."""
+        self._first.asked(agent, usage)
+        self._second.asked(agent, usage)
+
+    def failed(self, agent: Agent, kind: str) -> None:
+        """Tell both."""
+        self._first.failed(agent, kind)
+        self._second.failed(agent, kind)
+
+    def tools(self, agent: Agent, tools: dict[str, Tool]) -> dict[str, Tool]:
+        """Return tools that tell both."""
+        return self._second.tools(agent, self._first.tools(agent, tools))
+
+    def close(self) -> None:
+        """Close both."""
+        self._first.close()
+        self._second.close()
+
+
+def _called(agent: Agent, tool: str, context: ToolContext, began: int, error: str) -> None:
+    lease = context.lease
+    ms = (time.time_ns() - began) // 1_000_000
+    place = {} if lease is None else {"step": lease.seq, "call": lease.ordinal}
+    words = f"{_named(agent)} called {tool}: {ms} ms{f', {error}' if error else ''}"
+    _tell("tool.call", words, logging.INFO, **place, tool=tool, ms=ms, error=error or None)
+
+
+def _whose(agent: Agent) -> AbstractContextManager[None]:
+    about = {
+        "session": str(agent.session_id),
+        "agent": str(agent.id),
+        "name": agent.name,
+        "parent": str(agent.parent_id) if agent.parent_id else None,
+        "worker": str(agent.worker_id) if agent.worker_id else None,
+        "turn": agent.turn,
+    }
+    return whose(about)
+
+
+def _named(agent: Agent) -> str:
+    return f"{agent.name} ({short(agent.id)})"
+
+
+def _tell(event: str, words: str, level: int, **figures: Any) -> None:
+    LOG.log(level, "%s", words, extra={EVENT: event, FIGURES: figures})

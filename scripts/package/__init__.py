@@ -1,0 +1,1 @@
+"""Builds, looks into and tries what is released: ``make package``."""
