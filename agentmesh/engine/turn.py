@@ -270,6 +270,7 @@ class Runner:
         try:
             return self._engine.database.run(steps.finish_step, self._lease, content, calls, usage)
         except AgentBusy as undone:  # the server has crashed since, and results that the model has read are lost
+            self._engine.database.run(steps.book_call, self._agent.id, usage)
             raise DatabaseError(undone.message, hint="The agent goes on from its rows.") from undone
 
     def _call_tools(self, calls: list[OpenCall]) -> Going:

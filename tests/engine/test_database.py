@@ -303,4 +303,6 @@ def test_results_that_a_crash_of_the_server_has_undone_are_found_again_before_an
     assert rig.run() == "the end"
     assert undone
     assert len(rig.results("read")) == len(rig.results("list_agents")) == 1
+    booked = rig.conn.execute("select count(*) from agentmesh.model_calls").fetchone()
+    assert booked == (len(rig.requests()),), "the answer that was refused is paid for too"
     assert_valid_requests(rig, "root")
