@@ -294,5 +294,5 @@ def test_the_view_of_an_agent_is_what_the_store_says(mesh: Mesh, start, posted):
     start()
     board = posted.so_far(BoardChanged)[-1].board
     said = mesh.run(agents.view, mesh.session)
-    unasked = [replace(view, path="", tree_tokens=None, tree_cost_usd=None) for view in said]
+    unasked = [replace(view, path="") for view in said]
     assert [face.view for face in board.faces.values()] == unasked
