@@ -58,7 +58,7 @@ def test_a_wait_that_is_met_is_no_edge(mesh: Mesh):
 
 
 def test_a_report_does_not_meet_the_wait_for_a_running_agent(mesh: Mesh):
-    child = mesh.fork(mesh.root, "child", "work", mesh.call(mesh.root, "fork", "bash")[0])
+    child = mesh.fork(mesh.root, "child", "work", mesh.call(mesh.root, "fork")[0])
     mesh.answer(child, "report")
     mesh.send(mesh.root, child, "again")
     mesh.begin(child)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.only_rows
 
 def child_of_root(mesh: Mesh, prompt: str = "work"):
     """Fork a child by the root's own tool, so that it owes the root a report."""
-    call = mesh.call(mesh.root, "fork", "bash")[0]
+    call = mesh.call(mesh.root, "fork")[0]
     return mesh.fork(mesh.root, "child", prompt, call)
 
 
@@ -113,7 +113,7 @@ def test_a_killed_child_reports_nothing(mesh: Mesh):
 
 def test_a_report_wakes_an_idle_parent(mesh: Mesh):
     a = mesh.fork(mesh.root, "a", "work")
-    child = mesh.fork(a, "child", "work", mesh.call(a, "fork", "bash")[0])
+    child = mesh.fork(a, "child", "work", mesh.call(a, "fork")[0])
     mesh.interrupt(a)
     mesh.run(steps.stop_turn, mesh.lease(a))
     assert mesh.status(a) is AgentStatus.IDLE

@@ -18,25 +18,25 @@ from agentmesh.domain.states import AgentStatus, CallStatus, Kind, PermissionMod
 TABLES = (Path(__file__).parents[2] / "migrations" / "versions" / "0001_tables.up.sql").read_text()
 
 
-def allowed(table: str, column: str) -> set[str]:
-    """Return the values that the table's check allows in a column."""
-    body = TABLES.split(f"create table agentmesh.{table} (")[1].split("\n)")[0]
-    check = re.search(rf"{column} in \((.*?)\)\)", body, re.DOTALL)
+def allowed(where: str, column: str) -> set[str]:
+    """Return the values that a table, or the function that its check calls, allows in a column."""
+    body = TABLES.split(f"create {where}")[1].split("\n\n")[0]
+    check = re.search(rf"\b{column} in \((.*?)\)", re.sub(r"--.*", "", body), re.DOTALL)
     assert check is not None
     return set(re.findall(r"'(\w+)'", check.group(1)))
 
 
 @pytest.mark.parametrize(
-    ("table", "column", "enum"),
+    ("where", "column", "enum"),
     [
-        ("agents", "status", AgentStatus),
-        ("transcript", "kind", Kind),
-        ("tool_calls", "status", CallStatus),
-        ("sessions", "permission_mode", PermissionMode),
+        ("function agentmesh.agent_is_sound(", "status", AgentStatus),
+        ("function agentmesh.row_is_sound(", "kind", Kind),
+        ("function agentmesh.call_is_sound(", "status", CallStatus),
+        ("table agentmesh.sessions (", "permission_mode", PermissionMode),
     ],
 )
-def test_the_enums_are_what_the_tables_allow(table: str, column: str, enum: type[AgentStatus]):
-    assert {str(member) for member in enum} == allowed(table, column)
+def test_the_enums_are_what_the_tables_allow(where: str, column: str, enum: type[AgentStatus]):
+    assert {str(member) for member in enum} == allowed(where, column)
 
 
 def test_five_kinds_go_to_the_model():
