@@ -23,8 +23,8 @@ import psycopg
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus
+from agentmesh.engine.engine import Engine
 from agentmesh.engine.feed import Feed
-from agentmesh.engine.turn import Engine
 from agentmesh.engine.worker import Worker
 from agentmesh.llm.models import Models
 from agentmesh.llm.port import ChatModel

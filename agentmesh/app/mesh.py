@@ -260,10 +260,10 @@ class Mesh:
         on_event: Callable[[str], None] = lambda _: None,
     ) -> Worker:
         """Return a worker, not started; it stops when the mesh closes."""
+        from agentmesh.engine.engine import Engine
         from agentmesh.engine.feed import Feed
         from agentmesh.engine.pauses import SharedPauses
         from agentmesh.engine.tool import Effect
-        from agentmesh.engine.turn import Engine
         from agentmesh.engine.worker import Worker
         from agentmesh.llm.models import Models
         from agentmesh.llm.pauses import Pauses

@@ -17,10 +17,11 @@ from agentmesh.domain.errors import AgentmeshError, DatabaseError, DatabaseUnrea
 from agentmesh.domain.ids import AgentId, WorkerId
 from agentmesh.domain.rows import Agent
 from agentmesh.domain.states import AgentStatus, WaitOutcome
+from agentmesh.engine.engine import Engine
 from agentmesh.engine.hosts import Hosted, Hosts
 from agentmesh.engine.offers import Offers
 from agentmesh.engine.threads import Threads
-from agentmesh.engine.turn import Engine, Runner
+from agentmesh.engine.turn import Runner
 from agentmesh.engine.watch import Watch
 from agentmesh.store import steps, waits, workers
 

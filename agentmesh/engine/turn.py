@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial as bind
 from itertools import groupby
 from pathlib import Path
@@ -24,44 +24,16 @@ from agentmesh.engine import loops, recording, telling
 from agentmesh.engine.calls import Parked, StepCalls
 from agentmesh.engine.compacting import Compactor, NoSummary, Stopped
 from agentmesh.engine.conversation import Conversation
-from agentmesh.engine.feed import Feed
-from agentmesh.engine.observer import Observer
-from agentmesh.engine.settings import SharedSettings
-from agentmesh.engine.tool import Gate, Rights, Tool, ToolContext
-from agentmesh.llm.port import CallCancelled, CallFailed, ChatModel, ChatRequest, Reply
+from agentmesh.engine.engine import Engine
+from agentmesh.engine.tool import Rights, Tool, ToolContext
+from agentmesh.llm.port import CallCancelled, CallFailed, ChatRequest, Reply
 from agentmesh.store import steps, transcript
 from agentmesh.store.callers import Lease
-from agentmesh.store.tx import Database
 
 _SAME_REFUSALS = 3
 
 Going = AgentStatus | Parked | None
 """How a step ended: the agent's status, inside a wait, or (None) no longer this worker's to run."""
-
-
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """What running agents takes; shared by all of a process."""
-
-    database: Database
-    model: ChatModel
-    tools: Mapping[str, Tool]
-    gate: Gate
-    feed: Feed
-    output_limit: int = 64 * 1024
-    """Bytes of a tool's output that a model sees."""
-    task_silence: float = 120.0
-    """Seconds without a token, after the first, after which a sub-agent's task ends."""
-    compact_at: float = 0.8
-    """Share of a model's window that a request may take before older rows become a summary."""
-    foreign: Callable[[Mapping[str, Any]], Tool | None] = lambda _definition: None
-    """Makes the tool that a definition in an agent's settings stands for, where it is none of ``tools``."""
-    observer: Observer = field(default_factory=Observer)
-    """Is told what agents do."""
-    settings: SharedSettings = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "settings", SharedSettings(self.database))
 
 
 class Runner:

@@ -18,7 +18,7 @@ from agentmesh.domain.errors import AgentmeshError, DatabaseError, DatabaseUnrea
 from agentmesh.domain.ids import AgentId, WorkerId, short
 from agentmesh.domain.rows import Agent
 from agentmesh.engine.crew import Crew
-from agentmesh.engine.turn import Engine
+from agentmesh.engine.engine import Engine
 from agentmesh.store import schema, workers
 from agentmesh.store.status import PAUSE_CHANNEL, WORK_CHANNEL, agent_channel
 from agentmesh.store.workers import Identity

@@ -1,0 +1,39 @@
+"""What running agents takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentmesh.engine.feed import Feed
+from agentmesh.engine.observer import Observer
+from agentmesh.engine.settings import SharedSettings
+from agentmesh.engine.tool import Gate, Tool
+from agentmesh.llm.port import ChatModel
+from agentmesh.store.tx import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Database, model and tools, and how they are used; shared by all agents of a process."""
+
+    database: Database
+    model: ChatModel
+    tools: Mapping[str, Tool]
+    gate: Gate
+    feed: Feed
+    output_limit: int = 64 * 1024
+    """Bytes of a tool's output that a model sees."""
+    task_silence: float = 120.0
+    """Seconds without a token, after the first, after which a sub-agent's task ends."""
+    compact_at: float = 0.8
+    """Share of a model's window that a request may take before older rows become a summary."""
+    foreign: Callable[[Mapping[str, Any]], Tool | None] = lambda _definition: None
+    """Makes the tool that a definition in an agent's settings stands for, where it is none of ``tools``."""
+    observer: Observer = field(default_factory=Observer)
+    """Is told what agents do."""
+    settings: SharedSettings = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", SharedSettings(self.database))
