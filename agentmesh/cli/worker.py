@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 _TICK = 1.0
+_AWAY = 10.0
+"""A worker that lingers ends when the database is away so many times as long as it lingers, and so many seconds."""
 
 
 @click.command()
@@ -38,7 +40,7 @@ _TICK = 1.0
     "--linger",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
-    help="End when nothing ran and no TUI was open for so long.",
+    help="End when nothing ran and no TUI was open for so long, or the database was away ten times as long.",
 )
 @click.option("--check", is_flag=True, help="Run none: say whether one of this host is at work; exit code 1 if not.")
 @place_options(session_help="Only agents of this session.", logs=True)
@@ -67,6 +69,9 @@ def worker(*, serves_any: bool, concurrency: int | None, linger: float | None, c
                     seen = _screen_seen(mesh, seen)
                     if time.monotonic() - max(idle_since, seen) >= linger:
                         break
+                if linger is not None and time.monotonic() - running.beat_at >= _AWAY * max(linger, 1):
+                    tell("ended: the database has been away for too long")
+                    break
                 try:
                     wakes.get(timeout=_TICK)
                 except Empty:

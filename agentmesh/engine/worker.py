@@ -10,6 +10,7 @@ import logging
 import random
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 from uuid import UUID
@@ -83,6 +84,8 @@ class Worker:
         self._stop_lock = threading.Lock()
         self._revision = schema.head()  # of the code that is loaded: the files may be replaced while it runs
         self._worker_id: WorkerId | None = None
+        self.beat_at = time.monotonic()
+        """When the database last answered its heartbeat."""
         self.failed: SchemaReplaced | None = None
         """Why it stopped by itself; whoever runs it ends with that."""
         self._loops = [
@@ -292,6 +295,7 @@ class Worker:
 
     def _tick(self) -> None:
         all_seen = self._engine.database.run(workers.tick, self.worker_id, self._crew.epochs(), self._revision)
+        self.beat_at = time.monotonic()
         if any(seen.what == "ahead" for seen in all_seen):
             self._look_at_schema()
             return

@@ -203,6 +203,17 @@ def test_a_worker_that_lingers_stays_while_a_screen_is_open(am, database_url):
         assert worker.wait(30) == 0
 
 
+def test_a_worker_that_lingers_does_not_outlive_its_database(am, mesh, here, proxy):
+    """Nobody else would end it: whoever started it may be long gone, and so may the database's folder."""
+    mesh.send(None, here, "wait 600")
+    with am.start("worker", "--linger", "0.1", AGENTMESH_DATABASE_URL=proxy.url) as worker:
+        assert any(b"claimed" in line for line in worker.stderr)
+        proxy.refuse()
+        rest = worker.stderr.read().decode()
+        assert worker.wait(60) == 0
+    assert "ended: the database has been away for too long" in rest
+
+
 def test_a_worker_that_lingers_ends_by_itself(am):
     done = am("worker", "--linger", "0")
     assert (done.code, done.out) == (0, "")
