@@ -18,6 +18,8 @@ Values = Mapping[str, float]
 
 FOREIGN_LIMIT: Final = 0.20
 """Share of all processors that others may use during a repetition."""
+_ORDINARY: Final = 3
+"""Repetitions at most in a run that is not full: all groups together stay below ten minutes."""
 _COMPARE: Final = {"<=": operator.le, ">=": operator.ge, "==": operator.eq}
 
 
@@ -98,7 +100,8 @@ class Bench:
 
     def measure(self, repeat: Callable[[], Values], *figures: Figure) -> None:
         """Repeat until enough repetitions were undisturbed, or as many were voided; each figure takes its values."""
-        wanted = 1 if self.quick else figures[0].repetitions
+        most = 1 if self.quick else None if self.full else _ORDINARY
+        wanted = min(figures[0].repetitions, most or figures[0].repetitions)
         good: list[tuple[float, Values]] = []
         void: list[tuple[float, Values]] = []
         while len(good) < wanted and len(void) < wanted:
