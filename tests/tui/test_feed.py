@@ -242,10 +242,10 @@ def test_notices_tell_who_finished_and_who_died(mesh: Mesh, start, posted):
     feed = start()
     feed.follow(mesh.root)
     mesh.answer(a, "done")
-    notice = posted.next(Noticed)
+    notice = posted.next(Noticed, lambda told: told.agent_id is not None)  # one of the session is about its cost
     assert (notice.agent_id, notice.text, notice.severity) == (a, "a finished", "information")
     mesh.kill(b)
-    notice = posted.next(Noticed, lambda told: told.agent_id is not None)  # one of the session is about its cost
+    notice = posted.next(Noticed, lambda told: told.agent_id is not None)
     assert (notice.agent_id, notice.text, notice.severity) == (b, "b was killed with 1 below it", "warning")
     assert below not in {one.agent_id for one in posted.so_far(Noticed)}, "it is told with the one above it"
 
