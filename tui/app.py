@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _HERE = Path(__file__).parent
 _READY = 0.3
 """Seconds until what commands need is loaded: the session is in sight, and nobody has typed one."""
-_COLLECTIONS = (2_000, 10, 100)
+_COLLECTIONS = (2_000, 10, 30)
 """When garbage is looked for, young, older, all. A look at all takes 60 ms, and while an answer streamed, Python's own
 thresholds made one every five seconds, each of which kept keys waiting."""
 _STYLES: Mapping[SeverityLevel, str] = MappingProxyType(
