@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Final
 
+from agentmesh.domain.ids import AgentId
 from agentmesh.store import agents, mailbox
 from bench.harness import Bench, Figure, Target, Values
+from bench.place import Mesh
 from bench.puppet import instruction
 from bench.worker import WorkerProcess
 
@@ -36,14 +39,22 @@ def run(bench: Bench) -> None:
                 mesh.database.run(mailbox.send, None, waiter, told)
             mesh.until("select count(*) = %s from agentmesh.wait", _WAITERS)
             time.sleep(0.2)
-            worker.forget()
-            began = time.monotonic_ns()
-            killed = mesh.database.run(agents.kill, top)
-            done = time.monotonic_ns()
-            if len(killed) != size:
-                raise RuntimeError(f"{len(killed)} agents were killed, not {size}")
-            last = max(worker.next("taken")["at"] for _ in waiting)
-            mesh.until("select bool_and(status = 'idle') from agentmesh.agents where id = any (%s)", waiting)
-            return {"kill": (done - began) / 1e6, "last waiter told after the kill": (last - done) / 1e6}
+            kill, told_after = timed_kill(mesh, worker, top, size, waiting)
+            return {"kill": kill, "last waiter told after the kill": told_after}
 
         bench.measure(repeat, figure)
+
+
+def timed_kill(
+    mesh: Mesh, worker: WorkerProcess, top: AgentId, size: int, waiting: Sequence[AgentId]
+) -> tuple[float, float]:
+    """Kill a tree of a size that these wait for; return the milliseconds of the kill, and until the last was told."""
+    worker.forget()
+    began = time.monotonic_ns()
+    killed = mesh.database.run(agents.kill, top)
+    done = time.monotonic_ns()
+    if len(killed) != size:
+        raise RuntimeError(f"{len(killed)} agents were killed, not {size}")
+    last = max(worker.next("taken")["at"] for _ in waiting)
+    mesh.until("select bool_and(status = 'idle') from agentmesh.agents where id = any (%s)", waiting)
+    return (done - began) / 1e6, (last - done) / 1e6

@@ -11,6 +11,7 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.store import agents, mailbox
 from bench import scale_crowd
 from bench.harness import Bench, Figure, Target, Values, ratio
+from bench.killing import timed_kill
 from bench.machine import memory
 from bench.pictures import Curve
 from bench.place import Mesh
@@ -157,16 +158,9 @@ def _kill(bench: Bench) -> None:
                 mesh.until("select count(*) = %s from agentmesh.wait", len(waiting))
                 mesh.settle_storage()
                 values[f"{size:,} agents: entries in the lock table"] = _locks(mesh, top)
-                worker.forget()
-                began = time.monotonic_ns()
-                killed = mesh.database.run(agents.kill, top)
-                done = time.monotonic_ns()
-                if len(killed) != size:
-                    raise RuntimeError(f"{len(killed)} agents were killed, not {size}")
-                last = max(worker.next("taken")["at"] for _ in waiting)
-                mesh.until("select bool_and(status = 'idle') from agentmesh.agents where id = any (%s)", waiting)
-                values[f"{size:,} agents"] = (done - began) / 1e6
-                values[f"{size:,} agents: last waiter told"] = (last - done) / 1e6
+                kill, told_after = timed_kill(mesh, worker, top, size, waiting)
+                values[f"{size:,} agents"] = kill
+                values[f"{size:,} agents: last waiter told"] = told_after
             values["an agent more"] = (values[f"{most:,} agents"] - values[f"{few:,} agents"]) / (most - few)
             return values
 
