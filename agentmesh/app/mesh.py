@@ -50,12 +50,16 @@ def open_mesh(
 
         server = EmbeddedServer(settings.data_dir)
         url = server.acquire()
+    database = None
     try:
-        if migrate:
-            schema.ensure(settings.direct_database_url or url, automatic=server is not None)
         revive = server.acquire if server else None
         database = Database(url, settings.direct_database_url, role=role, pool_size=pool_size, revive=revive)
+        if migrate:  # while the pool connects
+            folder = server.home if server else None
+            schema.ensure(settings.direct_database_url or url, automatic=server is not None, folder=folder)
     except BaseException:
+        if database:
+            database.close()
         if server:
             server.release()
         raise

@@ -128,6 +128,13 @@ def _schema(mesh: Mesh, found: str) -> Iterator[Finding]:
     from agentmesh.store import schema
 
     revision = mesh.database.run(schema.revision, idempotent=True)
+    if revision:
+        folder = mesh.server.home if mesh.server else None
+        try:
+            mesh.database.run(schema.check, mesh.database.where, folder, idempotent=True)
+        except AgentmeshError as error:
+            yield _broken("schema", error)
+            return
     match found:
         case schema.SchemaState.CURRENT:
             yield Finding(State.OK, "schema", f"at {revision}, as this program needs it")

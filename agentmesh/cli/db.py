@@ -33,7 +33,7 @@ def upgrade(place: Place) -> None:
     from agentmesh.store import roles, schema
 
     with place.mesh("db", migrate=False, pool_size=1) as mesh:
-        schema.upgrade(mesh.database.direct_url)
+        schema.upgrade(mesh.database.direct_url, mesh.server.home if mesh.server else None)
         say(f"The schema of {mesh.database.where} is at {schema.head()}.")
         if missing := mesh.database.run(roles.settle):
             say(f"{_MISSING}\n" + "\n".join(f"  {statement}" for statement in missing))

@@ -18,7 +18,7 @@
     ├── UsageError              the command line, a configuration file or the environment is wrong
     │   └── ConfigError, NoModel
     ├── DatabaseError           the database cannot be reached or used
-    │   ├── DatabaseUnreachable, SchemaBehind, ReaderMissing, EmbeddedServerError
+    │   ├── DatabaseUnreachable, SchemaBehind, SchemaDiffers, ReaderMissing, EmbeddedServerError
     │   └── SchemaAhead
     │       └── SchemaReplaced   under a worker that runs
     ├── ModelError              a model server failed for good (after retries)
@@ -340,6 +340,12 @@ class SchemaReplaced(SchemaAhead):
 
     code = "AM116"
     exit_code = 4
+
+
+class SchemaDiffers(DatabaseError):
+    """The database's schema is not what its revision stands for."""
+
+    code = "AM117"
 
 
 class ReaderMissing(DatabaseError):

@@ -31,3 +31,54 @@ where n.nspname = 'agentmesh' order by wanted.place;
 -- name: grant_roles
 -- Give our roles their rights in this database.
 select agentmesh.grant_roles();
+
+-- name: objects
+-- What the schema agentmesh consists of, and which revision it says it is: a name and a definition for each, the same on every PostgreSQL, whoever owns
+-- it and whatever search_path is. So nothing is here that PostgreSQL prints from a parsed tree: of views the columns, of checks the name, of defaults
+-- that there is one.
+with ours as (select oid from pg_namespace where nspname = 'agentmesh'),
+relations as (
+  select c.oid, c.relname, c.relpersistence,
+    case c.relkind when 'v' then 'view' when 'm' then 'view' when 'c' then 'type' else 'table' end as kind
+  from pg_class c where c.relnamespace = (select oid from ours) and c.relkind in ('r', 'p', 'v', 'm', 'c') and c.relname <> 'alembic_version'
+)
+select 'revision' as name, version_num as definition from agentmesh.alembic_version
+union all
+select format('%s(%s)', 'function ' || p.proname, (
+    select string_agg(t.typname, ', ' order by a.place) from unnest(p.proargtypes) with ordinality a (type, place) join pg_type t on t.oid = a.type)),
+  left(encode(sha256(convert_to(concat_ws(E'\n', p.prokind, l.lanname, r.typname, p.proretset, p.provolatile, p.proisstrict, p.prosecdef, p.pronargdefaults,
+    array_to_string(p.proargnames, ','), array_to_string(p.proargmodes, ','), array_to_string(p.proconfig, ','), (
+      select string_agg(t.typname, ',' order by a.place) from unnest(p.proallargtypes) with ordinality a (type, place) join pg_type t on t.oid = a.type),
+    p.prosrc), 'UTF8')), 'hex'), 16)
+from pg_proc p join pg_language l on l.oid = p.prolang join pg_type r on r.oid = p.prorettype
+where p.pronamespace = (select oid from ours)
+union all
+select r.kind || ' ' || r.relname, case r.relpersistence when 'u' then 'unlogged' else 'kept' end
+from relations r
+union all
+select format('column %s.%s', r.relname, a.attname), concat_ws(' ', t.typname, nullif(a.atttypmod, -1),
+  case when a.attnotnull then 'not null' end, case when a.atthasdef then 'default' end, 'identity ' || nullif(a.attidentity::text, ''))
+from relations r join pg_attribute a on a.attrelid = r.oid and a.attnum > 0 and not a.attisdropped join pg_type t on t.oid = a.atttypid
+union all
+select format('constraint %s.%s', coalesce(r.relname, t.typname), c.conname), concat_ws(' ', c.contype, (
+    select string_agg(a.attname, ', ' order by k.place)
+    from unnest(c.conkey) with ordinality k (number, place) join pg_attribute a on a.attrelid = c.conrelid and a.attnum = k.number),
+  case when f.relname is not null then format('to %s on delete %s', f.relname, c.confdeltype) end)
+from pg_constraint c left join relations r on r.oid = c.conrelid left join pg_type t on t.oid = c.contypid left join relations f on f.oid = c.confrelid
+where c.connamespace = (select oid from ours) and c.contype <> 'n' and coalesce(r.relname, t.typname) is not null
+union all
+select 'index ' || c.relname, concat_ws(' ', 'of', r.relname, (
+    select string_agg(coalesce(a.attname, '?'), ', ' order by k.place)
+    from unnest(i.indkey) with ordinality k (number, place) left join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.number),
+  case when i.indisunique then 'unique' end, case when i.indpred is not null then 'partial' end, case when not i.indisvalid then 'invalid' end)
+from pg_index i join relations r on r.oid = i.indrelid join pg_class c on c.oid = i.indexrelid
+where not exists (select from pg_constraint o where o.conindid = i.indexrelid and o.contype in ('p', 'u', 'x'))
+union all
+select format('trigger %s.%s', r.relname, g.tgname), concat_ws(' ', p.proname, g.tgtype, g.tgenabled)
+from pg_trigger g join relations r on r.oid = g.tgrelid join pg_proc p on p.oid = g.tgfoid
+where not g.tgisinternal
+union all
+select 'type ' || t.typname, concat_ws(' ', b.typname, nullif(t.typtypmod, -1), case when t.typnotnull then 'not null' end, (
+  select string_agg(e.enumlabel, ', ' order by e.enumsortorder) from pg_enum e where e.enumtypid = t.oid))
+from pg_type t left join pg_type b on b.oid = t.typbasetype
+where t.typnamespace = (select oid from ours) and t.typtype in ('d', 'e');

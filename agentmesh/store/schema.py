@@ -1,7 +1,8 @@
 """The schema's version: whether the database has the one this program needs, and bringing it there.
 
 Alembic runs the revisions of ``migrations/`` and keeps the current one in ``agentmesh.alembic_version``. To see that
-there is nothing to do takes one read of that table and no import of Alembic.
+there is nothing to do takes one read of that table and no import of Alembic. A schema that has to be upgraded is first
+compared with what its revision stands for: revisions are steps, and lead from one known place to the next.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import psycopg
 from psycopg import errors as pg
 
 import agentmesh
-from agentmesh.domain.errors import DatabaseError, SchemaAhead, SchemaBehind
+from agentmesh.domain.errors import SchemaAhead, SchemaBehind, SchemaDiffers
+from agentmesh.store import manifest
 from agentmesh.store.errors import translated
 from agentmesh.store.pool import connect, describe
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 _LOCK_KEY: Final = 0x61676D73_63686D61  # "agmschma": one upgrade at a time per database
 _UPGRADE_SECONDS: Final = 120.0
+_SHOWN: Final = 3
+"""Differences that a sentence names."""
 
 
 class SchemaState(StrEnum):
@@ -52,6 +56,11 @@ def migrations() -> Path:
     return package / "_migrations"
 
 
+def manifests() -> Path:
+    """Return the folder with the list of what each revision from 0013 on stands for (see ``manifest``)."""
+    return migrations() / "manifests"
+
+
 def revision(connection: psycopg.Connection) -> str | None:
     """Return the revision of the schema in the database, None without one. The connection must be autocommit."""
     try:
@@ -66,12 +75,39 @@ def state(connection: psycopg.Connection) -> SchemaState:
     return _judge(connection, revision(connection))
 
 
-def ensure(url: str, *, automatic: bool) -> None:
-    """Make sure that the schema fits; an empty database is upgraded, with ``automatic`` also one that is behind."""
+def check(connection: psycopg.Connection, where: str, folder: Path | None = None) -> None:
+    """Raise SchemaDiffers unless the schema is what its revision stands for; of newer revisions nothing is known.
+
+    ``where`` is the database's name for people, ``folder`` the embedded server's: what can be deleted to begin anew.
+    """
+    found = manifest.live(connection)
+    revision = found[manifest.REVISION]
+    if revision > head():
+        return
+    wanted = manifest.stored(manifests() / f"{revision}.txt")
+    if wanted is None:
+        sentence = f"The database {where} has schema {revision}, which no release of agentmesh made."
+        raise SchemaDiffers(sentence, hint=_advice(folder))
+    if differing := manifest.differences(wanted, found):
+        shown = "; ".join(differing[:_SHOWN])
+        more = f"; and {len(differing) - _SHOWN} more" if len(differing) > _SHOWN else ""
+        raise SchemaDiffers(
+            f"The database {where} says that its schema is {revision}, but it is not: {shown}{more}.",
+            hint=_advice(folder),
+        )
+
+
+def ensure(url: str, *, automatic: bool, folder: Path | None = None) -> None:
+    """Make sure that the schema fits; an empty database is upgraded, with ``automatic`` also one that is behind.
+
+    Raise a DatabaseError where it does not; its advice names the embedded server's ``folder``.
+    """
     where = describe(url)
     with translated(where), connect(url, role="schema") as connection:
         found = revision(connection)
         judged = _judge(connection, found)
+        if found and judged is SchemaState.BEHIND and not automatic:
+            check(connection, where, folder)  # rather than after `agentmesh db upgrade` has been tried
     match judged:
         case SchemaState.CURRENT:
             return
@@ -81,11 +117,13 @@ def ensure(url: str, *, automatic: bool) -> None:
             sentence = f"has schema {found}, but this agentmesh needs {head()}" if found else "has no schema agentmesh"
             raise SchemaBehind(f"The database {where} {sentence}.", hint="Run `agentmesh db upgrade`.")
         case SchemaState.EMPTY | SchemaState.BEHIND:
-            upgrade(url)
+            upgrade(url, folder)
 
 
-def upgrade(url: str) -> None:
+def upgrade(url: str, folder: Path | None = None) -> None:
     """Bring the schema to the head, all or nothing; any number of processes may do this at the same time.
+
+    Raise SchemaDiffers where what is there is not what its revision stands for (see ``check``).
 
     A session that sits on a lock of ours makes an attempt fail after ``lock_timeout``, so that nobody queues behind us
     for long; then it is tried again, for two minutes in all.
@@ -96,7 +134,7 @@ def upgrade(url: str) -> None:
         while True:
             try:
                 with connect(url, role="schema") as connection:
-                    return _upgrade(connection, where)
+                    return _upgrade(connection, where, folder)
             except (pg.LockNotAvailable, pg.DeadlockDetected):
                 if time.monotonic() >= deadline:
                     raise
@@ -111,7 +149,7 @@ def alembic_config(connection: psycopg.Connection) -> Config:
     return config
 
 
-def _upgrade(connection: psycopg.Connection, where: str) -> None:
+def _upgrade(connection: psycopg.Connection, where: str, folder: Path | None) -> None:
     connection.execute("select set_config('statement_timeout', '0', false)")
     connection.execute("select pg_advisory_lock(%s)", [_LOCK_KEY])
     # The look comes after the lock: whoever held it may have done the work.
@@ -121,17 +159,12 @@ def _upgrade(connection: psycopg.Connection, where: str) -> None:
             return
         case SchemaState.AHEAD:
             raise _ahead(where, found)
+    if found:
+        check(connection, where, folder)
     from alembic import command
-    from alembic.util import CommandError
 
     connection.autocommit = False
-    try:
-        command.upgrade(alembic_config(connection), "head")
-    except CommandError as error:
-        raise DatabaseError(
-            f"The database {where} cannot be upgraded from schema {found}: {error}",
-            hint="No released agentmesh made this schema; restore a backup, or use another database.",
-        ) from error
+    command.upgrade(alembic_config(connection), "head")
 
 
 def _ahead(where: str, found: str | None) -> SchemaAhead:
@@ -139,6 +172,17 @@ def _ahead(where: str, found: str | None) -> SchemaAhead:
         f"The database {where} has schema {found}, newer than the {head()} of this agentmesh.",
         hint="Upgrade agentmesh: a newer one already uses this database.",
     )
+
+
+def _advice(folder: Path | None) -> str:
+    why = "A development version of agentmesh made it, or somebody changed it by hand (then put that back)."
+    if folder:
+        anew = (
+            f"End the programs that use it and delete {folder} (the sessions in it are lost); the next start makes it"
+        )
+        return f"{why}\n{anew} anew. Or leave it, and name another folder: AGENTMESH_DATA_DIR."
+    anew = "End the programs that use it, `drop schema agentmesh cascade` in it (its sessions are lost), and run"
+    return f"{why}\n{anew} `agentmesh db upgrade`. Or leave it, and name another database: AGENTMESH_DATABASE_URL."
 
 
 def _judge(connection: psycopg.Connection, found: str | None) -> SchemaState:

@@ -14,6 +14,7 @@ _NEEDED = (
     "agentmesh/sql/agents.sql",
     "agentmesh/sql/schema.sql",
     "agentmesh/_migrations/env.py",
+    "agentmesh/_migrations/manifests/0013.txt",
     "agentmesh/config/types/explore.md",
     "agentmesh/export/page.css",
     "agentmesh/export/page.js",

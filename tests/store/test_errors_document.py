@@ -216,6 +216,16 @@ def schema_ahead(mesh: Mesh) -> None:
     schema.ensure(mesh.url, automatic=True)
 
 
+def schema_differs(mesh: Mesh) -> None:
+    mesh.conn.execute("drop view agentmesh.v_stuck")
+    schema.check(mesh.conn, describe(mesh.url))
+
+
+def schema_of_no_release(mesh: Mesh) -> None:
+    mesh.conn.execute("update agentmesh.alembic_version set version_num = '0011'")
+    schema.upgrade(mesh.url)
+
+
 def sql(query: str) -> Callable[[Mesh], Any]:
     return lambda mesh: mesh.run(lambda conn: conn.execute(query.format(root=mesh.root, session=mesh.session)))
 
@@ -296,6 +306,7 @@ SCENES: dict[str, list[Callable[[Mesh], Any]]] = {
     "DatabaseUnreachable": [unreachable],
     "SchemaBehind": [schema_behind],
     "SchemaAhead": [schema_ahead],
+    "SchemaDiffers": [schema_differs, schema_of_no_release],
     "ConfigError": [lambda mesh: Database("postgresql://[bad", role="test")],
 }
 

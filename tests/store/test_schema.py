@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from alembic import command
 
-from agentmesh.domain.errors import DatabaseError, SchemaAhead, SchemaBehind
+from agentmesh.domain.errors import DatabaseError, SchemaAhead, SchemaBehind, SchemaDiffers
 from agentmesh.store import schema
 from agentmesh.store.schema import SchemaState
 
@@ -78,10 +78,13 @@ def test_what_an_extension_brought_does_not_make_a_database_somebody_elses(empty
 
 
 def test_a_database_that_is_behind_is_refused_unless_it_is_ours_to_upgrade(database_url, conn):
-    pretend(conn, "0000")
+    command.downgrade(schema.alembic_config(psycopg.connect(database_url)), "-1")
+    before = schema.revision(conn)
     assert schema.state(conn) is SchemaState.BEHIND
-    with pytest.raises(SchemaBehind, match=f"has schema 0000, but this agentmesh needs {schema.head()}"):
+    with pytest.raises(SchemaBehind, match=f"has schema {before}, but this agentmesh needs {schema.head()}"):
         schema.ensure(database_url, automatic=False)
+    schema.ensure(database_url, automatic=True)
+    assert schema.state(conn) is SchemaState.CURRENT
 
 
 @pytest.mark.parametrize("act", [lambda url: schema.ensure(url, automatic=True), schema.upgrade])
@@ -121,7 +124,7 @@ def test_processes_that_start_at_once_upgrade_once(empty_database_url):
 
 def test_a_schema_that_no_release_made_is_refused_with_a_sentence(database_url, conn):
     pretend(conn, "0000")
-    with pytest.raises(DatabaseError, match="cannot be upgraded from schema 0000"):
+    with pytest.raises(SchemaDiffers, match="has schema 0000, which no release of agentmesh made"):
         schema.upgrade(database_url)
 
 

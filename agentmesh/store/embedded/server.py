@@ -109,6 +109,11 @@ class EmbeddedServer:
             with self._changing():
                 return self._stop(force=force)
 
+    @property
+    def home(self) -> Path:
+        """The folder of all that the server keeps; without it the next start makes an empty one."""
+        return self._places.home
+
     def running(self) -> bool:
         """Return whether the server takes connections."""
         return self._cluster().ping(existing_account()) is Ping.OK
