@@ -56,9 +56,10 @@ class Hints:
                     self._heard.streams.setdefault(agent, []).append(piece)
             elif what in ("reaped", "ended", "session"):
                 self._heard.board = True
-            elif agent_id := _agent(rest):
+            elif agents := _agents(rest):
                 self._heard.board = True
-                self._heard.streams.setdefault(agent_id, []).append(None)
+                for agent in agents:
+                    self._heard.streams.setdefault(agent, []).append(None)
             else:
                 self._heard.everything = True
         self.wake.set()
@@ -85,6 +86,12 @@ class Hints:
         with self._lock:
             heard, self._heard = self._heard, Heard()
         return heard
+
+
+def _agents(text: str) -> list[AgentId]:
+    """Return the agents that a hint names; nothing where it has something else."""
+    found = [agent for part in text.split(" ") if (agent := _agent(part))]
+    return found if len(found) == text.count(" ") + 1 else []
 
 
 def _agent(text: str) -> AgentId | None:

@@ -113,13 +113,17 @@ class Wakes:
         return {agent for agent in heard if agent and agent != _NOBODY}
 
     def _on_notify(self, _channel: str, payload: str) -> None:
-        """Take the agent from a hint such as ``mail <id>``; what names none may concern any."""
+        """Take the agents from a hint such as ``mail <id>``; what names none may concern any."""
         if payload.startswith(LIVE_TEXT):
             if self._on_live:
                 self._on_live(payload.removeprefix(LIVE_TEXT))
                 self._heard.put(_NOBODY)
             return
         try:
-            self._heard.put(AgentId(uuid.UUID(payload.rpartition(" ")[2])))
+            agents = [AgentId(uuid.UUID(agent)) for agent in payload.split(" ")[1:]]
         except ValueError:
+            agents = []
+        for agent in agents:
+            self._heard.put(agent)
+        if not agents:
             self.poke()

@@ -87,17 +87,23 @@ class StepCalls:
         context: ToolContext,
         rights: Rights,
         remark: Callable[[OpenCall], str | None],
+        stored: Callable[[], None],
     ) -> None:
-        """``remark`` gives the note that the model should read with a call's result, if any."""
+        """``remark`` gives the note that the model should read with a call's result, if any.
+
+        ``stored`` is called when results were, so that screens hear of them.
+        """
         self._database = database
         self._tools = tools
         self._asking = Asking(tools, gate, context, rights)
         self._remark = remark
+        self._stored = stored
         self._lease = lease
         self._context = context
         self._cancel = context.cancel
         self._delegated: list[str] = []
         self._results: dict[int, Result] = {}
+        self._seen: dict[int, list[tuple[str, str]]] = {}
         self._reads: dict[int, Future[Result]] = {}
         self._pool: ThreadPoolExecutor | None = None
         self._is_alone = False
@@ -129,9 +135,9 @@ class StepCalls:
                 self._pool.shutdown(wait=True)
 
     @property
-    def unwritten(self) -> Mapping[int, Result]:
+    def unwritten(self) -> tuple[steps.Results, steps.Seen] | None:
         """What calls that only read have found and no commit has stored; the next step's begin is to."""
-        return self._results
+        return (self._results, self._seen) if self._results else None
 
     def _ask(self, calls: Sequence[OpenCall]) -> set[int]:
         """Ask a person about what only a person may decide; return the ordinals of the calls that wait for that."""
@@ -197,9 +203,10 @@ class StepCalls:
         outside = self._asking.admit(tool, args.model_dump(), approved=call.approval is not None)
         notes = " ".join(filter(None, (note, self._remark(call))))
         lease = self._lease.call(call.seq, call.ordinal, notes or None)
-        return _Ready(call, tool, args, replace(self._context, lease=lease, outside=outside))
+        return _Ready(call, tool, args, replace(self._context, lease=lease, outside=outside, seen=[]))
 
     def _read(self, ready: _Ready) -> None:
+        self._seen[ready.call.ordinal] = ready.context.seen
         if self._is_alone:  # a thread for it would have nothing beside it, and cost more than most reading does
             done: Future[Result] = Future()
             done.set_result(_result(ready))
@@ -255,8 +262,9 @@ class StepCalls:
         refused = 0
         while self._results:
             try:
-                self._database.run(steps.finish_calls, self._lease, self._results, idempotent=True)
+                self._database.run(steps.finish_calls, self._lease, self._results, self._seen, idempotent=True)
                 self._results = {}
+                self._stored()
             except DatabaseError as error:
                 refused += not isinstance(error, DatabaseUnreachable)
                 if refused == _STORE_TRIES or self._cancel.reason is CancelReason.STOP:

@@ -1,6 +1,7 @@
-"""What screens see while agents work: activities and live text, batched. Rows tell the rest.
+"""What screens hear while agents work: activities, live text and that steps were stored, batched. Rows tell the rest.
 
-At most ten NOTIFYs a second and process whatever the token rate: a commit with a NOTIFY is serialized by PostgreSQL.
+At most ten NOTIFYs a second and process whatever the rate of tokens and steps: PostgreSQL serializes commits with a
+NOTIFY, and each wakes everybody who listens.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ _PAYLOAD = 7_900
 """Bytes of one NOTIFY; PostgreSQL takes 7,999."""
 _KEY = len('"00000000-0000-4000-8000-000000000000":[1000000,1000000,""],')
 """Bytes that an agent takes in it besides its text."""
+_STEPS = _PAYLOAD // len(" 00000000-0000-4000-8000-000000000000")
+"""Agents of which one NOTIFY says that rows of theirs were stored."""
 _SHORTEST = 18
 """Bytes of text below which an agent's piece is left out: its row comes anyway."""
 
@@ -84,6 +87,8 @@ class Feed:
         self._activities: dict[AgentId, str] = {}
         self._messages: dict[AgentId, Message] = {}
         """Of which there is something to say."""
+        self._stepped: dict[SessionId, set[AgentId]] = defaultdict(set)
+        """Whose new rows nobody was told of yet."""
         self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
 
     def start(self) -> None:
@@ -102,6 +107,14 @@ class Feed:
         with self._lock:
             is_first = agent not in self._activities
             self._activities[agent] = words
+        if is_first:
+            self._dirty.set()
+
+    def step(self, session: SessionId, agent: AgentId) -> None:
+        """Say that rows of the agent were stored by a commit that does not say so itself."""
+        with self._lock:
+            is_first = not self._stepped
+            self._stepped[session].add(agent)
         if is_first:
             self._dirty.set()
 
@@ -140,18 +153,28 @@ class Feed:
             for agent, message in self._messages.items():
                 pieces[message.session][agent] = message.take()
             self._messages = {}
+            stepped, self._stepped = self._stepped, defaultdict(set)
             activities = self._activities if with_activities else {}
             if with_activities:
                 self._activities = {}
+        messages = [(status.session_channel(session), _payload(agents)) for session, agents in pieces.items()]
+        messages += [
+            (status.session_channel(session), hint) for session in stepped for hint in _steps(stepped[session])
+        ]
         try:
             if activities:
                 self._database.run(status.set_activities, activities, idempotent=True)
-            messages = [(status.session_channel(session), _payload(agents)) for session, agents in pieces.items()]
             if messages:
                 self._database.run(status.publish, messages)
         except AgentmeshError as error:
             LOG.warning("live text of %d agents was not shown: %s", len(activities) + len(pieces), error)
-        return len(pieces)
+        return len(messages)
+
+
+def _steps(agents: set[AgentId]) -> list[str]:
+    """Return ``steps agent agent ...``, more than one where one is too short."""
+    ids = [str(agent) for agent in agents]
+    return [f"steps {' '.join(ids[first : first + _STEPS])}" for first in range(0, len(ids), _STEPS)]
 
 
 def _payload(agents: dict[AgentId, Piece]) -> str:

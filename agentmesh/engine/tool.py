@@ -62,6 +62,8 @@ class ToolContext:
     """This call may leave the working directory: ``Verdict.outside`` of the permission rules."""
     lease: Lease | None = None
     """By which a verb acts for the agent and answers its call; other tools have no use for it."""
+    seen: list[tuple[str, str]] = field(default_factory=list)
+    """Files whose content the call has shown, path and digest; the tool adds, and it is stored with the result."""
     progress: Callable[[str], None] = field(default=lambda _text: None)
     """Tell people what the tool is doing; a few words."""
     aside: Callable[[], AbstractContextManager[None]] = nullcontext

@@ -68,7 +68,7 @@ class Runner:
         """In how many steps in a row a call was refused with these words."""
         self._called = False
         """Whether the step before made tool calls, in this run."""
-        self._unwritten: tuple[Lease, steps.Results] | None = None
+        self._unwritten: tuple[Lease, tuple[steps.Results, steps.Seen]] | None = None
         """What the step before has found and the begin of the next stores, in one commit."""
 
     @property
@@ -184,16 +184,24 @@ class Runner:
         return changes
 
     def _begin_step(self, after: int) -> steps.Begun:
-        lease, results = self._unwritten or (self._lease, None)
-        begun = self._engine.database.run(steps.begin_step, lease, after, results, idempotent=True)
+        lease, found = self._unwritten or (self._lease, ())
+        begun = self._engine.database.run(steps.begin_step, lease, after, *found, idempotent=True)
         self._unwritten = None
+        if begun.rows:
+            self._stored()
         return begun
+
+    def _stored(self) -> None:
+        """Let screens hear of new rows."""
+        self._engine.feed.step(self._agent.session_id, self._agent.id)
 
     def _write(self) -> None:
         """Store what the step before has found: the next may not begin."""
         if self._unwritten:
-            self._engine.database.run(steps.finish_calls, *self._unwritten, idempotent=True)
+            lease, found = self._unwritten
+            self._engine.database.run(steps.finish_calls, lease, *found, idempotent=True)
             self._unwritten = None
+            self._stored()
 
     def _ask(self) -> Going:
         """Call the model and store its answer."""
@@ -240,10 +248,13 @@ class Runner:
         """Store the model's answer."""
         content, calls = recording.content(reply), recording.calls(reply)
         try:
-            return self._engine.database.run(steps.finish_step, self._lease, content, calls, usage)
+            done = self._engine.database.run(steps.finish_step, self._lease, content, calls, usage)
         except AgentBusy as undone:  # the server has crashed since, and results that the model has read are lost
             self._engine.database.run(steps.book_call, self._agent.id, usage)
             raise DatabaseError(undone.message, hint="The agent goes on from its rows.") from undone
+        if calls:  # the end of a turn is told by its commit
+            self._stored()
+        return done
 
     def _call_tools(self, calls: list[OpenCall]) -> Going:
         """Run open calls, step by step."""
@@ -262,9 +273,10 @@ class Runner:
                 self._context(),
                 Rights(self._agent.permissions, self._allowance),
                 remark,
+                self._stored,
             )
             parked = running.run(list(step))
-            self._unwritten = (lease, running.unwritten) if running.unwritten else None
+            self._unwritten = (lease, found) if (found := running.unwritten) else None
             self._refused = {words: self._refused.get(words, 0) + 1 for words in running.refusals}
             if parked:
                 self._engine.feed.activity(self._agent.id, parked.activity)

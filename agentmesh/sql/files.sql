@@ -16,18 +16,6 @@ left join lateral (
   order by x.id desc limit 1) w on true
 where a.id = %(agent)s;
 
--- name: note_read
--- Remember that an agent has seen this content in a step, unless it was the last one that it saw itself. Not flushed: a server that crashes may
--- forget it, and an agent that would change the file is told to read it again.
-with unflushed as materialized (select set_config('synchronous_commit', 'off', true))
-insert into agentmesh.file_seen (session_id, agent_id, seq, path, digest, wrote)
-select a.session_id, a.id, %(seq)s, %(path)s, %(digest)s, false
-from unflushed, agentmesh.agents a
-where a.id = %(agent)s and %(digest)s is distinct from (
-  select x.digest from agentmesh.file_seen x
-  where x.agent_id = a.id and hashtextextended(x.path, 0) = hashtextextended(%(path)s, 0) and x.path = %(path)s
-  order by x.id desc limit 1);
-
 -- name: note_write
 -- Remember that an agent writes this content, and so has seen it.
 insert into agentmesh.file_seen (session_id, agent_id, seq, path, digest, wrote)

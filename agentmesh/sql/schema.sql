@@ -290,27 +290,31 @@ declare
   had_started boolean := false;
   ids bigint[];
 begin
-  select * into me from agentmesh.agents a where a.id = agent;
-  perform agentmesh.fence(me, caller);
-  has_mail := me.started_turn < me.turn or exists (select from agentmesh.mail m where m.recipient = agent and m.sender is null
-    and m.read_at is null and m.withdrawn_at is null);
-  if has_mail or results is not null then
+  if results is null then
+    select * into me from agentmesh.agents a where a.id = agent;
+    perform agentmesh.fence(me, caller);
+  else
     select * into me from agentmesh.agents a where a.id = agent for no key update;
     perform agentmesh.fence(me, caller);
-  end if;
-  if results is not null then
     had_started := agentmesh.close_calls(me, caller, results);
     if me.interrupt_turn = me.turn then
       return jsonb_build_object('interrupted', true);
     end if;
   end if;
+  has_mail := me.started_turn < me.turn or exists (select from agentmesh.mail m where m.recipient = agent and m.sender is null
+    and m.read_at is null and m.withdrawn_at is null);
   if has_mail then
+    if results is null then
+      select * into me from agentmesh.agents a where a.id = agent for no key update;
+      perform agentmesh.fence(me, caller);
+    end if;
     fresh := me.started_turn < me.turn;
     ids := array(select m.id from agentmesh.mail m where m.recipient = agent and m.read_at is null and m.withdrawn_at is null
                  and (fresh or m.sender is null) and me.interrupt_turn is distinct from me.turn);
-    update agentmesh.agents a set started_turn = a.turn where a.id = agent and fresh;
+    if fresh then
+      update agentmesh.agents a set started_turn = a.turn where a.id = agent;
+    end if;
     perform agentmesh.read_mail(me, ids);
-    perform pg_notify('session_event_' || me.session_id, 'mail ' || me.id);
   elsif not had_started then
     -- Only a reservation is written, and results of calls without effects. A server that crashes may forget them: the call that was reserved for is
     -- booked all the same, and finish_step refuses an answer to results that were forgotten; the agent then makes the calls again.
@@ -319,11 +323,11 @@ begin
   if me.interrupt_turn = me.turn then
     perform agentmesh.refuse('AM005', format('%s was interrupted', agentmesh.label(me)), 'End its turn.');
   end if;
-  select s as session, exists (select from agentmesh.tasks t where t.child = agent and t.ended_at is null) as in_task into its
-  from agentmesh.sessions s where s.id = me.session_id;
-  return jsonb_build_object('turn', me.turn, 'model', me.model, 'settings', me.settings_id, 'in_task', its.in_task, 'rows', coalesce((
-    select jsonb_agg(jsonb_build_array(t.seq, t.kind, t.content) order by t.seq)
-    from agentmesh.transcript t where t.agent_id = agent and t.seq > after), '[]'),
+  select s as session, exists (select from agentmesh.tasks t where t.child = agent and t.ended_at is null) as in_task,
+    coalesce((select jsonb_agg(jsonb_build_array(t.seq, t.kind, t.content) order by t.seq)
+              from agentmesh.transcript t where t.agent_id = agent and t.seq > after), '[]') as rows
+  into its from agentmesh.sessions s where s.id = me.session_id;
+  return jsonb_build_object('turn', me.turn, 'model', me.model, 'settings', me.settings_id, 'in_task', its.in_task, 'rows', its.rows,
     'refused', coalesce(case when its.in_task then agentmesh.task_refusal(me) end, agentmesh.reserve(me, its.session)));
 end $$;
 
@@ -592,7 +596,7 @@ end $$;
 
 CREATE FUNCTION agentmesh.close_calls(me agentmesh.agents, caller agentmesh.caller, results jsonb) RETURNS boolean
     LANGUAGE plpgsql
-    AS $$
+    AS $_$
 declare
   had_started boolean;
 begin
@@ -614,9 +618,11 @@ begin
     update agentmesh.agents a set tool_calls = a.tool_calls + u.n
     from (select count(*) as n from undone) u where a.id = me.id and u.n > 0)
   select coalesce(bool_or(u.status = 'started'), false) into had_started from undone u;
-  perform pg_notify('session_event_' || me.session_id, 'step ' || me.id);
+  if jsonb_path_exists(results, '$[*].seen') then
+    perform agentmesh.note_seen(me, caller.seq, (select jsonb_agg(f.item) from jsonb_path_query(results, '$[*].seen[*]') f (item)));
+  end if;
   return had_started;
-end $$;
+end $_$;
 
 CREATE FUNCTION agentmesh.close_open_calls(ids uuid[], result jsonb) RETURNS void
     LANGUAGE sql
@@ -950,7 +956,7 @@ declare
   me agentmesh.agents;
   parent agentmesh.agents;
   at_seq bigint;
-  now_is text := 'running';
+  now_is text;
 begin
   if jsonb_array_length(calls) = 0 then
     select * into locked from agentmesh.lock_with_parent(agent);
@@ -971,16 +977,16 @@ begin
       perform agentmesh.append(agent, 'event', jsonb_build_object('event', 'ending', 'text', content ->> 'ending'));
     end if;
     now_is := agentmesh.end_turn(me, parent, at_seq, agentmesh.ended_with(content), false);
-  else
-    insert into agentmesh.tool_calls (agent_id, seq, ordinal, call_id, name, arguments)
-    select agent, at_seq, c.n - 1, c.item ->> 'call_id', c.item ->> 'name', c.item ->> 'arguments'
-    from jsonb_array_elements(calls) with ordinality as c (item, n);
-    if me.agent_wakes > 0 and exists (select from jsonb_array_elements(calls) c where c ->> 'name' <> 'send') then
-      update agentmesh.agents a set agent_wakes = 0 where a.id = agent;
-    end if;
-    perform pg_notify('session_event_' || me.session_id, 'step ' || me.id);
+    return jsonb_build_object('seq', at_seq, 'status', now_is, 'allowance', null);
   end if;
-  return jsonb_build_object('seq', at_seq, 'status', now_is, 'allowance', case when jsonb_array_length(calls) > 0 then agentmesh.allowance(me.session_id) end);
+  insert into agentmesh.tool_calls (agent_id, seq, ordinal, call_id, name, arguments)
+  select agent, at_seq, c.n - 1, c.item ->> 'call_id', c.item ->> 'name', c.item ->> 'arguments'
+  from jsonb_array_elements(calls) with ordinality as c (item, n);
+  if me.agent_wakes > 0 then
+    update agentmesh.agents a set agent_wakes = 0
+    where a.id = agent and exists (select from jsonb_array_elements(calls) c where c ->> 'name' <> 'send');
+  end if;
+  return jsonb_build_object('seq', at_seq, 'status', 'running', 'allowance', agentmesh.allowance(me.session_id));
 end $$;
 
 CREATE FUNCTION agentmesh.forget_rules(session uuid, place integer DEFAULT NULL::integer) RETURNS integer
@@ -1611,6 +1617,19 @@ CREATE FUNCTION agentmesh.note(agent uuid, content jsonb) RETURNS bigint
 begin
   return agentmesh.remark(agentmesh.lock_living(agent), 'command', note.content);
 end $$;
+
+CREATE FUNCTION agentmesh.note_seen(me agentmesh.agents, seq bigint, seen jsonb) RETURNS void
+    LANGUAGE sql
+    AS $$
+  insert into agentmesh.file_seen (session_id, agent_id, seq, path, digest, wrote)
+  select distinct on (f.path) me.session_id, me.id, note_seen.seq, f.path, f.digest, false
+  from (select s.item ->> 0 as path, s.item ->> 1 as digest, s.n from jsonb_array_elements(seen) with ordinality s (item, n)) f
+  where octet_length(f.path) <= 8192 and f.digest is distinct from (
+    select x.digest from agentmesh.file_seen x
+    where x.agent_id = me.id and hashtextextended(x.path, 0) = hashtextextended(f.path, 0) and x.path = f.path
+    order by x.id desc limit 1)
+  order by f.path, f.n desc
+$$;
 
 CREATE FUNCTION agentmesh.notify_agent(agent uuid, session uuid, what text) RETURNS void
     LANGUAGE plpgsql
@@ -4103,6 +4122,9 @@ GRANT ALL ON FUNCTION agentmesh.normal_name(name text) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.note(agent uuid, content jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.note(agent uuid, content jsonb) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.note_seen(me agentmesh.agents, seq bigint, seen jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.note_seen(me agentmesh.agents, seq bigint, seen jsonb) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.notify_agent(agent uuid, session uuid, what text) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.notify_agent(agent uuid, session uuid, what text) TO agentmesh_worker;

@@ -1,9 +1,11 @@
-"""Which content of which file agents have seen and written; paths are absolute and free of links, digests SHA-256."""
+"""Which content of which file agents have seen and written; paths are absolute and free of links, digests SHA-256.
+
+What a call has seen is stored with its result (``steps``); what one is about to write, before it does.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from psycopg import Connection
 from psycopg.rows import class_row
@@ -33,15 +35,7 @@ def known(conn: Connection, agent: AgentId, path: str) -> Known:
         return cursor.execute(statement("files.known"), values).fetchone() or Known()
 
 
-def note_read(conn: Connection, agent: AgentId, seq: int, path: str, digest: str) -> None:
-    """Remember that an agent has seen this content in a step; may be repeated."""
-    conn.execute(statement("files.note_read"), _seen(agent, seq, path, digest))
-
-
 def note_write(conn: Connection, agent: AgentId, seq: int, path: str, digest: str) -> None:
     """Remember that an agent writes this content in a step, and so has seen it; may be repeated."""
-    conn.execute(statement("files.note_write"), _seen(agent, seq, path, digest))
-
-
-def _seen(agent: AgentId, seq: int, path: str, digest: str) -> dict[str, Any]:
-    return {"agent": agent, "seq": seq, "path": storable(path), "digest": digest}
+    values = {"agent": agent, "seq": seq, "path": storable(path), "digest": digest}
+    conn.execute(statement("files.note_write"), values)

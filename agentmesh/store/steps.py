@@ -23,6 +23,9 @@ from agentmesh.store.typed import typed_row
 Results = Mapping[int, Mapping[str, Any]]
 """What tool calls of a step returned, by their ordinals."""
 
+Seen = Mapping[int, Sequence[tuple[str, str]]]
+"""Files whose content they have shown, by ordinals too: paths (absolute, free of links) and SHA-256 digests."""
+
 
 @dataclass(frozen=True, slots=True)
 class Begun:
@@ -80,13 +83,16 @@ def standing(conn: Connection, lease: Lease) -> Standing:
     return found
 
 
-def begin_step(conn: Connection, lease: Lease, after: int, results: Results | None = None) -> Begun:
+def begin_step(
+    conn: Connection, lease: Lease, after: int, results: Results | None = None, seen: Seen | None = None
+) -> Begun:
     """Read the mail that is due, and return own rows after a seq; raise Fenced or TurnInterrupted.
 
-    ``results`` of the lease's step, by ordinal, are written first, and stay when it raises TurnInterrupted. They are
-    not flushed to disk if no call of theirs was started: after a crash of the server those calls are open again.
+    ``results`` of the lease's step, and what it has ``seen``, are written first, and stay when it raises
+    TurnInterrupted. They are not flushed to disk if no call of theirs was started: after a crash of the server those
+    calls are open again.
     """
-    values = {"agent": lease.agent_id, "after": after, "results": _entries(results) if results else None}
+    values = {"agent": lease.agent_id, "after": after, "results": _entries(results, seen) if results else None}
     begun = scalar(conn, statement("steps.begin_step"), {**values, **caller(lease)}, dict)
     if begun.get("interrupted"):
         raise TurnInterrupted(f"agent {lease.agent_id} was interrupted", hint="End its turn.")
@@ -130,9 +136,9 @@ def start_calls(conn: Connection, lease: Lease, ordinals: Sequence[int]) -> Allo
     return Allowance.from_json(scalar(conn, statement("steps.start_calls"), values, dict))
 
 
-def finish_calls(conn: Connection, lease: Lease, results: Results) -> None:
-    """Write the results of calls of the lease's step, by ordinal; a call that has one keeps it."""
-    values = {"agent": lease.agent_id, "results": _entries(results), **caller(lease)}
+def finish_calls(conn: Connection, lease: Lease, results: Results, seen: Seen | None = None) -> None:
+    """Write the results of calls of the lease's step, and what it has seen; a call that has a result keeps it."""
+    values = {"agent": lease.agent_id, "results": _entries(results, seen), **caller(lease)}
     conn.execute(statement("steps.finish_calls"), values)
 
 
@@ -207,8 +213,14 @@ def open_calls(conn: Connection, agent: AgentId) -> list[OpenCall]:
         return cursor.execute(statement("steps.open_calls"), {"agent": agent}).fetchall()
 
 
-def _entries(results: Results) -> Jsonb | None:
-    return _json([{"ordinal": ordinal, "result": result} for ordinal, result in results.items()])
+def _entries(results: Results, seen: Seen | None) -> Jsonb | None:
+    known = seen or {}
+    return _json(
+        [
+            {"ordinal": ordinal, "result": result, **({"seen": known[ordinal]} if known.get(ordinal) else {})}
+            for ordinal, result in results.items()
+        ]
+    )
 
 
 def _json(value: Any) -> Jsonb | None:

@@ -16,7 +16,10 @@ from agentmesh.tools.verbs import lease_of
 
 
 class FileLedger:
-    """What agents have seen of files; paths are absolute and resolved, digests come from :func:`digest`."""
+    """What agents have seen of files; paths are absolute and resolved, digests come from :func:`digest`.
+
+    What a call has read, it puts into its context's ``seen``.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -24,10 +27,6 @@ class FileLedger:
     def known(self, agent_id: AgentId, path: str) -> Known:
         """Return what this agent last saw of a file, and who last wrote it."""
         return self._database.run(files.known, agent_id, path, idempotent=True)
-
-    def note_read(self, context: ToolContext, path: str, digest: str) -> None:
-        """Remember that this agent has seen this content."""
-        self._database.run(files.note_read, context.agent_id, _step(context), path, digest, idempotent=True)
 
     def note_write(self, context: ToolContext, path: str, digest: str) -> None:
         """Remember that this agent puts this content there, just before it does, while the directory is locked.

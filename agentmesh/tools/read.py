@@ -14,7 +14,6 @@ from agentmesh.domain.cancel import Cancel
 from agentmesh.domain.text import storable
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
 from agentmesh.tools.files import open_file, place
-from agentmesh.tools.ledger import FileLedger
 from agentmesh.tools.words import description
 
 _LINES = 2000
@@ -40,9 +39,6 @@ class Read:
     effect = Effect.READ
     args: type[BaseModel] = ReadArgs
 
-    def __init__(self, ledger: FileLedger) -> None:
-        self._ledger = ledger
-
     @property
     def description(self) -> str:
         """The words that the model reads."""
@@ -59,7 +55,7 @@ class Read:
             page.take(file, context.cancel)
         if args.offset > max(page.lines, 1):
             raise ToolError(f"{found.shown} has only {page.lines} lines.", f"Use an offset up to {page.lines}.")
-        self._ledger.note_read(context, str(found.path), page.digest)
+        context.seen.append((str(found.path), page.digest))
         return page.result()
 
 

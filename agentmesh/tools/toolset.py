@@ -54,7 +54,7 @@ def builtin(
         Grep(spawner),
         Kill(database),
         ListAgents(database),
-        Read(ledger),
+        Read(),
         ReadSkill(skills),
         Send(database),
         Task(database, delegation or Delegation(), workdir),

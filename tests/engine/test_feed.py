@@ -68,6 +68,30 @@ def test_what_many_agents_say_at_once_fits_into_one_notification(mesh: Mesh, fee
         assert len(payload) > 4_000, "what there is room for is used"
 
 
+def test_of_many_steps_screens_are_told_together(mesh: Mesh, feed: Feed):
+    mesh.conn.execute(f'listen "{session_channel(mesh.session)}"')
+    agents = {AgentId(uuid.uuid4()) for _ in range(300)}
+    with feed._lock:
+        feed._stepped[mesh.session] |= agents
+    feed._dirty.set()
+    hints = heard(mesh.conn, 2)
+    assert [hint.split(" ")[0] for hint in hints] == ["steps", "steps"]
+    assert {agent for hint in hints for agent in hint.split(" ")[1:]} == {str(agent) for agent in agents}
+
+
+def test_what_was_said_is_told_before_the_step_that_stores_it(mesh: Mesh, feed: Feed):
+    mesh.conn.execute(f'listen "{session_channel(mesh.session)}"')
+    message = feed.message(mesh.session, mesh.root, after=7)
+    with feed._lock:
+        feed._stepped[mesh.session].add(mesh.root)
+        message.add("the end")
+        feed._messages[mesh.root] = message
+    feed._dirty.set()
+    live, step = heard(mesh.conn, 2)
+    assert live.startswith("live ")
+    assert step == f"steps {mesh.root}"
+
+
 def test_an_activity_is_stored_and_that_of_an_agent_that_is_gone_harms_no_other(mesh: Mesh, feed: Feed):
     feed.activity(AgentId(uuid.uuid4()), "thinking")
     feed.activity(mesh.root, "tool: bash")

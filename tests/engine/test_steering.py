@@ -2,9 +2,13 @@ from __future__ import annotations
 
 import json
 import threading
+from contextlib import closing
+
+import psycopg
 
 from agentmesh.llm.simulator.request import read_mail
 from agentmesh.store import person
+from agentmesh.store.status import session_channel
 from tests.fixtures.engine import Rig, call, do, say, when
 from tests.fixtures.worker_process import PROVIDER
 
@@ -21,6 +25,22 @@ def test_the_users_mail_to_a_running_agent_is_shown_at_its_next_step(rig: Rig):
     assert rig.kinds() == ["user", "assistant", "tool_result", "user", "assistant"]
     assert rig.requests()[1].body["messages"][-1] == {"role": "user", "content": "by the way"}
     assert len(rig.requests()) == 2
+
+
+def test_screens_hear_of_a_step_while_the_next_one_runs(rig: Rig, database_url: str):
+    said = threading.Event()
+    rig.script("root", do(call("list_agents")), when(said, say("the end")))
+    rig.worker()
+    with psycopg.connect(database_url, autocommit=True) as screen:
+        screen.execute(f'listen "{session_channel(rig.one("select id from agentmesh.sessions"))}"')
+        rig.prompt()
+        with closing(screen.notifies(timeout=30)) as hints:  # open, it keeps the connection to itself
+            told = any(hint.payload == f"steps {rig.agent('root')}" for hint in hints)
+        status = rig.status()
+    said.set()
+    rig.rest()
+    assert told
+    assert status == "running"
 
 
 def test_agents_mail_is_not_shown_before_the_end_of_the_turn_which_starts_the_next(rig: Rig):

@@ -37,7 +37,6 @@ COMMITS = {
     "ask": 1,
     "task": 1,
     "note_write": 1,
-    "note_read": 1,
     "fail_turn": 1,
     "stop_turn": 1,
     "skip_turn": 1,

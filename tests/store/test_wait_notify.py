@@ -104,5 +104,13 @@ def test_screens_are_told_of_every_change(mesh: Mesh, listen: Listen):
     mesh.kill(a)
     mesh.conn.execute("select agentmesh.reap(%s)", [mesh.session])
     said = heard()
-    for what in (f"forked {a}", f"mail {a}", f"step {a}", f"idle {a}", f"dead {a}", "reaped"):
+    for what in (f"forked {a}", f"step {a}", f"idle {a}", f"dead {a}", "reaped"):
         assert what in said, what
+
+
+def test_of_steps_nobody_is_told_by_their_commits(mesh: Mesh, listen: Listen):
+    """Their worker tells of many at once."""
+    a = mesh.fork(mesh.root, "a", "work")
+    heard = listen(f"session_event_{mesh.session}")
+    mesh.finish(mesh.call(a, "bash")[0])
+    assert heard() == []

@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from psycopg.types.json import Jsonb
 
 from agentmesh.domain.cancel import Cancel
 from agentmesh.domain.ids import AgentId, SessionId, WorkerId
+from agentmesh.domain.text import storable_json
 from agentmesh.engine.tool import Tool, ToolContext
 from agentmesh.store.callers import Lease
+from agentmesh.store.tx import Database
+from agentmesh.tools.read import Read
 
 ALICE = AgentId(uuid.UUID("aaaaaaaa-0000-4000-8000-000000000001"))
 BOB = AgentId(uuid.UUID("bbbbbbbb-0000-4000-8000-000000000002"))
@@ -63,3 +67,17 @@ def wait_for_end(pidfds: list[int], seconds: float) -> bool:
         if not ready:
             return False
     return True
+
+
+def read_file(db: Database, where: ToolContext | Path, path: str) -> dict[str, Any]:
+    """Run the read tool, and store what the call has seen as its step's commit does."""
+    known = where if isinstance(where, ToolContext) else context(where)
+    result = call(Read(), known, path=path)
+    assert known.lease is not None
+    with db.connection() as conn:
+        conn.execute(
+            "select agentmesh.note_seen(a, %s, %s) from agentmesh.agents a where a.id = %s",
+            [known.lease.seq, Jsonb(storable_json(known.seen)), known.agent_id],
+        )
+    known.seen.clear()
+    return result

@@ -12,8 +12,7 @@ from agentmesh.engine.tool import ToolError
 from agentmesh.store.tx import Database
 from agentmesh.tools.edit import Edit
 from agentmesh.tools.ledger import FileLedger
-from agentmesh.tools.read import Read
-from tests.tools.calling import ALICE, BOB, add_agents, call, context
+from tests.tools.calling import ALICE, BOB, add_agents, call, context, read_file
 
 pytestmark = pytest.mark.only_rows
 
@@ -60,9 +59,9 @@ def test_a_file_that_is_not_utf8_is_refused_unchanged(ledger: FileLedger, tmp_pa
     assert (tmp_path / "a").read_bytes() == b"caf\xe9"
 
 
-def test_a_file_that_another_agent_changed_is_refused_with_its_name(ledger: FileLedger, tmp_path: Path):
+def test_a_file_that_another_agent_changed_is_refused_with_its_name(db: Database, ledger: FileLedger, tmp_path: Path):
     (tmp_path / "a").write_text("one two")
-    call(Read(ledger), context(tmp_path, ALICE), path="a")
+    read_file(db, context(tmp_path, ALICE), path="a")
     call(Edit(ledger), context(tmp_path, BOB), path="a", old="two", new="2")
     with pytest.raises(ToolError, match="agent bob wrote it"):
         call(Edit(ledger), context(tmp_path, ALICE), path="a", old="one", new="1")
@@ -96,7 +95,7 @@ def test_no_edit_of_agents_that_race_is_lost(db: Database, conn: psycopg.Connect
         where, ledger = context(tmp_path, agent), FileLedger(db)  # a ledger each, as workers have them
         done = 0
         while done < rounds:
-            now = int(call(Read(ledger), where, path="n")["content"].split("\t")[1])
+            now = int(read_file(db, where, path="n")["content"].split("\t")[1])
             try:
                 call(Edit(ledger), where, path="n", old=str(now), new=str(now + 1))
             except ToolError:

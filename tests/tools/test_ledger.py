@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from agentmesh.domain.errors import DatabaseError
+from agentmesh.domain.errors import DatabaseError, Fenced
 from agentmesh.domain.ids import AgentId
 from agentmesh.engine.tool import ToolError
-from agentmesh.store import files, sessions
+from agentmesh.store import files, sessions, steps
 from agentmesh.store.tx import Database
 from agentmesh.tools.edit import Edit
 from agentmesh.tools.ledger import FileLedger
-from agentmesh.tools.read import Read
 from agentmesh.tools.write import Write
 from tests.fixtures.mesh import Mesh
-from tests.tools.calling import ALICE, BOB, call, context
+from tests.tools.calling import ALICE, BOB, call, context, read_file
 
 pytestmark = pytest.mark.only_rows
 
@@ -39,7 +39,7 @@ def reads(mesh: Mesh, db: Database, file: Path) -> Reading:
     def read(agent: AgentId) -> None:
         (lease,) = mesh.call(agent, "read")
         assert lease.seq is not None
-        call(Read(FileLedger(db)), context(file.parent, agent, step=lease.seq), path="a")
+        read_file(db, context(file.parent, agent, step=lease.seq), path="a")
         mesh.finish(lease)
 
     return read
@@ -49,9 +49,11 @@ def write(db: Database, agent: AgentId, file: Path, content: str, step: int = 10
     call(Write(FileLedger(db)), context(file.parent, agent, step=step), path=file.name, content=content)
 
 
-def test_what_was_read_and_written_is_known_after_a_restart(database_url: str, ledger: FileLedger, file: Path) -> None:
-    call(Read(ledger), context(file.parent, ALICE), path="a")
-    call(Read(ledger), context(file.parent, BOB), path="a")
+def test_what_was_read_and_written_is_known_after_a_restart(
+    db: Database, database_url: str, ledger: FileLedger, file: Path
+) -> None:
+    read_file(db, context(file.parent, ALICE), path="a")
+    read_file(db, context(file.parent, BOB), path="a")
     with Database(database_url, role="test") as restarted:
         write(restarted, ALICE, file, "two")
     with Database(database_url, role="test") as other_worker:
@@ -61,9 +63,11 @@ def test_what_was_read_and_written_is_known_after_a_restart(database_url: str, l
     assert file.read_text() == "four"
 
 
-def test_reading_the_same_content_again_adds_no_row(conn: psycopg.Connection, ledger: FileLedger, file: Path):
+def test_reading_the_same_content_again_adds_no_row(
+    db: Database, conn: psycopg.Connection, ledger: FileLedger, file: Path
+):
     for step in range(1, 4):
-        call(Read(ledger), context(file.parent, step=step), path="a")
+        read_file(db, context(file.parent, step=step), path="a")
     assert conn.execute("select count(*) from agentmesh.file_seen").fetchone() == (1,)
 
 
@@ -105,14 +109,14 @@ def test_a_clean_agent_inherits_nothing(mesh: Mesh, db: Database, reads: Reading
 
 def test_writers_of_another_session_are_not_named(mesh: Mesh, db: Database, file: Path):
     other = mesh.new_session()
-    call(Read(FileLedger(db)), context(file.parent, other), path="a")
+    read_file(db, context(file.parent, other), path="a")
     write(db, other, file, "theirs")
     with pytest.raises(ToolError, match="have not read it: a command or a person wrote it"):
         write(db, mesh.root, file, "x")
 
 
-def test_where_the_database_refuses_the_note_nothing_is_written(ledger: FileLedger, file: Path):
-    call(Read(ledger), context(file.parent), path="a")
+def test_where_the_database_refuses_the_note_nothing_is_written(db: Database, ledger: FileLedger, file: Path):
+    read_file(db, context(file.parent), path="a")
     with pytest.raises(DatabaseError, match="seq"):
         call(Write(ledger), context(file.parent, step=0), path="a", content="x")
     assert [(entry.name, entry.read_text()) for entry in file.parent.iterdir()] == [("a", "one")]
@@ -120,9 +124,22 @@ def test_where_the_database_refuses_the_note_nothing_is_written(ledger: FileLedg
 
 def test_any_path_can_be_remembered(mesh: Mesh, db: Database):
     digest = "0" * 64
-    for path in ("/" + "long/" * 1000 + "x", "/caf\udce9", "/é ' \\ \n"):
-        db.run(files.note_read, mesh.root, 1, path, digest)
-        assert db.run(files.known, mesh.root, path).seen == digest
+    paths = ["/" + "long/" * 1000 + "x", "/caf\udce9", "/é ' \\ \n"]
+    (lease,) = mesh.call(mesh.root, "read")
+    # The last is longer than any system's: its call has its result all the same.
+    seen = {0: [(path, digest) for path in (*paths, "/" + "x" * 8192)]}
+    db.run(steps.finish_calls, lease, {0: {"content": ""}}, seen)
+    assert [db.run(files.known, mesh.root, path).seen for path in paths] == [digest] * 3
+
+
+def test_what_was_seen_comes_with_the_result_or_not_at_all(mesh: Mesh, db: Database):
+    first, second = mesh.call(mesh.root, "read", "read")
+    seen = {0: [("/a", "1" * 64)], 1: [("/a", "2" * 64)]}
+    with pytest.raises(Fenced):
+        db.run(steps.finish_calls, replace(first, epoch=first.epoch + 1), {0: {"content": ""}}, seen)
+    assert db.run(files.known, mesh.root, "/a").seen is None
+    db.run(steps.finish_calls, second, {0: {"content": ""}, 1: {"content": ""}}, seen)
+    assert db.run(files.known, mesh.root, "/a").seen == "2" * 64
 
 
 def test_all_of_it_goes_with_its_session(mesh: Mesh, db: Database, file: Path):

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from agentmesh.engine.tool import ToolError
+from agentmesh.store.tx import Database
 from agentmesh.tools.files import locate, open_file, open_parent, place, writable_place
 from agentmesh.tools.ledger import FileLedger
 from agentmesh.tools.read import Read
 from agentmesh.tools.write import Write
-from tests.tools.calling import call, context
+from tests.tools.calling import call, context, read_file
 
 pytestmark = pytest.mark.only_rows
 
@@ -41,7 +42,7 @@ _NEVER = ["", " ", "a\0b", "/proc/self/cwd/src/a.txt", "//proc/self/root/etc/pas
 @pytest.mark.parametrize("path", _OUTSIDE + _NEVER)
 def test_paths_that_lead_out_are_refused(ledger: FileLedger, inside: Path, path: str):
     with pytest.raises(ToolError):
-        call(Read(ledger), inside, path=path)
+        call(Read(), inside, path=path)
     with pytest.raises(ToolError):
         call(Write(ledger), inside, path=path, content="x")
     assert (inside.parent / "secret" / "a.txt").read_text() == "outside\n"
@@ -56,7 +57,7 @@ def test_kernel_paths_are_refused_even_where_outside_is_allowed(inside: Path, pa
 
 def test_an_allowed_call_may_leave_the_working_directory(ledger: FileLedger, inside: Path):
     where = context(inside, outside=True)
-    assert call(Read(ledger), where, path="../secret/a.txt")["content"].endswith("outside")
+    assert call(Read(), where, path="../secret/a.txt")["content"].endswith("outside")
 
 
 @pytest.mark.parametrize("path", ["src/a.txt", "./src//a.txt", "src/../src/a.txt", "in.txt", "ABSOLUTE"])
@@ -74,7 +75,7 @@ def test_a_working_directory_reached_by_a_link_is_the_same_one(inside: Path):
 @pytest.mark.parametrize("path", ["src/" + "n" * 5000, "d/" * 3000 + "f", "loop", "loop/x", "src/a.txt/x"])
 def test_impossible_paths_are_refused_in_words(ledger: FileLedger, inside: Path, path: str):
     with pytest.raises(ToolError):
-        call(Read(ledger), inside, path=path)
+        call(Read(), inside, path=path)
 
 
 def test_a_directory_swapped_for_a_link_after_the_check_leads_nowhere(inside: Path):
@@ -95,9 +96,9 @@ def test_a_file_swapped_for_a_link_after_the_check_leads_nowhere(inside: Path):
         open_file(found)
 
 
-def test_writing_to_a_hard_link_leaves_the_other_name_alone(ledger: FileLedger, inside: Path):
+def test_writing_to_a_hard_link_leaves_the_other_name_alone(db: Database, ledger: FileLedger, inside: Path):
     os.link(inside.parent / "secret" / "a.txt", inside / "hard")
-    call(Read(ledger), inside, path="hard")
+    read_file(db, inside, path="hard")
     call(Write(ledger), inside, path="hard", content="new")
     assert (inside.parent / "secret" / "a.txt").read_text() == "outside\n"
 
@@ -147,4 +148,4 @@ def test_names_that_only_look_alike_are_writable(inside: Path, path: str):
 def test_pipes_are_refused_and_do_not_hang(ledger: FileLedger, inside: Path):
     os.mkfifo(inside / "pipe")
     with pytest.raises(ToolError, match="not a regular file"):
-        call(Read(ledger), inside, path="pipe")
+        call(Read(), inside, path="pipe")

@@ -5,16 +5,14 @@ from pathlib import Path
 import pytest
 
 from agentmesh.engine.tool import ToolError
-from agentmesh.tools.ledger import FileLedger, digest
+from agentmesh.tools.ledger import digest
 from agentmesh.tools.read import Read
-from tests.tools.calling import ALICE, call, context
-
-pytestmark = pytest.mark.only_rows
+from tests.tools.calling import call, context
 
 
 @pytest.fixture
-def read(ledger: FileLedger) -> Read:
-    return Read(ledger)
+def read() -> Read:
+    return Read()
 
 
 def test_lines_come_numbered_and_counted(read: Read, tmp_path: Path):
@@ -56,11 +54,12 @@ def test_no_more_than_the_limit_is_shown(read: Read, tmp_path: Path):
     assert (result["lines"], result["truncated"]) == (5000, True)
 
 
-def test_the_digest_is_that_of_the_whole_file(ledger: FileLedger, tmp_path: Path):
+def test_what_it_has_seen_is_the_whole_file(read: Read, tmp_path: Path):
     raw = b"a\n" * 3000 + b"b" * (3 << 20) + b"\nend"
     (tmp_path / "a").write_bytes(raw)
-    call(Read(ledger), tmp_path, path="a", offset=3001, limit=1)
-    assert ledger.known(ALICE, str(tmp_path.resolve() / "a")).seen == digest(raw)
+    where = context(tmp_path)
+    call(read, where, path="a", offset=3001, limit=1)
+    assert where.seen == [(str(tmp_path.resolve() / "a"), digest(raw))]
 
 
 def test_invalid_utf8_is_shown_with_replacements(read: Read, tmp_path: Path):

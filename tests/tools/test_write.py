@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from agentmesh.engine.tool import ToolError
+from agentmesh.store.tx import Database
 from agentmesh.tools.ledger import FileLedger
-from agentmesh.tools.read import Read
 from agentmesh.tools.write import Write
-from tests.tools.calling import ALICE, BOB, call, context
+from tests.tools.calling import ALICE, BOB, call, context, read_file
 
 pytestmark = pytest.mark.only_rows
 
@@ -20,11 +20,11 @@ def test_a_new_file_is_made_with_its_directories(ledger: FileLedger, tmp_path: P
     assert (tmp_path / "a" / "b" / "c.txt").read_text() == "hé\n"
 
 
-def test_a_replaced_file_keeps_its_mode_and_leaves_no_temporary_one(ledger: FileLedger, tmp_path: Path):
+def test_a_replaced_file_keeps_its_mode_and_leaves_no_temporary_one(db: Database, ledger: FileLedger, tmp_path: Path):
     file = tmp_path / "run.sh"
     file.write_text("old")
     file.chmod(0o751)
-    call(Read(ledger), tmp_path, path="run.sh")
+    read_file(db, tmp_path, path="run.sh")
     assert call(Write(ledger), tmp_path, path="run.sh", content="new")["created"] is False
     assert (file.read_text(), file.stat().st_mode & 0o777) == ("new", 0o751)
     assert os.listdir(tmp_path) == ["run.sh"]
@@ -44,13 +44,13 @@ def test_a_file_never_read_is_not_overwritten(ledger: FileLedger, tmp_path: Path
     assert (tmp_path / "a").read_text() == "precious"
 
 
-def test_the_agent_who_changed_a_file_is_named(ledger: FileLedger, tmp_path: Path):
+def test_the_agent_who_changed_a_file_is_named(db: Database, ledger: FileLedger, tmp_path: Path):
     call(Write(ledger), context(tmp_path, ALICE), path="a", content="1")
-    call(Read(ledger), context(tmp_path, BOB), path="a")
+    read_file(db, context(tmp_path, BOB), path="a")
     call(Write(ledger), context(tmp_path, BOB), path="a", content="2")
     with pytest.raises(ToolError, match="changed since you last read it: agent bob wrote it"):
         call(Write(ledger), context(tmp_path, ALICE), path="a", content="3")
-    call(Read(ledger), context(tmp_path, ALICE), path="a")
+    read_file(db, context(tmp_path, ALICE), path="a")
     call(Write(ledger), context(tmp_path, ALICE), path="a", content="3")
     assert (tmp_path / "a").read_text() == "3"
 

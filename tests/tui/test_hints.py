@@ -23,6 +23,13 @@ def test_live_text_and_changes_keep_their_order_per_agent():
     assert not found.everything
 
 
+def test_a_hint_may_name_several_agents():
+    found = heard(f"steps {A} {B}")
+    assert found.streams == {A: [None], B: [None]}
+    assert found.board
+    assert not found.everything
+
+
 def test_live_text_alone_asks_for_no_board():
     assert not heard(f'live {{"{A}": [0, 0, "one"]}}').board
 
@@ -34,7 +41,7 @@ def test_what_concerns_the_session_is_read_with_the_board(payload):
     assert found.streams == {}
 
 
-@pytest.mark.parametrize("payload", ["", "news", "step nobody", "step"])
+@pytest.mark.parametrize("payload", ["", "news", "step nobody", "step", f"steps {A} nobody"])
 def test_what_is_not_understood_may_be_anything(payload):
     assert heard(payload).everything
 
