@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from agentmesh.domain.text import storable_json
@@ -51,14 +52,38 @@ def parameters(request: ChatRequest, quirks: Quirks) -> dict[str, Any]:
 
 def encode(fields: Mapping[str, Any], request: ChatRequest) -> bytes:
     """Return the body; what no server takes (NUL, lone surrogates) is replaced. Raises ValueError for NaN."""
-    whole = {**fields, "messages": list(request.messages)}
-    text = _dump(whole)
+    text = _text(fields, request)
     try:
         if "\\u0000" not in text:
             return text.encode()
     except UnicodeEncodeError:
         pass
-    return _dump(storable_json(whole)).encode()
+    return _dump(storable_json({**fields, "messages": list(request.messages)})).encode()
+
+
+def _text(fields: Mapping[str, Any], request: ChatRequest) -> str:
+    """Return the body, put together so that the tools, most of a short conversation, are not written anew (0.1 ms)."""
+    head = _dump({name: value for name, value in fields.items() if name != "tools"})
+    tools = f',"tools":{_tools(_Same(request.tools))}' if "tools" in fields else ""
+    return f'{head[:-1]}{tools},"messages":{_dump(list(request.messages))}}}'
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Same:
+    """Tool definitions by their identity: agents of a process share those of their settings, which never change."""
+
+    tools: Sequence[Mapping[str, Any]]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.tools is other.tools
+
+    def __hash__(self) -> int:
+        return id(self.tools)
+
+
+@lru_cache(maxsize=64)
+def _tools(same: _Same) -> str:
+    return _dump(list(same.tools))
 
 
 def _dump(value: Any) -> str:
