@@ -32,6 +32,7 @@ _LIMITS: Final = {
     "statement_timeout": "15s",
     "idle_in_transaction_session_timeout": "5s",
     "default_transaction_isolation": "read committed",
+    "jit": "off",  # compiling a statement takes 40 ms where it runs for one: plans of many small parts look expensive
 }
 
 _PREPARE_AFTER: Final = 3

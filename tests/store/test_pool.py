@@ -39,6 +39,12 @@ def test_isolation_is_read_committed_whatever_the_role_says(admin, database_url,
         assert settings_of(connection, "transaction_isolation") == ("read committed",)
 
 
+def test_no_statement_is_compiled_whatever_the_database_says(database_url, conn):
+    conn.execute(f'alter database "{conn.info.dbname}" set jit to on')
+    with connect(database_url, role="test") as connection:
+        assert settings_of(connection, "jit") == ("off",)
+
+
 @pytest.mark.parametrize(
     ("url", "name"),
     [
