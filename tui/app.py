@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -21,6 +22,7 @@ from tui.calls import Done, Failed
 from tui.drafts import History
 from tui.files import Files
 from tui.keys import Keymap
+from tui.leftovers import QUIET, Leftovers
 from tui.screens.main import MainScreen
 from tui.terminal import keep_pastes_whole, teach_alt_enter
 from tui.widgets.binding import textual_keymap
@@ -75,6 +77,7 @@ class MeshApp(App[None], inherit_bindings=False):
         self._keys, self._pick = keymap, pick
         self._history = history or History(None)
         self.main = MainScreen(keymap, self._history, Files(Path.cwd()), "")
+        self._leftovers, self._streamed_at = Leftovers(), 0.0
         self._posting: object = None
         self._link: Link | None = None
 
@@ -91,9 +94,13 @@ class MeshApp(App[None], inherit_bindings=False):
         return self.main
 
     def on_mount(self) -> None:
-        """Take the keys, and after the first frame open the session."""
+        """Take the keys."""
+        self._tidying = self.set_interval(QUIET, self._tidy, pause=True)
         self.set_keymap(textual_keymap(self._keys))
-        self.call_after_refresh(self._open)
+
+    def on_ready(self) -> None:
+        """Open the session: the first frame was just painted (``call_after_refresh`` comes 20 ms later)."""
+        self._open()
 
     def on_unmount(self) -> None:
         """Stop looking."""
@@ -141,6 +148,7 @@ class MeshApp(App[None], inherit_bindings=False):
 
     @on(messages.TextStreamed)
     def _text_streamed(self, event: messages.TextStreamed) -> None:
+        self._streamed_at = time.monotonic()
         self.main.views.stream(event.agent_id, event.text, anew=event.anew)
 
     @on(messages.LinkChanged)
@@ -151,6 +159,10 @@ class MeshApp(App[None], inherit_bindings=False):
     def _noticed(self, event: messages.Noticed) -> None:
         if event.agent_id != self.main.in_view:
             self.main.tell(event.text, _STYLES[event.severity])
+
+    @on(messages.Missed)
+    def _missed(self, event: messages.Missed) -> None:
+        self.main.missed(event.agent_id, event.name)
 
     @on(messages.RequestSettled)
     def _request_settled(self, event: messages.RequestSettled) -> None:
@@ -172,6 +184,15 @@ class MeshApp(App[None], inherit_bindings=False):
     def _dropped(self, event: Views.Dropped) -> None:
         if self._link:
             self._link.feed.unfollow(event.agent_id)
+        self._leftovers.add()
+        self._tidying.resume()
+        self.call_after_refresh(self._tidy)
+
+    def _tidy(self) -> None:
+        used_at = max(self._streamed_at, self.main.pressed_at, self.main.composer.prompt.pressed_at)
+        if self._leftovers.is_due(time.monotonic() - used_at):
+            self._leftovers.throw_away()
+            self._tidying.pause()
 
     @on(Scrollback.OlderWanted)
     def _older_wanted(self, event: Scrollback.OlderWanted) -> None:
@@ -194,9 +215,9 @@ class MeshApp(App[None], inherit_bindings=False):
             case "answer":
                 self.main.action_answer_requests()
             case "sessions":
-                self._pick_session()
+                self._pick_session(event.time)
             case _ if self._link:
-                self.main.asked(event.call, event.agent_id)
+                self.main.asked(event.call, event.agent_id, event.time)
                 self._link.actions.submit(event.call, event.agent_id)
 
     # From the actions
@@ -214,8 +235,10 @@ class MeshApp(App[None], inherit_bindings=False):
                 outcomes.show(self, call, agent_id, done)
                 if done.draft:
                     self.main.give_back(done.draft, agent_id)
-                if done.session:
-                    await self._switch(done.session, self.main.composer.leave())
+                if done.session and (self.main.has_gone(call, agent_id) or self.screen is not self.main):
+                    self.main.say("/sessions leads to the new session")
+                elif done.session:
+                    await self._switch(done.session, self.main.composer.leave(call, agent_id))
                 self.main.answered(call, agent_id, failed=False, goto=done.goto)
 
     def notify(self, message: str, *, severity: SeverityLevel = "information", **_: Any) -> None:
@@ -225,7 +248,7 @@ class MeshApp(App[None], inherit_bindings=False):
     # Sessions
 
     @work(exclusive=True)
-    async def _pick_session(self) -> None:
+    async def _pick_session(self, asked_at: float | None = None) -> None:
         if self.opened is None or self.session is None:
             return
         from agentmesh.store import sessions
@@ -234,6 +257,9 @@ class MeshApp(App[None], inherit_bindings=False):
         database = self.opened.mesh.database
         try:
             known = await asyncio.to_thread(database.run, sessions.list_sessions)
+            may_open = asyncio.Event()
+            self.main.open(may_open.set, "/sessions", asked_at)
+            await may_open.wait()
             chosen = await self.push_screen_wait(session_chooser(known, self.session.id))
             if chosen is not None and chosen != self.session.id:
                 await self._switch(await asyncio.to_thread(database.run, sessions.get, chosen))

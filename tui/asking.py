@@ -7,13 +7,12 @@ Until then a line above the input says who asks, the bell has rung, and a key op
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from tui.calls import ANSWER, Call
-from tui.requests import QUIET, Reply, Requests, banner, settled_text
+from tui.requests import LOOK, Reply, Requests, banner, settled_text
 from tui.widgets.composer import Composer
 from tui.widgets.lines import Lines
 
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
     from tui.screens.main import MainScreen
     from tui.screens.request import RequestDialog
     from tui.state import Board
-
-_LOOK = 0.25
-"""Seconds between two looks whether a dialog may open."""
 
 
 class Asking:
@@ -50,11 +46,11 @@ class Asking:
     def offer(self) -> None:
         """Open a dialog if one is due and in nobody's way; else look again in a moment."""
         waiting = self.requests.held_back
-        if waiting and self._dialog is None and self._may_open():
+        if waiting and self._dialog is None and self._screen.is_at_rest:
             self._open(waiting[0])
         elif waiting and self._dialog is None and not self._looks:
             self._looks = True
-            self._screen.set_timer(_LOOK, self._look)
+            self._screen.set_timer(LOOK, self._look)
         self._show_banner()
 
     def open(self) -> bool:
@@ -89,11 +85,6 @@ class Asking:
         self._looks = False
         self.offer()
 
-    def _may_open(self) -> bool:
-        screen, prompt = self._screen, self._screen.composer.prompt
-        is_quiet = time.monotonic() - max(screen.pressed_at, prompt.pressed_at) >= QUIET
-        return is_quiet and not prompt.text and screen.app.screen is screen
-
     def _open(self, request: Request) -> None:
         from tui.proposals import proposal
         from tui.screens.request import RequestDialog
@@ -123,7 +114,7 @@ class Asking:
                 self._screen.post_message(Composer.Asked(call, request.agent_id))
             case "go":
                 self.requests.put_aside()
-                self._screen.goto(request.agent_id)
+                self._screen.go(request.agent_id, request.name)
             case "later":
                 self.requests.put_aside()
 

@@ -2,6 +2,7 @@
 
 A notification is a hint: it says what to read. A tick reads even when nobody says anything. Rows and live text of an
 agent are posted in the order in which they were heard, so that a finished answer replaces what was streamed of it.
+Rows are read before the board and posted with it: of whom a conversation speaks, the board that the keys go by knows.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from agentmesh.domain.errors import AgentmeshError, UnknownRequest
-from agentmesh.store import requests
+from agentmesh.domain.errors import AgentmeshError, UnknownAgent, UnknownRequest
+from agentmesh.store import agents, requests
 from agentmesh.store.status import session_channel
 from tui.hints import Hints
 from tui.lookout import Lookout, sentence
-from tui.messages import BoardChanged, LinkChanged, Noticed, RequestSettled
+from tui.messages import BoardChanged, LinkChanged, Missed, Noticed, RequestSettled
 from tui.notices import notices
 from tui.outdated import SchemaWatch
 from tui.reading import Followed, read_board
@@ -41,6 +42,8 @@ _PACE = 0.1
 _TICK = 2.0
 _BUSY_TICK = 1.0
 """Seconds between two looks at most; the second while agents run, whose activities nobody announces."""
+_FIRST = 0.05
+"""Seconds that the screen is given to ask for the first conversation."""
 _AGAIN = 1.0
 """Seconds after a failure until the next attempt."""
 _STOP_SECONDS = 2.0
@@ -65,6 +68,8 @@ class Feed:
         # Of the thread:
         self._listener: Listener | None = None
         self._followed: dict[AgentId, Followed] = {}
+        self._told: list[Message] = []
+        """What was read of them and is to be posted: with the board, for between the two a key would find nobody."""
         self._sought: AgentId | None = None
         self._board: Board | None = None
         self._said: str | None = None
@@ -112,7 +117,7 @@ class Feed:
     def _run(self) -> None:
         pace_until = tick_at = 0.0
         try:
-            self._attempt(self._read_board)  # at once: what happens before somebody listens is read again
+            self._attempt(self._begin)
             while not self._stopping.is_set():
                 until = pace_until if self._hints.pending else tick_at
                 self._hints.wake.wait(max(until - time.monotonic(), 0.0))
@@ -127,6 +132,17 @@ class Feed:
         finally:
             if self._listener:
                 self._listener.stop()
+
+    def _begin(self) -> None:
+        """Show the session, then whom the screen asks for; what happens before anybody listens is read again.
+
+        To begin to listen takes the interpreter's time, 5 ms, in which the screen would not be painted. Only live text
+        of these milliseconds is not heard, like that before the start.
+        """
+        self._show(self._read_board())
+        self._hints.wake.clear()  # it was set to begin
+        if not self._requests:
+            self._hints.wake.wait(_FIRST)
 
     def _attempt(self, step: Callable[[], object]) -> bool:
         """Take a step; return False when it failed, having said why and arranged that all is read again."""
@@ -159,12 +175,18 @@ class Feed:
         everything = heard.everything or is_tick
         if everything:
             self._schema.look()
-        for agent, followed in self._followed.items():
-            parts = heard.streams.get(agent, [])
-            if parts or everything:
-                followed.hear(parts, catch_up=everything, anew=heard.everything)
-        if heard.board or everything:
-            board = self._read_board()
+        board = None
+        try:
+            for agent, followed in self._followed.items():
+                parts = heard.streams.get(agent, [])
+                if parts or everything:
+                    followed.hear(parts, catch_up=everything, anew=heard.everything)
+            if heard.board or everything:
+                board = self._read_board()
+        finally:
+            self._tell()
+        if board:
+            self._show(board)
             if everything:
                 self._say(self._lookout.look(board))
 
@@ -186,14 +208,26 @@ class Feed:
 
     def _read_board(self) -> Board:
         wanted = {*self._followed, *([self._sought] if self._sought else [])}
-        board = read_board(self._mesh.database, self._session.id, wanted)
+        return read_board(self._mesh.database, self._session.id, wanted)
+
+    def _tell(self) -> None:
+        """Post what was read of conversations."""
+        for message in self._told:
+            self._post(message)
+        self._told.clear()
+
+    def _show(self, board: Board) -> None:
+        """Post a board, and what is different from the one before."""
         before, self._board = self._board, board
         self._post(BoardChanged(board))
         if before:
             for notice in notices(before, board):
                 self._post(Noticed(notice.agent_id, notice.text, notice.severity))
             self._tell_settled(before, board)
-        return board
+        if self._sought and self._sought not in board.faces:
+            missed, self._sought = self._sought, None
+            with suppress(UnknownAgent):  # its session is deleted
+                self._post(Missed(missed, self._mesh.database.run(agents.get, missed, idempotent=True).name))
 
     def _tell_settled(self, before: Board, now: Board) -> None:
         """Tell who has answered what no longer waits, or that nobody will."""
@@ -210,8 +244,9 @@ class Feed:
 
     def _follow(self, agent: AgentId) -> None:
         if agent not in self._followed:
-            followed = Followed(self._mesh.database, agent, self._post)
+            followed = Followed(self._mesh.database, agent, self._told.append)
             followed.first()
+            self._tell()
             self._followed[agent] = followed
             if self._board and not self._board.is_whole:
                 self._hints.board()  # who is next to it may not be known yet

@@ -74,6 +74,14 @@ class Noticed(Message):
 
 
 @dataclass
+class Missed(Message):
+    """An agent that was sought has been reaped: no board has it."""
+
+    agent_id: AgentId
+    name: str
+
+
+@dataclass
 class RequestSettled(Message):
     """A request no longer waits for a person: somebody has answered it, or its turn has ended."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tui.calls import Call, Done
 from tui.widgets.composer import Composer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from agentmesh.domain.ids import AgentId
     from agentmesh.store.travel import Point
@@ -19,24 +20,36 @@ _LINE = 240
 
 
 def show(app: MeshApp, call: Call, agent_id: AgentId, done: Done) -> None:
-    """Show what a call came to. Pages are imported when they open."""
-    _say(app, call, done.text)
+    """Show what a call came to. Pages are imported when they open; they wait for who does something else meanwhile."""
+    if done.text and not _is_long(done.text):
+        app.main.tell_done(call, done.text)
     if call.typed and done == Done():
-        app.main.show_newest(agent_id)  # rows tell, and perhaps the person is far above them
+        app.main.show_newest(call, agent_id)  # rows tell, and perhaps the person is far above them
+    if page := _page(app, call, agent_id, done):
+        app.main.open(page, f"/{call.name}", app.main.underway.since(call, agent_id))
+
+
+def _page(app: MeshApp, call: Call, agent_id: AgentId, done: Done) -> Callable[[], object] | None:
+    """Return what opens the page or the choice that a call came to, None when there is none."""
     if done.table:
         from tui.screens.table import Table
 
-        app.push_screen(Table(" ".join(call.args) or f"/{call.name}", done.table))
+        return partial(app.push_screen, Table(" ".join(call.args) or f"/{call.name}", done.table))
     if done.timeline:
         from tui.screens.timeline import TimelinePage
 
-        app.push_screen(TimelinePage(done.timeline))
+        return partial(app.push_screen, TimelinePage(done.timeline))
     if done.hits:
         from tui.screens.found import hit_chooser
 
-        app.push_screen(hit_chooser(done.hits), app.main.show_hit)
+        return partial(app.push_screen, hit_chooser(done.hits), app.main.show_hit)
     if done.points:
-        _pick_point(app, done.points, agent_id)
+        return partial(_pick_point, app, done.points, agent_id)
+    if _is_long(done.text):
+        from tui.screens.page import Page
+
+        return partial(app.push_screen, Page(f"/{call.name}", done.text))
+    return None
 
 
 def _pick_point(app: MeshApp, points: Sequence[Point], agent_id: AgentId) -> None:
@@ -50,11 +63,6 @@ def _pick_point(app: MeshApp, points: Sequence[Point], agent_id: AgentId) -> Non
     app.push_screen(point_chooser(points), picked)
 
 
-def _say(app: MeshApp, call: Call, text: str) -> None:
-    """Say it in the last line, or on a page of its own what has no room there."""
-    if "\n" in text or len(text) > _LINE:
-        from tui.screens.page import Page
-
-        app.push_screen(Page(f"/{call.name}", text))
-    elif text:
-        app.main.tell_done(call, text)
+def _is_long(text: str) -> bool:
+    """Whether a text needs a page of its own: the last line has no room for it."""
+    return "\n" in text or len(text) > _LINE

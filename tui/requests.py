@@ -24,6 +24,8 @@ _LONGEST = 2.0
 """Seconds after which keys count although they never paused."""
 QUIET = 1.0
 """Seconds without a key, and nothing in the input, after which a dialog may open by itself."""
+LOOK = 0.25
+"""Seconds between two looks whether it may."""
 _RULE = 200
 """Characters of one rule that are shown."""
 

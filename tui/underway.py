@@ -46,17 +46,25 @@ class Underway:
         """Note what was asked for."""
         self._asked.append(_Asked(call, agent_id, now))
 
+    def since(self, call: Call, agent_id: AgentId) -> float | None:
+        """Return when this was asked for, None when it is not under way."""
+        found = self._find(call, agent_id)
+        return found.since if found else None
+
     def ended(self, call: Call, agent_id: AgentId, now: float, *, failed: bool = False) -> None:
         """Note that it was carried out; what was said stays in sight until a later board shows it."""
-        ours = next(
-            (one for one in self._asked if one.call == call and one.agent_id == agent_id and not one.done_at), None
-        )
+        ours = self._find(call, agent_id)
         if ours is None:
             return
         if call.name == SAY and not failed:
             ours.done_at = now
         else:
             self._asked.remove(ours)
+
+    def _find(self, call: Call, agent_id: AgentId) -> _Asked | None:
+        return next(
+            (one for one in self._asked if one.call == call and one.agent_id == agent_id and not one.done_at), None
+        )
 
     def seen(self, read_at: float) -> None:
         """Drop what a board that was read at this time shows."""

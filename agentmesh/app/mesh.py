@@ -18,8 +18,9 @@ from agentmesh.domain.errors import UnknownSession
 from agentmesh.domain.ids import SessionId
 from agentmesh.domain.rows import Session
 from agentmesh.domain.states import PermissionMode
-from agentmesh.store import agents, schema, sessions, workers
+from agentmesh.store import agents, sessions, workers
 from agentmesh.store.listener import Listener
+from agentmesh.store.opening import open_database
 from agentmesh.store.tx import Database
 
 if TYPE_CHECKING:
@@ -42,27 +43,7 @@ def open_mesh(
 
     Raise a DatabaseError when that fails. ``migrate=False`` looks at no schema.
     """
-    server = None
-    if settings.database_url:
-        url = settings.database_url
-    else:
-        from agentmesh.store.embedded import EmbeddedServer
-
-        server = EmbeddedServer(settings.data_dir)
-        url = server.acquire()
-    database = None
-    try:
-        revive = server.acquire if server else None
-        database = Database(url, settings.direct_database_url, role=role, pool_size=pool_size, revive=revive)
-        if migrate:  # while the pool connects
-            folder = server.home if server else None
-            schema.ensure(settings.direct_database_url or url, automatic=server is not None, folder=folder)
-    except BaseException:
-        if database:
-            database.close()
-        if server:
-            server.release()
-        raise
+    database, server = open_database(settings, role=role, migrate=migrate, pool_size=pool_size)
     return Mesh(settings, database, server, environ)
 
 

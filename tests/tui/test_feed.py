@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus, PermissionMode
 from agentmesh.store import agents, person, sessions, status, steps, transcript
+from agentmesh.store.listener import Listener
 from agentmesh.store.tx import Database
 from tests.fixtures.mesh import Mesh
 from tests.tui.posted import Posted, mesh_of
@@ -35,6 +38,7 @@ def start(mesh: Mesh, db: Database, tmp_path, posted):
         started.append(feed)
         feed.start()
         posted.next(BoardChanged)
+        posted.next(BoardChanged)  # by now it listens
         return feed
 
     yield begin
@@ -42,8 +46,42 @@ def start(mesh: Mesh, db: Database, tmp_path, posted):
         feed.stop()
 
 
+class Telling(Database):
+    """A database that tells of each read, between what is posted of them."""
+
+    def __init__(self, url: str, posted: Posted) -> None:
+        super().__init__(url, role="test")
+        self._posted = posted
+
+    def run(self, function: Any, /, *args: Any, **options: Any) -> Any:
+        self._posted(function)
+        return super().run(function, *args, **options)
+
+
 def texts(message: RowsArrived) -> list[str]:
     return [str(row.content.get("text") or row.content.get("command")) for row in message.rows]
+
+
+def test_the_session_and_the_conversation_in_view_are_shown_before_anybody_listens(
+    mesh: Mesh, db, tmp_path, posted, monkeypatch
+):
+    core, shown = mesh_of(db, tmp_path), threading.Event()
+    listener = core.listener
+
+    def wait_and_listen(*args: Any) -> Listener:
+        assert shown.wait(60)
+        return listener(*args)
+
+    monkeypatch.setattr(core, "listener", wait_and_listen)
+    feed = Feed(core, db.run(sessions.get, mesh.session), posted)
+    feed.follow(mesh.root)
+    feed.start()
+    try:
+        assert mesh.root in posted.next(BoardChanged).board.faces
+        assert posted.next(RowsArrived).first
+    finally:
+        shown.set()
+        feed.stop()
 
 
 def test_forks_changes_of_state_and_mail_change_the_board(mesh: Mesh, start, posted):
@@ -55,6 +93,21 @@ def test_forks_changes_of_state_and_mail_change_the_board(mesh: Mesh, start, pos
     mesh.answer(child, "done")
     board = posted.next(BoardChanged, lambda m: m.board.faces[child].status is AgentStatus.IDLE).board
     assert board.faces[child].ended_with == "assistant"
+
+
+def test_rows_come_with_the_board_that_has_whom_they_speak_of(mesh: Mesh, database_url: str, start, posted):
+    with Telling(database_url, posted) as database:
+        feed = start(database)
+        feed.follow(mesh.root)
+        posted.next(RowsArrived)
+        with mesh.conn.transaction():
+            child = mesh.fork(mesh.root, "child")
+            mesh.run(person.note, mesh.root, {"command": "made a child"})
+        posted.next(RowsArrived, lambda m: "made a child" in texts(m))
+        board = posted.next(object)
+        assert isinstance(board, BoardChanged), "whoever reads the row may press a key: nothing is read between the two"
+        assert child in board.board.faces
+        feed.stop()
 
 
 def test_the_mark_of_an_awaited_agent_is_received_as_soon_as_its_mail_lies_there(mesh: Mesh, start, posted):

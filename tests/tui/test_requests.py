@@ -219,7 +219,7 @@ def test_too_much_says_that_it_is_cut():
 def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let keys count at once; what is about the first moment says so itself."""
     monkeypatch.setattr("tui.screens.request.GRACE", 0.0)
-    monkeypatch.setattr("tui.asking.QUIET", 0.0)
+    monkeypatch.setattr("tui.screens.main.QUIET", 0.0)
 
 
 async def opened(show: Show) -> RequestDialog:
@@ -418,7 +418,7 @@ def test_it_opens_by_itself_as_soon_as_nothing_is_typed(monkeypatch):
 
 
 def test_a_key_of_the_last_moment_holds_a_dialog_back(monkeypatch):
-    monkeypatch.setattr("tui.asking.QUIET", 3600.0)
+    monkeypatch.setattr("tui.screens.main.QUIET", 3600.0)
 
     async def scene(show: Show) -> None:
         await show.press("x", "backspace")

@@ -41,6 +41,18 @@ def test_the_same_said_twice_is_there_twice():
     assert underway.unsent(ROOT, 10.3) == [Unsent("hello", False)]
 
 
+def test_it_is_known_since_when_each_call_is_under_way():
+    underway = Underway()
+    underway.began(HELLO, ROOT, 10.0)
+    underway.began(HELLO, ROOT, 10.1)
+    assert underway.since(HELLO, ROOT) == 10.0
+    assert underway.since(HELLO, CHILD) is None
+    underway.ended(HELLO, ROOT, 10.2)
+    assert underway.since(HELLO, ROOT) == 10.1
+    underway.ended(HELLO, ROOT, 10.3)
+    assert underway.since(HELLO, ROOT) is None
+
+
 def test_commands_are_seen_when_they_take_long():
     underway = Underway()
     for call in (Call("kill", (), "/kill"), Call(CAPTURED, ("x",), "x")):

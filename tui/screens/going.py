@@ -42,7 +42,8 @@ class Going(Layout):
         towards = rotation.rotate(self.board, self.in_view, direction)
         if towards == self.in_view:
             self.say(_NOBODY[direction], "$dim")
-        self.goto(towards)
+        else:
+            self.go(towards)
 
     def action_pick_agent(self) -> None:
         """Let a person pick an agent."""
@@ -55,7 +56,12 @@ class Going(Layout):
         choices = [_choice(face, is_over=face.id in board.resting) for face in faces]
         title = "Agents" if board.is_whole else "Agents: some of many, the others by their whole name or id"
         beyond = (lambda who: self._ask(Call("agents", (who,), who))) if not board.is_whole else None
-        self.app.push_screen(Chooser(title, choices, highlighted=self.in_view, beyond=beyond), self.goto)
+
+        def picked(agent_id: AgentId | None) -> None:
+            if agent_id is not None:
+                self.go(agent_id, board.faces[agent_id].name)
+
+        self.app.push_screen(Chooser(title, choices, highlighted=self.in_view, beyond=beyond), picked)
 
     def action_next_need(self) -> None:
         """Go to the next agent that cannot go on without a person."""
@@ -63,7 +69,7 @@ class Going(Layout):
         here = next((n for n, face in enumerate(faces) if face.id == self.in_view), 0)
         needing = [face for face in (*faces[here + 1 :], *faces[:here]) if needs_person(face)]
         if needing:
-            self.goto(needing[0].id)
+            self.go(needing[0].id)
         else:
             self.say("No other agent needs you", "$dim")
 
@@ -78,10 +84,7 @@ class Going(Layout):
     @on(TaskView.Entered)
     def _entered(self, event: TaskView.Entered) -> None:
         event.stop()
-        if self.board and self.board.get(event.agent_id):
-            self.goto(event.agent_id)
-        else:
-            self.say("It has been reaped: agentmesh log shows what it did", "$dim")
+        self.go(event.agent_id)
 
     def action_toggle_tree(self) -> None:
         """Switch the tree of all agents on or off, between the two with the sub-agents whose task is over."""
@@ -92,7 +95,7 @@ class Going(Layout):
     @on(SideTree.Chosen)
     def _chosen(self, event: SideTree.Chosen) -> None:
         event.stop()
-        self.goto(event.agent_id)
+        self.go(event.agent_id)
 
     def _ask(self, call: Call) -> None:
         """Ask for something on behalf of the agent in view."""

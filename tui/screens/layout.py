@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
@@ -22,7 +23,7 @@ from tui.messages import RowsArrived
 from tui.state import AgentFace, Board
 from tui.underway import LATE, Underway, Unsent
 from tui.widgets.completion import CompletionList
-from tui.widgets.composer import MOVING, Composer
+from tui.widgets.composer import Composer
 from tui.widgets.key_line import KeyLine
 from tui.widgets.lines import Lines
 from tui.widgets.queued import Queued
@@ -58,8 +59,11 @@ class Layout(Screen[None]):
         self.composer = Composer(keymap, history, self._popup, self._complete)
         self.underway = Underway()
         self._trouble: str | None = None
+        self._was_shown = False
         self._expected: AgentId | None = None
         """Who comes into view as soon as the board knows it: a child that was just made."""
+        self._went_at = 0.0
+        """When the person last went to an agent; ``time.monotonic()``."""
 
     def compose(self) -> ComposeResult:
         """Lay the screen out."""
@@ -78,6 +82,10 @@ class Layout(Screen[None]):
         yield self._popup
 
     # What is shown
+
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        """Have all styled again, but not at first: each was when it was mounted (3 ms of the first frame)."""
+        event.refresh_styles, self._was_shown = self._was_shown and event.refresh_styles, True
 
     def on_mount(self) -> None:
         """Say what is still to come."""
@@ -106,6 +114,14 @@ class Layout(Screen[None]):
         self._trouble = sentence
         self._refresh_lines()
 
+    def go(self, agent_id: AgentId, name: str = "It") -> None:
+        """Bring an agent into view for the person: what was asked for before leads nowhere any more."""
+        if self.board and self.board.is_whole and self.board.get(agent_id) is None:
+            self._say_reaped(agent_id, name)
+        else:
+            self._went_at = time.monotonic()
+            self.goto(agent_id)
+
     def goto(self, agent_id: AgentId | None) -> None:
         """Bring an agent into view; one that is not known yet as soon as it is."""
         if self.board is None or agent_id is None:
@@ -119,19 +135,25 @@ class Layout(Screen[None]):
 
     def show_hit(self, hit: Hit | None) -> None:
         """Bring what a search has found into view, at its row."""
-        face = self.board.get(hit.agent_id) if self.board and hit else None
         if hit is None or self.board is None:
             return
-        if face is None and self.board.is_whole:
-            self.say(f"{hit.name} has been reaped: agentmesh log {short(hit.agent_id)} shows what it did", "$dim")
-            return
-        if hit.seq is not None:
+        if hit.seq is not None and (self.board.get(hit.agent_id) or not self.board.is_whole):
             self.views.seek(hit.agent_id, hit.seq)
-        self.goto(hit.agent_id)
+        self.go(hit.agent_id, hit.name)
 
-    def show_newest(self, agent_id: AgentId) -> None:
-        """Scroll down in the conversation of an agent, if it is in view."""
-        if agent_id == self.in_view and (shown := self.views.current):
+    def missed(self, agent_id: AgentId, name: str) -> None:
+        """Say why an agent that was sought does not come into view."""
+        if self._expected == agent_id:
+            self._expected = None
+            self._say_reaped(agent_id, name)
+
+    def _say_reaped(self, agent_id: AgentId, name: str) -> None:
+        self.say(f"{name} has been reaped: agentmesh log {short(agent_id)} shows what it did", "$dim")
+
+    def show_newest(self, call: Call, agent_id: AgentId) -> None:
+        """Scroll down in the conversation that a call was for, if it is in view and was not scrolled since."""
+        shown, asked_at = self.views.current, self.underway.since(call, agent_id)
+        if shown and agent_id == self.in_view and (asked_at is None or shown.scrolled_at <= asked_at):
             shown.page("bottom")
 
     def _bring(self, agent_id: AgentId) -> None:
@@ -166,19 +188,25 @@ class Layout(Screen[None]):
         for line in self.query(KeyLine):
             line.tell(text, style)
 
-    def asked(self, call: Call, agent_id: AgentId) -> None:
-        """Show what is on its way."""
-        self.underway.began(call, agent_id, time.monotonic())
+    def asked(self, call: Call, agent_id: AgentId, at: float) -> None:
+        """Show what is on its way; ``at``: when it was asked for, as ``time.monotonic()``."""
+        self.underway.began(call, agent_id, at)
         self._refresh_lines()
         self.set_timer(LATE, self._refresh_lines)
 
     def answered(self, call: Call, agent_id: AgentId, *, failed: bool, goto: AgentId | None) -> None:
-        """Show that it was done, or not; ``goto`` is where that leads."""
+        """Show that it was done, or not; ``goto`` is where that leads who did not go elsewhere since."""
+        has_gone = self.has_gone(call, agent_id)
         self.underway.ended(call, agent_id, time.monotonic(), failed=failed)
-        if call.name in MOVING:
-            self.composer.bound_for(goto)
-        self.goto(goto)
+        self.composer.bound_for(call, agent_id, goto)
+        if not has_gone:
+            self.goto(goto)
         self._refresh_lines()
+
+    def has_gone(self, call: Call, agent_id: AgentId) -> bool:
+        """Whether the person went to an agent since they asked for this: that was their last wish, and holds."""
+        asked_at = self.underway.since(call, agent_id)
+        return asked_at is not None and self._went_at > asked_at
 
     def give_back(self, text: str, agent_id: AgentId) -> None:
         """Put a text back into the input of the agent for whom it was; the dead have none: into the shown one."""

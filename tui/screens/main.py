@@ -6,6 +6,8 @@ Dialogs are imported when they open.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import events, on
@@ -20,6 +22,7 @@ from tui.calls import ANSWER, END_SHELL, INTERRUPT_TREE, TAKE_BACK, Call
 from tui.drafts import History
 from tui.files import Files
 from tui.keys import Keymap
+from tui.requests import LOOK, QUIET
 from tui.screens.going import Going
 from tui.state import AgentFace, Board
 from tui.twice import Twice
@@ -69,6 +72,27 @@ class MainScreen(Going):
         super().answered(call, agent_id, failed=failed, goto=goto)
         if failed and call.name == ANSWER:
             self.asking.answer_failed(call)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether a page or dialog may open by itself: it would take no key that is meant for something else."""
+        is_quiet = time.monotonic() - max(self.pressed_at, self.composer.prompt.pressed_at) >= QUIET
+        return is_quiet and not self.composer.prompt.text and self.app.screen is self
+
+    def open(self, opening: Callable[[], object], what: str, asked_at: float | None) -> None:
+        """Open a page that was asked for: at once for who only waited since, else when it is in nobody's way."""
+        pressed_at = max(self.pressed_at, self.composer.prompt.pressed_at)
+        if self.app.screen is self and (asked_at is None or pressed_at <= asked_at):
+            opening()
+        else:
+            self.say(f"{what} opens when the input is empty and at rest")
+            self._open_at_rest(opening)
+
+    def _open_at_rest(self, opening: Callable[[], object]) -> None:
+        if self.is_at_rest:
+            opening()
+        else:
+            self.set_timer(LOOK, partial(self._open_at_rest, opening))
 
     def ring(self) -> None:
         """Ring the terminal's bell, unless the configuration says otherwise."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from textual import on
@@ -15,7 +15,7 @@ from textual.message import Message
 
 from agentmesh.domain.ids import AgentId
 from tui import editor
-from tui.calls import Call, Problem
+from tui.calls import SAY, SHELL, Call, Problem
 from tui.drafts import Drafts, History
 from tui.keys import Keymap
 from tui.state import AgentFace
@@ -30,8 +30,21 @@ if TYPE_CHECKING:
 _PLACEHOLDER = "{}   / commands   @ files   ! shell"
 
 
-MOVING = frozenset({"fork", "new"})
-"""Commands that lead to an agent which is only being made: what is entered after them is for that one."""
+_FROM_AFAR = frozenset({SAY, SHELL})
+"""What is entered on the way to an agent and needs nobody there who sees what comes of it."""
+
+
+@dataclass(slots=True)
+class _Way:
+    """To an agent that a command makes or leads to: what is entered on it is for that agent, and waits for it."""
+
+    call: Call | None = None
+    """The command; None at first, when nobody is in view."""
+    left: AgentId | None = None
+    """Where it was entered."""
+    held: list[str] = field(default_factory=list)
+    destination: AgentId | None = None
+    """The agent, once it is known."""
 
 
 class Composer(Horizontal):
@@ -46,7 +59,7 @@ class Composer(Horizontal):
         """Who was in view then: by the time that this is heard, another may be."""
 
     class Held(Message):
-        """What was entered waits for the agent that is being made."""
+        """What was entered waits for the agent that it is for."""
 
     @dataclass
     class Told(Message):
@@ -73,13 +86,10 @@ class Composer(Horizontal):
         self._refused: str | None = None
         """The word that was no command, while it stands there: entered again, a capture takes it."""
         self.prompt.placeholder = _PLACEHOLDER.format("Type a message")
-        self._left: AgentId | None = None
-        """Whom the view is about to leave for an agent that is being made: what is entered now is for that one.
-
-        At first nobody: what is entered then waits for whoever comes into view.
-        """
-        self._destination: AgentId | None = None
-        self._held: list[str] = []
+        self._on: _Way | None = _Way()
+        """The way that the person is on; who goes elsewhere has left it."""
+        self._ways = [self._on]
+        """All that have not ended."""
 
     def compose(self) -> ComposeResult:
         """Show sign and input, or that there is none."""
@@ -89,9 +99,11 @@ class Composer(Horizontal):
 
     def show(self, face: AgentFace) -> None:
         """Be the input of this agent."""
-        arrived = self._agent_id is None or face.id == self._destination
+        way = self._on
+        arrived = way is not None and (self._agent_id is None or face.id == way.destination)
         if face.id != self._agent_id:
-            self._change(face.id, comes_along=arrived and self._agent_id == self._left)
+            self._change(face.id, comes_along=arrived)
+            self._on = None
         self._capturing = face.capturing
         self.set_class(face.is_dead, "-dead")
         self.set_class(face.capturing, "-capturing")
@@ -101,26 +113,56 @@ class Composer(Horizontal):
         self.prompt.disabled = face.is_dead
         if not face.is_dead and self.screen.focused is None:
             self.prompt.focus()
-        if arrived:
-            held, self._held = self._held, []
-            self._left = self._destination = None
-            self._enter(held)
+        if arrived and way:
+            self._end(way)
+            self._enter(way.held)
+        elif way and way.destination and self._on is None:
+            self._send_on(way, way.destination)
 
-    def leave(self) -> tuple[Sequence[str], str]:
-        """Return what was held and what is typed, for the input of another session."""
-        return self._held, self.prompt.text
+    def leave(self, call: Call, left: AgentId) -> tuple[Sequence[str], str]:
+        """Return what was held for the session that a command has made, and what is typed, for its input."""
+        way = self._way(call, left)
+        for other in self._ways:
+            for text in other.held if other is not way else ():
+                self._history.add(text)
+        return (way.held if way else ()), (self.prompt.text if way is self._on else "")
 
     def come_from(self, held: Sequence[str], typed: str) -> None:
         """Take over what another session's input held, before anybody is in view here."""
-        self._held = list(held)
+        if self._on:
+            self._on.held = list(held)
         self.prompt.put(typed)
 
-    def bound_for(self, destination: AgentId | None) -> None:
-        """Know where such a command leads; None: the view stays, and nothing that was held is sent."""
-        self._destination = destination
-        if destination is None and self._left is not None:
-            self.give_back(self._left, "\n".join(self._held))
-            self._left, self._held = None, []
+    def bound_for(self, call: Call, left: AgentId, destination: AgentId | None) -> None:
+        """Know where such a command leads; None: nowhere, and nothing that was held is sent."""
+        way = self._way(call, left)
+        if way is None:
+            return
+        way.destination = destination
+        if destination is None:
+            self._end(way)
+            self.give_back(left, "\n".join(way.held))
+        elif way is not self._on:
+            self._send_on(way, destination)
+
+    def _way(self, call: Call, left: AgentId) -> _Way | None:
+        return next((w for w in self._ways if w.call == call and w.left == left and w.destination is None), None)
+
+    def _end(self, way: _Way) -> None:
+        self._ways.remove(way)
+        if way is self._on:
+            self._on = None
+
+    def _send_on(self, way: _Way, destination: AgentId) -> None:
+        """Send what was held to the agent from afar: the person went elsewhere. What needs them there is its draft."""
+        self._end(way)
+        for place, text in enumerate(way.held):
+            understood = self._understand(text)
+            if not isinstance(understood, Call) or understood.name not in _FROM_AFAR:
+                self.give_back(destination, "\n".join(way.held[place:]))
+                return
+            self._history.add(text)
+            self.post_message(self.Asked(understood, destination))
 
     def _change(self, agent_id: AgentId, *, comes_along: bool) -> None:
         """Be another agent's input; what was typed on the way to it comes along."""
@@ -151,8 +193,8 @@ class Composer(Horizontal):
 
     @property
     def held(self) -> Sequence[str]:
-        """What was entered for an agent that is being made."""
-        return self._held
+        """What was entered for an agent that is on its way into view."""
+        return [text for way in self._ways for text in way.held]
 
     def clear(self) -> bool:
         """Empty the input, the text kept in the history; return whether there was any."""
@@ -168,14 +210,11 @@ class Composer(Horizontal):
 
     def _submit(self, text: str) -> bool:
         """Understand what was entered, and ask for it; return whether it is to leave the input."""
-        if (self._left is not None or self._agent_id is None) and text.strip():
-            self._held.append(text)
+        if self._on and text.strip():
+            self._on.held.append(text)
             self.post_message(self.Held())
             return True
-        from tui.parsing import parse  # not before the first frame
-
-        custom = self.custom() if text.lstrip().startswith("/") else {}
-        understood = parse(text, capturing=self._capturing, again=_word(text) == self._refused, custom=custom)
+        understood = self._understand(text, capturing=self._capturing, again=_word(text) == self._refused)
         self._refused = None
         if isinstance(understood, Problem):
             self._refused = _word(text) if understood.again_captures else None
@@ -183,12 +222,19 @@ class Composer(Horizontal):
             return False
         if understood is None or self._agent_id is None:
             return False
-        if understood.name in MOVING:
-            self._left = self._agent_id
+        if _leads_elsewhere(understood):
+            self._on = _Way(understood, self._agent_id)
+            self._ways.append(self._on)
         self._history.add(text)
         self.post_message(self.Told(""))
         self.post_message(self.Asked(understood, self._agent_id))
         return True
+
+    def _understand(self, text: str, *, capturing: bool = False, again: bool = False) -> Call | Problem | None:
+        from tui.parsing import parse  # not before the first frame
+
+        custom = self.custom() if text.lstrip().startswith("/") else {}
+        return parse(text, capturing=capturing, again=again, custom=custom)
 
     @on(Prompt.Edited)
     def _edited(self, event: Prompt.Edited) -> None:
@@ -207,6 +253,17 @@ class Composer(Horizontal):
         except (editor.EditorFailed, SuspendNotSupported) as error:
             self.post_message(self.Told(str(error)))
         self.app.refresh()
+
+
+def _leads_elsewhere(call: Call) -> bool:
+    """Whether a command moves the view once it is done."""
+    match call:
+        case Call("fork" | "new") | Call("kill", ()):
+            return True
+        case Call("agents", args):
+            return bool(args)
+        case _:
+            return False
 
 
 def _word(text: str) -> str:

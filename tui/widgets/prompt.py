@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -66,7 +67,7 @@ class Prompt(TextArea):
         self._shown_before: str | None = None
         """The text that was put here by history or draft, for which no list is opened."""
         self.pressed_at = 0.0
-        """When the last key was pressed here; ``time.monotonic()``."""
+        """When the last key was taken here; ``time.monotonic()``."""
 
     def put(self, text: str) -> None:
         """Replace the text, the cursor at its end; no completions pop up for it."""
@@ -90,7 +91,7 @@ class Prompt(TextArea):
         Bindings would be looked at elsewhere, before keys that were pressed earlier or after some that came later: an
         Enter would send half of what was typed.
         """
-        self.pressed_at = event.time
+        self.pressed_at = time.monotonic()  # after an Enter that was pressed with it, also when both came at once
         namespace, key = (
             (self, self._keys.get(event.key))
             if event.key in self._keys

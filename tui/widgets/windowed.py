@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from textual import work
@@ -29,6 +30,8 @@ class Windowed(Holding, can_focus=False):
         self._is_shifting = False
         self._sought: int | None = None
         """The row to go to as soon as there are rows."""
+        self.scrolled_at = 0.0
+        """When the person last chose what is in sight; ``time.monotonic()``."""
 
     def _view(self, entry: Entry) -> EntryView:
         """Return the widget of an entry."""
@@ -59,6 +62,7 @@ class Windowed(Holding, can_focus=False):
 
     def page(self, where: str) -> None:
         """Scroll: ``page_up``, ``page_down``, ``top`` or ``bottom``."""
+        self._was_scrolled()
         match where:
             case "page_up" | "page_down":
                 by = self._page if where == "page_down" else -self._page
@@ -67,6 +71,11 @@ class Windowed(Holding, can_focus=False):
                 self.scroll_home(animate=False)
             case _:
                 self._shift(self._to_bottom)
+
+    def _was_scrolled(self) -> None:
+        self.scrolled_at = time.monotonic()
+
+    on_mouse_scroll_up = on_mouse_scroll_down = on_descendant_focus = _was_scrolled
 
     def seek(self, seq: int) -> None:
         """Go to a row; of what is not read yet, when it is there."""

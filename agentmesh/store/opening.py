@@ -1,0 +1,43 @@
+"""Opens the database that settings name: a server of its own, or the embedded one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentmesh.config.settings import Settings
+from agentmesh.store import schema
+from agentmesh.store.tx import Database
+
+if TYPE_CHECKING:
+    from agentmesh.store.embedded import EmbeddedServer
+
+
+def open_database(
+    settings: Settings, *, role: str, migrate: bool = True, pool_size: int = 8
+) -> tuple[Database, EmbeddedServer | None]:
+    """Connect to the configured database, or start the embedded one, and see that its schema is the program's.
+
+    Raise a DatabaseError when that fails. ``migrate=False`` looks at no schema. Who gets them closes and releases them.
+    """
+    server = None
+    if settings.database_url:
+        url = settings.database_url
+    else:
+        from agentmesh.store.embedded import EmbeddedServer
+
+        server = EmbeddedServer(settings.data_dir)
+        url = server.acquire()
+    database = None
+    try:
+        revive = server.acquire if server else None
+        database = Database(url, settings.direct_database_url, role=role, pool_size=pool_size, revive=revive)
+        if migrate:  # while the pool connects
+            folder = server.home if server else None
+            schema.ensure(settings.direct_database_url or url, automatic=server is not None, folder=folder)
+    except BaseException:
+        if database:
+            database.close()
+        if server:
+            server.release()
+        raise
+    return database, server
