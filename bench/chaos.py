@@ -157,7 +157,7 @@ _FAULTS: Final[Mapping[str, Callable[[Crowd], None]]] = {
 
 def run(bench: Bench) -> None:
     """Measure P22."""
-    window = bench.size(4, 1, 15)
+    window = bench.size(3, 1, 15)
     figure = Figure(
         "P22",
         f"messages taken a second, {_GRACE:g} s after a fault against before",
@@ -167,7 +167,8 @@ def run(bench: Bench) -> None:
             Target("lost", "==", 0),
             Target("taken twice", "==", 0),
         ],
-        repetitions=1 if not bench.full else 3,
+        repetitions=3,
+        ordinary=1,
         note=f"{_AGENTS} agents on two workers, each waits and is sent its next message when it waits again; rates "
         f"over {window} s. The faults follow one another under the same load. Lost: acknowledged, and in no agent's "
         "conversation at the end.",

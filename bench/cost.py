@@ -41,6 +41,7 @@ def run(bench: Bench, models: ModelServer) -> None:
             "flushes of the log": "",
         },
         repetitions=3,
+        ordinary=1,
         note="All that was spent in some orchestrations (forks, waits and reports too), divided by their model calls. "
         "Commits are pg_stat_database's: reads are commits too, and so is each notification that the worker's "
         "listening connection takes. Those that write have a transaction id; several may share a flush.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import statistics
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -18,8 +19,10 @@ Values = Mapping[str, float]
 
 FOREIGN_LIMIT: Final = 0.20
 """Share of all processors that others may use during a repetition."""
-_ORDINARY: Final = 3
-"""Repetitions at most in a run that is not full: all groups together stay below ten minutes."""
+PATIENCE: Final = 45.0
+"""Seconds that a run which is not full spends in all on making void repetitions again, so that it ends in time."""
+_SHORT: Final = 1.0
+"""Seconds below which a void repetition is made again in any case."""
 _COMPARE: Final = {"<=": operator.le, ">=": operator.ge, "==": operator.eq}
 
 
@@ -47,6 +50,9 @@ class Figure:
     """Unit of each value, in the order of the report; ratios have the unit ``x``."""
     targets: Sequence[Target] = ()
     repetitions: int = 5
+    """In a full run."""
+    ordinary: int = 3
+    """At most, in a run that is not full."""
     note: str = ""
     picture: Picture | None = None
     """How it is drawn beside its table."""
@@ -85,7 +91,9 @@ class Bench:
         self.full = full
         self.figures: list[Figure] = []
         self._foreign = Foreign([place.server_pid])
+        self._began = self._foreign.now()
         self._any_load = any_load
+        self._patience = float("inf") if full else PATIENCE
 
     @property
     def knows_foreign_load(self) -> bool:
@@ -99,15 +107,19 @@ class Bench:
         return full if self.full and full is not None else ordinary
 
     def measure(self, repeat: Callable[[], Values], *figures: Figure) -> None:
-        """Repeat until enough repetitions were undisturbed, or as many were voided; each figure takes its values."""
-        most = 1 if self.quick else None if self.full else _ORDINARY
-        wanted = min(figures[0].repetitions, most or figures[0].repetitions)
+        """Repeat until enough repetitions were undisturbed, or it is given up; each figure takes its values."""
+        first = figures[0]
+        wanted = self.size(min(first.ordinary, first.repetitions), 1, first.repetitions)
         good: list[tuple[float, Values]] = []
         void: list[tuple[float, Values]] = []
-        while len(good) < wanted and len(void) < wanted:
-            before = self._foreign.now()
+        took = 0.0
+        while another(len(good), len(void), wanted, self._patience if took >= _SHORT else float("inf")):
+            began, before = time.monotonic(), self._foreign.now()
             values = repeat()
             share = self._foreign.share(before)
+            took = time.monotonic() - began
+            if len(good) + len(void) >= wanted and took >= _SHORT:  # in the place of a void one
+                self._patience -= took
             (void if share > FOREIGN_LIMIT and not self._any_load else good).append((share, values))
         for figure in figures:
             figure.voided, figure.disturbed = len(void), not good
@@ -116,11 +128,38 @@ class Bench:
             self.figures.append(figure)
             _tell(figure)
 
+    def took(self, seconds: float, limit: float) -> None:
+        """Note how long all groups took in the ordinary form."""
+        figure = Figure(
+            "took",
+            "all groups in the ordinary form",
+            {"in all": "s"},
+            [Target("in all", "<=", limit)],
+            repetitions=1,
+            note=f"About {PATIENCE:g} s of it at most were spent on void repetitions made again. Load by others only "
+            "adds to it, so it cannot make a run that is in time void.",
+        )
+        share = self._foreign.share(self._began)
+        figure.samples, figure.foreign = [{"in all": seconds}], [share]
+        figure.disturbed = share > FOREIGN_LIMIT and not self._any_load and seconds > limit
+        figure.voided = int(figure.disturbed)
+        self.figures.append(figure)
+        _tell(figure)
+
     def failed(self, key: str, title: str, why: str) -> None:
         """Note a group that could not be measured."""
         figure = Figure(key, title, {}, failed=" ".join(why.split()))
         self.figures.append(figure)
         _tell(figure)
+
+
+def another(good: int, void: int, wanted: int, patience: float) -> bool:
+    """Return whether to repeat once more after so many repetitions.
+
+    Void ones are made again, at most as often as there are repetitions, and only while there is patience (seconds).
+    """
+    again = good + void - wanted
+    return good < wanted and (again < 0 or (again < wanted and patience > 0))
 
 
 def percentile(values: Sequence[float], share: float) -> float:

@@ -18,8 +18,9 @@ def run(bench: Bench) -> None:
         {"processor": "% of a core", "statements": "/s"},
         [Target("processor", "<=", 1.0), Target("statements", "<=", 1.0)],
         repetitions=2,
+        ordinary=1,
         note="Of the worker process. Not counted: the echo of its listening connection, one NOTIFY every 10 s. "
-        "Two repetitions, because each takes half a minute.",
+        "One repetition, in a full run two, because each takes half a minute.",
     )
     with ExitStack() as stack:
         crowd = waiters(stack, bench, agents)

@@ -91,7 +91,7 @@ def _waits(bench: Bench, alone: Waiters, crowd: Crowd) -> None:
         note="The agents' rows are those that fork, a model's answer and the tool wait make, written by set-based SQL; "
         "the worker then takes them all over as after another's death. Wake-ups in turn, p50, as in P1.",
     )
-    messages, still = bench.size(100, 5, 300), bench.size(5, 1, 20)
+    messages, still = bench.size(60, 5, 300), bench.size(5, 1, 20)
 
     def repeat() -> Values:
         began = time.monotonic()
@@ -151,6 +151,7 @@ def _shown(bench: Bench, crowds: Mapping[int, Crowd]) -> None:
             Target(command, "<=", 1.0),
         ],
         repetitions=3,
+        ordinary=2,
         note="Statements as the program makes them, best of three each. The screen's is that of one agent in view. "
         "Rows as PostgreSQL counts them, of tables and through indexes. ps prints the first 1,000. A fork counts the "
         "living agents of the session, because max_agents is exact: that alone grows.",

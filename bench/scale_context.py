@@ -42,6 +42,7 @@ def run(bench: Bench) -> None:
             },
             [Target(f"deep / flat, {most:,}", "<=", 1.25)],
             repetitions=3,
+            ordinary=2,
             note="The rows read and the conversation made of them, as for an agent that goes on after a crash or a "
             "long wait; messages of 500 characters. Best of three, in turn. Memory: what the conversation holds, as "
             "Python counts it.",

@@ -135,6 +135,7 @@ def _kill(bench: Bench) -> None:
         },
         [Target(f"{most:,} agents: entries in the lock table", "<=", 128)],
         repetitions=2,
+        ordinary=1,
         note="One commit. Each waiter waits for a tenth of the tree; told: its tool result is committed. The locks of "
         "the agents are in their rows, not in the table that max_locks_per_transaction sizes: its entries do not grow.",
         picture=Curve(
@@ -204,6 +205,7 @@ def _fan_in(bench: Bench) -> None:
         },
         [Target(f"{most:,} awaited: memory of the worker", "<=", 300)],
         repetitions=2,
+        ordinary=1,
         note="The result is committed so long after the last message; to begin: from the prompt until the "
         "wait stands; in all: from the first send, per message, one process sending; statements: of the worker while "
         "it waits. P7 has the targets.",

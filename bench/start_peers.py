@@ -18,7 +18,6 @@ from bench.place import Mesh
 from bench.screen import Screen, tui
 from scripts.package.pythons import find
 
-_RUNS: Final = 3
 _NEEDS: Final = ("3.14", "3.13", "3.12")
 """Pythons that mistral-vibe runs on, the first that is found is taken."""
 _PROBE: Final = b"Q"
@@ -37,6 +36,7 @@ def run(bench: Bench, mesh: Mesh) -> None:
         bench.failed("start, peers", title, f"{error}. {_TOAD}")
         return
     release = subprocess.run([vibe, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
+    runs = bench.size(2, 1, 5)
     names = ("--version", "--help", "first paint", "key shown")
     ours, theirs = f"agentmesh {version('agentmesh')}", f"mistral-vibe {release}"
     figure = Figure(
@@ -48,7 +48,7 @@ def run(bench: Bench, mesh: Mesh) -> None:
             "vibe: agent ready": "ms",
         },
         repetitions=1,
-        note=f"Process start until its end, or until the bytes were read from the terminal; median of {_RUNS}, in "
+        note=f"Process start until its end, or until the bytes were read from the terminal; median of {runs}, in "
         "turn. agentmesh's first paint and key come with its database connected: what is sent then is stored. vibe is "
         "a screen in Rust before a Python server: it paints and takes keys before that server is there, and its agent "
         f"can be asked when it is ready. Its folder is fresh and its key not valid. {_TOAD}",
@@ -60,7 +60,6 @@ def run(bench: Bench, mesh: Mesh) -> None:
             }
         ),
     )
-    runs = bench.size(_RUNS, 1)
 
     def repeat() -> Values:
         seen = [{**_ours(mesh, bench.place.folder), **_theirs(vibe, bench.place.folder)} for _ in range(runs + 1)]

@@ -116,7 +116,7 @@ def _throughput(bench: Bench, crowd: _Crowd, sdk: Peer) -> None:
 
 
 def _paced(bench: Bench, crowd: _Crowd, agents: int) -> None:
-    seconds = bench.size(10, 2, 60)
+    seconds = bench.size(6, 2, 60)
     tokens = int(_RATE * seconds)
     figure = Figure(
         "100 streams",

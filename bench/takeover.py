@@ -19,6 +19,7 @@ def run(bench: Bench) -> None:
         f"kill -9 of a worker with {_AGENTS} agents inside model calls, until another worker has written for them",
         {"first row of a new epoch": "s", "every agent has one": "s"},
         [Target("first row of a new epoch", "<=", 5.0)],
+        ordinary=2,
         note="The other worker runs all the time. It looks at the dead one's lock once a second and believes the "
         "second look.",
     )

@@ -11,7 +11,6 @@ from bench.harness import Bench, Figure, Target, Values, ratio
 from bench.place import Mesh
 from bench.screen import Screen, tui
 
-_RUNS: Final = 10
 _EMPTY: Final = """
 import psycopg
 from textual.app import App
@@ -34,7 +33,7 @@ _PAINTED: Final = b"is painted"
 
 def run(bench: Bench) -> None:
     """Measure P12 and P24, and other programs beside ours."""
-    runs = bench.size(_RUNS, 2)
+    runs = bench.size(5, 2, 10)
     note = f"Process start until the bytes were read from the terminal; median and worst of {runs}, in turn."
     first_frame = Figure(
         "P12",

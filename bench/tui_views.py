@@ -12,8 +12,6 @@ from bench.screen import CHILD, PARENT, Screen, tui
 
 _LONG: Final = 2_000
 _LINES: Final = 50_000
-_CROWD: Final = 100
-_SAID: Final = 200
 _PREVIOUS: Final = b"\x1b[1;5D"
 """Ctrl+Left."""
 _HISTORY: Final = """
@@ -38,6 +36,7 @@ def _switching(bench: Bench) -> None:
         f"to an agent with {messages:,} messages",
         {"first visit": "ms", "back to it": "ms"},
         repetitions=5,
+        ordinary=2,
         note="From the key until its last message was read from the terminal; back: to and fro, median of five.",
     )
     opening = Figure(
@@ -90,12 +89,13 @@ def _child(mesh: Mesh, messages: int) -> AgentId:
 
 
 def _memory(bench: Bench) -> None:
-    crowd, messages = bench.size(_CROWD, 10), bench.size(_SAID, 20)
+    crowd, messages = bench.size(40, 10, 100), bench.size(200, 20)
     figure = Figure(
         "memory",
         f"of the TUI's process, {messages} messages an agent",
         {"one agent": "MiB", f"{crowd} agents": "MiB", "all seen": "MiB", "seen twice": "MiB"},
         repetitions=3,
+        ordinary=1,
         note="Resident: of one agent and of many two seconds after the start, then after each of them was in view.",
     )
 

@@ -75,7 +75,7 @@ def _p1(bench: Bench, crowds: dict[int, Waiters]) -> None:
         "process.",
         picture=Curve("agents waiting", {"agentmesh": {count: f"{count} waiting, p50" for count in crowds}}),
     )
-    messages = bench.size(100, 10)
+    messages = bench.size(60, 10, 100)
 
     def repeat() -> Values:
         times: dict[int, list[float]] = {count: [] for count in crowds}
@@ -136,7 +136,7 @@ def _p3(bench: Bench, crowd: Waiters, floor: Floor) -> None:
             Wanted("≤ 2 × bare", 2.0, "floor p50"),
         ),
     )
-    messages = bench.size(150, 15)
+    messages = bench.size(120, 15, 150)
 
     def repeat() -> Values:
         ours, thin = [], []

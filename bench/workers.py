@@ -71,7 +71,7 @@ class Samples:
 def run(bench: Bench) -> None:
     """Measure it."""
     (bench.place.folder / NOTE).write_text("one line\n")
-    several = range(1, bench.size(_MOST, 2) + 1)
+    several = [1, 2] if bench.quick else list(range(1, _MOST + 1)) if bench.full else [1, 2, _MOST]
     figure = Figure(
         "workers",
         f"model calls per second with 1 to {several[-1]} worker processes",
@@ -87,6 +87,7 @@ def run(bench: Bench) -> None:
         },
         [Target(f"{several[-1]} / 1", ">=", 0.9)],
         repetitions=3,
+        ordinary=2,
         note="",
         picture=Curve("worker processes", {"model calls per second": {count: _name(count) for count in several}}),
     )

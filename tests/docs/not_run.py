@@ -11,7 +11,7 @@ NOT_RUN: dict[tuple[str, str], str] = {
     ("README.md", '$ claude mcp add agentmesh --env OPENAI_API_KEY="$'): "other makers' programs",
     (
         "docs/benchmarks.md",
-        "$ python -m bench                   # what make be",
+        "$ python -m bench                   # the ordinary",
     ): "it measures for minutes; bench/ has tests of its own",
     ("docs/explanation/architecture.md", "domain → config → sql → store, llm → engine → tool"): "a picture",
     ("docs/explanation/architecture.md", "person ─ tui, cli ─┐                              "): "a picture",
