@@ -23,14 +23,16 @@ def count(connection):
 class Failing:
     """A store function that raises the errors in turn before it works."""
 
-    def __init__(self, *states):
+    def __init__(self, *states, message="x"):
         self.states = list(states)
+        self.message = message
         self.calls = 0
 
     def __call__(self, connection):
         self.calls += 1
         if self.states:
-            connection.execute(f"do $$ begin raise exception using errcode = '{self.states.pop(0)}'; end $$")
+            using = f"errcode = '{self.states.pop(0)}', message = '{self.message}'"
+            connection.execute(f"do $$ begin raise exception using {using}; end $$")
         return "done"
 
 
@@ -58,6 +60,13 @@ def test_what_postgresql_undid_for_others_sake_is_repeated(db, state):
     assert function.calls == 3
 
 
+def test_two_updates_that_met_in_one_multixact_are_made_again(db):
+    said = "new multixact has more than one updating member: 0 3[4364 (nokeyupd), 4367 (keysh), 4368 (nokeyupd)]"
+    function = Failing("XX000", "XX000", message=said)
+    assert db.run(function) == "done"
+    assert function.calls == 3
+
+
 def test_repeating_ends(db):
     function = Failing(*["40P01"] * 100)
     with pytest.raises(DatabaseError) as caught:
@@ -66,8 +75,9 @@ def test_repeating_ends(db):
     assert 1 < function.calls < 20
 
 
-def test_any_other_failure_is_not_repeated(db):
-    function = Failing("23505")
+@pytest.mark.parametrize("state", ["23505", "XX000"])
+def test_any_other_failure_is_not_repeated(db, state):
+    function = Failing(state)
     with pytest.raises(DatabaseError):
         db.run(function)
     assert function.calls == 1
