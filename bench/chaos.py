@@ -6,6 +6,7 @@ import itertools
 import os
 import re
 import signal
+import statistics
 import threading
 import time
 from collections import Counter
@@ -170,20 +171,23 @@ def run(bench: Bench) -> None:
         repetitions=3,
         ordinary=1,
         note=f"{_AGENTS} agents on two workers, each waits and is sent its next message when it waits again; rates "
-        f"over {window} s. The faults follow one another under the same load. Lost: acknowledged, and in no agent's "
-        "conversation at the end.",
+        f"over {window} s, before: the median of one before each fault. They follow one another under the same load. "
+        "Lost: acknowledged, and in no agent's conversation at the end.",
     )
 
     def repeat() -> Values:
         with _loaded(bench) as (crowd, load):
             time.sleep(2)
-            found = {"before": load.per_second(window)}
-            for name, fault in _FAULTS.items():
+            before, after = [], []
+            for fault in _FAULTS.values():
+                before.append(load.per_second(window))
                 fault(crowd)
                 time.sleep(_GRACE)
-                found[name] = ratio(load.per_second(window), found["before"])
+                after.append(load.per_second(window))
             load.stop()
-            return {**found, **_account(crowd.mesh, load)}
+            usual = statistics.median(before)
+            found = {name: ratio(rate, usual) for name, rate in zip(_FAULTS, after, strict=True)}
+            return {"before": usual, **found, **_account(crowd.mesh, load)}
 
     bench.measure(repeat, figure)
 
