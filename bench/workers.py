@@ -105,7 +105,7 @@ def run(bench: Bench) -> None:
                     ]
                     made = scale_crowd.fork_idle(mesh.bare, [mesh.root], agents, "w")
                     mesh.settle_storage()
-                    _let_work(mesh, made[:count])  # warm
+                    _let_work(mesh, made)  # all of them, so that each worker has imported what a model call needs
                     roots = {
                         "workers": [worker.pid for worker in workers],
                         "database": [bench.place.server_pid],
