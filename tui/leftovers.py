@@ -1,8 +1,8 @@
 """What conversations leave behind that are no longer kept, and when it is thrown away.
 
 Their widgets hold each other, so that only the garbage collector frees them: 0.7 MiB each, of 200 messages. It looks
-at all that lives then, which keeps keys waiting for 0.1 s. So it looks when nothing happens; and in a tour without a
-pause now and then, for memory that has grown is not given back: 100 agents seen took 131 MiB, and take 99.
+at all that lives then, which keeps keys waiting (0.3 s when busy). So it looks when nothing happens; and in a tour
+without a pause now and then, for memory that has grown is not given back: 100 agents seen took 131 MiB, and take 99.
 """
 
 from __future__ import annotations

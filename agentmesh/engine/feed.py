@@ -10,6 +10,7 @@ import json
 import logging
 import threading
 from collections import defaultdict
+from itertools import chain
 from typing import NamedTuple
 
 from agentmesh.domain.errors import AgentmeshError
@@ -167,7 +168,8 @@ class Feed:
             if messages:
                 self._database.run(status.publish, messages)
         except AgentmeshError as error:
-            LOG.warning("live text of %d agents was not shown: %s", len(activities) + len(pieces), error)
+            silent = {*activities, *chain(*pieces.values()), *chain(*stepped.values())}
+            LOG.warning("screens were not told what %d agents do: %s", len(silent), error)
         return len(messages)
 
 

@@ -226,3 +226,15 @@ def result(seq: int, of: int, name: str, value: Any) -> Row:
 def family() -> tuple[AgentFace, ...]:
     """Return three children of the root, the last dead."""
     return face("alpha"), face("beta"), face("gamma", status="dead")
+
+
+def asked(show: Show) -> list[Call]:
+    """Return what was asked of the puppet, in its order."""
+    assert isinstance(show.app, Puppet)
+    return show.app.calls
+
+
+async def enter(show: Show, text: str) -> None:
+    """Type a text and press Enter."""
+    await show.type(text)
+    await show.press("enter")

@@ -11,7 +11,7 @@ from agentmesh.store.reader import Answer
 from tests.fixtures.blocking import Stage
 from tests.fixtures.mesh import Mesh
 from tests.tui.faces import board, face, id_of
-from tests.tui.piloting import ROOT, Puppet, Show, family, puppet, said
+from tests.tui.piloting import ROOT, Show, asked, enter, family, puppet, said
 from tui.calls import SAY, Call, Done, Failed
 from tui.messages import ActionDone
 from tui.screens.chooser import Chooser
@@ -23,16 +23,6 @@ _WAITS = "select exists (select from pg_stat_activity where pg_blocking_pids(pid
 OTHER = board(face("root", None), id=SessionId(uuid.UUID(int=2)), root_id=id_of("fresh")).session
 FORKED = Done("Forked fork.", goto=id_of("fork"))
 TABLE = Done(table=Answer(["name"], [25], [("a row",)]))
-
-
-def calls(show: Show) -> list[Call]:
-    assert isinstance(show.app, Puppet)
-    return show.app.calls
-
-
-async def enter(show: Show, text: str) -> None:
-    await show.type(text)
-    await show.press("enter")
 
 
 def test_a_key_pressed_while_a_fork_is_made_holds(mesh: Mesh, stage: Stage, on_screen):
@@ -59,7 +49,7 @@ def test_a_key_pressed_while_a_command_is_carried_out_holds(command):
         await show.board(*family())
         await enter(show, command)
         await show.press("ctrl+down", "f7")
-        await show.post(ActionDone(calls(show)[0], ROOT, Done()))
+        await show.post(ActionDone(asked(show)[0], ROOT, Done()))
         await show.board(*family())
         assert show.in_view == "beta"
 
@@ -74,7 +64,7 @@ def test_who_went_elsewhere_meanwhile_stays_there(command, keys):
         await enter(show, command)
         await show.press(*keys)
         assert show.in_view == "gamma"
-        await show.post(ActionDone(calls(show)[0], ROOT, Done("Done so.", goto=id_of("alpha"))))
+        await show.post(ActionDone(asked(show)[0], ROOT, Done("Done so.", goto=id_of("alpha"))))
         assert show.in_view == "gamma"
         assert "Done so." in show.text
 
@@ -87,7 +77,7 @@ def test_who_went_away_and_came_back_stays_too():
         await enter(show, "/fork")
         await show.press("ctrl+down", "ctrl+up")
         await enter(show, "for the root")
-        await show.post(ActionDone(calls(show)[0], ROOT, FORKED))
+        await show.post(ActionDone(asked(show)[0], ROOT, FORKED))
         await show.board(*family(), face("fork"))
         assert show.in_view == "root"
 
@@ -100,8 +90,8 @@ def test_commands_typed_ahead_lead_to_the_last_of_them():
         await show.board(*family())
         await enter(show, "/agents alpha")
         await enter(show, "/agents beta")
-        await show.post(ActionDone(calls(show)[0], ROOT, Done(goto=id_of("alpha"))))
-        await show.post(ActionDone(calls(show)[1], id_of("alpha"), Done(goto=id_of("beta"))))
+        await show.post(ActionDone(asked(show)[0], ROOT, Done(goto=id_of("alpha"))))
+        await show.post(ActionDone(asked(show)[1], id_of("alpha"), Done(goto=id_of("beta"))))
         assert show.in_view == "beta"
 
     puppet(scene)
@@ -115,7 +105,7 @@ def test_what_is_typed_after_a_command_that_leads_elsewhere_is_not_torn_apart(co
         await enter(show, command)
         await enter(show, "first")
         await show.type("sec")
-        await show.post(ActionDone(calls(show)[0], id_of("beta"), Done(goto=id_of("alpha"))))
+        await show.post(ActionDone(asked(show)[0], id_of("beta"), Done(goto=id_of("alpha"))))
         await show.type("ond")
         assert (show.in_view, show.typed) == ("alpha", "second")
 
@@ -130,7 +120,7 @@ def test_what_is_typed_after_a_command_that_leads_nowhere_comes_back(command):
         await enter(show, command)
         await enter(show, "first")
         await show.type("second")
-        await show.post(ActionDone(calls(show)[0], ROOT, Failed("no", "")))
+        await show.post(ActionDone(asked(show)[0], ROOT, Failed("no", "")))
         assert (show.in_view, show.typed.splitlines()) == ("root", ["first", "second"])
 
     assert len(puppet(scene).calls) == 1
@@ -143,7 +133,7 @@ def test_a_command_that_leads_nowhere_else_holds_nothing_back(command):
         await enter(show, command)
         await show.press("escape")
         await enter(show, "hello")
-        assert calls(show)[-1] == Call(SAY, ("hello",), "hello")
+        assert asked(show)[-1] == Call(SAY, ("hello",), "hello")
 
     puppet(scene)
 
@@ -156,7 +146,7 @@ def test_what_was_entered_for_a_child_reaches_it_from_elsewhere_and_what_is_ente
         await show.press("ctrl+down", "f7")
         await enter(show, "for beta")
         await show.type("and more")
-        await show.post(ActionDone(calls(show)[0], ROOT, FORKED))
+        await show.post(ActionDone(asked(show)[0], ROOT, FORKED))
         await show.board(*family(), face("fork"))
         assert (show.in_view, show.typed) == ("beta", "and more")
 
@@ -174,7 +164,7 @@ def test_what_cannot_be_sent_on_to_the_child_stands_in_its_input():
         for text in ("first", "/nonsense", "then"):
             await enter(show, text)
         await show.press("ctrl+down")
-        await show.post(ActionDone(calls(show)[0], ROOT, FORKED))
+        await show.post(ActionDone(asked(show)[0], ROOT, FORKED))
         await show.board(*family(), face("fork"))
         assert (show.in_view, show.typed) == ("gamma", "")
         await show.press("f8", "f8")
@@ -194,7 +184,7 @@ def test_what_was_entered_for_a_child_that_was_refused_comes_back_where_it_was_e
         await enter(show, "for the fork")
         await show.press("ctrl+down", "f7")
         await show.type("for beta")
-        await show.post(ActionDone(calls(show)[0], ROOT, Failed("too many children", "Kill one.", "/fork")))
+        await show.post(ActionDone(asked(show)[0], ROOT, Failed("too many children", "Kill one.", "/fork")))
         assert (show.in_view, show.typed) == ("beta", "for beta")
         await show.press("ctrl+up")
         assert (show.in_view, show.typed.splitlines()) == ("root", ["/fork", "for the fork"])
@@ -205,7 +195,7 @@ def test_what_was_entered_for_a_child_that_was_refused_comes_back_where_it_was_e
 def test_a_key_that_leads_nowhere_keeps_nobody_from_the_child_that_the_board_does_not_have_yet():
     async def scene(show: Show) -> None:
         await enter(show, "/fork")
-        await show.post(ActionDone(calls(show)[0], ROOT, FORKED))
+        await show.post(ActionDone(asked(show)[0], ROOT, FORKED))
         await show.press("ctrl+down")
         assert "It has no children" in show.text
         await enter(show, "for the fork")
@@ -221,7 +211,7 @@ def test_who_goes_elsewhere_before_the_board_has_the_child_stays_there():
         await show.board(*family())
         await enter(show, "/fork")
         await enter(show, "for the fork")
-        await show.post(ActionDone(calls(show)[0], ROOT, FORKED))
+        await show.post(ActionDone(asked(show)[0], ROOT, FORKED))
         await show.press("ctrl+down", "f7")
         await enter(show, "for beta")
         await show.board(*family(), face("fork"))
@@ -242,7 +232,7 @@ def test_a_new_session_takes_nobody_away_from_what_they_went_to_meanwhile(keys):
         await enter(show, "for the new one")
         await show.press(*keys)
         before = show.app.main
-        await show.post(ActionDone(calls(show)[0], ROOT, Done(session=OTHER)))
+        await show.post(ActionDone(asked(show)[0], ROOT, Done(session=OTHER)))
         assert show.app.main is before
         assert isinstance(show.app.screen, Help if keys == ["f1"] else MainScreen)
         await show.press("escape") if keys == ["f1"] else await show.press("ctrl+up")
@@ -259,11 +249,11 @@ def test_who_scrolls_while_a_message_is_on_its_way_stays_where_they_are():
         assert scrollback is not None
         await show.press("ctrl+home")
         await enter(show, "hello")
-        await show.post(ActionDone(calls(show)[0], ROOT, Done()))
+        await show.post(ActionDone(asked(show)[0], ROOT, Done()))
         await show.until(lambda: scrollback.at_bottom)
         await enter(show, "again")
         await show.press("ctrl+home")
-        await show.post(ActionDone(calls(show)[1], ROOT, Done()))
+        await show.post(ActionDone(asked(show)[1], ROOT, Done()))
         await show.settled()
         assert not scrollback.at_bottom
 
@@ -274,10 +264,10 @@ def test_a_page_that_comes_late_takes_no_keys_and_opens_when_the_person_has_paus
     async def scene(show: Show) -> None:
         await enter(show, "/sql select 1")
         await show.type("hel")
-        await show.post(ActionDone(calls(show)[0], ROOT, TABLE))
+        await show.post(ActionDone(asked(show)[0], ROOT, TABLE))
         assert "/sql opens when the input is empty and at rest" in show.text
         await enter(show, "lo")
-        assert calls(show)[1] == Call(SAY, ("hello",), "hello")
+        assert asked(show)[1] == Call(SAY, ("hello",), "hello")
         await show.until(lambda: isinstance(show.app.screen, Table))
         await show.sees("a row")
 
@@ -288,7 +278,7 @@ def test_a_page_that_comes_while_another_is_open_waits_for_its_end():
     async def scene(show: Show) -> None:
         await enter(show, "/sql select 1")
         await show.press("f1")
-        await show.post(ActionDone(calls(show)[0], ROOT, TABLE))
+        await show.post(ActionDone(asked(show)[0], ROOT, TABLE))
         assert isinstance(show.app.screen, Help)
         await show.press("escape")
         await show.until(lambda: isinstance(show.app.screen, Table))

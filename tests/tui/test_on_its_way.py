@@ -7,21 +7,11 @@ import uuid
 
 from agentmesh.domain.ids import SessionId
 from tests.tui.faces import board, face, id_of
-from tests.tui.piloting import ROOT, Puppet, Show, family, puppet, said
+from tests.tui.piloting import ROOT, Show, asked, enter, family, puppet, said
 from tui.calls import CAPTURED, END_SHELL, SAY, Call, Done, Failed
 from tui.messages import ActionDone, BoardChanged, Noticed
 from tui.screens.page import Page
 from tui.state import Board
-
-
-def asked(show: Show) -> list[Call]:
-    assert isinstance(show.app, Puppet)
-    return show.app.calls
-
-
-async def enter(show: Show, text: str) -> None:
-    await show.type(text)
-    await show.press("enter")
 
 
 def test_what_is_sent_stays_in_sight_until_the_board_shows_it():
