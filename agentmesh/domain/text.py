@@ -12,6 +12,8 @@ _UNPRINTABLE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDI}\ud800-\udfff]")
 
 def storable(text: str) -> str:
     """Return text that PostgreSQL can hold: NUL and lone surrogates become U+FFFD."""
+    if text.isascii() and "\0" not in text:  # most tokens, in a fifth of the time
+        return text
     return _UNSTORABLE.sub("\ufffd", text)
 
 

@@ -126,10 +126,11 @@ class Feed:
     def say(self, message: Message, piece: str | None) -> None:
         """Add a piece of an answer; with None it begins again."""
         with self._lock:
-            is_first = message.agent not in self._messages  # of a later one, which comes per token, it is known already
+            known = self._messages.get(message.agent)
             message.add(piece)
-            self._messages[message.agent] = message
-        if is_first:
+            if known is not message:  # of later pieces, which come per token, it is
+                self._messages[message.agent] = message
+        if known is None:
             self._dirty.set()
 
     def _run(self) -> None:

@@ -31,11 +31,11 @@ def watch(feed: Feed, agent: Agent, after: int, signs: Signs) -> Watch:
     """Return what a model call of this agent tells; ``after`` is the newest own row that it is asked with."""
     message = feed.message(agent.session_id, agent.id, after)
 
-    def begin(_piece: str) -> None:
+    def reasoning(_piece: str) -> None:
         signs.seen()
 
     def text(piece: str) -> None:
-        begin(piece)
+        signs.seen()
         message.text(piece)
 
     def retry(seconds: float, why: str) -> None:
@@ -52,7 +52,7 @@ def watch(feed: Feed, agent: Agent, after: int, signs: Signs) -> Watch:
 
     return Watch(
         text=text,
-        reasoning=begin,
+        reasoning=reasoning,
         tool=lambda name: feed.activity(agent.id, f"calling {name}"),
         arguments=signs.seen,
         retry=retry,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
 from agentmesh.domain.text import storable
@@ -11,6 +11,7 @@ from agentmesh.llm.toolcalls import CallCollector, unique_ids
 from agentmesh.llm.usage import read_cost, read_usage
 
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
+_BESIDES_CONTENT = frozenset({*_REASONING_FIELDS, "refusal", "tool_calls", "function_call"})
 _FINISH = {
     "function_call": "tool_calls",
     "end_turn": "stop",
@@ -62,29 +63,34 @@ class Assembly:
         written = sum(map(len, self._text)) + sum(map(len, self._reasoning))
         return written + sum(len(call.name) + len(call.arguments) for call in self._calls.calls)
 
-    def add(self, chunk: Mapping[str, Any]) -> None:
-        """Take a chunk of a stream or a whole answer; raise ErrorInStream."""
+    def add(self, chunk: dict[str, Any]) -> None:
+        """Take a chunk of a stream or a whole answer; raise ErrorInStream.
+
+        Called for each token: what most chunks lack is asked for at once, and JSON's objects are known to be dicts (to
+        ask whether they are Mappings takes five times as long).
+        """
         if chunk.get("error"):
             raise ErrorInStream(chunk["error"])
         if not self._model and isinstance(chunk.get("model"), str):
             self._model = chunk["model"]
-        # Some servers repeat the running total in every chunk: the last one counts.
-        self.usage = read_usage(chunk) or self.usage
-        cost = read_cost(chunk)
-        self.cost_usd = self.cost_usd if cost is None else cost
+        if chunk.get("usage") or chunk.get("x_groq") or chunk.get("timings"):
+            # Some servers repeat the running total in every chunk: the last one counts.
+            self.usage = read_usage(chunk) or self.usage
+            cost = read_cost(chunk)
+            self.cost_usd = self.cost_usd if cost is None else cost
         choices = chunk.get("choices")
         for choice in choices if isinstance(choices, list) else ():
-            if isinstance(choice, Mapping) and not choice.get("index"):
+            if isinstance(choice, dict) and not choice.get("index"):
                 self._choose(choice)
 
-    def _choose(self, choice: Mapping[str, Any]) -> None:
+    def _choose(self, choice: dict[str, Any]) -> None:
         if choice.get("error"):
             raise ErrorInStream(choice["error"])
         delta = choice.get("delta")
-        if isinstance(delta, Mapping):
+        if isinstance(delta, dict):
             self._streamed = True
             self._extend(delta)
-        elif isinstance(choice.get("message"), Mapping) and not self._streamed:
+        elif isinstance(choice.get("message"), dict) and not self._streamed:
             self._extend(choice["message"])
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
@@ -92,13 +98,15 @@ class Assembly:
             if self.finish_reason == "error":
                 raise ErrorInStream("The model server broke the answer off with finish reason error.")
 
-    def _extend(self, delta: Mapping[str, Any]) -> None:
+    def _extend(self, delta: dict[str, Any]) -> None:
         content = delta.get("content")
         if content:
             if isinstance(content, str):
                 self._say(content)
             else:
                 self._parts(content)
+        if _BESIDES_CONTENT.isdisjoint(delta):
+            return
         for field in _REASONING_FIELDS:
             value = delta.get(field)
             if isinstance(value, str) and value:
@@ -109,25 +117,25 @@ class Assembly:
             self._say(refusal)
         calls = delta.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
-            if isinstance(call, Mapping):
+            if isinstance(call, dict):
                 self._calls.add(call)
                 self._watch.arguments()
         legacy = delta.get("function_call")
-        if isinstance(legacy, Mapping):
+        if isinstance(legacy, dict):
             self._calls.add({"index": -1, "function": legacy})
 
     def _parts(self, parts: Any) -> None:
         for part in parts if isinstance(parts, list) else (parts,):
             if isinstance(part, str):
                 self._say(part)
-            elif isinstance(part, Mapping):
+            elif isinstance(part, dict):
                 thinking = part.get("thinking")
                 if isinstance(part.get("text"), str):
                     self._say(part["text"])
                 elif isinstance(thinking, str):
                     self._think(thinking, "thinking")
                 elif isinstance(thinking, list):
-                    words = (piece.get("text") for piece in thinking if isinstance(piece, Mapping))
+                    words = (piece.get("text") for piece in thinking if isinstance(piece, dict))
                     self._think("".join(word for word in words if isinstance(word, str)), "thinking")
 
     def _say(self, text: str) -> None:

@@ -19,6 +19,7 @@ _AFTER_DONE = 0.25
 """Seconds for the end of the body after [DONE]; a body read to its end lets the connection be used again."""
 _WHOLE_LIMIT = 64 * 1024 * 1024
 _BLANK = b"\xef\xbb\xbf \t\r\n"
+_JSON = json.JSONDecoder()
 
 
 class Reader:
@@ -93,9 +94,13 @@ class Reader:
 
     def _decode(self, text: str, *, retry: bool) -> Any:
         try:
-            return json.loads(text)
+            # For each token: json.loads takes 0.9 us more for its options.
+            value, end = _JSON.raw_decode(text)
         except (ValueError, RecursionError):
             raise self._garbage(text, retry=retry) from None
+        if end < len(text):
+            raise self._garbage(text, retry=retry)
+        return value
 
     def _judge(self, *, done: bool) -> None:
         """Raise AttemptFailed unless the server said everything that it had to say."""
@@ -128,11 +133,14 @@ class Reader:
 def _documents(decoder: SseDecoder, first: bytes, chunks: Iterator[bytes]) -> Iterator[str]:
     """Yield the JSON texts of the events: one each, but for servers that leave out the blank lines between events."""
     for event in _events(decoder, first, chunks):
-        lines = event.split("\n")
-        if len(lines) > 1 and all(line.startswith("{") or line.strip() in ("", _DONE) for line in lines):
-            yield from (line.strip() for line in lines if line.strip())
-        elif event.strip():
-            yield event.strip()
+        text = event.strip()
+        if "\n" in text:
+            lines = text.split("\n")
+            if all(line.startswith("{") or line.strip() in ("", _DONE) for line in lines):
+                yield from (line.strip() for line in lines if line.strip())
+                continue
+        if text:
+            yield text
 
 
 def _events(decoder: SseDecoder, first: bytes, chunks: Iterator[bytes]) -> Iterator[str]:

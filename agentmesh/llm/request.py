@@ -86,8 +86,7 @@ def _tools(same: _Same) -> str:
     return _dump(list(same.tools))
 
 
-def _dump(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_dump = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
 def call_ids(request: ChatRequest) -> set[str]:

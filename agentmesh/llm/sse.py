@@ -39,7 +39,7 @@ class SseDecoder:
         else:
             lines = chunk.split(b"\n")
         for end in lines[:-1]:
-            event = self._line(self._complete(end))
+            event = self._line(self._complete(end) if self._pieces else end)
             if event is not None:
                 yield event
         self._keep(lines[-1])
@@ -53,8 +53,6 @@ class SseDecoder:
             yield event
 
     def _complete(self, end: bytes) -> bytes:
-        if not self._pieces:
-            return end
         line = b"".join((*self._pieces, end))
         self._pieces.clear()
         self._size = 0

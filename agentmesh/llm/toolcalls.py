@@ -7,7 +7,7 @@ call. It begins a new call when it cannot be more of that one: another id, or a 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -50,10 +50,10 @@ class CallCollector:
         self._by_index: dict[int, OpenCall] = {}
         self._began = began
 
-    def add(self, fragment: Mapping[str, Any]) -> None:
+    def add(self, fragment: dict[str, Any]) -> None:
         """Take one entry of ``tool_calls``."""
         function = fragment.get("function")
-        if not isinstance(function, Mapping):
+        if not isinstance(function, dict):
             function = fragment  # some servers flatten name and arguments into the entry
         index = _index(fragment.get("index"))
         call_id = _text(fragment.get("id"))

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import json
+import ssl
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, cast
 
 import httpx2
 import openai
 
+from agentmesh.llm.clients import Clients
 from agentmesh.llm.failure import Answer, AttemptFailed, explain
 from agentmesh.llm.provider import Provider
 from agentmesh.llm.retry import retry_after
@@ -22,6 +25,7 @@ from agentmesh.llm.sockets import CancellableBackend
 
 _WRITE_TIMEOUT = 60.0
 _KEEP_ALIVE = 30.0
+_TELEMETRY = "x-stainless-"
 
 
 class Wire:
@@ -30,12 +34,15 @@ class Wire:
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
         try:
-            self._http = _http(provider)
-            self._client = _client(provider, self._http)
+            # Certificates are read once, for all clients: 20 ms.
+            make = partial(_http, provider, httpx2.create_ssl_context())
+            self._clients = Clients(make, _KEEP_ALIVE)
+            http = make()
+            self._client = _client(provider, http)
             # The SDK insists on an Authorization header unless told in the request itself that there is none.
             signed = provider.api_key or any(name.lower() == "authorization" for name in provider.headers)
             self._headers: dict[str, str | openai.Omit] = {} if signed else {"Authorization": openai.Omit()}
-            self._chat = self._http.build_request(
+            self._chat = http.build_request(
                 "POST",
                 _below(self._client.base_url, "chat/completions"),
                 headers=_settled({**self._client.auth_headers, **self._client.default_headers, **self._headers}),
@@ -54,16 +61,20 @@ class Wire:
 
         Raises AttemptFailed, also from the iterator, when the answer is an error, breaks off or does not come.
         """
-        with self._translated(model, sent):
-            response = self._http.send(self._request(body), stream=True)
+        http = self._clients.take()
         try:
-            if not response.is_success:
-                with self._translated(model, sent):
-                    response.read()
-                raise self._refused(response, _error(response), model, sent)
-            yield self._chunks(response, model)
+            with self._translated(model, sent):
+                response = http.send(self._request(http, body), stream=True)
+            try:
+                if not response.is_success:
+                    with self._translated(model, sent):
+                        response.read()
+                    raise self._refused(response, _error(response), model, sent)
+                yield self._chunks(response, model)
+            finally:
+                response.close()
         finally:
-            response.close()
+            self._clients.give_back(http)
 
     def models(self) -> tuple[str, ...]:
         """Return the names of the models that the server has; raise AttemptFailed."""
@@ -82,15 +93,16 @@ class Wire:
     def close(self) -> None:
         """Close all connections."""
         self._client.close()
+        self._clients.close()
 
-    def _request(self, body: bytes) -> httpx2.Request:
+    def _request(self, http: httpx2.Client, body: bytes) -> httpx2.Request:
         chat = self._chat
         return httpx2.Request(
             chat.method,
             chat.url,
             headers=chat.headers,
             content=body,
-            cookies=self._http.cookies,
+            cookies=http.cookies,
             extensions=chat.extensions,
         )
 
@@ -161,9 +173,10 @@ class Wire:
         return self._provider.redact(str(error)) or type(error).__name__
 
 
-def _http(provider: Provider) -> httpx2.Client:
+def _http(provider: Provider, certificates: ssl.SSLContext) -> httpx2.Client:
     http = openai.DefaultHttpxClient(
-        limits=httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=_KEEP_ALIVE),
+        verify=certificates,
+        limits=httpx2.Limits(keepalive_expiry=_KEEP_ALIVE),
         timeout=httpx2.Timeout(
             provider.first_token_timeout, connect=provider.connect_timeout, write=_WRITE_TIMEOUT, pool=_WRITE_TIMEOUT
         ),
@@ -197,11 +210,14 @@ def _headers(provider: Provider) -> dict[str, str | openai.Omit]:
 
 
 def _settled(headers: Mapping[str, str | openai.Omit]) -> httpx2.Headers:
-    """Return headers of which a later one replaces an earlier one of its name, in whatever case; Omit takes it out."""
+    """Return headers of which a later one replaces an earlier one of its name, in whatever case; Omit takes it out.
+
+    Those by which the SDK tells its vendor about this machine stay away.
+    """
     settled = httpx2.Headers()
     for name, value in headers.items():
         settled.pop(name, None)
-        if isinstance(value, str):
+        if isinstance(value, str) and not name.lower().startswith(_TELEMETRY):
             settled[name] = value
     return settled
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from psycopg import Connection
 from psycopg.rows import class_row, scalar_row
-from psycopg.types.json import Jsonb
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus
-from agentmesh.domain.text import storable, storable_json
+from agentmesh.domain.text import storable
 from agentmesh.sql import statement
 from agentmesh.store.callers import Lease, caller
+from agentmesh.store.jsonb import jsonb
 from agentmesh.store.scalar import scalar
 
 _BYTES_PER_TOKEN = 4
@@ -73,8 +73,8 @@ def summarize(
     """Store a summary and what making it used; ``ends`` also ends the turn. Return the agent's status."""
     values = {
         "agent": lease.agent_id,
-        "content": Jsonb(storable_json(dict(content))),
-        "usage": None if usage is None else Jsonb(storable_json(dict(usage))),
+        "content": jsonb(dict(content)),
+        "usage": None if usage is None else jsonb(dict(usage)),
         "ends": ends,
         **caller(lease),
     }

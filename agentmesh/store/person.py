@@ -7,11 +7,11 @@ from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.types.json import Jsonb
 
 from agentmesh.domain.ids import AgentId, MailId, SessionId
-from agentmesh.domain.text import storable, storable_json
+from agentmesh.domain.text import storable
 from agentmesh.sql import statement
+from agentmesh.store.jsonb import jsonb
 from agentmesh.store.scalar import scalar
 
 
@@ -50,7 +50,7 @@ def fork_captured(conn: Connection, parent: AgentId) -> AgentId:
 
 def note(conn: Connection, agent: AgentId, content: Mapping[str, Any]) -> int:
     """Keep a command and what it said as a row that no model sees; return its seq."""
-    return scalar(conn, statement("person.note"), {"agent": agent, "content": Jsonb(storable_json(dict(content)))}, int)
+    return scalar(conn, statement("person.note"), {"agent": agent, "content": jsonb(dict(content))}, int)
 
 
 def retry(conn: Connection, agent: AgentId) -> None:
@@ -80,7 +80,7 @@ def set_settings(
     values = {
         "agent": agent,
         "system_prompt": storable(system_prompt) if system_prompt is not None else None,
-        "tools": Jsonb(storable_json(list(tools))) if tools is not None else None,
+        "tools": jsonb(list(tools)) if tools is not None else None,
         "what": storable(what),
     }
     conn.execute(statement("person.set_settings"), values)

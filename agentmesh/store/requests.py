@@ -7,13 +7,13 @@ from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.types.json import Jsonb
 
 from agentmesh.domain.errors import UnknownRequest
 from agentmesh.domain.ids import SessionId, beginning_with
 from agentmesh.domain.rows import Request
-from agentmesh.domain.text import storable, storable_json
+from agentmesh.domain.text import storable
 from agentmesh.sql import statement
+from agentmesh.store.jsonb import jsonb
 from agentmesh.store.scalar import scalar
 from agentmesh.store.typed import typed_row
 
@@ -49,7 +49,7 @@ def answer(conn: Connection, request: UUID, words: Mapping[str, Any], by: str) -
 
     ``by`` says who, for people. Raise RequestOver, UnknownRequest or BadAnswer.
     """
-    values = {"request": request, "answer": Jsonb(storable_json(dict(words))), "by": storable(by)}
+    values = {"request": request, "answer": jsonb(dict(words)), "by": storable(by)}
     conn.execute(statement("requests.answer"), values)
 
 

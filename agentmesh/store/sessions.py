@@ -15,8 +15,9 @@ from agentmesh.domain.errors import UnknownSession
 from agentmesh.domain.ids import AgentId, SessionId, beginning_with
 from agentmesh.domain.rows import Session, SessionSummary
 from agentmesh.domain.states import PermissionMode
-from agentmesh.domain.text import storable, storable_json
+from agentmesh.domain.text import storable
 from agentmesh.sql import statement
+from agentmesh.store.jsonb import jsonb
 from agentmesh.store.scalar import scalar
 from agentmesh.store.typed import typed_row
 
@@ -51,7 +52,7 @@ def start_session(conn: Connection, new: NewSession) -> AgentId:
         "os_user": new.os_user,
         "model": new.model,
         "system_prompt": storable(new.system_prompt),
-        "tools": Jsonb(storable_json(list(new.tools))),
+        "tools": jsonb(list(new.tools)),
         "title": storable(new.title),
         "permission_mode": new.permission_mode,
         "permissions": Jsonb(new.permissions),

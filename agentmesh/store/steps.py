@@ -14,9 +14,9 @@ from agentmesh.domain.errors import Fenced, TurnInterrupted, UnknownAgent
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Allowance, OpenCall, Row, Standing
 from agentmesh.domain.states import AgentStatus, Kind
-from agentmesh.domain.text import storable_json
 from agentmesh.sql import statement
 from agentmesh.store.callers import Lease, caller
+from agentmesh.store.jsonb import jsonb
 from agentmesh.store.scalar import scalar
 from agentmesh.store.typed import typed_row
 
@@ -224,4 +224,4 @@ def _entries(results: Results, seen: Seen | None) -> Jsonb | None:
 
 
 def _json(value: Any) -> Jsonb | None:
-    return None if value is None else Jsonb(storable_json(value))
+    return None if value is None else jsonb(value)
