@@ -7,6 +7,7 @@ the agent. A layer can only take away: see :func:`intersect`. Who is asked, and 
 from __future__ import annotations
 
 import fnmatch
+import functools
 import glob
 import json
 import re
@@ -41,6 +42,12 @@ class Rule:
     (for ``task``), skills, else of arguments."""
 
 
+@functools.lru_cache(maxsize=1024, typed=True)
+def _rule(effect: Any, tool: Any, pattern: Any) -> Rule:
+    """Return a stored rule; cached, because all rules of an agent are read for each of its calls."""
+    return Rule(Decision(effect), str(tool), str(pattern))
+
+
 Layer = tuple[Rule, ...]
 
 GENERAL_PURPOSE = "general-purpose"
@@ -71,8 +78,7 @@ class Permissions:
         """Return the permissions that a row holds; ValueError for anything that :meth:`to_json` did not make."""
         try:
             layers = tuple(
-                tuple(Rule(Decision(rule["effect"]), str(rule["tool"]), str(rule["pattern"])) for rule in layer)
-                for layer in value
+                tuple(_rule(rule["effect"], rule["tool"], rule["pattern"]) for rule in layer) for layer in value
             )
         except (TypeError, KeyError) as error:
             raise ValueError("these are no permissions") from error
@@ -138,7 +144,7 @@ def judge(
         parts = [replace(part, free=True) for part in parts]
     verdict = _worst(mode, parts, rules, session)
     if verdict.decision is Decision.ALLOW:
-        return replace(verdict, outside=any(part.outside for part in parts))
+        return replace(verdict, outside=True) if any(part.outside for part in parts) else verdict
     if verdict.decision is Decision.ASK:
         asking = (part for part in parts if _judge_part(mode, part, rules, session).decision is Decision.ASK)
         verdict = replace(
@@ -311,10 +317,8 @@ def _said(rules: Permissions, part: _Part) -> Decision | None:
 
 
 def _layer_says(layer: Layer, part: _Part) -> Decision | None:
-    for effect in (Decision.DENY, Decision.ASK, Decision.ALLOW):
-        if any(rule.effect is effect and _speaks_of(rule, part) and _matches(rule, part) for rule in layer):
-            return effect
-    return None
+    said = {rule.effect for rule in layer if _speaks_of(rule, part) and _matches(rule, part)}
+    return min(said, key=_STRICTNESS.__getitem__, default=None)
 
 
 def _denies(rules: Permissions, part: _Part) -> bool:
@@ -322,7 +326,12 @@ def _denies(rules: Permissions, part: _Part) -> bool:
 
 
 def _speaks_of(rule: Rule, part: _Part) -> bool:
-    return any(fnmatch.fnmatchcase(name, rule.tool) for name in part.tools)
+    return _names_any(rule.tool, part.tools)
+
+
+@functools.lru_cache(maxsize=1024)
+def _names_any(pattern: str, tools: frozenset[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for name in tools)
 
 
 def _matches(rule: Rule, part: _Part) -> bool:

@@ -2,6 +2,9 @@
 
 All calls of a step that need a person are asked about at once, before the first of them runs; then the calls run in
 their order, and one that still waits for its answer holds up those after it.
+
+A verdict is of its moment: a call may make a link, or a person change what is allowed, and the same words mean
+something else. So each call is judged again right before it runs, unless nothing could happen since the look.
 """
 
 from __future__ import annotations
@@ -9,7 +12,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
 
 from agentmesh.domain.permissions import Decision, Permissions, Verdict, refusal
 from agentmesh.domain.rows import Allowance, OpenCall
@@ -37,6 +42,14 @@ class Asked:
         return bool(self.requests or self.settled or self.dropped)
 
 
+class Reading(NamedTuple):
+    """A call's arguments, as its tool gets them and as rules see them, and a note for the model, if any."""
+
+    args: BaseModel
+    given: dict[str, Any]
+    note: str | None
+
+
 class Asking:
     """Judges the calls of one agent's step."""
 
@@ -46,9 +59,21 @@ class Asking:
         self._context = context
         self.rights = rights
         """By which it judges; the session's part may change at any time."""
+        self._readings: dict[int, Reading] = {}
+        """By ordinal; what a call says stays as it is."""
+        self._fresh: dict[int, Verdict] = {}
+        """Verdicts of the last look, by ordinal, while nothing has happened that could make them others."""
+
+    def read(self, tool: Tool, call: OpenCall) -> Reading:
+        """Return a call's arguments, those that a person has put in their place if so; raise ToolError."""
+        reading = self._readings.get(call.ordinal)
+        if reading is None:
+            reading = self._readings[call.ordinal] = _read(tool, call)
+        return reading
 
     def look(self, calls: Sequence[OpenCall]) -> Asked:
         """Return which of the open calls must be asked about, which wait, and which no longer have to."""
+        self.forget()
         found = Asked()
         for call in calls:
             if call.status not in (CallStatus.OPEN, CallStatus.ASKING) or call.approval:
@@ -65,21 +90,27 @@ class Asking:
 
     def renew(self, allowance: Allowance) -> bool:
         """Judge by this from now on; return whether it is another than before."""
-        changed = allowance != self.rights.allowance
+        if allowance == self.rights.allowance:
+            return False
         self.rights = replace(self.rights, allowance=allowance)
-        return changed
+        self.forget()
+        return True
 
-    def admit(self, tool: Tool, given: Mapping[str, Any], *, approved: bool) -> bool:
+    def forget(self) -> None:
+        """Judge every call anew: one has begun that has effects, or time was spent on waiting."""
+        self._fresh.clear()
+
+    def admit(self, tool: Tool, call: OpenCall) -> bool:
         """Return whether a call may leave the working directory; raise ToolError when it may not be made."""
-        verdict = self._judge(tool, given)
-        if verdict.decision is Decision.ALLOW or (approved and verdict.decision is Decision.ASK):
+        verdict = self._fresh.get(call.ordinal) or self._judge(tool, call)
+        if verdict.decision is Decision.ALLOW or (call.approval is not None and verdict.decision is Decision.ASK):
             return verdict.outside
         message, hint = refusal(verdict, tool.name)
         flag = f"--permission-mode {verdict.allowed_by.value}" if verdict.allowed_by else None
         raise ToolError(message, hint, refused=True, **({"allow_with": flag} if flag else {}))
 
-    def _judge(self, tool: Tool, given: Mapping[str, Any]) -> Verdict:
-        return self._gate.judge(tool.name, given, self.rights, self._context.workdir)
+    def _judge(self, tool: Tool, call: OpenCall) -> Verdict:
+        return self._gate.judge(tool.name, self.read(tool, call).given, self.rights, self._context.workdir)
 
     def _request(self, call: OpenCall) -> dict[str, Any] | None:
         """Return what to ask a person about a call; None when it needs nobody (also: it will be refused anyway)."""
@@ -87,12 +118,11 @@ class Asking:
         if tool is None:
             return None
         try:
-            args, _ = arguments.read(tool, call.arguments)
+            given = self.read(tool, call).given
         except ToolError:
             return None
-        given = args.model_dump()
         asked = {"ordinal": call.ordinal, "tool": call.name, "arguments": given}
-        verdict = self._judge(tool, given)
+        verdict = self._fresh[call.ordinal] = self._judge(tool, call)
         if tool.effect is Effect.ASK and verdict.decision is not Decision.DENY:
             return {**asked, "kind": "question", "question": given["question"], "options": given.get("options")}
         if verdict.decision is Decision.ASK:
@@ -101,12 +131,11 @@ class Asking:
         return None
 
 
-def read(tool: Tool, call: OpenCall) -> tuple[Any, str | None]:
-    """Return a call's arguments, those that a person has put in their place if so, and a note for the model."""
+def _read(tool: Tool, call: OpenCall) -> Reading:
     edited = (call.approval or {}).get("arguments")
-    if edited is None:
-        return arguments.read(tool, call.arguments)
-    text = json.dumps(edited, ensure_ascii=False)
+    text = call.arguments if edited is None else json.dumps(edited, ensure_ascii=False)
     args, note = arguments.read(tool, text)
-    changed = f"the user has approved this call with other arguments: {text}"
-    return args, f"{changed} {note}" if note else changed
+    if edited is not None:
+        changed = f"the user has approved this call with other arguments: {text}"
+        note = f"{changed} {note}" if note else changed
+    return Reading(args, args.model_dump(), note)

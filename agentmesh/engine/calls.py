@@ -31,7 +31,7 @@ from agentmesh.domain.errors import (
 from agentmesh.domain.rows import OpenCall
 from agentmesh.domain.states import CallStatus
 from agentmesh.domain.text import clip
-from agentmesh.engine import arguments, asking
+from agentmesh.engine import arguments
 from agentmesh.engine.asking import Asking
 from agentmesh.engine.tool import Effect, Gate, Rights, Tool, ToolContext, ToolError
 from agentmesh.store import steps
@@ -143,7 +143,9 @@ class StepCalls:
         """Ask a person about what only a person may decide; return the ordinals of the calls that wait for that."""
         while (found := self._asking.look(calls)).is_news:
             what = (self._asking.rights.allowance, found.requests, found.settled, found.dropped)
-            if not self._asking.renew(self._database.run(steps.ask, self._lease, *what, idempotent=True)):
+            now = self._database.run(steps.ask, self._lease, *what, idempotent=True)
+            self._asking.forget()  # that took its time, all of an outage if the database was gone
+            if not self._asking.renew(now):
                 break
         return found.waiting
 
@@ -174,6 +176,8 @@ class StepCalls:
         return None
 
     def _start(self, ready: _Ready) -> Parked | None:
+        if ready.tool.effect is not Effect.READ:
+            self._asking.forget()  # what the calls after it may do depends on the world that it leaves
         match ready.tool.effect:
             case Effect.READ:
                 self._read(ready)
@@ -199,8 +203,8 @@ class StepCalls:
             raise ToolError(DIED, "Look at what it did before you call it again.")
         if call.cut:
             arguments.require_whole(tool, call.arguments)
-        args, note = asking.read(tool, call)
-        outside = self._asking.admit(tool, args.model_dump(), approved=call.approval is not None)
+        args, _, note = self._asking.read(tool, call)
+        outside = self._asking.admit(tool, call)
         notes = " ".join(filter(None, (note, self._remark(call))))
         lease = self._lease.call(call.seq, call.ordinal, notes or None)
         return _Ready(call, tool, args, replace(self._context, lease=lease, outside=outside, seen=[]))
@@ -208,9 +212,7 @@ class StepCalls:
     def _read(self, ready: _Ready) -> None:
         self._seen[ready.call.ordinal] = ready.context.seen
         if self._is_alone:  # a thread for it would have nothing beside it, and cost more than most reading does
-            done: Future[Result] = Future()
-            done.set_result(_result(ready))
-            self._reads[ready.call.ordinal] = done
+            self._keep(ready.call.ordinal, _result(ready))
             return
         self._pool = self._pool or ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="read")
         self._reads[ready.call.ordinal] = self._pool.submit(_result, ready)
@@ -221,7 +223,7 @@ class StepCalls:
             return
         now = self._database.run(steps.start_calls, self._lease, [ready.call.ordinal], idempotent=True)
         if self._asking.renew(now):  # a person has changed the mode while calls before this one ran
-            self._asking.admit(ready.tool, ready.args.model_dump(), approved=ready.call.approval is not None)
+            self._asking.admit(ready.tool, ready.call)
         result = _result(ready)
         if self._cancel.reason is CancelReason.STOP and result.get("interrupted"):
             result = {"error": STOPPED, **result}
@@ -251,16 +253,19 @@ class StepCalls:
 
     def _collect(self) -> None:
         for ordinal, future in self._reads.items():
-            result = future.result()
-            # Cut short because this worker stops: the next one reads again, and whole.
-            if self._cancel.reason is not CancelReason.STOP:
-                self._results[ordinal] = result
+            self._keep(ordinal, future.result())
         self._reads.clear()
+
+    def _keep(self, ordinal: int, found: Result) -> None:
+        # Cut short because this worker stops: the next one reads again, and whole.
+        if self._cancel.reason is not CancelReason.STOP:
+            self._results[ordinal] = found
 
     def _flush(self) -> None:
         """Write results; what a tool has done is known only here, so it is tried until the lease is lost."""
         refused = 0
         while self._results:
+            self._asking.forget()  # storing takes its time, all of an outage if the database is gone
             try:
                 self._database.run(steps.finish_calls, self._lease, self._results, self._seen, idempotent=True)
                 self._results = {}

@@ -49,19 +49,16 @@ def locate(workdir: Path, given: str) -> str:
     ``..`` and symbolic links are resolved; what cannot be a path comes back as an absolute path that no rule allows.
     """
     try:
-        real = _resolve(workdir, given)
+        root, real = _resolve(workdir, given)
     except ToolError:
         return "/\0"
-    root = os.path.realpath(workdir)
-    return os.path.relpath(real, root) if _inside(real, root) else real
+    return _below(root, real) or real
 
 
 def place(context: ToolContext, given: str) -> Place:
     """Resolve a path that a model gave, or refuse it."""
-    real = _resolve(context.workdir, given)
-    root = os.path.realpath(context.workdir)
-    if _inside(real, root):
-        shown = os.path.relpath(real, root)
+    root, real = _resolve(context.workdir, given)
+    if shown := _below(root, real):
         return Place(root, () if shown == "." else tuple(shown.split("/")), shown)
     if not context.outside:
         raise ToolError(
@@ -153,23 +150,52 @@ def _missing(found: Place) -> ToolError:
     return ToolError(f"{found.shown} does not exist.", hint)
 
 
-def _resolve(workdir: Path, given: str) -> str:
+def _resolve(workdir: Path, given: str) -> tuple[str, str]:
+    """Return where the working directory and the given path lead, links resolved, or refuse what can be no path."""
     if not given.strip() or "\0" in given:
         raise ToolError("The path is empty or contains a NUL character.", "Name a file of the working directory.")
     try:
         os.fsencode(given)
     except UnicodeEncodeError as error:
         raise ToolError("The path is not valid Unicode.", "Copy it from what `glob` returned.") from error
-    joined = os.path.join(workdir, os.path.expanduser(given))
-    real = os.path.realpath(joined)
-    for path in (joined, os.path.normpath(joined), real):
-        if _KERNEL.match(path) and not _KERNEL.match(str(workdir)):
-            raise ToolError(f"{given} is not a file of the working directory.", "Use its plain path.")
-    return real
+    start = str(workdir)
+    root = os.path.realpath(start)
+    joined = os.path.join(start, os.path.expanduser(given))
+    real = _real(start, root, joined)
+    named = (real,) if joined == real else (joined, os.path.normpath(joined), real)
+    if any(map(_KERNEL.match, named)) and not _KERNEL.match(start):
+        raise ToolError(f"{given} is not a file of the working directory.", "Use its plain path.")
+    return root, real
 
 
-def _inside(real: str, root: str) -> bool:
-    return real == root or real.startswith(root.rstrip("/") + "/")
+def _real(start: str, root: str, path: str) -> str:
+    """Return what ``os.path.realpath`` does of a path, without looking again at the names that lead to ``root``.
+
+    ``start`` leads to ``root``, which is free of links: below either one, names that are no links are the real path. As
+    soon as one is a link, or leads up, all of it is resolved anew.
+    """
+    for known in (start, root):
+        above = known.rstrip("/") + "/"
+        if path.startswith(above):
+            break
+    else:
+        return os.path.realpath(path)
+    real = root.rstrip("/")
+    for name in path[len(above) :].split("/"):
+        if name in ("", "."):
+            continue
+        real = f"{real}/{name}"
+        if name == ".." or os.path.islink(real):
+            return os.path.realpath(path)
+    return real or "/"
+
+
+def _below(root: str, real: str) -> str | None:
+    """Return a real path relative to a directory, ``.`` for itself; None when it is not below."""
+    if real == root:
+        return "."
+    above = root.rstrip("/") + "/"
+    return real[len(above) :] if real.startswith(above) else None
 
 
 def _plain_name(name: str) -> str:

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import Any
 
 from pydantic import BaseModel, Field
 
@@ -19,7 +19,8 @@ from agentmesh.tools.words import description
 _LINES = 2000
 _LINE_BYTES = 4000
 """Bytes of one line that are shown."""
-_BLOCK = 1 << 20
+_BLOCK = 1 << 16
+"""Bytes that are read at once; of a longer line, what is kept until its end is found."""
 _BINARY_PROBE = 8192
 """A NUL byte among the first of a file makes it binary, as for git."""
 
@@ -47,15 +48,24 @@ class Read:
     def run(self, args: ReadArgs, context: ToolContext) -> Mapping[str, Any]:
         """Return the lines asked for, and remember the content that was seen."""
         found = place(context, args.path)
-        with open(open_file(found), "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if b"\0" in file.peek(_BINARY_PROBE)[:_BINARY_PROBE]:
+        page = _Page(args.offset, args.limit, context.output_limit)
+        fd = open_file(found)
+        # Not as a file object, which asks the system four more things about a file that is read once from the start.
+        try:
+            block = os.read(fd, _BLOCK)
+            if b"\0" in block[:_BINARY_PROBE]:
+                size = os.fstat(fd).st_size
                 raise ToolError(f"{found.shown} is a binary file of {size} bytes.", "Inspect it with `bash`.")
-            page = _Page(args.offset, args.limit, context.output_limit)
-            page.take(file, context.cancel)
+            while block:
+                page.take(block)
+                _check(context.cancel)
+                block = os.read(fd, _BLOCK)
+            page.end()
+        finally:
+            os.close(fd)
         if args.offset > max(page.lines, 1):
             raise ToolError(f"{found.shown} has only {page.lines} lines.", f"Use an offset up to {page.lines}.")
-        context.seen.append((str(found.path), page.digest))
+        context.seen.append((str(found.path), page.digest.hexdigest()))
         return page.result()
 
 
@@ -68,31 +78,39 @@ class _Page:
     room: int
     """Bytes that may still be shown."""
     lines: int = 0
+    """Of the part that was taken."""
     shown: list[str] = field(default_factory=list)
-    digest: str = ""
     shortened: bool = False
+    digest: Any = field(default_factory=hashlib.sha256)
+    """Of all of the file, as is the number of lines."""
+    _rest: bytes = b""
+    """The last line, as long as its end was not taken."""
 
-    def take(self, file: BinaryIO, cancel: Cancel) -> None:
-        """Read the whole file: the digest and the number of lines are those of all of it."""
-        digest = hashlib.sha256()
-        while self.lines < self.offset + self.limit - 1 and self.room > 0:
-            line = file.readline(_BLOCK)
-            if not line:
-                break
-            digest.update(line)
-            self._line(line)
-            while not line.endswith(b"\n") and (line := file.readline(_BLOCK)):
-                digest.update(line)
-                self.shortened |= self.lines >= self.offset
-                _check(cancel)
-        ended = True
-        while block := file.read(_BLOCK):
-            digest.update(block)
+    @property
+    def _is_full(self) -> bool:
+        return self.lines >= self.offset + self.limit - 1 or self.room <= 0
+
+    def take(self, block: bytes) -> None:
+        """Take the next part of the file."""
+        self.digest.update(block)
+        if self._is_full:
             self.lines += block.count(b"\n")
-            ended = block.endswith(b"\n")
-            _check(cancel)
-        self.lines += not ended
-        self.digest = digest.hexdigest()
+            self._rest = block[-1:].rstrip(b"\n")
+            return
+        *lines, rest = (self._rest + block).split(b"\n")
+        before = self.lines + 1
+        for number in range(max(before, self.offset), min(before + len(lines), self.offset + self.limit)):
+            if self.room > 0:
+                self._show(number, lines[number - before].rstrip(b"\r"))
+        self.lines += len(lines)
+        self._rest = rest[:_BLOCK]
+
+    def end(self) -> None:
+        """Take the last line, if it has no newline."""
+        if self._rest:
+            if not self._is_full and self.lines + 1 >= self.offset:
+                self._show(self.lines + 1, self._rest)
+            self.lines += 1
 
     def result(self) -> dict[str, Any]:
         """Return the JSON result."""
@@ -106,17 +124,13 @@ class _Page:
             result["note"] = f"{result.get('note', '')} Lines over {_LINE_BYTES} bytes are cut.".strip()
         return result
 
-    def _line(self, raw: bytes) -> None:
-        self.lines += 1
-        if self.lines < self.offset:
-            return
-        raw = raw.rstrip(b"\r\n") if raw.endswith(b"\n") else raw
-        if self.lines == 1:
+    def _show(self, number: int, raw: bytes) -> None:
+        if number == 1:
             raw = raw.removeprefix(b"\xef\xbb\xbf")
         if len(raw) > _LINE_BYTES:
             raw = raw[:_LINE_BYTES]
             self.shortened = True
-        text = f"{self.lines:>6}\t{storable(raw.decode('utf-8', 'replace'))}"
+        text = f"{number:>6}\t{storable(raw.decode('utf-8', 'replace'))}"
         self.room -= len(text.encode()) + 1
         if self.room >= 0 or not self.shown:
             self.shown.append(text)

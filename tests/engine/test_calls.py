@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import json
 import threading
+from typing import Any
 
 import pytest
+from psycopg.types.json import Jsonb
 
+from agentmesh.domain.permissions import Decision, Permissions, Rule
 from agentmesh.domain.states import PermissionMode
 from agentmesh.llm.simulator.reply import Fault, FaultKind, ScriptedCall, ScriptedReply
 from agentmesh.store import requests
+from agentmesh.tools.gate import ToolGate
 from tests.fixtures.engine import Rig, call, do, say
 
 
@@ -186,6 +190,61 @@ def test_what_nobody_can_be_asked_about_is_refused_with_what_would_allow_it(rig:
     for result in (write, touch):
         if "error" in result:
             assert result["refused"] is True
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Paths and commands of the calls that the gate was asked about, as often as it was."""
+    asked: list[str] = []
+    judge = ToolGate.judge
+
+    def count(gate: ToolGate, tool: str, given: Any, *others: Any) -> Any:
+        asked.append(given.get("path") or given.get("command") or tool)
+        return judge(gate, tool, given, *others)
+
+    monkeypatch.setattr(ToolGate, "judge", count)
+    return asked
+
+
+def test_calls_that_only_read_are_judged_once(rig: Rig, judged: list[str]):
+    alone, together = [call("read", path="a")], [call("read", path=name) for name in "bc"]
+    rig.script("root", do(*alone), do(*together), do(call("bash", command="true")))
+    rig.worker()
+    rig.run()
+    assert judged == ["a", "b", "c", "true"]
+
+
+@pytest.mark.parametrize("changing", [call("bash", command="ln -s / a"), call("fork", name="child", prompt="x")])
+def test_a_call_after_one_with_effects_is_judged_again(rig: Rig, judged: list[str], changing: ScriptedCall):
+    rig.root = rig.session(mode=PermissionMode.ASK)
+    rules = Permissions.of([Rule(Decision.ALLOW, "bash")]).to_json()
+    rig.conn.execute("update agentmesh.agents set permissions = %s where id = %s", [Jsonb(rules), rig.root])
+    words = str(changing.arguments.get("command", "fork"))  # type: ignore[union-attr]
+    rig.script("root", do(call("read", path="b"), changing, call("read", path="a/etc/passwd")))
+    rig.worker()
+    rig.run()
+    assert judged == ["b", words, "a/etc/passwd", "a/etc/passwd"]
+    refused = [result.get("refused", False) for result in rig.results("read")]
+    assert refused == [False, words != "fork"], "a link that the call before has made leads out"
+
+
+@pytest.mark.parametrize(("waited_for", "first"), [("finish_calls", "nonsense"), ("ask", "bash")])
+def test_a_call_after_a_wait_for_the_database_is_judged_again(rig: Rig, waited_for: str, first: str):
+    rig.root = rig.session(mode=PermissionMode.ASK)
+    link = rig.workdir / "a"
+
+    def change(when: str, name: str) -> None:
+        if (when, name) == ("before", waited_for) and not link.is_symlink():
+            link.symlink_to("/")
+
+    read, other = call("read", path="a/etc/passwd"), call(first, command="touch x")
+    rig.script("root", do(read, other) if first == "bash" else do(other, read))
+    rig.worker(hook=change)
+    rig.prompt()
+    (result,) = rig.until(lambda: rig.results("read"))
+    assert result["refused"] is True
+    rig.interrupt("root")
+    rig.rest()
 
 
 def test_three_identical_refusals_end_a_turn(rig: Rig):

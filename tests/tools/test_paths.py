@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import contextlib
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agentmesh.engine.tool import ToolError
 from agentmesh.store.tx import Database
@@ -64,6 +68,62 @@ def test_an_allowed_call_may_leave_the_working_directory(ledger: FileLedger, ins
 def test_every_way_to_a_file_inside_leads_to_it(inside: Path, path: str):
     path = str(inside / "src" / "a.txt") if path == "ABSOLUTE" else path
     assert place(context(inside), path).shown == locate(inside, path) == "src/a.txt"
+
+
+_NAME = st.sampled_from(["a", "b", "c", ".", "..", "", "missing", "up", "loop"])
+_STEPS = st.lists(_NAME, max_size=5).map("/".join)
+_START = st.sampled_from(["", "WORK/", "LINK/", "WORK//", "WORK", "TOP/", "TOP/worker/"])
+_LINKS = st.dictionaries(
+    st.sampled_from(["a", "b", "c", "a/a", "a/b", "b/c", "../out", "../out/a"]),
+    st.tuples(_START, _STEPS).map("".join),
+    max_size=4,
+)
+
+
+@settings(deadline=None)
+@given(
+    folders=st.sets(st.sampled_from(["a", "b", "a/a", "a/b", "a/b/c", "b/c", "../out", "../out/a", "../worker/a"])),
+    links=_LINKS,
+    through=st.sampled_from(["work", "link", "work/../link", "link/a", "relative"]),
+    path=st.tuples(_START, _STEPS).map("".join),
+)
+def test_a_path_is_resolved_as_the_system_does_whatever_links_there_are(
+    folders: set[str], links: dict[str, str], through: str, path: str
+):
+    with tempfile.TemporaryDirectory() as made:
+        top = Path(made).resolve()
+        work = top / "work"
+        work.mkdir()
+        (top / "link").symlink_to("work")
+        (work / "up").symlink_to("..")
+        (work / "loop").symlink_to("loop")
+        words = {"WORK": str(work), "LINK": str(top / "link"), "TOP": str(top)}
+
+        def spelled(text: str) -> str:
+            start, slash, rest = text.partition("/")
+            return words.get(start, start) + slash + rest
+
+        for folder in sorted(folders):
+            (work / folder).mkdir(parents=True, exist_ok=True)
+        for name, target in sorted(links.items()):
+            with contextlib.suppress(OSError):
+                (work / name).symlink_to(spelled(target) or ".")
+        start = Path(os.path.relpath(work) if through == "relative" else top / through)
+        asked = spelled(path) or "."
+        root, real = os.path.realpath(start), os.path.realpath(os.path.join(start, asked))
+        inside = os.path.commonpath((root, real)) == root
+        assert locate(start, asked) == (os.path.relpath(real, root) if inside else real)
+        found = place(context(start, outside=True), asked)
+        assert (str(found.path), found.root) == (real, root if inside else "/")
+
+
+def test_the_root_of_the_file_system_is_a_working_directory_like_others(tmp_path: Path):
+    (tmp_path / "a").write_text("x")
+    there = os.path.relpath(tmp_path.resolve() / "a", "/")
+    for path in (there, f"/{there}", f"//{there}", f"./{there}"):
+        assert locate(Path("/"), path) == place(context(Path("/")), path).shown == there
+    assert locate(Path("/"), ".") == "."
+    assert locate(Path("/"), "proc/self/environ").startswith("/")
 
 
 def test_a_working_directory_reached_by_a_link_is_the_same_one(inside: Path):

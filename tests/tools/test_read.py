@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import itertools
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agentmesh.engine.tool import ToolError
 from agentmesh.tools.ledger import digest
@@ -86,3 +90,48 @@ def test_a_directory_is_refused_with_the_tool_that_lists_it(read: Read, tmp_path
     with pytest.raises(ToolError) as caught:
         call(read, tmp_path, path=".")
     assert "glob" in caught.value.hint
+
+
+_LENGTH = st.sampled_from([0, 1, 7, 3999, 4000, 4001, 65535, 65536, 65537, 140_000])
+_NEWLINE = st.sampled_from([b"\n", b"\r\n", b"\r\r\n"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    lines=st.lists(st.tuples(_LENGTH, _NEWLINE), max_size=6),
+    repeated=st.sampled_from([1, 1, 10_000]),
+    last=_LENGTH,
+    offset=st.integers(1, 8),
+    limit=st.integers(1, 8),
+    room=st.sampled_from([10, 5000, 65536, 1 << 20]),
+)
+def test_a_page_is_the_same_wherever_the_blocks_end(
+    lines: list[tuple[int, bytes]], repeated: int, last: int, offset: int, limit: int, room: int
+):
+    ended = [b"\xe9" * length + newline for length, newline in lines if length < 100 or repeated == 1]
+    whole = [*ended * repeated, *([b"\xe9" * last] if last else [])]
+    with tempfile.TemporaryDirectory() as made:
+        (Path(made) / "a").write_bytes(b"".join(whole))
+        where = context(Path(made), output_limit=room)
+        if offset > max(len(whole), 1):
+            with pytest.raises(ToolError, match=f"only {len(whole)} lines"):
+                call(Read(), where, path="a", offset=offset, limit=limit)
+            return
+        result = call(Read(), where, path="a", offset=offset, limit=limit)
+    page = [line.rstrip(b"\r\n")[:4000].decode("utf-8", "replace") for line in whole[offset - 1 :][:limit]]
+    texts = [f"{number:>6}\t{text}" for number, text in enumerate(page, offset)]
+    sizes = list(itertools.accumulate(len(text.encode()) + 1 for text in texts))
+    fits = max(sum(size <= room for size in sizes), 1)
+    assert result["content"] == "\n".join(texts[:fits])
+    assert result["lines"] == len(whole)
+    assert where.seen[0][1] == digest(b"".join(whole))
+    looked_at = whole[offset - 1 :][: sum(size < room for size in [0, *sizes][:limit])]
+    assert ("are cut" in result.get("note", "")) == any(len(line.rstrip(b"\r\n")) > 4000 for line in looked_at)
+
+
+def test_a_file_is_binary_when_a_zero_is_among_its_first_8192_bytes(read: Read, tmp_path: Path):
+    (tmp_path / "a").write_bytes(b"x" * 8191 + b"\0")
+    with pytest.raises(ToolError, match="binary file of 8192 bytes"):
+        call(read, tmp_path, path="a")
+    (tmp_path / "b").write_bytes(b"x" * 8192 + b"\0")
+    assert call(read, tmp_path, path="b")["lines"] == 1
