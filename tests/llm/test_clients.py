@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import httpx2
 import pytest
 
 from agentmesh.domain.cancel import Cancel, CancelReason
@@ -13,14 +14,8 @@ from tests.llm.asking import Asking, Log, client, request
 from tests.llm.misbehaving import PATIENCE, good, hanging, misbehaving
 
 
-class One:
-    """A client that only knows whether it was closed."""
-
-    def __init__(self) -> None:
-        self.closed = False
-
-    def close(self) -> None:
-        self.closed = True
+def made() -> httpx2.Client:
+    return httpx2.Client(transport=httpx2.MockTransport(lambda _request: httpx2.Response(200)))
 
 
 @pytest.fixture
@@ -31,7 +26,7 @@ def clock(monkeypatch):
 
 
 def test_the_last_one_used_is_lent_first_and_none_to_two_at_once(clock):
-    lent = Clients(One, keep=30.0)
+    lent = Clients(made, keep=30.0)
     first, second = lent.take(), lent.take()
     assert first is not second
     lent.give_back(first)
@@ -42,26 +37,26 @@ def test_the_last_one_used_is_lent_first_and_none_to_two_at_once(clock):
 
 
 def test_who_was_not_wanted_for_long_is_closed(clock):
-    lent = Clients(One, keep=30.0)
+    lent = Clients(made, keep=30.0)
     old, busy = lent.take(), lent.take()
     lent.give_back(old)
     clock.seconds += 31
-    assert not old.closed
+    assert not old.is_closed
     lent.give_back(busy)
-    assert old.closed
-    assert not busy.closed
+    assert old.is_closed
+    assert not busy.is_closed
     assert lent.take() is busy
 
 
 def test_closing_leaves_who_is_in_use_to_its_user(clock):
-    lent = Clients(One, keep=30.0)
+    lent = Clients(made, keep=30.0)
     idle, busy = lent.take(), lent.take()
     lent.give_back(idle)
     lent.close()
-    assert idle.closed
-    assert not busy.closed
+    assert idle.is_closed
+    assert not busy.is_closed
     lent.give_back(busy)
-    assert busy.closed
+    assert busy.is_closed
 
 
 def test_calls_one_after_another_share_a_connection_and_two_at_once_do_not():
