@@ -27,12 +27,13 @@ from tui.screens.main import MainScreen
 from tui.terminal import keep_pastes_whole, teach_alt_enter
 from tui.widgets.binding import textual_keymap
 from tui.widgets.composer import Composer
-from tui.widgets.scrollback import Scrollback
 from tui.widgets.views import Views
 
 if TYPE_CHECKING:
     from agentmesh.domain.rows import Session
     from tui.link import Link, Opened
+    from tui.state import Board
+    from tui.widgets.scrollback import Scrollback
 
 _HERE = Path(__file__).parent
 _READY = 0.3
@@ -68,6 +69,8 @@ class MeshApp(App[None], inherit_bindings=False):
         for known in theme.THEMES:
             self.register_theme(known)
         self._begin_with(theme.theme_for(os.environ, look))
+        # No toast and no tooltip is ever shown, and hiding their place lays the first frame out once more: 5 ms.
+        self._disable_notifications = self._disable_tooltips = True
         self._opening = opening
         self.opened: Opened | None = None
         self.failure: Exception | None = None
@@ -122,7 +125,7 @@ class MeshApp(App[None], inherit_bindings=False):
         if self.opened:
             self.session = self.opened.session
             self.main.begin(Files(Path(self.session.workdir)), self.opened.welcome)
-            self._connect()
+            self._connect(self.opened.board)
         if self._pick:
             self._pick_session()
 
@@ -194,8 +197,8 @@ class MeshApp(App[None], inherit_bindings=False):
             self._leftovers.throw_away()
             self._tidying.pause()
 
-    @on(Scrollback.OlderWanted)
-    def _older_wanted(self, event: Scrollback.OlderWanted) -> None:
+    def on_scrollback_older_wanted(self, event: Scrollback.OlderWanted) -> None:
+        """Read them. (Named as Textual finds it: scrollbacks are imported with the session.)"""
         if self._link:
             self._link.feed.older(event.agent_id, event.before_seq)
 
@@ -279,20 +282,22 @@ class MeshApp(App[None], inherit_bindings=False):
         self.main.composer.come_from(*taken)
         self._connect()
 
-    def _connect(self) -> None:
+    def _connect(self, board: Board | None = None) -> None:
         if self.opened and self.session:
             self.main.rings = self.opened.mesh.settings.tui.bell
             self.main.has_files = self.session.host == self.opened.mesh.place.host
-            self._link = self._make_link(self.opened, self.session)
+            if board:
+                self.main.show_board(board)
+            self._link = self._make_link(self.opened, self.session, board)
             link = self._link
             self.main.composer.custom = lambda: link.custom.now()  # noqa: PLW0108  made when first asked for
             self._link.start()
             self.set_timer(_READY, self._link.get_ready)
 
-    def _make_link(self, opened: Opened, session: Session) -> Link:
+    def _make_link(self, opened: Opened, session: Session, board: Board | None) -> Link:
         from tui.link import Link
 
-        return Link(opened.mesh, session, self._poster())
+        return Link(opened.mesh, session, self._poster(), board)
 
     def _poster(self) -> Callable[[Message], Any]:
         """Return a way to post that ends when another session is shown."""

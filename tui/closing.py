@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -56,7 +57,7 @@ def _interrupt(mesh: Mesh, session: Session) -> str:
     from tui.doing import Doing
     from tui.shell import Shells
 
-    return interrupt(Doing(mesh, session, Shells(), session.root_id), "all").text
+    return interrupt(Doing(mesh, session, Shells(), session.root_id, threading.Event()), "all").text
 
 
 def _is_newest(mesh: Mesh, session: Session) -> bool:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from agentmesh.domain.errors import AgentmeshError, DatabaseUnreachable, UsageError
 from agentmesh.domain.ids import AgentId, short
@@ -23,15 +22,14 @@ _AGAIN = 0.5
 """Seconds between two attempts to reach the database."""
 
 
-@dataclass(frozen=True, slots=True)
-class Doing:
+class Doing(NamedTuple):
     """For whom a call is carried out, and with what."""
 
     mesh: Mesh
     session: Session
     shells: Shells
     in_view: AgentId
-    stopping: threading.Event = field(default_factory=threading.Event)
+    stopping: threading.Event
     """Set when the screen is left."""
 
     def run(self, function: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Result:

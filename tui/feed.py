@@ -53,9 +53,17 @@ class Feed:
     """Reads one session; all methods return at once and may be called from the app's loop."""
 
     def __init__(
-        self, mesh: Mesh, session: Session, post: Callable[[Message], Any], schema: SchemaWatch | None = None
+        self,
+        mesh: Mesh,
+        session: Session,
+        post: Callable[[Message], Any],
+        schema: SchemaWatch | None = None,
+        board: Board | None = None,
     ) -> None:
-        """``post`` is ``app.post_message``; it is given all messages of ``tui.messages`` but ActionDone."""
+        """``post`` is ``app.post_message``; it is given all messages of ``tui.messages`` but ActionDone.
+
+        ``board`` is one that is shown already: none is read to begin with.
+        """
         self._mesh = mesh
         self._session = session
         self._post = post
@@ -71,7 +79,7 @@ class Feed:
         self._told: list[Message] = []
         """What was read of them and is to be posted: with the board, for between the two a key would find nobody."""
         self._sought: AgentId | None = None
-        self._board: Board | None = None
+        self._board = board
         self._said: str | None = None
 
     def start(self) -> None:
@@ -115,9 +123,9 @@ class Feed:
     # The thread "screen"; from here on everything is its own.
 
     def _run(self) -> None:
-        pace_until = tick_at = 0.0
         try:
             self._attempt(self._begin)
+            pace_until = tick_at = time.monotonic() + _PACE  # that was a look: the screen is painted before the next
             while not self._stopping.is_set():
                 until = pace_until if self._hints.pending else tick_at
                 self._hints.wake.wait(max(until - time.monotonic(), 0.0))
@@ -139,7 +147,8 @@ class Feed:
         To begin to listen takes the interpreter's time, 5 ms, in which the screen would not be painted. Only live text
         of these milliseconds is not heard, like that before the start.
         """
-        self._show(self._read_board())
+        if self._board is None:
+            self._show(self._read_board())
         self._hints.wake.clear()  # it was set to begin
         if not self._requests:
             self._hints.wake.wait(_FIRST)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -23,16 +22,16 @@ class Piece(NamedTuple):
     text: str
 
 
-@dataclass(slots=True)
 class Heard:
     """Hints gathered, in their order per agent."""
 
-    everything: bool = False
-    """Anything may have changed (start, reconnect)."""
-    board: bool = False
-    """An agent, a wait or the session changed."""
-    streams: dict[AgentId, list[Piece | None]] = field(default_factory=dict)
-    """Per agent: pieces of live text, and None where its rows or state changed between them."""
+    def __init__(self) -> None:
+        self.everything = False
+        """Anything may have changed (start, reconnect)."""
+        self.board = False
+        """An agent, a wait or the session changed."""
+        self.streams: dict[AgentId, list[Piece | None]] = {}
+        """Per agent: pieces of live text, and None where its rows or state changed between them."""
 
     def __bool__(self) -> bool:
         return self.everything or self.board or bool(self.streams)

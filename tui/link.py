@@ -5,10 +5,9 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tui.actions import Actions
 from tui.feed import Feed
@@ -20,25 +19,29 @@ if TYPE_CHECKING:
     from agentmesh.app import Mesh
     from agentmesh.config.custom_commands import CustomCommands
     from agentmesh.domain.rows import Session
+    from tui.state import Board
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """What was made while the screen was there already."""
 
     mesh: Mesh
     session: Session
     welcome: str = ""
     """Shown at the top of an empty root (three lines at the first start without a model); it is no row."""
+    board: Board | None = None
+    """As it was then: read while the rest was imported."""
 
 
 class Link:
     """Reads a session and carries out what is asked for in it."""
 
-    def __init__(self, mesh: Mesh, session: Session, post: Callable[[Message], Any]) -> None:
-        """``post`` is given all messages of ``tui.messages``."""
+    def __init__(
+        self, mesh: Mesh, session: Session, post: Callable[[Message], Any], board: Board | None = None
+    ) -> None:
+        """``post`` is given all messages of ``tui.messages``; ``board`` is one that is shown already."""
         schema = SchemaWatch(mesh.database)
-        self.feed = Feed(mesh, session, post, schema)
+        self.feed = Feed(mesh, session, post, schema, board)
         self.actions = Actions(mesh, session, post, schema)
         self._mesh, self._session = mesh, session
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar, dataclass_transform
 
 from textual.message import Message
 
@@ -13,15 +13,23 @@ if TYPE_CHECKING:
     from tui.calls import Call, Done, Failed
     from tui.state import Board
 
+Told = TypeVar("Told", bound=Message)
 
-@dataclass
+
+@dataclass_transform(eq_default=False)
+def message(kind: type[Told]) -> type[Told]:
+    """Make a message of fields: a dataclass without comparison and repr, for which every start would compile code."""
+    return dataclass(eq=False, repr=False)(kind)
+
+
+@message
 class BoardChanged(Message):
     """Agents or waits of the session changed; the board is a snapshot that nobody changes."""
 
     board: Board
 
 
-@dataclass
+@message
 class RowsArrived(Message):
     """Rows of a followed agent: first the newest window, then what was appended."""
 
@@ -37,7 +45,7 @@ class RowsArrived(Message):
     """How many rows it inherited in all; ``inherited`` holds the newest of them."""
 
 
-@dataclass
+@message
 class OlderRows(Message):
     """Rows of an agent before those that are shown."""
 
@@ -46,7 +54,7 @@ class OlderRows(Message):
     more: bool
 
 
-@dataclass
+@message
 class TextStreamed(Message):
     """The agent's model is writing; the finished text comes as a row."""
 
@@ -56,7 +64,7 @@ class TextStreamed(Message):
     """Whether what was streamed before is void: the message begins (again), or nobody knows any more."""
 
 
-@dataclass
+@message
 class LinkChanged(Message):
     """The way to the database or to a worker changed."""
 
@@ -64,7 +72,7 @@ class LinkChanged(Message):
     """What is wrong, or None when all is well."""
 
 
-@dataclass
+@message
 class Noticed(Message):
     """Something happened to an agent (None: to the session) that a person may want to know, unless it is in view."""
 
@@ -73,7 +81,7 @@ class Noticed(Message):
     severity: Literal["information", "warning", "error"]
 
 
-@dataclass
+@message
 class Missed(Message):
     """An agent that was sought has been reaped: no board has it."""
 
@@ -81,14 +89,14 @@ class Missed(Message):
     name: str
 
 
-@dataclass
+@message
 class RequestSettled(Message):
     """A request no longer waits for a person: somebody has answered it, or its turn has ended."""
 
     request: Request
 
 
-@dataclass
+@message
 class ActionDone(Message):
     """A command has been carried out, or refused."""
 

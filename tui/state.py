@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentmesh.domain.ids import AgentId, MailId
 from agentmesh.domain.resting import resting
-from agentmesh.domain.rows import AgentView, Request, Session
 from agentmesh.domain.states import AgentStatus, Kind
 from tui.tasks import Task
+
+if TYPE_CHECKING:
+    from agentmesh.domain.rows import AgentView, Request, Session
 
 
 class Mark(Enum):

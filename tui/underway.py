@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from agentmesh.domain.ids import AgentId
@@ -12,12 +11,10 @@ LATE = 0.5
 """Seconds after which what is not done yet is worth a word: usually it takes a few thousandths."""
 
 
-@dataclass(slots=True)
 class _Asked:
-    call: Call
-    agent_id: AgentId
-    since: float
-    done_at: float | None = None
+    def __init__(self, call: Call, agent_id: AgentId, since: float) -> None:
+        self.call, self.agent_id, self.since = call, agent_id, since
+        self.done_at: float | None = None
 
 
 class Unsent(NamedTuple):

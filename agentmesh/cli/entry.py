@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 from agentmesh import __version__
@@ -13,10 +14,13 @@ def main() -> int:
     if args in (["--version"], ["-V"]):
         print(f"agentmesh {__version__}")
         return 0
+    gc.disable()  # it would look at what is imported again and again, and that stays: 3 ms of every command
     try:
         from agentmesh.cli.outcome import run
     except KeyboardInterrupt:
         return 130
+    gc.freeze()
+    gc.enable()
     return run(args)
 
 

@@ -6,9 +6,8 @@ import functools
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -26,8 +25,7 @@ Function = Callable[..., Any]
 _HOW_TO_GIVE = "Give it as an argument, or `-` to read it from stdin."
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Which database, and which of its sessions, a command is about."""
 
     database_url: str | None

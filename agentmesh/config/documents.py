@@ -5,16 +5,14 @@ from __future__ import annotations
 import codecs
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 _CONTINUATION: Final = bytes(range(0x80, 0xC0))
 """Bytes that no character of UTF-8 begins with."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """What is wrong with a file, in words for people; the program goes on without what it is about."""
 
     file: str

@@ -5,12 +5,12 @@ By hand and not by pydantic: that takes longer to import than everything else th
 
 from __future__ import annotations
 
-import dataclasses
 import functools
+import inspect
 import math
 import re
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -39,12 +39,18 @@ class UnknownKey(Refused):
 
 @functools.cache
 def of(kind: type) -> Mapping[str, Form]:
-    """Return the form of each key of a table: a dataclass whose fields are ``Annotated[type, form]``."""
+    """Return the form of each key of a table: a class whose fields are ``Annotated[type, form]``."""
     return {name: hint.__metadata__[0] for name, hint in typing.get_type_hints(kind, include_extras=True).items()}
 
 
+@functools.cache
+def _needed(kind: type) -> Sequence[str]:
+    """Return the keys that a table must have: the fields without a default."""
+    return [name for name, field in inspect.signature(kind).parameters.items() if field.default is field.empty]
+
+
 def table(kind: type) -> Form:
-    """Return the form of a table; this dataclass is what becomes of it."""
+    """Return the form of a table; this class, a named tuple or a dataclass, is what becomes of it."""
 
     def check(value: Any) -> Any:
         if isinstance(value, kind):
@@ -54,12 +60,18 @@ def table(kind: type) -> Form:
         for name in given:
             if name not in checked:
                 raise UnknownKey("is not a known key", (name,))
-        for field in dataclasses.fields(kind):
-            if field.name not in checked and field.default is field.default_factory is dataclasses.MISSING:
-                raise Refused("is missing", (field.name,))
+        for name in _needed(kind):
+            if name not in checked:
+                raise Refused("is missing", (name,))
         return kind(**checked)
 
     return check
+
+
+def shown(record: Any, *, hidden: Collection[str]) -> str:
+    """Return the repr of a named tuple without what may hold a password."""
+    said = ", ".join(f"{name}={value!r}" for name, value in record._asdict().items() if name not in hidden)
+    return f"{type(record).__name__}({said})"
 
 
 def entries(name_form: Form, form: Form) -> Form:

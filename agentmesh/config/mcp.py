@@ -10,19 +10,19 @@ import fnmatch
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from agentmesh.config import documents, forms, paths
 from agentmesh.config.documents import Problem
-from agentmesh.config.forms import Refused, boolean, decimal, entries, matching, optional, text, word
+from agentmesh.config.forms import Refused, boolean, decimal, entries, matching, optional, shown, text, word
 from agentmesh.domain.text import one_line
 
 PREFIX: Final = "mcp__"
 """The names of all tools of MCP servers begin with it."""
 PROJECT_FILE: Final = ".mcp.json"
 
+_NONE: Final[Mapping[str, Any]] = {}
 _MOST_BYTES: Final = 1024 * 1024
 _NAME: Final = matching(r"\w[\w .-]{0,31}", "should be a name of at most 32 letters, digits, '_', '-', '.' and blanks")
 _VARIABLE: Final = matching(r"[A-Za-z_]\w*", "should be the name of an environment variable")
@@ -38,21 +38,20 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(text(each) for each in value)
 
 
-@dataclass(frozen=True)
-class McpServer:
+class McpServer(NamedTuple):
     """How a server is reached: a command, or a URL. ``${NAME}`` is a variable of the environment, read at its start."""
 
     command: Annotated[str | None, optional(_LINE)] = None
     """Program that speaks MCP on its standard input and output."""
-    args: Annotated[tuple[str, ...], _texts] = field(default=(), repr=False)
+    args: Annotated[tuple[str, ...], _texts] = ()
     """Its arguments."""
-    env: Annotated[Mapping[str, str], entries(_VARIABLE, text)] = field(default_factory=dict, repr=False)
+    env: Annotated[Mapping[str, str], entries(_VARIABLE, text)] = _NONE
     """Further variables for it; it gets few of this program's own."""
     cwd: Annotated[str | None, optional(_LINE)] = None
     """Where it runs; the session's working directory without it."""
-    url: Annotated[str | None, optional(_ADDRESS)] = field(default=None, repr=False)
+    url: Annotated[str | None, optional(_ADDRESS)] = None
     """Address of a server that speaks streamable HTTP."""
-    headers: Annotated[Mapping[str, str], entries(_HEADER, text)] = field(default_factory=dict, repr=False)
+    headers: Annotated[Mapping[str, str], entries(_HEADER, text)] = _NONE
     """Further headers of every request."""
     type: Annotated[
         Literal["stdio", "http", "streamable-http", "streamableHttp"] | None,
@@ -66,16 +65,18 @@ class McpServer:
     tools: Annotated[tuple[str, ...], _texts] = ("*",)
     """Which of its tools agents get: names as the server says them, or patterns."""
 
+    def __repr__(self) -> str:
+        return shown(self, hidden=("args", "env", "url", "headers"))
 
-@dataclass(frozen=True)
-class Mcp:
+
+class Mcp(NamedTuple):
     """What holds for all MCP servers."""
 
     start_timeout: Annotated[float, decimal(gt=0, le=3600)] = 20.0
     """Seconds in which a server must have started and listed its tools."""
     call_timeout: Annotated[float, decimal(gt=0, le=86_400)] = 120.0
     """Seconds for one call."""
-    trusted: Annotated[Mapping[str, str], entries(_LINE, _DIGEST)] = field(default_factory=dict)
+    trusted: Annotated[Mapping[str, str], entries(_LINE, _DIGEST)] = _NONE
     """The ``.mcp.json`` files whose servers may start, each with the SHA-256 of its content."""
 
 
@@ -91,8 +92,7 @@ servers_table: Final = entries(_NAME, server)
 """The form of ``mcpServers``."""
 
 
-@dataclass(frozen=True, slots=True)
-class NamedServer:
+class NamedServer(NamedTuple):
     """A server that may start."""
 
     name: str
@@ -115,11 +115,10 @@ class NamedServer:
         return sha256(json.dumps(known).encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class McpServers:
+class McpServers(NamedTuple):
     """What is configured for a working directory."""
 
-    servers: Mapping[str, NamedServer] = field(default_factory=dict)
+    servers: Mapping[str, NamedServer] = _NONE
     """Those that may start, by slug."""
     problems: tuple[Problem, ...] = ()
     """What does not start and why, in words for people."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from agentmesh.config.forms import (
     Form,
@@ -18,6 +18,7 @@ from agentmesh.config.forms import (
     matching,
     member,
     optional,
+    shown,
     table,
     text,
     word,
@@ -28,6 +29,7 @@ from agentmesh.domain.states import PermissionMode
 _INT4, _INT8 = 2**31 - 1, 2**63 - 1
 """Limits are stored in integer and bigint columns."""
 
+_NONE: Final[Mapping[str, Any]] = {}
 _LINE: Final = matching(r".*\S.*", "should be one line of text, not empty")
 _ADDRESS: Final = matching(r"https?://[^\s/]+\S*", "should be a URL, as in https://api.openai.com/v1")
 _HEADER: Final = matching(r"[\x20-\x7e]*", "should be printable ASCII")
@@ -86,7 +88,7 @@ def _seconds(most: float) -> Form:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a new session may use; a project may lower each."""
+    """What a new session may use; a project may lower each. (A dataclass: a session's are made of it by ``asdict``.)"""
 
     max_depth: Annotated[int, _up_to(_INT4)] = 4
     """Depth of the tree; the root is at 0."""
@@ -108,8 +110,7 @@ class Limits:
     """Output of one tool call that the model sees; the middle of more is cut."""
 
 
-@dataclass(frozen=True)
-class ModelCalls:
+class ModelCalls(NamedTuple):
     """How patient a call to a model server is; times in seconds."""
 
     connect_timeout: Annotated[float, _seconds(3600)] = 10.0
@@ -124,15 +125,14 @@ class ModelCalls:
     """Pauses of one call together while its server is overloaded or limits its rate; these use up no retries."""
 
 
-@dataclass(frozen=True)
-class Provider:
+class Provider(NamedTuple):
     """A server that speaks Chat Completions. Its key is never written here, only the variable that holds it."""
 
-    base_url: Annotated[str, _url] = field(repr=False)
+    base_url: Annotated[str, _url]
     """URL above ``/chat/completions``; may hold a password."""
     api_key_env: Annotated[str | None, optional(_LINE)] = None
     """Environment variable with the API key; none for servers that want no key."""
-    headers: Annotated[Mapping[str, str], entries(_HEADER, _HEADER)] = field(default_factory=dict, repr=False)
+    headers: Annotated[Mapping[str, str], entries(_HEADER, _HEADER)] = _NONE
     """Further headers of every request."""
     context_window: Annotated[int | None, optional(_up_to(_INT4, least=1))] = None
     """Context size of its models in tokens, where the price tables do not know it."""
@@ -141,9 +141,11 @@ class Provider:
     text_tool_calls: Annotated[bool, boolean] = True
     """Whether an answer that is nothing but tool calls written as text is read as these calls."""
 
+    def __repr__(self) -> str:
+        return shown(self, hidden=("base_url", "headers"))
 
-@dataclass(frozen=True)
-class Tui:
+
+class Tui(NamedTuple):
     """How the terminal UI looks and behaves."""
 
     theme: Annotated[Literal["auto", "dark", "light"], word("auto", "dark", "light")] = "auto"
@@ -152,12 +154,11 @@ class Tui:
     """What becomes of agents that run when it is left: they finish in the background, or are interrupted."""
     bell: Annotated[bool, boolean] = True
     """Whether the terminal's bell rings when an agent asks."""
-    keys: Annotated[Mapping[str, str], _keys] = field(default_factory=dict)
+    keys: Annotated[Mapping[str, str], _keys] = _NONE
     """Keys by what they do, as the help shows: ``agents.pick = "ctrl+k"``; several with commas, none with ``""``."""
 
 
-@dataclass(frozen=True)
-class PermissionRules:
+class PermissionRules(NamedTuple):
     """Rules for what agents do, judged in the order deny, ask, allow; a project may only deny and ask."""
 
     deny: Annotated[tuple[str, ...], _rules] = ()
@@ -168,8 +169,7 @@ class PermissionRules:
     """Without asking."""
 
 
-@dataclass(frozen=True)
-class TypeSettings:
+class TypeSettings(NamedTuple):
     """What a person says of a type of sub-agents, wherever it is defined."""
 
     hidden: Annotated[bool | None, optional(boolean)] = None
@@ -178,24 +178,21 @@ class TypeSettings:
     """Model or alias; None as the type says, ``inherit`` for the parent's."""
 
 
-@dataclass(frozen=True)
-class Web:
+class Web(NamedTuple):
     """What ``web_fetch`` may reach."""
 
     allow_private: Annotated[tuple[str, ...], _hosts] = ()
     """Hosts (``localhost``, ``wiki.corp:8080``) whose addresses may be private; all other hosts must be public."""
 
 
-@dataclass(frozen=True)
-class Sandbox:
+class Sandbox(NamedTuple):
     """What commands of agents are run in."""
 
     bash: Annotated[Literal["off", "auto", "required"], word("off", "auto", "required")] = "off"
     """bubblewrap: no network, nothing writable but the working directory. auto: where it works; required: or none."""
 
 
-@dataclass(frozen=True)
-class Logs:
+class Logs(NamedTuple):
     """What the program records of its work, beside what it says."""
 
     file: Annotated[str | None, optional(_log_file)] = None
@@ -204,18 +201,19 @@ class Logs:
     """Least level of the records in it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Document:
+class Document(NamedTuple):
     """A whole configuration."""
 
+    data_dir: Annotated[Path, folder]
+    """Folder of the embedded server."""
+    providers: Annotated[Mapping[str, Provider], entries(_PROVIDER_NAME, table(Provider))]
+    """Servers that speak Chat Completions."""
     database_url: Annotated[str | None, optional(_LINE)] = None
     """PostgreSQL to use; the embedded server without it."""
     direct_database_url: Annotated[str | None, optional(_LINE)] = None
     """A way around a pooler in transaction mode, for LISTEN; ``database_url`` without it."""
     reader_url: Annotated[str | None, optional(_LINE)] = None
     """A login that may only read, for ``agentmesh sql``; made from ``database_url`` without it."""
-    data_dir: Annotated[Path, folder]
-    """Folder of the embedded server."""
     model: Annotated[str | None, optional(_LINE)] = None
     """Model of new sessions: ``NAME``, or ``PROVIDER/NAME``."""
     permission_mode: Annotated[PermissionMode, member(PermissionMode)] = PermissionMode.ASK
@@ -232,11 +230,9 @@ class Document:
     """The terminal UI."""
     permissions: Annotated[PermissionRules, table(PermissionRules)] = PermissionRules()
     """Rules for what agents do."""
-    model_aliases: Annotated[Mapping[str, str], entries(_LINE, _LINE)] = field(default_factory=dict)
+    model_aliases: Annotated[Mapping[str, str], entries(_LINE, _LINE)] = _NONE
     """A model that types of sub-agents may call so."""
-    agent_types: Annotated[Mapping[str, TypeSettings], entries(_LINE, table(TypeSettings))] = field(
-        default_factory=dict
-    )
+    agent_types: Annotated[Mapping[str, TypeSettings], entries(_LINE, table(TypeSettings))] = _NONE
     """What you say of types of sub-agents, by their names."""
     web: Annotated[Web, table(Web)] = Web()
     """What ``web_fetch`` may reach."""
@@ -244,9 +240,7 @@ class Document:
     """What commands of agents are run in."""
     log: Annotated[Logs, table(Logs)] = Logs()
     """What the program records of its work, beside what it says."""
-    mcp: Annotated[Mcp, table(Mcp)] = field(default_factory=Mcp)
+    mcp: Annotated[Mcp, table(Mcp)] = Mcp()
     """What holds for all MCP servers."""
-    mcpServers: Annotated[Mapping[str, McpServer], servers_table] = field(default_factory=dict)  # noqa: N815
+    mcpServers: Annotated[Mapping[str, McpServer], servers_table] = _NONE  # noqa: N815
     """MCP servers whose tools agents get."""
-    providers: Annotated[Mapping[str, Provider], entries(_PROVIDER_NAME, table(Provider))]
-    """Servers that speak Chat Completions."""

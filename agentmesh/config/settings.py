@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from agentmesh.config import sources
+from agentmesh.config import forms, sources
 from agentmesh.config.mcp import Mcp, McpServer
 from agentmesh.config.schema import Limits, Logs, ModelCalls, Provider, Sandbox, Tui, TypeSettings, Web
 from agentmesh.domain.errors import ConfigError
@@ -17,10 +16,10 @@ if TYPE_CHECKING:
     from agentmesh.config.rules import SourcedRule
 
 _DEFAULT_PROVIDER = "openai"
+_NONE: Final[Mapping[str, Any]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """All settings. Its repr shows no URL that may hold a password, and API keys are not in it at all."""
 
     data_dir: Path
@@ -29,11 +28,11 @@ class Settings:
     """Model servers by name; there is always one named openai, which OPENAI_BASE_URL moves."""
     provider_prefixes: frozenset[str]
     """First segments of a model's name that mean a provider."""
-    database_url: str | None = field(default=None, repr=False)
+    database_url: str | None = None
     """None for the embedded server."""
-    direct_database_url: str | None = field(default=None, repr=False)
+    direct_database_url: str | None = None
     """For LISTEN and a worker's lock, where ``database_url`` goes through a pooler in transaction mode."""
-    reader_url: str | None = field(default=None, repr=False)
+    reader_url: str | None = None
     """For ``agentmesh sql``: a role that may only read the views."""
     model: str | None = None
     permission_mode: PermissionMode = PermissionMode.ASK
@@ -41,23 +40,26 @@ class Settings:
     """Model calls and tools that run at once in one worker."""
     compact_at: float = 0.8
     """Share of a model's window that a request may take before older rows become a summary."""
-    limits: Limits = field(default_factory=Limits)
-    model_calls: ModelCalls = field(default_factory=ModelCalls)
-    tui: Tui = field(default_factory=Tui)
+    limits: Limits = Limits()
+    model_calls: ModelCalls = ModelCalls()
+    tui: Tui = Tui()
     rules: tuple[SourcedRule, ...] = ()
     """Permission rules for the root of a new session, the user's first."""
-    model_aliases: Mapping[str, str] = field(default_factory=dict)
+    model_aliases: Mapping[str, str] = _NONE
     """Models by the names that types of sub-agents may use for them."""
-    agent_types: Mapping[str, TypeSettings] = field(default_factory=dict)
+    agent_types: Mapping[str, TypeSettings] = _NONE
     """What the configuration says of types of sub-agents, by name."""
-    web: Web = field(default_factory=Web)
-    sandbox: Sandbox = field(default_factory=Sandbox)
-    log: Logs = field(default_factory=Logs)
-    mcp: Mcp = field(default_factory=Mcp)
-    mcp_servers: Mapping[str, McpServer] = field(default_factory=dict)
+    web: Web = Web()
+    sandbox: Sandbox = Sandbox()
+    log: Logs = Logs()
+    mcp: Mcp = Mcp()
+    mcp_servers: Mapping[str, McpServer] = _NONE
     """MCP servers of the user's own configuration; those of a project are read where they are needed."""
     warnings: tuple[str, ...] = ()
     """What was ignored, and why: one sentence each, for people."""
+
+    def __repr__(self) -> str:
+        return forms.shown(self, hidden=("database_url", "direct_database_url", "reader_url"))
 
 
 def load(flags: Mapping[str, Any], environ: Mapping[str, str], workdir: Path) -> Settings:

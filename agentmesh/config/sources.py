@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentmesh.config import forms, paths
 from agentmesh.config.mcp import Mcp, McpServer
@@ -58,8 +57,7 @@ _ONLY_IN_FILES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(NamedTuple):
     """All sources as one document."""
 
     document: Document

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from agentmesh.domain.ids import AgentId
-from agentmesh.domain.rows import AgentView
 from agentmesh.domain.states import AgentStatus
+
+if TYPE_CHECKING:
+    from agentmesh.domain.rows import AgentView
 
 
 def resting(agents: Sequence[AgentView]) -> frozenset[AgentId]:

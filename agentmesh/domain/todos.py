@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class TodoStatus(StrEnum):
@@ -21,8 +20,7 @@ class TodoStatus(StrEnum):
         return {TodoStatus.PENDING: "☐", TodoStatus.IN_PROGRESS: "◐", TodoStatus.COMPLETED: "☑"}[self]
 
 
-@dataclass(frozen=True, slots=True)
-class Todo:
+class Todo(NamedTuple):
     """One item."""
 
     content: str

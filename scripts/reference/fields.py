@@ -1,4 +1,4 @@
-"""What a dataclass says of its fields: the string under each, which no import keeps."""
+"""What a class says of its fields: the string under each, which no import keeps."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
+import inspect
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -54,7 +54,7 @@ def _inner() -> set[str]:
 def _rows(kind: type, above: str) -> Iterator[list[str]]:
     hints, words = typing.get_type_hints(kind), fields.words(kind)
     variables = {".".join(key): sources.variable(name) for name, key in sources.settable().items()}
-    for field in dataclasses.fields(kind):
+    for field in inspect.signature(kind).parameters.values():
         name = f"{above}{field.name}"
         yield [
             code(name),
@@ -77,9 +77,9 @@ def _type(hint: Any) -> str:
     return _SCALARS.get(hint, "table")
 
 
-def _default(field: dataclasses.Field[Any]) -> str:
-    made = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
-    if made is dataclasses.MISSING:
+def _default(field: inspect.Parameter) -> str:
+    made = field.default
+    if made is field.empty:
         return "needed"
     if isinstance(made, bool):
         return code(str(made).lower())

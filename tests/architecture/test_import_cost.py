@@ -123,6 +123,13 @@ def test_what_is_typed_is_understood_by_what_comes_after_the_first_frame():
     assert not {"tui.commands", "tui.completion", "tui.parsing", "tui.deeds", "tui.markdown"} & set(imported)
 
 
+def test_rows_and_what_shows_them_come_while_the_database_answers():
+    shown = {"agentmesh.domain.rows", "tui.entries", "tui.toolwords", "tui.widgets.scrollback", "tui.widgets.task"}
+    before = run("import agentmesh.cli.screen, tui.main, tui.app\nprint(*sys.modules)").split()
+    assert not shown & set(before)
+    assert shown <= set(run("import tui.main\ntui.main._import_the_rest()\nprint(*sys.modules)").split())
+
+
 def third_party(names: Iterable[str]) -> set[str]:
     """Leave out the standard library, and what compiled modules make of themselves."""
     return {name for name in names if not name.startswith(("_", "cython_"))} - sys.stdlib_module_names
@@ -133,6 +140,26 @@ def test_a_start_imports_nothing_but_what_is_listed(database_url, entry, argumen
     imported = third_party(start(*arguments, "--database-url", database_url)[-1].split())
     assert imported - MAY_IMPORT[entry] == set()
     assert "psycopg" in imported, "it was at the database"
+
+
+@pytest.mark.parametrize(("key", "imported"), [("", ""), ("none", "genai_prices openai")])
+def test_a_worker_gets_ready_for_a_first_call_behind_its_start(database_url, key, imported):
+    lines = run(
+        "import pathlib, threading\n"
+        "from agentmesh.app.mesh import open_mesh\n"
+        "from agentmesh.config import settings\n"
+        f"environ = {{'OPENAI_API_KEY': {key!r}}}\n"
+        f"found = settings.load({{'database_url': {database_url!r}}}, environ, pathlib.Path.cwd())\n"
+        "def show(_event=''):\n"
+        f"    print(*sorted(set(new()) & {ONLY_WORKERS}))\n"
+        "with open_mesh(found, role='worker', environ=environ) as mesh:\n"
+        "    mesh.worker(on_event=show).start()\n"
+        "    for thread in threading.enumerate():\n"
+        "        if thread.name == 'warm':\n"
+        "            thread.join()\n"
+        "    show()\n"
+    ).splitlines()
+    assert lines[:2] == ["", imported], "at its registration, and some time later"
 
 
 def test_the_first_frame_imports_nothing_but_what_is_listed():

@@ -294,7 +294,7 @@ def test_what_a_project_would_loosen_is_ignored_and_told(machine, text, key, rea
     assert warning.startswith(f"{machine.project_file}: {key} is ignored: ")
     assert reason in warning
     assert "evil" not in repr(settings.providers)
-    for name in Settings.__dataclass_fields__:
+    for name in Settings._fields:
         if name != "warnings":
             assert getattr(settings, name) == getattr(before, name)
 

@@ -17,10 +17,10 @@ from tui.state import AgentFace
 from tui.theme import ROLES
 from tui.widgets.composer import Composer
 from tui.widgets.side_tree import SideTree
-from tui.widgets.task import TaskView, to_enter
 
 if TYPE_CHECKING:
     from tui.screens.chooser import Choice
+    from tui.widgets.task import TaskView
 
 _NOBODY = {
     "parent": "The root has no parent",
@@ -75,21 +75,25 @@ class Going(Layout):
 
     def action_enter_task(self) -> None:
         """Go to the sub-agent of a task."""
+        from tui.widgets.task import TaskView, to_enter
+
         shown = self.views.current
         if task := to_enter(shown.query_children(TaskView)) if shown else None:
             task.action_enter()
         else:
             self.say("There is no task here", "$dim")
 
-    @on(TaskView.Entered)
-    def _entered(self, event: TaskView.Entered) -> None:
+    def on_task_view_entered(self, event: TaskView.Entered) -> None:
+        """Go to its sub-agent. (Named as Textual finds it: tasks are imported with the session.)"""
         event.stop()
         self.go(event.agent_id)
 
     def action_toggle_tree(self) -> None:
         """Switch the tree of all agents on or off, between the two with the sub-agents whose task is over."""
         if self.board:
-            self.query_one(SideTree).turn(self.board)
+            if not self._tree.is_attached:
+                self.query_one("#body").mount(self._tree)
+            self._tree.turn(self.board)
         self.call_after_refresh(self._refresh_lines)
 
     @on(SideTree.Chosen)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from textual import events
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal
 from textual.message import Message
 from textual.screen import Screen
 
@@ -16,7 +16,6 @@ from agentmesh.domain.ids import AgentId, short
 from tui import rotation, status
 from tui.calls import Call
 from tui.drafts import History
-from tui.entries import Inherited
 from tui.files import Files, mention
 from tui.keys import Keymap
 from tui.messages import RowsArrived
@@ -55,8 +54,9 @@ class Layout(Screen[None]):
         self.in_view: AgentId | None = None
         self.views = Views()
         self.keymap, self._files, self._welcome = keymap, files, welcome
-        self._popup = CompletionList()
-        self.composer = Composer(keymap, history, self._popup, self._complete)
+        self.composer = Composer(keymap, history, CompletionList(), self._complete)
+        self._tree = SideTree()
+        """Mounted when it is first wanted, as the list of completions is: the first frame need not wait for them."""
         self.underway = Underway()
         self._trouble: str | None = None
         self._was_shown = False
@@ -68,9 +68,7 @@ class Layout(Screen[None]):
     def compose(self) -> ComposeResult:
         """Lay the screen out."""
         with Horizontal(id="body"):
-            with Vertical(id="middle"):
-                yield self.views
-            yield SideTree()
+            yield self.views
         yield Queued()
         yield Lines(id="status-layer")
         yield Spinner()
@@ -79,7 +77,6 @@ class Layout(Screen[None]):
         yield self.composer
         yield Lines(id="status-line")
         yield KeyLine(self.keymap)
-        yield self._popup
 
     # What is shown
 
@@ -174,6 +171,8 @@ class Layout(Screen[None]):
         face = self.board.get(rows.agent_id) if self.board else None
         parent = self.board.get(face.parent) if self.board and face and face.parent else None
         source = parent.name if parent else "its parent"
+        from tui.entries import Inherited  # with the session, not before the first frame
+
         fold = Inherited("inherited", source, rows.inherited_count, tuple(rows.inherited)) if rows.inherited else None
         empty = not rows.rows and fold is None and face is not None and face.parent is None
         await self.views.fill(rows.agent_id, rows.rows, fold, rows.more, self._welcome if empty else "")
@@ -240,9 +239,8 @@ class Layout(Screen[None]):
         unsent = [*self.underway.unsent(agent, time.monotonic()), *held]
         pending = [mail.text for mail in face.pending]
         self.query_one(Queued).show(pending, unsent, self.keymap.label("mail.take_back"))
-        tree = self.query_one(SideTree)
-        if tree.display:
-            tree.show(board, agent)
+        if self._tree.is_attached and self._tree.display:
+            self._tree.show(board, agent)
 
     def _complete(self, text: str, cursor: int) -> Sequence[Completion]:
         if self.board is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from textual import on
@@ -18,6 +17,7 @@ from tui import editor
 from tui.calls import SAY, SHELL, Call, Problem
 from tui.drafts import Drafts, History
 from tui.keys import Keymap
+from tui.messages import message
 from tui.state import AgentFace
 from tui.widgets.completion import CompletionList
 from tui.widgets.plain import Plain
@@ -34,23 +34,21 @@ _FROM_AFAR = frozenset({SAY, SHELL})
 """What is entered on the way to an agent and needs nobody there who sees what comes of it."""
 
 
-@dataclass(slots=True)
 class _Way:
     """To an agent that a command makes or leads to: what is entered on it is for that agent, and waits for it."""
 
-    call: Call | None = None
-    """The command; None at first, when nobody is in view."""
-    left: AgentId | None = None
-    """Where it was entered."""
-    held: list[str] = field(default_factory=list)
-    destination: AgentId | None = None
-    """The agent, once it is known."""
+    def __init__(self, call: Call | None = None, left: AgentId | None = None) -> None:
+        """``call`` is the command, ``left`` where it was entered; both None at first, when nobody is in view."""
+        self.call, self.left = call, left
+        self.held: list[str] = []
+        self.destination: AgentId | None = None
+        """The agent, once it is known."""
 
 
 class Composer(Horizontal):
     """Turns what is entered into calls; what is none stays in the input, and why is said."""
 
-    @dataclass
+    @message
     class Asked(Message):
         """A person asked for something."""
 
@@ -61,7 +59,7 @@ class Composer(Horizontal):
     class Held(Message):
         """What was entered waits for the agent that it is for."""
 
-    @dataclass
+    @message
     class Told(Message):
         """Something to tell the person about the input."""
 

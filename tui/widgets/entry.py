@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from textual import events
 from textual.containers import VerticalGroup
 from textual.message import Message
 from textual.widget import Widget
 
+from tui.messages import message
 from tui.widgets.binding import bindings_of
 
 
@@ -20,7 +20,7 @@ class EntryView(VerticalGroup, can_focus=True):
 
     can_fold = False
 
-    @dataclass
+    @message
     class Folded(Message):
         """A person folded or unfolded it."""
 

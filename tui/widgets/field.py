@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from textual import events
 from textual.app import SuspendNotSupported
@@ -14,6 +13,7 @@ from textual.widgets import TextArea
 from agentmesh.domain.text import printable
 from tui import editor
 from tui.keys import Keymap
+from tui.messages import message
 
 _USED = ("prompt.submit", "prompt.newline", "prompt.editor")
 
@@ -21,13 +21,13 @@ _USED = ("prompt.submit", "prompt.newline", "prompt.editor")
 class Field(TextArea):
     """Several lines of text; what they mean is the dialog's."""
 
-    @dataclass
+    @message
     class Entered(Message):
         """The text was handed over."""
 
         text: str
 
-    @dataclass
+    @message
     class EditorFailed(Message):
         """Why the editor could not be used."""
 

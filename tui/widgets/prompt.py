@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual import events, on
@@ -15,6 +14,7 @@ from textual.widgets import OptionList, TextArea
 from agentmesh.domain.text import printable
 from tui.drafts import History
 from tui.keys import Keymap
+from tui.messages import message
 from tui.widgets.completion import CompletionList
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _BY_WORD = {"rotate.previous": "cursor_word_left", "rotate.next": "cursor_word_r
 class Prompt(TextArea):
     """Where a person types."""
 
-    @dataclass
+    @message
     class Edited(Message):
         """The text changed."""
 
@@ -79,7 +79,8 @@ class Prompt(TextArea):
     def close_completion(self) -> bool:
         """Hide the list; return whether it was open."""
         was_open = self._popup.is_open
-        self._popup.show((), 0)
+        if was_open:
+            self._popup.show((), 0)
         self._was_moved = False
         return was_open
 
@@ -189,6 +190,8 @@ class Prompt(TextArea):
         if len(choices) == 1 and self.text[choices[0].start : self._position] == choices[0].text.rstrip():
             choices = ()
         self._was_moved = False
+        if choices and not self._popup.is_attached:
+            self.screen.mount(self._popup)
         self._popup.show(choices, self.screen.size.height - self.region.y)
 
     def _take(self) -> bool:

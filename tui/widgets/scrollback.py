@@ -6,7 +6,6 @@ It stays at the bottom unless the person scrolled up; then what is in sight stay
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual import on
@@ -15,6 +14,7 @@ from textual.message import Message
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Row
 from tui.entries import Answer, Entry, Inherited, Note, Result, ends_message, entries_of, fork_row, words
+from tui.messages import message
 from tui.widgets.call import CallView
 from tui.widgets.entry import EntryView
 from tui.widgets.spot import Folds, Spot
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Scrollback(Windowed, can_focus=False):
     """The entries of one agent."""
 
-    @dataclass
+    @message
     class OlderWanted(Message):
         """The person scrolls to the beginning of what is known."""
 

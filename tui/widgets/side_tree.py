@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from textual import on
 from textual.content import Content
 from textual.message import Message
@@ -11,6 +9,7 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from agentmesh.domain.ids import AgentId
+from tui.messages import message
 from tui.state import AgentFace, Board
 from tui.theme import ROLES
 
@@ -18,7 +17,7 @@ from tui.theme import ROLES
 class SideTree(OptionList, can_focus=False):
     """One line per agent; a click shows it. It takes no focus: keys go on to the input."""
 
-    @dataclass
+    @message
     class Chosen(Message):
         """A person wants to see an agent."""
 

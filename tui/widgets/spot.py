@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tui.widgets.call import CallView
@@ -18,12 +17,12 @@ class Spot(NamedTuple):
     """Lines of it that are above."""
 
 
-@dataclass(slots=True)
 class Folds:
     """Which entries are unfolded: all calls or none, and what differs from that."""
 
-    all_calls: bool = False
-    different: set[str] = field(default_factory=set)
+    def __init__(self) -> None:
+        self.all_calls = False
+        self.different = set[str]()
 
     def wanted(self, view: EntryView) -> bool:
         """Return whether an entry is to be unfolded."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual import events
@@ -14,6 +13,7 @@ from textual.widget import Widget
 
 from agentmesh.domain.text import one_line
 from tui.entries import Call
+from tui.messages import message
 from tui.status import count, plural
 from tui.tasks import Ended, Task, TaskMark, ended
 from tui.theme import ROLES
@@ -63,7 +63,7 @@ class WorkerLine(Widget):
 class TaskView(CallView):
     """One call of task."""
 
-    @dataclass
+    @message
     class Entered(Message):
         """A person wants to see the sub-agent."""
 

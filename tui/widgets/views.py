@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.containers import Container
 from textual.message import Message
 
 from agentmesh.domain.ids import AgentId
-from agentmesh.domain.rows import Row
-from tui.entries import Inherited
+from tui.messages import message
 from tui.widgets.plain import Plain
-from tui.widgets.scrollback import Scrollback
-from tui.widgets.spot import Folds, Spot
+
+if TYPE_CHECKING:
+    from agentmesh.domain.rows import Row
+    from tui.entries import Inherited
+    from tui.widgets.scrollback import Scrollback
+    from tui.widgets.spot import Folds, Spot
 
 LIVE = 3
 """Agents whose scrollbacks are kept."""
@@ -22,13 +25,13 @@ LIVE = 3
 class Views(Container):
     """The place of the scrollbacks."""
 
-    @dataclass
+    @message
     class Wanted(Message):
         """An agent came into view: its rows are wanted from now on, if they are not already."""
 
         agent_id: AgentId
 
-    @dataclass
+    @message
     class Dropped(Message):
         """An agent's rows are no longer wanted."""
 
@@ -60,6 +63,9 @@ class Views(Container):
         self._in_view = agent_id
         scrollback = self._kept.pop(agent_id, None)
         if scrollback is None:
+            from tui.widgets.scrollback import Scrollback  # with the session, not before the first frame
+            from tui.widgets.spot import Folds, Spot
+
             folds = self._folds.setdefault(agent_id, Folds())
             scrollback = Scrollback(agent_id, self._spots.pop(agent_id, Spot()), folds)
             if agent_id in self._sought:
