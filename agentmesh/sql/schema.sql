@@ -133,10 +133,12 @@ CREATE FUNCTION agentmesh.agents_at(session uuid, at timestamp with time zone) R
 $$;
 
 CREATE FUNCTION agentmesh.allowance(session uuid) RETURNS jsonb
-    LANGUAGE sql STABLE
+    LANGUAGE plpgsql STABLE
     AS $$
-  select jsonb_build_object('mode', s.permission_mode, 'allowed', s.rules, 'attended', s.attended) from agentmesh.sessions s where s.id = session
-$$;
+begin
+  return (
+    select jsonb_build_object('mode', s.permission_mode, 'allowed', s.rules, 'attended', s.attended) from agentmesh.sessions s where s.id = session);
+end $$;
 
 CREATE FUNCTION agentmesh.ancestors(agent uuid) RETURNS TABLE(agent_id uuid, generation integer)
     LANGUAGE sql STABLE SECURITY DEFINER ROWS 4
@@ -281,6 +283,7 @@ end $$;
 
 CREATE FUNCTION agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint, results jsonb DEFAULT NULL::jsonb) RETURNS jsonb
     LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
   me agentmesh.agents;
@@ -613,7 +616,7 @@ begin
   closed as (
     update agentmesh.tool_calls c set status = 'done', started_at = coalesce(c.started_at, clock_timestamp()), ended_at = clock_timestamp(),
       epoch = caller.epoch, result_seq = u.at_seq
-    from undone u where c.agent_id = me.id and c.seq = u.seq and c.ordinal = u.ordinal),
+    from undone u where c.agent_id = me.id and c.seq = caller.seq and c.ordinal = u.ordinal),
   counted as (
     update agentmesh.agents a set tool_calls = a.tool_calls + u.n
     from (select count(*) as n from undone) u where a.id = me.id and u.n > 0)
@@ -950,6 +953,7 @@ end $$;
 
 CREATE FUNCTION agentmesh.finish_step(agent uuid, caller agentmesh.caller, content jsonb, calls jsonb, usage jsonb) RETURNS jsonb
     LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
   locked record;
@@ -1619,8 +1623,9 @@ begin
 end $$;
 
 CREATE FUNCTION agentmesh.note_seen(me agentmesh.agents, seq bigint, seen jsonb) RETURNS void
-    LANGUAGE sql
+    LANGUAGE plpgsql
     AS $$
+begin
   insert into agentmesh.file_seen (session_id, agent_id, seq, path, digest, wrote)
   select distinct on (f.path) me.session_id, me.id, note_seen.seq, f.path, f.digest, false
   from (select s.item ->> 0 as path, s.item ->> 1 as digest, s.n from jsonb_array_elements(seen) with ordinality s (item, n)) f
@@ -1628,8 +1633,8 @@ CREATE FUNCTION agentmesh.note_seen(me agentmesh.agents, seq bigint, seen jsonb)
     select x.digest from agentmesh.file_seen x
     where x.agent_id = me.id and hashtextextended(x.path, 0) = hashtextextended(f.path, 0) and x.path = f.path
     order by x.id desc limit 1)
-  order by f.path, f.n desc
-$$;
+  order by f.path, f.n desc;
+end $$;
 
 CREATE FUNCTION agentmesh.notify_agent(agent uuid, session uuid, what text) RETURNS void
     LANGUAGE plpgsql
@@ -1923,6 +1928,9 @@ end $$;
 
 CREATE FUNCTION agentmesh.require_room(parent agentmesh.agents, session agentmesh.sessions) RETURNS void
     LANGUAGE plpgsql
+    SET enable_bitmapscan TO 'off'
+    SET enable_seqscan TO 'off'
+    SET enable_sort TO 'off'
     AS $$
 declare
   living integer;
@@ -1958,6 +1966,9 @@ end $$;
 
 CREATE FUNCTION agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions) RETURNS jsonb
     LANGUAGE plpgsql
+    SET enable_bitmapscan TO 'off'
+    SET enable_seqscan TO 'off'
+    SET enable_sort TO 'off'
     AS $$
 #variable_conflict use_column
 declare
