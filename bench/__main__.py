@@ -66,12 +66,12 @@ GROUPS: Final[Mapping[str, Group]] = {
     "takeover": Group(takeover.run, 10),
     "orchestration": Group(orchestration.run, 28),
     "streaming": Group(streaming.run, 22),
-    "tui": Group(tui.run, 128),
+    "tui": Group(tui.run, 132),
     "chaos": Group(chaos.run, 72),
     "growth": Group(scale_growth.run, 8),
     "context": Group(scale_context.run, 6),
     "scale": Group(scale.run, 16),
-    "workers": Group(workers.run, 22),
+    "workers": Group(workers.run, 24),
 }
 LIMIT: Final = 600
 """Seconds that an ordinary run of all groups may take."""

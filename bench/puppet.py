@@ -9,11 +9,13 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from agentmesh.domain.cancel import Cancel
 from agentmesh.llm.port import CallCancelled, ChatModel, ChatRequest, Reply, ToolCall, Usage, Watch
 
+_AGAIN: Final = "again"
+"""Begins the ids of calls that are made again after each result."""
 _ids = itertools.count(1)
 
 
@@ -33,15 +35,21 @@ class Puppet:
         if self._mute:
             cancel.wait(3600)
             raise CallCancelled(Reply())
-        told = _instruction(request.messages)
-        if request.messages[-1]["role"] == "tool" and not told.get("repeat"):
-            return Reply(text="done", usage=Usage(1, 1))
-        calls = tuple(ToolCall(f"call-{next(_ids)}", name, json.dumps(args)) for name, args in told.get("calls", ()))
+        calls = _made_again(request.messages)
+        if not calls:
+            told = _instruction(request.messages)
+            if request.messages[-1]["role"] == "tool" and not told.get("repeat"):
+                return Reply(text="done", usage=Usage(1, 1))
+            named = _AGAIN if told.get("repeat") else "call"
+            calls = tuple(_call(named, name, json.dumps(args)) for name, args in told.get("calls", ()))
         return Reply(text="" if calls else "done", tool_calls=calls, usage=Usage(1, 1))
 
     def context_window(self, model: str) -> int | None:  # noqa: ARG002  the protocol's
         """Return None: it has no limit."""
         return None
+
+    def warm(self) -> None:
+        """Do nothing."""
 
     def close(self) -> None:
         """Do nothing."""
@@ -63,9 +71,27 @@ class PuppetOr:
         """Return what the server says."""
         return self._server.context_window(model)
 
+    def warm(self) -> None:
+        """Make the server's client ready."""
+        self._server.warm()
+
     def close(self) -> None:
         """Close the server's client."""
         self._server.close()
+
+
+def _made_again(messages: Sequence[Mapping[str, Any]]) -> tuple[ToolCall, ...]:
+    """Return the calls of the newest step once more if that was the instruction, which itself is far up by then."""
+    newest = messages[-1]
+    if newest["role"] != "tool" or not newest["tool_call_id"].startswith(_AGAIN):
+        return ()
+    step = next(message for message in reversed(messages) if message["role"] == "assistant")
+    made = (call["function"] for call in step["tool_calls"])
+    return tuple(_call(_AGAIN, call["name"], call["arguments"]) for call in made)
+
+
+def _call(named: str, name: str, arguments: str) -> ToolCall:
+    return ToolCall(f"{named}-{next(_ids)}", name, arguments)
 
 
 def _instruction(messages: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

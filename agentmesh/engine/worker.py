@@ -1,7 +1,7 @@
 """A worker: registers, claims agents for its crew, hands them over when it leaves.
 
 Threads: the listener hears, ``claims`` claims, ``tick`` beats once a second and finds what no NOTIFY told; ``watch``
-and ``agent-N`` are the crew's, ``feed`` tells screens.
+and ``agent-N`` are the crew's, ``feed`` tells screens; ``warm`` gets the model ready for its first call, and ends.
 """
 
 from __future__ import annotations
@@ -116,6 +116,7 @@ class Worker:
         for loop in self._loops:
             loop.start()
         self._work.set()
+        threading.Thread(target=self._warm, name="warm", daemon=True).start()  # nothing waits for it: imports go on
 
     def stop(self) -> None:
         """Stop all work and hand over every agent; idempotent, and returns when that is done, whoever began it."""
@@ -265,6 +266,15 @@ class Worker:
     def _gone(self, agent: Agent) -> None:
         self._ears.unlisten(agent_channel(agent.id))
         self._on_event(f"released {agent.name} ({short(agent.id)})")
+
+    # The thread "warm".
+
+    def _warm(self) -> None:
+        """Let the model get ready now, so that whoever waits for the first answer does not wait for this too."""
+        try:
+            self._engine.model.warm()
+        except Exception:
+            LOG.debug("worker %s: the model is not ready; the first call says why", self._worker_id, exc_info=True)
 
     # The thread "tick".
 

@@ -43,6 +43,10 @@ class Models:
         """Return the model's context size in tokens, or None where unknown."""
         return None if model.startswith(f"{DEMO}/") else self._router.context_window(model)
 
+    def warm(self) -> None:
+        """Import and open what the first call to each provider would; nothing for the scripted model."""
+        self._router.warm()
+
     def close(self) -> None:
         """Close connections and the scripted model's server."""
         self._router.close()

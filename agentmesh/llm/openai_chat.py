@@ -1,10 +1,11 @@
 """A ChatModel for any server that speaks Chat Completions: one provider, streamed, retried, cancellable.
 
-openai is imported at the first call (half a second), never with this module.
+openai is imported by ``warm`` or the first call (half a second), never with this module.
 """
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import threading
 from dataclasses import dataclass, replace
@@ -99,6 +100,12 @@ class OpenAIChat:
                 return self._open().models()
         except AttemptFailed as failure:
             raise failure.final(None) from None
+
+    def warm(self) -> None:
+        """Import and open what the first call would; what is wrong with the provider is told by that call."""
+        with contextlib.suppress(AttemptFailed):
+            self._open()
+        self.context_window("")  # imports the tables of prices
 
     def close(self) -> None:
         """Close connections."""

@@ -118,5 +118,8 @@ class ChatModel(Protocol):
     def context_window(self, model: str) -> int | None:
         """Return the model's context size in tokens, or None where unknown."""
 
+    def warm(self) -> None:
+        """Import and open what the first call would, so that nobody waits for it then; may take half a second."""
+
     def close(self) -> None:
         """Close connections."""

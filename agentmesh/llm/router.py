@@ -56,6 +56,11 @@ class Router:
         client, name = self.resolve(model)
         return client.context_window(name)
 
+    def warm(self) -> None:
+        """Import and open what the first call to each provider would."""
+        for name in self._providers:
+            self._client(name).warm()
+
     def close(self) -> None:
         """Close the connections of all providers."""
         with self._lock:

@@ -164,10 +164,46 @@ def test_answer_of_another_form_lists_no_models():
         model.close()
 
 
-def test_import_does_not_load_openai_nor_prices():
-    code = (
-        "import sys, agentmesh.llm.router;"
-        "print([m for m in ('openai', 'httpx2', 'httpcore2', 'genai_prices', 'pydantic') if m in sys.modules])"
+def imported(code: str) -> str:
+    """Run code in a fresh interpreter; return which of the heavy libraries it has then."""
+    code += (
+        "\nimport sys"
+        "\nprint(*(m for m in ('openai', 'httpx2', 'httpcore2', 'genai_prices', 'pydantic') if m in sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    return done.stdout.strip()
+
+
+def test_import_does_not_load_openai_nor_prices():
+    assert imported("import agentmesh.llm.router") == ""
+
+
+def test_models_that_are_warm_have_loaded_what_a_call_needs():
+    code = (
+        "from agentmesh.llm.models import Models\n"
+        "from agentmesh.llm.provider import Provider\n"
+        "Models({'acme': Provider('acme', 'http://model.example/v1')}).warm()"
+    )
+    assert imported(code) == "openai httpx2 httpcore2 genai_prices pydantic"
+
+
+def test_without_a_provider_nothing_is_warmed():
+    assert imported("from agentmesh.llm.models import Models\nModels({}).warm()") == ""
+
+
+def test_a_warm_model_answers_as_a_cold_one():
+    with misbehaving(good("hello")) as server:
+        model = client(server)
+        model.warm()
+        assert model.complete(request(), Cancel(), Watch()).text == "hello"
+        model.close()
+
+
+def test_who_cannot_get_ready_says_so_at_the_call(monkeypatch):
+    monkeypatch.setenv("all_proxy", "gopher://127.0.0.1:1")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    model = OpenAIChat(Provider("acme", "http://model.example/v1"), AT_ONCE)
+    model.warm()
+    with pytest.raises(CallFailed, match="acme"):
+        model.complete(request(), Cancel(), Watch())
