@@ -2622,7 +2622,7 @@ CREATE FUNCTION agentmesh.take(me agentmesh.agents, targets jsonb, final text, c
 declare
   seen agentmesh.seen;
   from_user boolean;
-  owes boolean := me.owes_report;
+  of_parent boolean;
   result jsonb;
   at_seq bigint;
 begin
@@ -2642,12 +2642,12 @@ begin
     perform agentmesh.read_mail(me, seen.taken);
   else
     at_seq := agentmesh.close_call(me.id, caller, result);
-    update agentmesh.mail m set read_at = clock_timestamp(), read_seq = at_seq where m.id = any (seen.taken);
-    if not owes and me.parent_id is not null and cardinality(seen.taken) > 0 then
-      owes := exists (select from agentmesh.mail m where m.id = any (seen.taken) and m.sender = me.parent_id and not m.automatic);
-    end if;
-    if owes and not me.owes_report or from_user and me.agent_wakes > 0 then
-      update agentmesh.agents a set owes_report = owes, agent_wakes = case when from_user then 0 else a.agent_wakes end where a.id = me.id;
+    with read as (
+      update agentmesh.mail m set read_at = clock_timestamp(), read_seq = at_seq where m.id = any (seen.taken) returning m.sender, m.automatic)
+    select coalesce(bool_or(r.sender = me.parent_id and not r.automatic), false) into of_parent from read r;
+    if of_parent and not me.owes_report or from_user and me.agent_wakes > 0 then
+      update agentmesh.agents a set owes_report = a.owes_report or of_parent, agent_wakes = case when from_user then 0 else a.agent_wakes end
+      where a.id = me.id;
     end if;
   end if;
   delete from agentmesh.wait w where w.waiter = me.id;
@@ -3022,11 +3022,15 @@ declare
   result jsonb;
 begin
   -- Most looks at a large fan-in come before its last message, and senders would queue behind their locks: so the
-  -- first look takes none. What it misses is committed later and notifies then.
+  -- first look takes none. What it misses is committed later and notifies then. A wait for anyone is looked at when mail came.
   if final is null then
     select * into header from agentmesh.wait w where w.waiter = wait_take.waiter;
-    if header.waiter is null or not agentmesh.wait_may_end(header) then
+    if header.waiter is null then
       return null;
+    elsif header.targets is not null then
+      if not agentmesh.wait_may_end(header) then
+        return null;
+      end if;
     end if;
   end if;
   select * into me from agentmesh.agents a where a.id = wait_take.waiter for no key update;

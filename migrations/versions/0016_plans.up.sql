@@ -65,3 +65,96 @@ begin
     order by x.id desc limit 1)
   order by f.path, f.n desc;
 end $$;
+
+-- Two looks less, a tenth of what ends a wait for anyone takes.
+
+-- Look and, if the wait ends now, take: mail read, result written, wait gone; one commit. final is the outcome that
+-- ends it in any case (timeout, interrupted), or null. Returns the result, or null when it goes on. The caller has
+-- locked the waiter. A person's wait (no seq) leaves a command row and the mail as rows of its own; the user's mail
+-- that ends it stays unread where it can start the turn that answers it.
+create or replace function agentmesh.take(me agentmesh.agents, targets jsonb, final text, caller agentmesh.caller) returns jsonb
+language plpgsql as $$
+declare
+  seen agentmesh.seen;
+  from_user boolean;
+  of_parent boolean;
+  result jsonb;
+  at_seq bigint;
+begin
+  if targets is null then seen := agentmesh.wait_look_anyone(me.id); else seen := agentmesh.wait_look(me.id, targets); end if;
+  from_user := seen.user_mail is not null and final is distinct from 'interrupted';
+  if not from_user and not seen.met and final is null then
+    return null;
+  end if;
+  result := jsonb_build_object(
+    'outcome', case when final = 'interrupted' then final when from_user then 'user' when seen.met then 'complete' else final end,
+    'results', seen.results || case when from_user then jsonb_build_array(jsonb_build_object('name', 'user', 'message', seen.user_says)) else '[]' end);
+  if from_user and (caller.seq is not null or me.external or seen.user_mail <= me.held_mail) then
+    seen.taken := seen.taken || seen.user_mail;
+  end if;
+  if caller.seq is null then
+    at_seq := agentmesh.append(me.id, 'command', jsonb_build_object('command', 'wait', 'result', result));
+    perform agentmesh.read_mail(me, seen.taken);
+  else
+    at_seq := agentmesh.close_call(me.id, caller, result);
+    with read as (
+      update agentmesh.mail m set read_at = clock_timestamp(), read_seq = at_seq where m.id = any (seen.taken) returning m.sender, m.automatic)
+    select coalesce(bool_or(r.sender = me.parent_id and not r.automatic), false) into of_parent from read r;
+    if of_parent and not me.owes_report or from_user and me.agent_wakes > 0 then
+      update agentmesh.agents a set owes_report = a.owes_report or of_parent, agent_wakes = case when from_user then 0 else a.agent_wakes end
+      where a.id = me.id;
+    end if;
+  end if;
+  delete from agentmesh.wait w where w.waiter = me.id;
+  perform pg_notify('session_event_' || me.session_id, 'step ' || me.id);
+  return result;
+end $$;
+
+-- wait, its later half: the registered wait's result if it ends now, else null. With final it ends now. Whoever runs
+-- the wait measures its timeout by a monotonic clock; the deadline in the row is for recovery and for people.
+-- A person's wait ends with the agent idle, or running on the mail that came meanwhile.
+create or replace function agentmesh.wait_take(waiter uuid, final text default null, caller agentmesh.caller default null) returns jsonb
+language plpgsql as $$
+#variable_conflict use_column
+declare
+  fine boolean := agentmesh.require_read_committed();
+  me agentmesh.agents;
+  header agentmesh.wait;
+  call agentmesh.caller := wait_take.caller;
+  result jsonb;
+begin
+  -- Most looks at a large fan-in come before its last message, and senders would queue behind their locks: so the
+  -- first look takes none. What it misses is committed later and notifies then. A wait for anyone is looked at when mail came.
+  if final is null then
+    select * into header from agentmesh.wait w where w.waiter = wait_take.waiter;
+    if header.waiter is null then
+      return null;
+    elsif header.targets is not null then
+      if not agentmesh.wait_may_end(header) then
+        return null;
+      end if;
+    end if;
+  end if;
+  select * into me from agentmesh.agents a where a.id = wait_take.waiter for no key update;
+  if call.worker_id is not null then
+    fine := agentmesh.fence(me, call);
+  end if;
+  select * into header from agentmesh.wait w where w.waiter = wait_take.waiter;
+  if header.waiter is null then
+    return null;
+  end if;
+  call.seq := header.seq;
+  call.ordinal := header.ordinal;
+  if me.external and me.interrupt_turn = me.turn then
+    final := 'interrupted';
+  end if;
+  result := agentmesh.take(me, header.targets, final, call);
+  if result is not null then
+    if me.external then
+      perform agentmesh.heed_interrupt(me);
+    elsif header.seq is null then
+      perform agentmesh.end_turn(me, null, null, null, false);
+    end if;
+  end if;
+  return result;
+end $$;
