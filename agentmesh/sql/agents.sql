@@ -16,18 +16,16 @@ select id, session_id, parent_id, name, depth, status, model, settings_id, permi
 from agentmesh.agents where id = %(agent)s;
 
 -- name: matches
--- What each of several texts may mean in a session: an agent's full id (0), its exact name (1), a prefix of its id (2; the ids between
--- first and last).
+-- What each of several texts may mean in a session: an agent's full id (0), its exact name (1), a prefix of its id (2); the ids are those between
+-- first and last. By the index of ids, whatever PostgreSQL guesses: by the session's, each text would read all agents of the session.
 select u.n, a.id, a.name, a.how
 from unnest(%(asked)s::text[], %(first)s::uuid[], %(last)s::uuid[]) with ordinality as u (who, first, last, n)
 cross join lateral (
-  select id, name, 0 as how from agentmesh.agents
-  where id = case when u.who ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then u.who::uuid end and session_id = %(session)s
+  select id, name, 1 as how from agentmesh.agents where session_id = %(session)s and name = u.who
   union all
-  select id, name, 1 from agentmesh.agents where session_id = %(session)s and name = u.who
-  union all
-  (select id, name, 2 from agentmesh.agents
-   where session_id = %(session)s and id between u.first and u.last order by created_at limit 20)) a
+  (select id, name, case when u.first = u.last then 0 else 2 end
+   from (select * from agentmesh.agents where id between u.first and u.last offset 0) near
+   where session_id = %(session)s order by created_at limit 20)) a
 order by u.n, a.how;
 
 -- name: anywhere

@@ -98,3 +98,15 @@ def test_an_agent_of_another_session_is_unknown_but_can_be_found_anywhere(mesh: 
     (ref, session), *more = mesh.run(agents.anywhere, str(stranger))
     assert (ref.id, ref.name, session, more) == (stranger, "stranger", mesh.session_of(stranger), [])
     assert mesh.run(agents.anywhere, "stranger") == []
+
+
+def test_what_is_read_for_many_does_not_grow_with_the_session(mesh: Mesh):
+    there = [add(mesh, f"{n:08x}-0000-4000-8000-000000000001", f"a{n}") for n in range(150)]
+    read = "select seq_tup_read + coalesce(idx_tup_fetch, 0) from pg_stat_xact_user_tables where relname = 'agents'"
+    asked = [str(agent) for agent in there[:50]] + [f"a{n}" for n in range(50)] + ["root"]
+    with mesh.conn.transaction():
+        (before,) = mesh.conn.execute(read).fetchone()
+        found = agents.resolve_all(mesh.conn, mesh.session, asked)
+        (after,) = mesh.conn.execute(read).fetchone()
+    assert [ref.id for ref in found] == [*there[:50], *there[:50], mesh.root]
+    assert after - before <= 2 * len(asked)
