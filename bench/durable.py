@@ -8,8 +8,10 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
 import psycopg
@@ -18,8 +20,9 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.store import mailbox
 from bench.floor import SCHEMA, SEND, Floor
 from bench.harness import Bench, Figure, Target, Values, percentile, ratio
-from bench.peers.contestants import BODY, NOTIFIED, POLLING, Running, installed
+from bench.peers.contestants import BODY, NOTIFIED, PATIENCE, POLLING, Running, installed
 from bench.peers.durable.roles import rate
+from bench.peers.process import PeerError
 from bench.pictures import Bars, Wanted
 from bench.place import Mesh
 from bench.sending import empty_mailboxes, owned_recipients
@@ -27,13 +30,16 @@ from bench.waking import waiters
 
 _PAUSE: Final = 0.004
 _SENDERS: Final = 8
+_COUNTS: Final = {1: "1 sender", _SENDERS: f"{_SENDERS} senders"}
 _SETTLED: Final = 1.0
 """Seconds after a checkpoint, so that its writes are behind."""
 _OURS: Final = "agentmesh"
+_FLOOR: Final = "floor"
 _BARE: Final = "bare psycopg"
+_RIVAL: Final = "DBOS"
 _GUARANTEES: Final = {
     _OURS: "durable; read and its tool's result stored in one commit: exactly once",
-    "floor": "bare psycopg, two processes: durable, one commit, no rules",
+    _FLOOR: "bare psycopg, two processes: durable, one commit, no rules",
 }
 
 
@@ -42,67 +48,111 @@ def run(bench: Bench) -> None:
     with ExitStack() as stack:
         notified = installed(bench, stack, NOTIFIED)
         polling = installed(bench, stack, POLLING)
-        _latency(bench, notified, polling)
+        with ExitStack() as waiting:
+            crowd = waiters(waiting, bench, 1)
+            floor = waiting.enter_context(Floor(crowd.mesh.url))
+            in_turn(bench, crowd.message, lambda: floor.message(BODY), notified)
+            if polling:
+                one_by_one(bench, crowd.message, polling)
         _rates(bench, stack, [each for each in (*notified, *polling) if each.contestant.sends])
 
 
-def _latency(bench: Bench, notified: Sequence[Running], polling: Sequence[Running]) -> None:
-    names = [_OURS, "floor", *(each.name for each in notified)]
+class Field:
+    """The peers of one figure: who fails or hangs is left out from then on, and costs its own values only."""
+
+    def __init__(
+        self, bench: Bench, figure: Figure, peers: Sequence[Running], values: Callable[[Running], AbstractSet[str]]
+    ) -> None:
+        self.figure = figure
+        self.there = list(peers)
+        self._bench = bench
+        self._values = values
+
+    @contextmanager
+    def with_each(self, peer: Running) -> Iterator[None]:
+        """Do something with a peer; should it fail, its processes are ended and it is told."""
+        try:
+            yield
+        except PeerError as error:
+            peer.end()
+            self.there.remove(peer)
+            unjudged = [target.value for target in self.figure.targets if target.value in self._values(peer)]
+            what = f"{peer.name}: {self.figure.title}" + "".join(f"; {value}" for value in unjudged)
+            self._bench.failed(self.figure.key, what, str(error))
+            self.figure.leave_out(self._values(peer), f"{peer.name} ({error})")
+
+
+def in_turn(bench: Bench, ours: Callable[[], float], floor: Callable[[], float], peers: Sequence[Running]) -> None:
+    """Measure those that are notified, message by message in turn with ours and the floor's."""
+    names = [_OURS, _FLOOR, *(each.name for each in peers)]
     units = {f"{name} {what}": "ms" for name in names for what in ("p50", "p99")}
     targets = []
-    if "DBOS" in names:
-        units |= {"agentmesh / DBOS": "x", "agentmesh / DBOS, p99": "x"}
-        targets = [Target("agentmesh / DBOS", "<=", 0.6), Target("agentmesh / DBOS, p99", "<=", 1.0)]
-    labels = _GUARANTEES | {each.name: each.contestant.guarantee for each in (*notified, *polling)}
+    if _RIVAL in names:
+        units |= {f"{_OURS} / {_RIVAL}": "x", f"{_OURS} / {_RIVAL}, p99": "x"}
+        targets = [Target(f"{_OURS} / {_RIVAL}", "<=", 0.6), Target(f"{_OURS} / {_RIVAL}, p99", "<=", 1.0)]
+    labels = _labels(peers)
     figure = Figure(
         "P3 peers",
         "send until the waiting recipient's result is committed, side by side",
-        {**units, **{f"{each.name}: has it, p50": "ms" for each in notified}},
+        {**units, **{f"{each.name}: has it, p50": "ms" for each in peers}},
         targets,
         repetitions=3,
         note="All durable, on the same server, sender and recipient two processes, message by message in turn, in "
-        f"random order. {_told(labels, names)} Has it: until the recipient's code had the message.",
+        f"random order. {_told(labels)} Has it: until the recipient's code had the message.",
         picture=Bars(
-            {f"{name} p50": f"{name}: {labels[name]}" for name in names},
-            Wanted("≤ 0.6 × DBOS", 0.6, "DBOS p50") if targets else None,
+            {f"{name} p50": f"{name}: {label}" for name, label in labels.items()},
+            Wanted(f"≤ 0.6 × {_RIVAL}", 0.6, f"{_RIVAL} p50") if targets else None,
         ),
     )
-    slow_names = [each.name for each in polling]
-    slow = Figure(
-        "polling",
-        "the same of those that poll or buffer, as they come and tuned",
-        {f"{name} {what}": "ms" for name in (_OURS, *slow_names) for what in ("p50", "p99")},
-        ordinary=1,
-        note="One after another, agentmesh too, as a poller would disturb the others. Messages come at a "
-        f"random moment of the polls' period. {_told(labels, slow_names)}",
-        picture=Bars({f"{name} p50": f"{name}: {labels[name]}" for name in (_OURS, *slow_names)}, logarithmic=True),
-    )
+    field = Field(bench, figure, peers, _of_one)
     messages = bench.size(60, 5, 400)
     with ExitStack() as stack:
-        crowd = waiters(stack, bench, 1)
-        floor = stack.enter_context(Floor(crowd.mesh.url))
-        for each in notified:
-            stack.enter_context(each.waiting())
+        for each in peers:
+            with field.with_each(each):
+                stack.enter_context(each.waiting())
 
         def repeat() -> Values:
-            had, times = _in_turn(messages, crowd.message, lambda: floor.message(BODY), notified)
+            had, times = _in_turn(messages, ours, floor, field)
             found = _percentiles(times)
             found |= {f"{name}: has it, p50": statistics.median(seconds) * 1e3 for name, seconds in had.items()}
-            if targets:
-                found["agentmesh / DBOS"] = ratio(found["agentmesh p50"], found["DBOS p50"])
-                found["agentmesh / DBOS, p99"] = ratio(found["agentmesh p99"], found["DBOS p99"])
+            if _RIVAL in times:
+                for what, behind in (("p50", ""), ("p99", ", p99")):
+                    found[f"{_OURS} / {_RIVAL}{behind}"] = ratio(found[f"{_OURS} {what}"], found[f"{_RIVAL} {what}"])
             return found
 
-        def repeat_slow() -> Values:
-            times = {_OURS: [crowd.message() for _ in range(messages)]}
-            for each in polling:
-                with each.waiting():
-                    times[each.name] = _alone(each, max(3, round(messages * each.contestant.share)))
-            return _percentiles(times)
-
         bench.measure(repeat, figure)
-        if polling:
-            bench.measure(repeat_slow, slow)
+
+
+def one_by_one(bench: Bench, ours: Callable[[], float], peers: Sequence[Running]) -> None:
+    """Measure those that poll, one after another."""
+    labels = _labels(peers, _FLOOR)
+    figure = Figure(
+        "polling",
+        "the same of those that poll or buffer, as they come and tuned",
+        {f"{name} {what}": "ms" for name in labels for what in ("p50", "p99")},
+        ordinary=1,
+        note="One after another, agentmesh too, as a poller would disturb the others. Messages come at a "
+        f"random moment of the polls' period. {_told(labels)}",
+        picture=Bars({f"{name} p50": f"{name}: {label}" for name, label in labels.items()}, logarithmic=True),
+    )
+    field = Field(bench, figure, peers, _of_one)
+    messages = bench.size(60, 5, 400)
+
+    def repeat() -> Values:
+        times = {_OURS: [ours() for _ in range(messages)]}
+        for each in list(field.there):
+            with field.with_each(each), each.waiting():
+                times[each.name] = _alone(each, max(3, round(messages * each.contestant.share)))
+        return _percentiles(times)
+
+    bench.measure(repeat, figure)
+
+
+def _of_one(peer: Running) -> set[str]:
+    """Return the values that there are of a peer alone, and of us against it."""
+    name = peer.name
+    ours = f"{_OURS} / {name}"
+    return {f"{name} p50", f"{name} p99", f"{name}: has it, p50", ours, f"{ours}, p99"}
 
 
 def _percentiles(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
@@ -116,20 +166,21 @@ def _percentiles(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
 
 
 def _in_turn(
-    messages: int, ours: Callable[[], float], floor: Callable[[], float], peers: Sequence[Running]
+    messages: int, ours: Callable[[], float], floor: Callable[[], float], field: Field
 ) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
     """Return the seconds until each had its messages, and until their results were committed."""
-    had: dict[str, list[float]] = {each.name: [] for each in peers}
-    times: dict[str, list[float]] = {name: [] for name in (_OURS, "floor", *had)}
-    turns: list[Running | str] = [_OURS, "floor", *peers]
+    had: dict[str, list[float]] = defaultdict(list)
+    times: dict[str, list[float]] = defaultdict(list)
     for _ in range(messages):
+        turns: list[Running | str] = [_OURS, _FLOOR, *field.there]
         random.shuffle(turns)  # nobody always follows the same
         for turn in turns:
             time.sleep(_PAUSE)
             if isinstance(turn, Running):
-                first, last = turn.message()
-                had[turn.name].append(first)
-                times[turn.name].append(last)
+                with field.with_each(turn):
+                    first, last = turn.message()
+                    had[turn.name].append(first)
+                    times[turn.name].append(last)
             else:
                 times[turn].append(ours() if turn == _OURS else floor())
     return had, times
@@ -149,7 +200,7 @@ def _rates(bench: Bench, stack: ExitStack, peers: Sequence[Running]) -> None:
     figure = Figure(
         "rates",
         "messages per second that one sender and eight commit, side by side",
-        {f"{name}: {count}": "/s" for count in ("1 sender", f"{_SENDERS} senders") for name in names},
+        {f"{name}: {word}": "/s" for word in _COUNTS.values() for name in names},
         repetitions=3,
         ordinary=2,
         note="From one process each, 8 on threads (pgqueuer: tasks of its loop), to mailboxes that nobody reads; each "
@@ -163,23 +214,27 @@ def _rates(bench: Bench, stack: ExitStack, peers: Sequence[Running]) -> None:
     recipients = owned_recipients(mesh, _SENDERS)
     mesh.bare.execute(SCHEMA)
     bare = _bare_senders(stack, mesh)
-    senders = {each.contestant.module: stack.enter_context(each.sender()) for each in peers}
+    field = Field(bench, figure, peers, lambda each: {f"{each.contestant.module}: {word}" for word in _COUNTS.values()})
+    senders = {each.name: stack.enter_context(each.sender()) for each in peers}
 
-    def measured(name: str, count: int) -> float:
-        if name == _OURS:
-            mesh.bare.execute("truncate agentmesh.mail")  # a full mailbox refuses
-            return rate(_our_sends(mesh, recipients, count), seconds)
-        if name == _BARE:
-            return rate(bare[:count], seconds)
-        return float(senders[name].ask({"rate": count, "seconds": seconds}))
+    def ours(count: int) -> float:
+        mesh.bare.execute("truncate agentmesh.mail")  # a full mailbox refuses
+        return rate(_our_sends(mesh, recipients, count), seconds)
 
     def repeat() -> Values:
         empty_mailboxes(mesh)
         time.sleep(_SETTLED)
         found: dict[str, float] = {}
-        for count, word in ((1, "1 sender"), (_SENDERS, f"{_SENDERS} senders")):
-            random.shuffle(names)  # what one leaves the disk to write disturbs the next
-            found |= {f"{name}: {word}": measured(name, count) for name in names}
+        for count, word in _COUNTS.items():
+            turns: list[Running | str] = [_OURS, _BARE, *field.there]
+            random.shuffle(turns)  # what one leaves the disk to write disturbs the next
+            for turn in turns:
+                if isinstance(turn, Running):
+                    with field.with_each(turn):
+                        told = senders[turn.name].ask({"rate": count, "seconds": seconds}, PATIENCE)
+                        found[f"{turn.contestant.module}: {word}"] = float(told)
+                else:
+                    found[f"{turn}: {word}"] = ours(count) if turn == _OURS else rate(bare[:count], seconds)
         return found
 
     bench.measure(repeat, figure)
@@ -207,5 +262,10 @@ def _bare_senders(stack: ExitStack, mesh: Mesh) -> list[Callable[[str], Any]]:
     return [sender(f"00000000-0000-4000-8000-00000000001{number}") for number in range(_SENDERS)]
 
 
-def _told(labels: Mapping[str, str], names: Sequence[str]) -> str:
-    return "; ".join(f"{name}: {labels[name]}" for name in names) + "."
+def _labels(peers: Sequence[Running], *without: str) -> dict[str, str]:
+    labels = _GUARANTEES | {each.name: each.contestant.guarantee for each in peers}
+    return {name: label for name, label in labels.items() if name not in without}
+
+
+def _told(labels: Mapping[str, str]) -> str:
+    return "; ".join(f"{name}: {label}" for name, label in labels.items()) + "."

@@ -7,11 +7,12 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from bench.machine import Foreign
-from bench.pictures import Picture
+from bench.pictures import Bars, Picture
 from bench.place import Place
 
 Values = Mapping[str, float]
@@ -72,6 +73,17 @@ class Figure:
     def median(self, value: str) -> float:
         """Return a value's median."""
         return statistics.median(self.column(value))
+
+    def leave_out(self, values: AbstractSet[str], why: str) -> None:
+        """Take out what could not be measured, with the targets on it and its bars, and say why in the note."""
+        self.units = {value: unit for value, unit in self.units.items() if value not in values}
+        self.targets = [target for target in self.targets if target.value not in values]
+        if isinstance(self.picture, Bars):
+            labels = {value: label for value, label in self.picture.labels.items() if value not in values}
+            wanted = self.picture.wanted
+            still = wanted if wanted and (wanted.of is None or wanted.of in labels) else None
+            self.picture = replace(self.picture, labels=labels, wanted=still)
+        self.note = f"{self.note} Not measured: {why}."
 
     def verdict(self, target: Target) -> str:
         """Return pass, FAIL, or why neither."""

@@ -18,6 +18,8 @@ from bench.peers.environments import NotInstalledError, environment
 from bench.peers.process import Peer, PeerError
 
 BODY: Final = "x" * 100
+PATIENCE: Final = 75.0
+"""Seconds for one message: DBOS looks after 60 s for what no notification told it, the others sooner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +64,15 @@ POLLING: Final = (
 class Running:
     """A contestant with its database, ready to be measured."""
 
-    def __init__(self, contestant: Contestant, open_peer: Callable[[str, str], Peer]) -> None:
+    def __init__(
+        self, contestant: Contestant, open_peer: Callable[[str, str], Peer], patience: float = PATIENCE
+    ) -> None:
         self.contestant = contestant
         self.name = contestant.name
         self._open = open_peer
+        self._patience = patience
         self._runs = itertools.count()
+        self._started: list[Peer] = []
         self._sender: Peer | None = None
         self._recipient: Peer | None = None
 
@@ -77,25 +83,34 @@ class Running:
 
     def sender(self) -> Peer:
         """Return a process that sends, for its rate."""
-        return self._open("sender", "nobody")
+        return self._start("sender", "nobody")
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """Run its recipient and its sender meanwhile; the first message, which warms both, is behind them."""
         run = f"run-{next(self._runs)}"
-        with self._open("recipient", run) as self._recipient, self._open("sender", run) as self._sender:
-            self._recipient.ask("ready")
+        with self._start("recipient", run) as self._recipient, self._start("sender", run) as self._sender:
+            self._recipient.ask("ready", self._patience)
             self.message()
             yield
+
+    def end(self) -> None:
+        """End its processes at once, those that hang too."""
+        for peer in self._started:
+            peer.kill()
 
     def message(self) -> tuple[float, float]:
         """Send one message; return the seconds until the recipient had it, and until its result was committed."""
         assert self._recipient is not None
         assert self._sender is not None
         self._recipient.say("taken")
-        began = self._sender.ask({"one": BODY})
-        had, committed = self._recipient.hear()
+        began = self._sender.ask({"one": BODY}, self._patience)
+        had, committed = self._recipient.hear(self._patience)
         return (had - began) / 1e9, (committed - began) / 1e9
+
+    def _start(self, role: str, run: str) -> Peer:
+        self._started.append(self._open(role, run))
+        return self._started[-1]
 
 
 def installed(bench: Bench, stack: ExitStack, contestants: Sequence[Contestant]) -> list[Running]:

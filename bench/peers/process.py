@@ -61,8 +61,12 @@ class Peer:
             try:
                 self._process.wait(5)
             except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+                self.kill()
+
+    def kill(self) -> None:
+        """End the process at once: one that hangs would not heed its stdin."""
+        self._process.kill()
+        self._process.wait()
 
     def ask(self, value: Any, seconds: float = 120.0) -> Any:
         """Say a value, return the answer; ``PeerError`` with the peer's words if there is none in time."""
@@ -80,18 +84,19 @@ class Peer:
 
     def hear(self, seconds: float = 120.0) -> Any:
         """Return the next answer."""
-        found = json.loads(self._line(time.monotonic() + seconds))
+        found = json.loads(self._line(seconds))
         if "error" in found:
             raise PeerError(f"{self.name}: {found['error']}")
         return found["answer"]
 
-    def _line(self, deadline: float) -> bytes:
+    def _line(self, seconds: float) -> bytes:
         assert self._process.stdout is not None
+        deadline = time.monotonic() + seconds
         while b"\n" not in self._rest:
             ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, deadline - time.monotonic()))
             if not ready:
-                self._process.kill()  # a late answer would be taken for the next one's
-                raise PeerError(f"{self.name} did not answer in time")
+                self.kill()  # a late answer would be taken for the next one's
+                raise PeerError(f"{self.name} did not answer within {seconds:g} s")
             more = os.read(self._process.stdout.fileno(), 1 << 16)
             if not more:
                 raise self._ended()

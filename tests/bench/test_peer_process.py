@@ -37,7 +37,7 @@ def test_its_last_words_say_why_it_ended(peer) -> None:
 
 
 def test_no_answer_in_time_is_said(peer) -> None:
-    with pytest.raises(PeerError, match="did not answer in time"):
+    with pytest.raises(PeerError, match="did not answer within 0 s"):
         peer.ask({"sleep": 600}, seconds=0.0)
 
 

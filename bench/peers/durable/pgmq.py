@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
@@ -14,6 +15,8 @@ from bench.peers.durable.roles import Given, Send, Taken, play, rate
 
 _QUEUE = "mail"
 _UNREAD = 8
+_LOOK = 1.0
+"""Seconds between looks for what no notification told: one sent before LISTEN was committed is never heard of."""
 
 
 def _client(given: Given) -> PGMQueue:
@@ -39,11 +42,18 @@ class Recipient:
 
     def run(self) -> None:
         if self._notified:
+            threading.Thread(target=self._look, name="look", daemon=True).start()
             listener = SyncNotificationListener(self._client)
             listener.listen(_QUEUE, lambda _: self._take(self._client.read(_QUEUE)))
+            raise RuntimeError("its listener has lost its connection")
         while True:
             for message in self._client.read_with_poll(_QUEUE):
                 self._take(message)
+
+    def _look(self) -> None:
+        while True:
+            time.sleep(_LOOK)
+            self._take(self._client.read(_QUEUE))
 
     def _take(self, message: Any) -> None:
         if message is not None:

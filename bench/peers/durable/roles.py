@@ -127,7 +127,22 @@ def _send(sender: Sender) -> None:
 
 
 def _receive(made: Callable[[Taken], Recipient]) -> None:
-    taken: queue.SimpleQueue[tuple[int, int]] = queue.SimpleQueue()
+    taken: queue.SimpleQueue[tuple[int, int] | Exception] = queue.SimpleQueue()
     recipient = made(lambda had, committed: taken.put((had, committed)))
-    threading.Thread(target=recipient.run, name="recipient", daemon=True).start()
-    serve(lambda told: None if told == "ready" else taken.get(timeout=60))
+
+    def run() -> None:
+        try:
+            recipient.run()
+        except Exception as error:  # noqa: BLE001  told instead of what it did not take
+            taken.put(error)
+
+    def answer(told: str) -> tuple[int, int] | None:
+        if told == "ready":
+            return None
+        found = taken.get()  # for as long as it takes: the patience is with who asks
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    threading.Thread(target=run, name="recipient", daemon=True).start()
+    serve(answer)
