@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.errors import AgentmeshError
 from tui.calls import END_SHELL, INTERRUPT_TREE, SHELL, Call, Done, Failed
-from tui.doing import Doing
 from tui.messages import ActionDone
 from tui.outdated import SchemaWatch
 from tui.shell import Shells
@@ -70,6 +69,7 @@ class Actions:
 
     def _do(self, call: Call, in_view: AgentId) -> None:
         from tui.deeds import DEEDS  # not before the session is in sight
+        from tui.doing import Doing
 
         outcome: Done | Failed
         try:

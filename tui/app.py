@@ -7,20 +7,20 @@ import gc
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from textual import on, work
+from textual import events, on, work
 from textual.app import App
 from textual.message import Message
 from textual.notifications import SeverityLevel
 
 from agentmesh.domain.errors import AgentmeshError
-from tui import messages, outcomes, theme
+from tui import messages, theme
 from tui.calls import Done, Failed
 from tui.drafts import History
-from tui.files import Files
 from tui.keys import Keymap
 from tui.leftovers import QUIET, Leftovers
 from tui.screens.main import MainScreen
@@ -35,9 +35,10 @@ if TYPE_CHECKING:
     from tui.state import Board
     from tui.widgets.scrollback import Scrollback
 
-_HERE = Path(__file__).parent
 _READY = 0.3
 """Seconds until what commands need is loaded: the session is in sight, and nobody has typed one."""
+_UNCHANGED = 0.25
+"""Seconds that the first frame stays as it is while the session is opened and no key is pressed."""
 _COLLECTIONS = (2_000, 10, 30)
 """When garbage is looked for, young, older, all. A look at all takes 60 ms, and while an answer streamed, Python's own
 thresholds made one every five seconds, each of which kept keys waiting."""
@@ -49,7 +50,7 @@ _STYLES: Mapping[SeverityLevel, str] = MappingProxyType(
 class MeshApp(App[None], inherit_bindings=False):
     """One session at a time. It is opened when the screen is there already: what is typed until then waits for it."""
 
-    CSS_PATH = [_HERE / "screens/main.tcss", _HERE / "widgets/entries.tcss"]  # noqa: RUF012 - Textual's form
+    CSS_PATH = Path(__file__).parent / "screens/main.tcss"
     ENABLE_COMMAND_PALETTE = False
     TITLE = "agentmesh"
 
@@ -63,6 +64,7 @@ class MeshApp(App[None], inherit_bindings=False):
         pick: bool = False,
     ) -> None:
         """``opening`` is called once, on another thread; ``look`` is ``auto``, ``dark`` or ``light``."""
+        self._is_themed = False
         super().__init__()
         teach_alt_enter()
         keep_pastes_whole()
@@ -79,14 +81,20 @@ class MeshApp(App[None], inherit_bindings=False):
         """The one in sight; after ``run`` the one shown last."""
         self._keys, self._pick = keymap, pick
         self._history = history or History(None)
-        self.main = MainScreen(keymap, self._history, Files(Path.cwd()), "")
+        self.main = MainScreen(keymap, self._history, Path.cwd(), "")
         self._leftovers, self._streamed_at = Leftovers(), 0.0
         self._posting: object = None
         self._link: Link | None = None
+        self._unchanged = ExitStack()
+
+    def get_css_variables(self) -> dict[str, str]:
+        """Return those of our theme: Textual would make those of its own first, 1 ms for nothing."""
+        return super().get_css_variables() if self._is_themed else {}
 
     def _begin_with(self, name: str) -> None:
         """Take a theme as ``theme`` would, whose watcher has all CSS parsed again: 15 ms before the first frame."""
         self.set_reactive(App.theme, name)
+        self._is_themed = True
         self.stylesheet.set_variables(self.get_css_variables())
         self.set_class(self.current_theme.dark, "-dark-mode", update=False)
         self.set_class(not self.current_theme.dark, "-light-mode", update=False)
@@ -102,8 +110,20 @@ class MeshApp(App[None], inherit_bindings=False):
         self.set_keymap(textual_keymap(self._keys))
 
     def on_ready(self) -> None:
-        """Open the session: the first frame was just painted (``call_after_refresh`` comes 20 ms later)."""
+        """Open the session: the first frame was just painted (``call_after_refresh`` comes 20 ms later).
+
+        Textual lays out and paints all of it a second time then, which takes 8 ms from the thread that opens the
+        session. That waits for the session, or for what a person does until then.
+        """
+        self._unchanged.enter_context(self.batch_update())
+        self.set_timer(_UNCHANGED, self._unchanged.close)
         self._open()
+
+    async def on_event(self, event: events.Event) -> None:
+        """Show what a person does at once."""
+        if isinstance(event, events.InputEvent | events.Paste | events.Resize):
+            self._unchanged.close()
+        await super().on_event(event)
 
     def on_unmount(self) -> None:
         """Stop looking."""
@@ -124,8 +144,9 @@ class MeshApp(App[None], inherit_bindings=False):
         gc.enable()
         if self.opened:
             self.session = self.opened.session
-            self.main.begin(Files(Path(self.session.workdir)), self.opened.welcome)
+            self.main.begin(Path(self.session.workdir), self.opened.welcome)
             self._connect(self.opened.board)
+        self._unchanged.close()
         if self._pick:
             self._pick_session()
 
@@ -235,6 +256,8 @@ class MeshApp(App[None], inherit_bindings=False):
                 if typed:
                     self.main.give_back(typed, agent_id)
             case Done() as done:
+                from tui import outcomes
+
                 outcomes.show(self, call, agent_id, done)
                 if done.draft:
                     self.main.give_back(done.draft, agent_id)
@@ -277,7 +300,7 @@ class MeshApp(App[None], inherit_bindings=False):
             self.run_worker(self._link.stop, thread=True)
         self.session, self._posting = session, None
         welcome = self.opened.welcome if self.opened else ""
-        self.main = MainScreen(self._keys, self._history, Files(Path(session.workdir)), welcome)
+        self.main = MainScreen(self._keys, self._history, Path(session.workdir), welcome)
         await self.switch_screen(self.main)
         self.main.composer.come_from(*taken)
         self._connect()
@@ -291,7 +314,7 @@ class MeshApp(App[None], inherit_bindings=False):
             self._link = self._make_link(self.opened, self.session, board)
             link = self._link
             self.main.composer.custom = lambda: link.custom.now()  # noqa: PLW0108  made when first asked for
-            self._link.start()
+            self.call_after_refresh(link.start)  # its threads would keep the first board from being painted: 3 ms
             self.set_timer(_READY, self._link.get_ready)
 
     def _make_link(self, opened: Opened, session: Session, board: Board | None) -> Link:

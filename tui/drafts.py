@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
+from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 
 from agentmesh.domain.ids import AgentId
@@ -43,12 +44,19 @@ class Drafts:
 class History:
     """Inputs entered before, the newest last; walked through with older and newer, like a shell's."""
 
-    def __init__(self, path: Path | None) -> None:
-        """``path`` (``history_path``) is read now and appended to with every input; None keeps nothing on disk."""
-        self._path = path
-        self._texts = _read(path) if path else []
+    def __init__(self, path: Callable[[], Path] | None) -> None:
+        """``path`` returns a file, read when it is first needed and appended to with every input; None: no file."""
+        self._find_path = path
         self._place: int | None = None
         self._current = ""
+
+    @cached_property
+    def _path(self) -> Path | None:
+        return self._find_path() if self._find_path else None
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        return _read(self._path) if self._path else []
 
     def add(self, text: str) -> None:
         """Remember an input; a repetition of the newest is not a second one. Ends a walk."""
@@ -86,6 +94,8 @@ class History:
 
 def history_path(state: Path, workdir: Path) -> Path:
     """Return where the inputs of a directory are kept below the user's state folder."""
+    import hashlib  # 1.5 ms, not before the first frame
+
     name = hashlib.sha256(os.fsencode(workdir)).hexdigest()[:16]
     return state / "history" / f"{name}.jsonl"
 

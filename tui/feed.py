@@ -17,12 +17,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.errors import AgentmeshError, UnknownAgent, UnknownRequest
-from agentmesh.store import agents, requests
+from agentmesh.store import requests
 from agentmesh.store.status import session_channel
 from tui.hints import Hints
 from tui.lookout import Lookout, sentence
 from tui.messages import BoardChanged, LinkChanged, Missed, Noticed, RequestSettled
-from tui.notices import notices
 from tui.outdated import SchemaWatch
 from tui.reading import Followed, read_board
 
@@ -230,10 +229,14 @@ class Feed:
         before, self._board = self._board, board
         self._post(BoardChanged(board))
         if before:
+            from tui.notices import notices  # of a first board there are none
+
             for notice in notices(before, board):
                 self._post(Noticed(notice.agent_id, notice.text, notice.severity))
             self._tell_settled(before, board)
         if self._sought and self._sought not in board.faces:
+            from agentmesh.store import agents
+
             missed, self._sought = self._sought, None
             with suppress(UnknownAgent):  # its session is deleted
                 self._post(Missed(missed, self._mesh.database.run(agents.get, missed, idempotent=True).name))

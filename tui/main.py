@@ -65,7 +65,7 @@ def main(
 
             choice = partial(choose, workdir=workdir, go_on=go_on, resume=resume, model=model, mode=mode)
             opening = partial(_open, settings, environ, keymap, choice)
-            history = History(history_path(state, workdir))
+            history = History(partial(history_path, state, workdir))
             app = MeshApp(opening, keymap=keymap, look=settings.tui.theme, history=history, pick=resume == "")
             app.run()
             said = _left(app.opened, app.session)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, dataclass_transform
 
 from textual.message import Message
 
@@ -18,8 +17,19 @@ Told = TypeVar("Told", bound=Message)
 
 @dataclass_transform(eq_default=False)
 def message(kind: type[Told]) -> type[Told]:
-    """Make a message of fields: a dataclass without comparison and repr, for which every start would compile code."""
-    return dataclass(eq=False, repr=False)(kind)
+    """Give a message its fields, as ``dataclass`` would: that compiles code for each class at every start, 0.1 ms."""
+    fields = tuple(kind.__annotations__)
+    defaults = {name: vars(kind)[name] for name in fields if name in vars(kind)}
+
+    def make(self: Any, *values: Any, **named: Any) -> None:
+        given = {**defaults, **dict(zip(fields, values, strict=False)), **named}
+        if len(values) > len(fields) or given.keys() != set(fields):
+            raise TypeError(f"{kind.__name__} is made of {', '.join(fields)}")
+        vars(self).update(given)
+        self.__post_init__()
+
+    kind.__init__ = make  # type: ignore[method-assign]
+    return kind
 
 
 @message

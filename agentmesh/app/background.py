@@ -12,7 +12,6 @@ from typing import BinaryIO, Final
 
 from agentmesh.config.settings import Settings
 from agentmesh.domain.rows import Session
-from agentmesh.store import agents, workers
 from agentmesh.store.tx import Database
 
 _STARTING: Final = 15.0
@@ -36,6 +35,8 @@ class BackgroundWorker:
 
     def ensure(self, session: Session) -> bool:
         """Start a worker when none serves the session, nor is one starting; return whether one was started."""
+        from agentmesh.store import agents, workers  # not before the screen shows the session
+
         root = self._database.run(agents.get, session.root_id)
         provider = root.model.partition("/")[0]
         if session.needs or bool(self._database.run(workers.serving, session.id, provider)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -18,8 +18,7 @@ from agentmesh.domain.errors import UnknownSession
 from agentmesh.domain.ids import SessionId
 from agentmesh.domain.rows import Session
 from agentmesh.domain.states import PermissionMode
-from agentmesh.store import agents, sessions, workers
-from agentmesh.store.listener import Listener
+from agentmesh.store import sessions
 from agentmesh.store.opening import open_database
 from agentmesh.store.tx import Database
 
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from agentmesh.engine.tool import Tool
     from agentmesh.engine.worker import Worker
     from agentmesh.store.embedded import EmbeddedServer
+    from agentmesh.store.listener import Listener
     from agentmesh.tools.mcp.hub import Hub
 
 
@@ -87,6 +87,8 @@ class Mesh:
         setup: Callable[[Any], None] | None = None,
     ) -> Listener:
         """Return a listener on a connection of its own, not started."""
+        from agentmesh.store.listener import Listener  # 5 ms, and the screen shows the session before
+
         return Listener(self.database.direct_url, on_notify=on_notify, on_reconnect=on_reconnect, setup=setup)
 
     def start_session(
@@ -100,10 +102,11 @@ class Mesh:
     ) -> Session:
         """Begin a session in a directory, its root external if asked; raise NoModel when no usable model is named."""
         from agentmesh.config import rules, skills
+        from agentmesh.store import agents
         from agentmesh.tools.prompt import system_prompt
 
         name = self.models.name(model)
-        limits = asdict(self.settings.limits)
+        limits = self.settings.limits._asdict()
         for own in (
             "tool_output_bytes",
             "max_task_steps",
@@ -253,6 +256,7 @@ class Mesh:
         from agentmesh.llm.models import Models
         from agentmesh.llm.pauses import Pauses
         from agentmesh.llm.retry import RetryPolicy
+        from agentmesh.store import workers
         from agentmesh.telemetry import observer
         from agentmesh.tools.gate import ToolGate
         from agentmesh.tools.mcp.tool import tool_of

@@ -5,11 +5,10 @@ from __future__ import annotations
 import getpass
 import os
 import socket
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where this process runs: workers serve sessions of their own host and user."""
 
     host: str

@@ -109,7 +109,7 @@ class NamedServer(NamedTuple):
     @property
     def key(self) -> str:
         """The same for the same settings; never shown, since it stands for what they hold."""
-        known = [self.name, *(getattr(self.settings, name) for name in forms.of(McpServer))]
+        known = [self.name, *(getattr(self.settings, name) for name in forms.keys(McpServer))]
         from hashlib import sha256
 
         return sha256(json.dumps(known).encode()).hexdigest()
@@ -205,7 +205,7 @@ def _known(value: Any) -> tuple[Any, list[str]]:
     """Return a server without the keys that only other programs know, and these."""
     if not isinstance(value, dict):
         return value, []
-    ours = forms.of(McpServer)
+    ours = forms.keys(McpServer)
     return {k: v for k, v in value.items() if k in ours}, [k for k in value if k not in ours]
 
 

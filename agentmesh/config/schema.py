@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
@@ -86,9 +85,8 @@ def _seconds(most: float) -> Form:
     return decimal(gt=0, le=most)
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What a new session may use; a project may lower each. (A dataclass: a session's are made of it by ``asdict``.)"""
+class Limits(NamedTuple):
+    """What a new session may use; a project may lower each."""
 
     max_depth: Annotated[int, _up_to(_INT4)] = 4
     """Depth of the tree; the root is at 0."""

@@ -76,9 +76,9 @@ def settable() -> dict[str, Key]:
         "model_calls": ("model_", ModelCalls),
         "log": ("log_", Logs),
     }
-    names: dict[str, Key] = {name: (name,) for name in forms.of(Document) if name not in (*tables, *_ONLY_IN_FILES)}
+    names: dict[str, Key] = {name: (name,) for name in forms.keys(Document) if name not in (*tables, *_ONLY_IN_FILES)}
     for table, (prefix, section) in tables.items():
-        names |= {prefix + name: (table, name) for name in forms.of(section)}
+        names |= {prefix + name: (table, name) for name in forms.keys(section)}
     return names
 
 
@@ -176,7 +176,7 @@ def _unknown_key(key: Key, name: str) -> ConfigError:
         "mcp": Mcp,
         "mcpServers": McpServer,
     }
-    known = sorted(forms.of(tables[key[0]] if len(key) > 1 else Document))
+    known = sorted(forms.keys(tables[key[0]] if len(key) > 1 else Document))
     close = difflib.get_close_matches(key[-1], known, n=1)
     return ConfigError(
         f"{name} is not a known key.",

@@ -115,6 +115,15 @@ def test_dialogs_are_imported_when_they_open():
     assert set(imported) == {"tui.screens", "tui.screens.going", "tui.screens.layout", "tui.screens.main"}
 
 
+def test_what_nobody_sees_yet_is_imported_when_it_is_wanted():
+    wanted = {"hashlib", "shlex", "tui.editor", "tui.files", "tui.outcomes", "tui.widgets.completion"}
+    wanted |= {"tui.widgets.side_tree", "tui.widgets.call", "tui.widgets.task", "tui.notices", "tui.doing"}
+    wanted |= {"agentmesh.store.agents", "agentmesh.store.listener"}
+    imported = run("import tui.main, tui.app\ntui.main._import_the_rest()\nprint(*sys.modules)").split()
+    assert "tui.widgets.scrollback" in imported
+    assert not wanted & set(imported)
+
+
 def test_what_is_typed_is_understood_by_what_comes_after_the_first_frame():
     imported = run(
         "import tui.main, tui.app\nprint(*(name for name in sys.modules if name.startswith('tui.')))"
@@ -124,7 +133,7 @@ def test_what_is_typed_is_understood_by_what_comes_after_the_first_frame():
 
 
 def test_rows_and_what_shows_them_come_while_the_database_answers():
-    shown = {"agentmesh.domain.rows", "tui.entries", "tui.toolwords", "tui.widgets.scrollback", "tui.widgets.task"}
+    shown = {"agentmesh.domain.rows", "tui.entries", "tui.feed", "tui.widgets.scrollback"}
     before = run("import agentmesh.cli.screen, tui.main, tui.app\nprint(*sys.modules)").split()
     assert not shown & set(before)
     assert shown <= set(run("import tui.main\ntui.main._import_the_rest()\nprint(*sys.modules)").split())

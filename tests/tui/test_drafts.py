@@ -69,15 +69,15 @@ def path(tmp_path):
 
 
 def test_it_survives_restarts_and_only_its_owner_can_read_it(path):
-    History(path).add("two\nlines \ud800")
-    again = History(path)
+    History(lambda: path).add("two\nlines \ud800")
+    again = History(lambda: path)
     assert again.older("") == "two\nlines \ud800"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
 def test_two_terminals_add_to_one_file(path):
-    one, two = History(path), History(path)
+    one, two = History(lambda: path), History(lambda: path)
     one.add("one")
     two.add("two")
     assert [json.loads(line) for line in path.read_text().splitlines()] == ["one", "two"]
@@ -88,23 +88,23 @@ def test_each_directory_has_its_own(tmp_path):
 
 
 def test_broken_lines_are_skipped(path):
-    History(path).add("good")
+    History(lambda: path).add("good")
     with path.open("a") as file:
         file.write('"cut of\n42\n')
-    assert History(path).older("") == "good"
+    assert History(lambda: path).older("") == "good"
 
 
 def test_a_file_that_grew_too_long_is_shortened_to_the_newest(path):
     path.parent.mkdir(parents=True)
     path.write_text("".join(f'"{n}"\n' for n in range(2500)))
-    one = History(path)
+    one = History(lambda: path)
     assert one.older("") == "2499"
     assert len(path.read_text().splitlines()) == 1000
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_a_paste_is_remembered_but_not_written(path):
-    one = History(path)
+    one = History(lambda: path)
     one.add("x" * 200_000)
     assert one.older("") == "x" * 200_000
     assert not path.exists()
@@ -112,7 +112,7 @@ def test_a_paste_is_remembered_but_not_written(path):
 
 def test_where_it_cannot_be_written_it_is_kept_in_memory(tmp_path, caplog):
     (tmp_path / "history").write_text("a file where the folder should be")
-    one = History(history_path(tmp_path, Path("/x")))
+    one = History(lambda: history_path(tmp_path, Path("/x")))
     one.add("text")
     assert one.older("") == "text"
     assert "cannot be kept" in caplog.text

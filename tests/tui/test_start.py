@@ -65,6 +65,30 @@ def test_the_first_frame_says_that_the_session_is_being_opened_and_shows_keys_an
     before_it_is_open(scene, app)
 
 
+def test_after_the_first_frame_nothing_is_painted_until_a_key_is_pressed(monkeypatch):
+    monkeypatch.setattr("tui.app._UNCHANGED", 3600)
+    app = Slow()
+
+    async def scene(show: Show) -> None:
+        await show.until(lambda: app._batch_count)
+        await show.press("a")
+        assert not app._batch_count
+
+    before_it_is_open(scene, app)
+
+
+def test_after_the_first_frame_nothing_is_painted_until_the_session_is_open(monkeypatch):
+    monkeypatch.setattr("tui.app._UNCHANGED", 3600)
+    app = Slow()
+
+    async def scene(show: Show) -> None:
+        await show.until(lambda: app._batch_count)
+        await opened(show, app)
+        await show.until(lambda: not app._batch_count)
+
+    before_it_is_open(scene, app)
+
+
 def test_what_is_typed_before_the_session_is_open_stays_in_the_input():
     app = Slow()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual import on
 from textual.content import Content
 
 from agentmesh.domain.ids import AgentId
@@ -16,10 +15,10 @@ from tui.screens.layout import Layout
 from tui.state import AgentFace
 from tui.theme import ROLES
 from tui.widgets.composer import Composer
-from tui.widgets.side_tree import SideTree
 
 if TYPE_CHECKING:
     from tui.screens.chooser import Choice
+    from tui.widgets.side_tree import SideTree
     from tui.widgets.task import TaskView
 
 _NOBODY = {
@@ -91,13 +90,16 @@ class Going(Layout):
     def action_toggle_tree(self) -> None:
         """Switch the tree of all agents on or off, between the two with the sub-agents whose task is over."""
         if self.board:
-            if not self._tree.is_attached:
+            if self._tree is None:
+                from tui.widgets.side_tree import SideTree
+
+                self._tree = SideTree()
                 self.query_one("#body").mount(self._tree)
             self._tree.turn(self.board)
         self.call_after_refresh(self._refresh_lines)
 
-    @on(SideTree.Chosen)
-    def _chosen(self, event: SideTree.Chosen) -> None:
+    def on_side_tree_chosen(self, event: SideTree.Chosen) -> None:
+        """Go to an agent of the tree. (Named as Textual finds it: the tree is imported when it is wanted.)"""
         event.stop()
         self.go(event.agent_id)
 

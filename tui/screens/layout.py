@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual import events
@@ -16,23 +18,22 @@ from agentmesh.domain.ids import AgentId, short
 from tui import rotation, status
 from tui.calls import Call
 from tui.drafts import History
-from tui.files import Files, mention
 from tui.keys import Keymap
 from tui.messages import RowsArrived
 from tui.state import AgentFace, Board
 from tui.underway import LATE, Underway, Unsent
-from tui.widgets.completion import CompletionList
 from tui.widgets.composer import Composer
 from tui.widgets.key_line import KeyLine
 from tui.widgets.lines import Lines
 from tui.widgets.queued import Queued
-from tui.widgets.side_tree import SideTree
 from tui.widgets.spinner import Spinner
 from tui.widgets.views import Views
 
 if TYPE_CHECKING:
     from agentmesh.store.search import Hit
     from tui.completion import Completion
+    from tui.files import Files
+    from tui.widgets.side_tree import SideTree
 
 _LISTING = 0.1
 """Seconds between two looks for the first list of files."""
@@ -48,15 +49,15 @@ class Layout(Screen[None]):
             super().__init__()
             self.agent_id = agent_id
 
-    def __init__(self, keymap: Keymap, history: History, files: Files, welcome: str) -> None:
+    def __init__(self, keymap: Keymap, history: History, workdir: Path, welcome: str) -> None:
         super().__init__()
         self.board: Board | None = None
         self.in_view: AgentId | None = None
         self.views = Views()
-        self.keymap, self._files, self._welcome = keymap, files, welcome
-        self.composer = Composer(keymap, history, CompletionList(), self._complete)
-        self._tree = SideTree()
-        """Mounted when it is first wanted, as the list of completions is: the first frame need not wait for them."""
+        self.keymap, self._workdir, self._welcome = keymap, workdir, welcome
+        self.composer = Composer(keymap, history, self._complete)
+        self._tree: SideTree | None = None
+        """Made and mounted when it is first wanted: the first frame need not wait for it."""
         self.underway = Underway()
         self._trouble: str | None = None
         self._was_shown = False
@@ -88,9 +89,9 @@ class Layout(Screen[None]):
         """Say what is still to come."""
         self._refresh_lines()
 
-    def begin(self, files: Files, welcome: str) -> None:
-        """Know what there is to complete and to be told, now that there is a session."""
-        self._files, self._welcome = files, welcome
+    def begin(self, workdir: Path, welcome: str) -> None:
+        """Know where there is something to complete, and what is to be told, now that there is a session."""
+        self._workdir, self._welcome = workdir, welcome
 
     def show_board(self, board: Board) -> None:
         """Show the session as it is now."""
@@ -239,13 +240,21 @@ class Layout(Screen[None]):
         unsent = [*self.underway.unsent(agent, time.monotonic()), *held]
         pending = [mail.text for mail in face.pending]
         self.query_one(Queued).show(pending, unsent, self.keymap.label("mail.take_back"))
-        if self._tree.is_attached and self._tree.display:
+        if self._tree is not None and self._tree.display:
             self._tree.show(board, agent)
+
+    @cached_property
+    def _files(self) -> Files:
+        """What ``@`` is completed with: of the session's directory, since there is a board when it is first asked."""
+        from tui.files import Files
+
+        return Files(self._workdir)
 
     def _complete(self, text: str, cursor: int) -> Sequence[Completion]:
         if self.board is None:
             return ()
         from tui.completion import Completion, completions  # with all commands: not before the first frame
+        from tui.files import mention
 
         if asked := mention(text, cursor):
             if not self._files.is_complete:  # the first list is being made: ask again

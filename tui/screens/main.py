@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual import events, on
@@ -20,7 +21,6 @@ from tui import status
 from tui.asking import Asking
 from tui.calls import ANSWER, END_SHELL, INTERRUPT_TREE, TAKE_BACK, Call
 from tui.drafts import History
-from tui.files import Files
 from tui.keys import Keymap
 from tui.requests import LOOK, QUIET
 from tui.screens.going import Going
@@ -50,8 +50,8 @@ class MainScreen(Going):
     class Leave(Message):
         """A person wants to leave the program."""
 
-    def __init__(self, keymap: Keymap, history: History, files: Files, welcome: str) -> None:
-        super().__init__(keymap, history, files, welcome)
+    def __init__(self, keymap: Keymap, history: History, workdir: Path, welcome: str) -> None:
+        super().__init__(keymap, history, workdir, welcome)
         self._escape, self._leave = Twice(1.5), Twice(2.0)
         self.asking = Asking(self)
         self.has_files = False

@@ -97,7 +97,7 @@ class CallLine(Widget):
 class CallView(EntryView):
     """One call of a tool."""
 
-    can_fold = True
+    can_fold = is_call = True
 
     def __init__(self, call: Call) -> None:
         super().__init__(call.key, classes="call")

@@ -13,13 +13,11 @@ from textual.content import Content
 from textual.message import Message
 
 from agentmesh.domain.ids import AgentId
-from tui import editor
 from tui.calls import SAY, SHELL, Call, Problem
 from tui.drafts import Drafts, History
 from tui.keys import Keymap
 from tui.messages import message
 from tui.state import AgentFace
-from tui.widgets.completion import CompletionList
 from tui.widgets.plain import Plain
 from tui.widgets.prompt import Prompt
 
@@ -69,13 +67,12 @@ class Composer(Horizontal):
         self,
         keymap: Keymap,
         history: History,
-        popup: CompletionList,
         complete: Callable[[str, int], Sequence[Completion]],
     ) -> None:
         super().__init__(id="composer")
         self.custom: Callable[[], Mapping[str, CustomCommand]] = dict
         """Returns the custom commands, as their files are now; set when there is a session."""
-        self.prompt = Prompt(keymap, history, popup, complete, self._submit)
+        self.prompt = Prompt(keymap, history, complete, self._submit)
         self._sign = Plain("❯ ", id="sign")
         self._history = history
         self._drafts = Drafts()
@@ -243,6 +240,8 @@ class Composer(Horizontal):
 
     @on(Prompt.EditorWanted)
     def _edit(self, event: Prompt.EditorWanted) -> None:
+        from tui import editor
+
         event.stop()
         try:
             with self.app.suspend():

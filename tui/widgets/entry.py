@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from textual import events
 from textual.containers import VerticalGroup
@@ -12,6 +13,12 @@ from textual.widget import Widget
 from tui.messages import message
 from tui.widgets.binding import bindings_of
 
+if TYPE_CHECKING:
+    from agentmesh.domain.ids import AgentId
+    from agentmesh.domain.rows import Request
+    from tui.entries import Result
+    from tui.state import Board
+
 
 class EntryView(VerticalGroup, can_focus=True):
     """One entry; Tab and the arrow keys lead to it, Enter or a click on the head folds and unfolds it if it can."""
@@ -19,6 +26,9 @@ class EntryView(VerticalGroup, can_focus=True):
     BINDINGS = bindings_of("scrollback")  # type: ignore[assignment]
 
     can_fold = False
+    is_call = False
+    """Whether it is a tool call, to which ``settle``, ``ask`` and ``follow`` say more. (Asked of all entries, so that
+    calls are imported with the first one: a conversation without any is there 3 ms sooner.)"""
 
     @message
     class Folded(Message):
@@ -42,6 +52,15 @@ class EntryView(VerticalGroup, can_focus=True):
     def body(self) -> Iterable[Widget]:
         """Return the widgets that unfolding adds."""
         return ()
+
+    def settle(self, result: Result | None, *, is_over: bool = False) -> None:
+        """Take the result of a call; with ``is_over`` none comes any more."""
+
+    def ask(self, requests: Sequence[Request]) -> None:
+        """Show whether the call waits for a person."""
+
+    def follow(self, board: Board, parent: AgentId) -> None:
+        """Show how far the task of the call is."""
 
     def on_unfold(self) -> None:
         """Redraw the head after the fold has changed."""

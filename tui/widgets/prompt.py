@@ -15,10 +15,10 @@ from agentmesh.domain.text import printable
 from tui.drafts import History
 from tui.keys import Keymap
 from tui.messages import message
-from tui.widgets.completion import CompletionList
 
 if TYPE_CHECKING:
     from tui.completion import Completion
+    from tui.widgets.completion import CompletionList
 
 _BY_WORD = {"rotate.previous": "cursor_word_left", "rotate.next": "cursor_word_right"}
 """What the keys of these do while there is text."""
@@ -43,7 +43,6 @@ class Prompt(TextArea):
         self,
         keymap: Keymap,
         history: History,
-        popup: CompletionList,
         complete: Callable[[str, int], Sequence[Completion]],
         submit: Callable[[str], bool],
     ) -> None:
@@ -58,7 +57,8 @@ class Prompt(TextArea):
         }
         """What the text area itself does at keys: backspace, cursor keys and others."""
         self._history = history
-        self._popup = popup
+        self._popup: CompletionList | None = None
+        """Made and mounted when there is something to complete first."""
         self._complete = complete
         self._submit = submit
         """Takes what was entered, or refuses it: then it stays."""
@@ -78,11 +78,11 @@ class Prompt(TextArea):
 
     def close_completion(self) -> bool:
         """Hide the list; return whether it was open."""
-        was_open = self._popup.is_open
-        if was_open:
-            self._popup.show((), 0)
+        popup = self._open_popup
+        if popup is not None:
+            popup.show((), 0)
         self._was_moved = False
-        return was_open
+        return popup is not None
 
     # Keys
 
@@ -127,18 +127,18 @@ class Prompt(TextArea):
 
     def action_complete(self) -> None:
         """Take the highlighted completion, or open the list; with nothing to complete, say so."""
-        if self._popup.is_open and self._take():
+        if self._take():
             return
         self._open()
-        if not self._popup.is_open:
+        if self._open_popup is None:
             self.post_message(self.NothingToComplete())
         elif len(self._complete(self.text, self._position)) == 1:
             self._take()
 
     def action_history(self, direction: str) -> None:
         """At the first or last line: an older or newer input; in an open list: move. Else the cursor moves."""
-        if self._popup.is_open:
-            self._popup.move(-1 if direction == "older" else 1)
+        if (popup := self._open_popup) is not None:
+            popup.move(-1 if direction == "older" else 1)
             self._was_moved = True
             return
         at_edge = self.cursor_at_first_line if direction == "older" else self.cursor_at_last_line
@@ -178,7 +178,8 @@ class Prompt(TextArea):
     @on(OptionList.OptionSelected)
     def _clicked(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        self._insert(self._popup.at(event.option_index))
+        if self._popup is not None:
+            self._insert(self._popup.at(event.option_index))
 
     def complete_anew(self) -> None:
         """Show what there is to complete by now, unless the input has gone."""
@@ -190,12 +191,20 @@ class Prompt(TextArea):
         if len(choices) == 1 and self.text[choices[0].start : self._position] == choices[0].text.rstrip():
             choices = ()
         self._was_moved = False
-        if choices and not self._popup.is_attached:
+        if choices and self._popup is None:
+            from tui.widgets.completion import CompletionList
+
+            self._popup = CompletionList()
             self.screen.mount(self._popup)
-        self._popup.show(choices, self.screen.size.height - self.region.y)
+        if self._popup is not None:
+            self._popup.show(choices, self.screen.size.height - self.region.y)
+
+    @property
+    def _open_popup(self) -> CompletionList | None:
+        return self._popup if self._popup is not None and self._popup.is_open else None
 
     def _take(self) -> bool:
-        chosen = self._popup.chosen
+        chosen = self._popup.chosen if self._popup is not None else None
         if chosen is None:
             return False
         self._insert(chosen)

@@ -6,25 +6,27 @@ It stays at the bottom unless the person scrolled up; then what is in sight stay
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual import on
 from textual.message import Message
+from textual.widget import AwaitMount, Widget
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Row
 from tui.entries import Answer, Entry, Inherited, Note, Result, ends_message, entries_of, fork_row, words
 from tui.messages import message
-from tui.widgets.call import CallView
 from tui.widgets.entry import EntryView
 from tui.widgets.spot import Folds, Spot
-from tui.widgets.task import TaskView
 from tui.widgets.windowed import Windowed
 from tui.window import Window
 
 if TYPE_CHECKING:
     from tui.state import Board
     from tui.widgets.answer import AnswerView
+
+_STYLES = Path(__file__).parent / "entries.tcss"
 
 
 class Scrollback(Windowed, can_focus=False):
@@ -55,6 +57,16 @@ class Scrollback(Windowed, can_focus=False):
     def on_mount(self) -> None:
         """Stay at the bottom."""
         self.anchor()
+
+    def mount(
+        self, *widgets: Widget, before: int | str | Widget | None = None, after: int | str | Widget | None = None
+    ) -> AwaitMount:
+        """Mount entries; how they look is read with the first of them: no first frame waits for that, 1.5 ms."""
+        styles = self.app.stylesheet
+        if not styles.has_source(str(_STYLES)):
+            styles.read(_STYLES)
+            styles.parse()
+        return super().mount(*widgets, before=before, after=after)
 
     # What is shown
 
@@ -141,20 +153,23 @@ class Scrollback(Windowed, can_focus=False):
     def follow(self, board: Board) -> None:
         """Show how far tasks are, and which calls wait for a person."""
         self._board = board
-        for view in self.query_children(CallView):
+        for view in self._calls:
             self._inform(view, board)
 
-    def _inform(self, view: CallView, board: Board) -> None:
+    @property
+    def _calls(self) -> Sequence[EntryView]:
+        return [view for view in self.query_children(EntryView) if view.is_call]
+
+    def _inform(self, view: EntryView, board: Board) -> None:
         face = board.get(self.agent_id)
         view.ask(face.requests if face else ())
-        if isinstance(view, TaskView):
-            view.follow(board, self.agent_id)
+        view.follow(board, self.agent_id)
 
     def toggle_folds(self) -> None:
         """Unfold all calls, or fold them."""
         self.folds.all_calls = not self.folds.all_calls
         self.folds.different.clear()
-        for view in self.query_children(CallView):
+        for view in self._calls:
             view.unfold(self.folds.all_calls)
 
     @on(EntryView.Folded)
@@ -200,11 +215,11 @@ class Scrollback(Windowed, can_focus=False):
                     continue
                 self._results[entry.key] = entry
                 view = self._views.get(entry.key)
-                if isinstance(view, CallView):
+                if view is not None:
                     view.settle(entry)
             if row.content.get("event") == "killed":
                 self._is_killed = True
-                for view in self.query_children(CallView):
+                for view in self._calls:
                     view.settle(None, is_over=True)
         return entries
 
@@ -226,7 +241,7 @@ class Scrollback(Windowed, can_focus=False):
 
         view = view_of(entry)
         view.unfolded = self.folds.wanted(view)
-        if isinstance(view, CallView):
+        if view.is_call:
             view.settle(self._results.get(entry.key), is_over=self._is_killed)
             if self._board:
                 self._inform(view, self._board)

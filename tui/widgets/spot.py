@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tui.widgets.call import CallView
 from tui.widgets.entry import EntryView
 
 
@@ -26,4 +25,4 @@ class Folds:
 
     def wanted(self, view: EntryView) -> bool:
         """Return whether an entry is to be unfolded."""
-        return view.can_fold and (view.key in self.different) != (self.all_calls and isinstance(view, CallView))
+        return view.can_fold and (view.key in self.different) != (self.all_calls and view.is_call)
