@@ -56,8 +56,8 @@ def _measure(bench: Bench, mesh: Mesh, worker: WorkerProcess, few: Sequence[Agen
             f"{growth} to begin": "",
         },
         [Target(f"{ordinary} while waiting", "<=", 25)],
-        note="Counted at psycopg's Cursor.execute, in the repetitions of P7. To begin: from the prompt until the wait "
-        "stands (one model call, the names resolved, the wait registered).",
+        note="Counted where psycopg waits for an answer, in the repetitions of P7. To begin: from the prompt until the "
+        "wait stands (one model call, the names resolved, the wait registered).",
     )
     rounds = bench.size(10, 2)
 

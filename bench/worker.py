@@ -110,18 +110,18 @@ class WorkerProcess:
 
 
 class Statements:
-    """Counts what psycopg executes in this process."""
+    """Counts the statements of this process: each waits for its answer once, by a cursor or without."""
 
     def __init__(self) -> None:
         self.count = 0
-        self._execute: Callable[..., Any] = psycopg.Cursor.execute
-        counter, execute = self, self._execute
+        self._wait: Callable[..., Any] = psycopg.Connection.wait
+        counter, wait = self, self._wait
 
-        def counted(cursor: Any, *args: Any, **kwargs: Any) -> Any:
+        def counted(connection: Any, *args: Any, **kwargs: Any) -> Any:
             counter.count += 1  # threads may lose one in thousands
-            return execute(cursor, *args, **kwargs)
+            return wait(connection, *args, **kwargs)
 
-        psycopg.Cursor.execute = counted  # type: ignore[method-assign, assignment]
+        psycopg.Connection.wait = counted  # type: ignore[method-assign, assignment]
 
 
 class WatchedDatabase(Database):

@@ -279,7 +279,8 @@ class Crew:
         if result is not None:
             return True
         if hosted.awaits > _MANY:
-            self._watch.expect(hosted, run(waits.still_open, agent, idempotent=True))
+            told = self._watch.told(hosted)
+            self._watch.expect(hosted, told + run(waits.still_open, agent, idempotent=True))
         # It goes on, or there is none: an earlier take was committed although its answer was lost.
         return (timed_out or doubtful) and run(waits.registered, agent, idempotent=True) is None
 

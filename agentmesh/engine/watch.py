@@ -117,13 +117,25 @@ class Watch(Generic[Key]):
                 waiting.due = due
                 self._push(due, agent)
 
+    def told(self, agent: Key) -> int:
+        """Return how many pokes have come since the last look at it began."""
+        with self._changed:
+            waiting = self._waiting.get(agent)
+            return waiting.pokes if waiting else 0
+
     def expect(self, agent: Key, pokes: int) -> None:
-        """After a look that found the wait not over: so many things must happen, since it began, before it can be."""
+        """After a look that found the wait not over: so many things must happen, since it began, before it can be.
+
+        What was ``told`` before somebody counted what is missing is no part of that, and has to be added to it.
+        """
         with self._changed:
             if waiting := self._waiting.get(agent):
                 waiting.expected = pokes
                 if waiting.pokes >= pokes:
                     waiting.due = waiting.looked + _APART
+                    self._push(waiting.due, agent)
+                elif waiting.pokes:  # they came while less was expected
+                    waiting.due = waiting.looked + _PATIENCE
                     self._push(waiting.due, agent)
 
     def attend(self, agent: Key) -> None:

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -49,6 +50,15 @@ class Ears(Protocol):
 
     def reconnect(self) -> None:
         """Give up the connection and make a new one."""
+
+
+@lru_cache(10_000)  # it is on the way of every wake-up
+def _agent_of(channel: str) -> AgentId | None:
+    """Return whose channel it is."""
+    try:
+        return AgentId(UUID(channel.removeprefix("agent_event_")))
+    except ValueError:
+        return None
 
 
 MakeEars = Callable[[Callable[[str, str], None], Callable[[], None], Callable[[Any], None]], Ears]
@@ -186,9 +196,8 @@ class Worker:
         if channel == PAUSE_CHANNEL:
             self._tick_now.set()
             return
-        try:
-            agent = AgentId(UUID(channel.removeprefix("agent_event_")))
-        except ValueError:
+        agent = _agent_of(channel)
+        if agent is None:
             return
         if payload in ("interrupt", "dead"):
             self._crew.attend(agent)

@@ -7,8 +7,8 @@ from psycopg import Connection
 from agentmesh.domain.ids import AgentId, MailId
 from agentmesh.domain.text import storable
 from agentmesh.sql import statement
+from agentmesh.store import prepared
 from agentmesh.store.callers import Lease, caller
-from agentmesh.store.scalar import scalar
 
 
 def send(
@@ -26,4 +26,7 @@ def send(
     """
     key = storable(key) if key is not None else None
     values = {"sender": sender, "recipient": recipient, "body": storable(body), "key": key, **caller(lease)}
-    return MailId(scalar(conn, statement("mailbox.send"), values, int))
+    sent = prepared.value(conn, statement("mailbox.send"), values, int)
+    if sent is None:
+        raise TypeError("send returned no id")
+    return MailId(sent)

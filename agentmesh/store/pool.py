@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import os
 import select
+from collections import Counter
 from typing import Any, Final, LiteralString
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import ConnStatus
+from psycopg.pq.abc import PGconn
+from psycopg.rows import RowFactory, TupleRow, tuple_row
 from psycopg_pool import ConnectionPool
 
 from agentmesh.domain.errors import ConfigError
@@ -35,11 +39,27 @@ _LIMITS: Final = {
     "jit": "off",  # compiling a statement takes 40 ms where it runs for one: plans of many small parts look expensive
 }
 
-_PREPARE_AFTER: Final = 3
-"""Executions after which psycopg prepares a statement."""
+PREPARE_AFTER: Final = 3
+"""Executions after which a statement is prepared."""
 
 _RECONNECT_SECONDS: Final = 0.5
 """How long the pool tries by itself; longer, its pauses grow to minutes, while ``Database`` asks again each second."""
+
+
+class KeptConnection(psycopg.Connection[TupleRow]):
+    """A connection with what each call would otherwise make anew."""
+
+    def __init__(self, pgconn: PGconn, row_factory: RowFactory[TupleRow] = tuple_row) -> None:
+        super().__init__(pgconn, row_factory)
+        self.executed: Counter[str] = Counter()
+        """Statements that may be worth preparing, and how often they have run; see ``prepared``."""
+        self.prepared: dict[str, bytes] = {}
+        """Those that are, and their names."""
+        self.pooled_again = 0.0
+        """When (monotonic) it is to go through the pool again, if it is one of a pool's; see ``tx``."""
+        self.silence = select.poll()
+        """Tells when the server says something that nobody asked for."""
+        self.silence.register(pgconn.socket, select.POLLIN)
 
 
 def connection_string(url: str, *, role: str) -> str:
@@ -57,9 +77,9 @@ def describe(url: str) -> str:
     return f"{name} at {place}".lstrip()
 
 
-def connect(url: str, *, role: str) -> psycopg.Connection:
+def connect(url: str, *, role: str) -> KeptConnection:
     """Return a new autocommit connection of the caller's own, with our limits set."""
-    connection = psycopg.connect(connection_string(url, role=role), autocommit=True)
+    connection = KeptConnection.connect(connection_string(url, role=role), autocommit=True)
     configure(connection)
     return connection
 
@@ -76,7 +96,7 @@ def configure(connection: psycopg.Connection) -> bool:
         prepare=False,
     )
     direct = done.rowcount > 0
-    connection.prepare_threshold = _PREPARE_AFTER if direct else None
+    connection.prepare_threshold = PREPARE_AFTER if direct else None
     return direct
 
 
@@ -95,10 +115,11 @@ def shares_its_session(connection: psycopg.Connection, url: str, *, role: str) -
     return not kept
 
 
-def open_pool(url: str, *, role: str, size: int) -> ConnectionPool[psycopg.Connection]:
+def open_pool(url: str, *, role: str, size: int) -> ConnectionPool[KeptConnection]:
     """Open a pool of at most ``size`` connections; it connects in the background, so this never fails or waits."""
     return ConnectionPool(
         connection_string(url, role=role),
+        connection_class=KeptConnection,
         kwargs={"autocommit": True},
         configure=_configure_pooled,
         min_size=1,
@@ -111,16 +132,14 @@ def open_pool(url: str, *, role: str, size: int) -> ConnectionPool[psycopg.Conne
     )
 
 
-def is_alive(connection: psycopg.Connection) -> bool:
+def is_alive(connection: KeptConnection) -> bool:
     """Tell without a round trip whether an idle connection still stands.
 
     The server says nothing to an idle session but good-bye: whatever can be read on its socket ends it.
     """
-    if connection.broken or connection.closed:
+    if connection.pgconn.status != ConnStatus.OK:
         return False
-    poller = select.poll()
-    poller.register(connection.fileno(), select.POLLIN)
-    if not poller.poll(0):
+    if not connection.silence.poll(0):
         return True
     try:
         connection.execute("")

@@ -8,6 +8,7 @@ a lost connection nobody knows whether the commit happened: then only a call dec
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,11 +16,12 @@ from typing import Any, Final, Self, TypeVar
 
 import psycopg
 from psycopg import errors as pg
+from psycopg.pq import TransactionStatus
 from psycopg_pool import PoolTimeout
 
 from agentmesh.domain.errors import DatabaseError, DatabaseUnreachable
 from agentmesh.store.errors import domain_error, translated
-from agentmesh.store.pool import connect, describe, is_alive, open_pool
+from agentmesh.store.pool import KeptConnection, connect, describe, is_alive, open_pool
 
 Result = TypeVar("Result")
 
@@ -33,6 +35,9 @@ seen once in hours of storms on 18. It has undone the statement; the next try fi
 _ATTEMPTS: Final = 6
 _FIRST_PAUSE: Final = 0.01
 """Seconds; each further pause is twice as long, and the real one is drawn from half of it to the whole."""
+
+_AT_HAND: Final = 60.0
+"""Seconds after which a connection goes through the pool again, which knows how old it may become."""
 
 _ASK_AGAIN: Final = 1.0
 """Seconds after which a waiting caller makes the pool try to connect once more."""
@@ -59,13 +64,18 @@ class Database:
         self._patience = patience  # seconds that a call waits for a connection
         self._revive = revive  # starts an embedded server that died under us; raises a domain error when it cannot
         self._pool = open_pool(url, role=role, size=pool_size)
+        self._lock = threading.Lock()
+        self._at_hand: KeptConnection | None = None
+        """One of the pool's that nobody uses: the way through the pool costs who was just woken a tenth of a send."""
+        self._asking = 0
+        """Callers that found none at hand and have none yet; after ``close`` one more, so that none is kept."""
 
     def run(self, function: Callable[..., Result], /, *args: Any, idempotent: bool = False, **kwargs: Any) -> Result:
         """Return ``function(connection, *args, **kwargs)``, repeated while PostgreSQL says that it changed nothing.
 
         ``idempotent`` says that the call may also be repeated when the connection broke and the outcome is unknown.
         """
-        with translated(self.where):
+        try:
             for attempt in range(_ATTEMPTS):
                 last = attempt == _ATTEMPTS - 1
                 connection = self._take()
@@ -80,8 +90,10 @@ class Database:
                     if last:
                         raise
                 finally:
-                    self._pool.putconn(connection)
+                    self._give_back(connection)
                 time.sleep(_pause(attempt))
+        except psycopg.Error as error:
+            raise domain_error(error, self.where) from error
         raise AssertionError("the last attempt returns or raises")
 
     @contextmanager
@@ -92,11 +104,13 @@ class Database:
             try:
                 yield connection
             finally:
-                self._pool.putconn(connection)
+                self._give_back(connection)
 
     def close(self) -> None:
         """Close every connection; idempotent."""
         self._pool.close()
+        while connection := self._from_hand():
+            self._pool.putconn(connection)
 
     def __enter__(self) -> Self:
         return self
@@ -104,7 +118,39 @@ class Database:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _take(self) -> psycopg.Connection:
+    def _take(self) -> KeptConnection:
+        """Take a living connection: the one at hand, or one from the pool."""
+        while connection := self._from_hand():
+            if is_alive(connection):
+                return connection
+            connection.close()
+            self._pool.putconn(connection)
+        try:
+            return self._from_pool()
+        finally:
+            with self._lock:
+                self._asking -= 1
+
+    def _give_back(self, connection: KeptConnection) -> None:
+        """Keep it at hand if there is none and nobody asks the pool for one; else give it to the pool."""
+        idle = connection.pgconn.transaction_status == TransactionStatus.IDLE
+        fresh = time.monotonic() < connection.pooled_again
+        # Critical section: whoever finds none at hand is counted in the same moment, and then gets it from the pool.
+        with self._lock:
+            kept = idle and fresh and self._at_hand is None and not self._asking
+            if kept:
+                self._at_hand = connection
+        if not kept:
+            self._pool.putconn(connection)
+
+    def _from_hand(self) -> KeptConnection | None:
+        """Return the connection at hand; without one, what others give back goes to the pool from now on."""
+        with self._lock:
+            connection, self._at_hand = self._at_hand, None
+            self._asking += connection is None
+        return connection
+
+    def _from_pool(self) -> KeptConnection:
         """Take a living connection from the pool, waiting as long as the patience lasts."""
         deadline = time.monotonic() + self._patience
         answered = False  # whether the server did, when the patience was at its end
@@ -125,6 +171,7 @@ class Database:
                     self._revive()
                 continue
             if is_alive(connection):
+                connection.pooled_again = time.monotonic() + _AT_HAND
                 return connection
             connection.close()
             self._pool.putconn(connection)

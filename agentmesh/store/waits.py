@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -15,7 +16,7 @@ from agentmesh.domain.rows import Ref, Wait
 from agentmesh.domain.states import WaitOutcome
 from agentmesh.domain.text import storable
 from agentmesh.sql import statement
-from agentmesh.store import agents
+from agentmesh.store import agents, prepared
 from agentmesh.store.callers import Lease, caller
 from agentmesh.store.scalar import scalar
 
@@ -48,14 +49,16 @@ def wait_begin(
     """
     wanted = Jsonb(list(for_whom)) if for_whom is not None else None
     values = {"waiter": waiter, "targets": wanted, "timeout": timeout, **caller(lease)}
-    return _result(conn, "waits.begin", values)
+    with conn.cursor(row_factory=scalar_row) as cursor:
+        return cast("dict[str, Any] | None", cursor.execute(statement("waits.begin"), values).fetchone())
 
 
 def wait_take(
     conn: Connection, waiter: AgentId, final: WaitOutcome | None = None, lease: Lease | None = None
 ) -> dict[str, Any] | None:
     """Return the result of the agent's wait if it ends now (in any case with ``final``); None while it goes on."""
-    return _result(conn, "waits.take", {"waiter": waiter, "final": final, **caller(lease)})
+    values = {"waiter": waiter, "final": final, **caller(lease)}
+    return prepared.value(conn, statement("waits.take"), values, json.loads)
 
 
 def registered(conn: Connection, waiter: AgentId) -> Wait | None:
@@ -67,8 +70,3 @@ def registered(conn: Connection, waiter: AgentId) -> Wait | None:
 def still_open(conn: Connection, waiter: AgentId) -> int:
     """Return how many of the agents that the wait is for still run and have sent nothing."""
     return scalar(conn, statement("waits.still_open"), {"waiter": waiter}, int)
-
-
-def _result(conn: Connection, name: str, values: dict[str, Any]) -> dict[str, Any] | None:
-    with conn.cursor(row_factory=scalar_row) as cursor:
-        return cast("dict[str, Any] | None", cursor.execute(statement(name), values).fetchone())

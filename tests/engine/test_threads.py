@@ -123,6 +123,36 @@ def test_a_wait_for_many_is_looked_at_when_as_much_has_happened_as_it_takes(monk
     assert watch.stop(10)
 
 
+def test_what_came_before_the_missing_were_counted_brings_no_look_forward(monkeypatch):
+    """Else the look before the last message's is under way when that comes."""
+    monkeypatch.setattr("agentmesh.engine.watch._PATIENCE", 3600.0)
+    looks: SimpleQueue[int] = SimpleQueue()
+    counts = iter(range(10))
+    watch: Watch[str]
+
+    def look(agent, timed_out):
+        number = next(counts)
+        if number == 0:
+            for _ in range(3):
+                watch.poke(agent)  # messages that come while it looks
+            watch.expect(agent, watch.told(agent) + 2)
+        looks.put(number)
+
+    watch = Watch(look, lambda _agents: None)
+    watch.start()
+    watch.park("a", float("inf"))
+    assert looks.get(timeout=10) == 0
+    assert watch.told("a") == 3
+    watch.poke("a")
+    assert watch.told("a") == 4, "no look is due: one message is missing"
+    assert watch._waiting["a"].due > 3000.0 + watch._waiting["a"].looked
+    watch.poke("a")
+    assert looks.get(timeout=10) == 1
+    assert watch.told("a") == 0
+    assert watch.told("nobody") == 0
+    assert watch.stop(10)
+
+
 def test_those_who_are_told_together_go_on_when_all_of_them_have_been_told(monkeypatch):
     """One that fails holds up nobody; and many do not wait for the last of them."""
     monkeypatch.setattr("agentmesh.engine.watch._TOGETHER", 3600.0)

@@ -4,9 +4,12 @@ import queue
 import threading
 
 import pytest
+from psycopg.pq import TransactionStatus
 
 from agentmesh.domain.errors import DatabaseError, DatabaseUnreachable
+from agentmesh.store import tx
 from agentmesh.store.tx import Database
+from tests.fixtures.engine import until
 
 
 @pytest.fixture
@@ -145,6 +148,81 @@ def test_connections_that_died_while_idle_are_replaced_before_a_call_gets_one(da
         """)
         db.run(count)
     assert counter() == 1
+
+
+def test_a_caller_that_waits_for_a_connection_gets_the_one_that_is_given_back(database_url, monkeypatch):
+    """Not one kept at hand, of which the pool, where it waits, knows nothing."""
+    monkeypatch.setattr(tx, "_ASK_AGAIN", 3600.0)
+    taken, release, done = threading.Event(), threading.Event(), threading.Event()
+
+    def hold(_):
+        taken.set()
+        release.wait(20)
+
+    with Database(database_url, role="test", pool_size=1, patience=3600.0) as db:
+        threads = [threading.Thread(target=db.run, args=(hold,))]
+        threads[0].start()
+        taken.wait(20)
+        threads.append(threading.Thread(target=db.run, args=(lambda _: done.set(),)))
+        threads[1].start()
+        until(lambda: db._asking == 1)
+        release.set()
+        assert done.wait(20)
+        for thread in threads:
+            thread.join()
+
+
+def test_the_connection_at_hand_is_used_again_and_goes_through_the_pool_now_and_then(db, monkeypatch):
+    def backend(connection):
+        return connection.info.backend_pid
+
+    first = db.run(backend)
+    with monkeypatch.context() as patched:
+        patched.setattr(db._pool, "getconn", lambda **_: pytest.fail("the pool was asked"))
+        assert db.run(backend) == first
+        db._at_hand.pooled_again = 0.0
+        assert db.run(backend) == first
+    assert db._at_hand is None, "it was given to the pool"
+    db.run(backend)
+    assert db._at_hand is not None
+
+
+def test_a_connection_at_hand_that_died_is_replaced(db, conn, counter):
+    conn.execute("select pg_terminate_backend(%s, 5000)", [db.run(lambda connection: connection.info.backend_pid)])
+    assert db._at_hand is not None
+    db.run(count)
+    assert counter() == 1
+
+
+def test_a_transaction_left_open_does_not_reach_the_next_call(db, counter):
+    def leave(connection):
+        count(connection)
+        connection.execute("begin")
+        count(connection)
+
+    db.run(leave)
+    assert db.run(lambda connection: connection.info.transaction_status) == TransactionStatus.IDLE
+    assert counter() == 1
+
+
+def test_a_call_that_closing_overtakes_leaves_no_session(database_url):
+    begun, release = threading.Event(), threading.Event()
+    lent = []
+
+    def hold(connection):
+        lent.append(connection)
+        begun.set()
+        release.wait(20)
+
+    db = Database(database_url, role="test")
+    db.run(count_sessions)
+    caller = threading.Thread(target=db.run, args=(hold,))
+    caller.start()
+    begun.wait(20)
+    db.close()
+    release.set()
+    caller.join()
+    assert lent[0].closed
 
 
 def test_reads_share_one_connection(db):
