@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Row, ToolSettings
 from agentmesh.domain.states import Kind
 from agentmesh.engine.messages import Message, dumps, message
+from agentmesh.llm.request import Same
 
 BYTES_PER_TOKEN = 4
 """What a token is where nobody has counted: a little less than it is in prose, a little more than in code."""
@@ -25,7 +27,7 @@ class Conversation:
         self.rows: list[Row] = []
         """Those of ``messages`` but the first."""
         self.messages: list[Message] = [{"role": "system", "content": settings.system_prompt}]
-        self.sizes: list[int] = [_length(settings.system_prompt) + _length(dumps(settings.tools))]
+        self.sizes: list[int] = [_length(settings.system_prompt) + _size_of_tools(Same(settings.tools))]
         """Bytes of each message; of the first with the tools."""
         self.last_seq = 0
         """The newest own row that is in it."""
@@ -60,6 +62,12 @@ class Conversation:
         if self.rows and self.rows[-1].kind == Kind.SUMMARY:
             return bool(self.rows[-1].content.get("goes_on"))
         return self.messages[-1]["role"] in ("user", "tool")
+
+
+@lru_cache(maxsize=64)
+def _size_of_tools(same: Same) -> int:
+    """Return how long the tools are, which the agents of a process share."""
+    return _length(dumps(same.tools))
 
 
 def _size(shown: Mapping[str, Any]) -> int:

@@ -24,15 +24,17 @@ _Call = tuple[str, str]
 """Name and arguments, the same for the same values."""
 _Step = dict[_Call, list[Any]]
 """The results of a step's calls."""
+Made = Mapping[_Call, int]
+"""How many steps in a row, up to the last one, made each of its calls with the same result."""
 
 
-def remark(messages: Sequence[Message], tools: Mapping[str, Tool]) -> Callable[[OpenCall], str | None]:
-    """Return what tells the note for a call that the model asks for after these messages, None for most."""
-    made = _made(messages, tools)
+def remark(made: Made) -> Callable[[OpenCall], str | None]:
+    """Return what tells the note for a call that the model asks for after these steps, None for most."""
+    again = {call: times for call, times in made.items() if times >= WARNED - 1}
 
     def words(call: OpenCall) -> str | None:
-        times = made.get(_key(call.name, call.arguments), 0)
-        if times < WARNED - 1:
+        times = again.get(_key(call.name, call.arguments)) if again else None
+        if times is None:
             return None
         return (
             f"The last {times} calls of {call.name} had these same arguments and the same result. "
@@ -42,9 +44,9 @@ def remark(messages: Sequence[Message], tools: Mapping[str, Tool]) -> Callable[[
     return words
 
 
-def ending(messages: Sequence[Message], tools: Mapping[str, Tool]) -> dict[str, str] | None:
+def ending(made: Made) -> dict[str, str] | None:
     """Return the error that ends the turn because of what its last steps did, None when there is no loop."""
-    for (name, arguments), times in _made(messages, tools).items():
+    for (name, arguments), times in made.items():
         if times >= ENDS:
             return {
                 "error": f"ended after {ENDS} identical calls with the same result: {name} {one_line(arguments, 200)}",
@@ -54,8 +56,8 @@ def ending(messages: Sequence[Message], tools: Mapping[str, Tool]) -> dict[str, 
     return None
 
 
-def _made(messages: Sequence[Message], tools: Mapping[str, Tool]) -> dict[_Call, int]:
-    """Return how many steps in a row, up to the last one, made each of its calls with the same result."""
+def made(messages: Sequence[Message], tools: Mapping[str, Tool]) -> Made:
+    """Return what the steps of a conversation made again and again."""
     steps = _steps(messages)
     last = next(steps, {})
     counts = {call: 1 for call in last if not _may_repeat(tools.get(call[0]))}

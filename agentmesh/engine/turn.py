@@ -25,6 +25,7 @@ from agentmesh.engine.calls import Parked, StepCalls
 from agentmesh.engine.compacting import Compactor, NoSummary, Stopped
 from agentmesh.engine.conversation import Conversation
 from agentmesh.engine.engine import Engine
+from agentmesh.engine.messages import Message
 from agentmesh.engine.tool import Rights, Tool, ToolContext
 from agentmesh.llm.port import CallCancelled, CallFailed, ChatRequest, Reply
 from agentmesh.store import steps, transcript
@@ -66,6 +67,8 @@ class Runner:
         """Of the model call in flight."""
         self._refused: dict[str, int] = {}
         """In how many steps in a row a call was refused with these words."""
+        self._made: tuple[list[Message], int, loops.Made] | None = None
+        """What was made again and again in these messages, when they were so many."""
         self._called = False
         """Whether the step before made tool calls, in this run."""
         self._unwritten: tuple[Lease, tuple[steps.Results, steps.Seen]] | None = None
@@ -150,7 +153,7 @@ class Runner:
         if begun.refused is not None:
             return self.fail({"kind": "limit", **begun.refused})
         called, self._called = self._called, False
-        if called and (loop := loops.ending(conversation.messages, self._engine.tools)):
+        if called and (loop := loops.ending(self._repeated())):
             return self.fail(loop)
         if not conversation.wants_answer:
             return self._engine.database.run(steps.skip_turn, self._lease)
@@ -258,8 +261,7 @@ class Runner:
 
     def _call_tools(self, calls: list[OpenCall]) -> Going:
         """Run open calls, step by step."""
-        before = self._conversation.messages if self._conversation else ()
-        remark = loops.remark(before, self._engine.tools)
+        remark = loops.remark(self._repeated())
         self._called = True
         tools = self._tools()
         for seq, step in groupby(calls, key=lambda call: call.seq):
@@ -284,6 +286,13 @@ class Runner:
             if self.cancelled:
                 return self._cancelled(None, None)
         return AgentStatus.RUNNING
+
+    def _repeated(self) -> loops.Made:
+        """Return what the steps so far made again and again; asked before a model call and after it."""
+        messages = self._conversation.messages if self._conversation else []
+        if self._made is None or self._made[0] is not messages or self._made[1] != len(messages):
+            self._made = (messages, len(messages), loops.made(messages, self._engine.tools))
+        return self._made[2]
 
     def _tools(self) -> dict[str, Tool]:
         """Return the tools that the agent has: those that its model is told of."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from agentmesh.domain.text import storable
@@ -36,6 +36,8 @@ class Assembly:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._text: list[str] = []
+        self._untold: list[str] = []
+        """Pieces of text that the watch has not been told of."""
         self._reasoning: list[str] = []
         self._calls = CallCollector(lambda name: watch.tool(storable(name)))
         self._reasoning_field = ""
@@ -64,7 +66,14 @@ class Assembly:
         return written + sum(len(call.name) + len(call.arguments) for call in self._calls.calls)
 
     def add(self, chunk: dict[str, Any]) -> None:
-        """Take a chunk of a stream or a whole answer; raise ErrorInStream.
+        """Take a chunk of a stream or a whole answer, and tell of it; raise ErrorInStream."""
+        try:
+            self.gather(chunk)
+        finally:
+            self.tell()
+
+    def gather(self, chunk: dict[str, Any]) -> None:
+        """Take a chunk, and leave its text to ``tell``: of many that came at once, the watch is told once.
 
         Called for each token: what most chunks lack is asked for at once, and JSON's objects are known to be dicts (to
         ask whether they are Mappings takes five times as long).
@@ -82,6 +91,13 @@ class Assembly:
         for choice in choices if isinstance(choices, list) else ():
             if isinstance(choice, dict) and not choice.get("index"):
                 self._choose(choice)
+
+    def tell(self) -> None:
+        """Tell the watch of the text that came since the last time."""
+        if self._untold:
+            said = "".join(self._untold)
+            self._untold.clear()
+            self._watch.text(storable(said))
 
     def _choose(self, choice: dict[str, Any]) -> None:
         if choice.get("error"):
@@ -107,6 +123,7 @@ class Assembly:
                 self._parts(content)
         if _BESIDES_CONTENT.isdisjoint(delta):
             return
+        self.tell()
         for field in _REASONING_FIELDS:
             value = delta.get(field)
             if isinstance(value, str) and value:
@@ -140,19 +157,22 @@ class Assembly:
 
     def _say(self, text: str) -> None:
         self._text.append(text)
-        self._watch.text(storable(text))
+        self._untold.append(text)
 
     def _think(self, text: str, field: str) -> None:
         # Some servers send the same words under two names.
         self._reasoning_field = self._reasoning_field or field
+        self.tell()
         if text and field == self._reasoning_field:
             self._reasoning.append(text)
             self._watch.reasoning(storable(text))
 
-    def reply(self, usage: Usage, cost_usd: float | None, taken_ids: Collection[str], seed: bytes) -> Reply:
+    def reply(
+        self, usage: Usage, cost_usd: float | None, taken_ids: Callable[[], Collection[str]], seed: bytes
+    ) -> Reply:
         """Return the answer as far as it has come."""
         calls = [call for call in self._calls.calls if call.name or call.pieces]
-        ids, made = unique_ids(calls, taken_ids, seed)
+        ids, made = unique_ids(calls, taken_ids(), seed) if calls else ([], 0)
         notes = list(self.notes)
         if made:
             notes.append(f"The server sent {made} tool calls without an id of their own; ids were made up.")

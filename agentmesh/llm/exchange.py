@@ -52,14 +52,13 @@ class Exchange:
         """Return the seconds left for the next read; never zero, which would mean not to block."""
         return max(self._deadline - time.monotonic(), _SHORTEST_WAIT)
 
-    @contextlib.contextmanager
-    def blocking_on(self, sock: socket.socket) -> Iterator[None]:
-        """Let a cancellation shut ``sock`` down while the block runs."""
+    def block_on(self, sock: socket.socket) -> None:
+        """Let a cancellation shut ``sock`` down, until ``unblock``."""
         self._watch(sock, None)
-        try:
-            yield
-        finally:
-            self._watch(None, None)
+
+    def unblock(self) -> None:
+        """Let a cancellation leave the socket alone."""
+        self._watch(None, None)
 
     @contextlib.contextmanager
     def dialling(self, done: threading.Event) -> Iterator[None]:

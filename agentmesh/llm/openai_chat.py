@@ -9,6 +9,7 @@ import contextlib
 import difflib
 import threading
 from dataclasses import dataclass, replace
+from functools import partial as bind
 from typing import TYPE_CHECKING
 
 from agentmesh.domain.cancel import Cancel
@@ -166,14 +167,14 @@ class OpenAIChat:
         cost = assembly.cost_usd
         if cost is None:
             cost = prices.cost_usd(self.provider, (prepared.request.model, assembly.model), usage)
-        return assembly.reply(usage, cost, call_ids(prepared.request), prepared.body)
+        return assembly.reply(usage, cost, bind(call_ids, prepared.request), prepared.body)
 
     def _whole(self, prepared: _Prepared, assembly: Assembly) -> Reply:
         """Return an answer that came to its end."""
         reply = self._reply(prepared, assembly)
         if not self.provider.text_tool_calls:
             return reply
-        return textcalls.read(reply, prepared.request, call_ids(prepared.request), prepared.body)
+        return textcalls.read(reply, prepared.request, bind(call_ids, prepared.request), prepared.body)
 
     def _partial(self, prepared: _Prepared, assembly: Assembly) -> Reply | None:
         """Return what had come of an answer, None for nothing."""

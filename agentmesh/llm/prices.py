@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from agentmesh.llm.port import Usage
 from agentmesh.llm.provider import Provider
 
 
 def cost_usd(provider: Provider, models: tuple[str, ...], usage: Usage) -> float | None:
     """Return the price of a call in USD by the first known of ``models``, cached tokens as such; None where unknown."""
-    import genai_prices
+    known = [model for model in models if model and _is_known(model, *_whose(provider))]
+    if not known:
+        return None
+    from genai_prices import Usage as Counted
+    from genai_prices.data_snapshot import get_snapshot
 
-    counted = genai_prices.Usage(
+    counted = Counted(
         input_tokens=usage.input_tokens,
         cache_read_tokens=min(usage.cached_tokens, usage.input_tokens),
         output_tokens=usage.output_tokens,
     )
-    for model in filter(None, models):
+    provider_id, url = _whose(provider)
+    for model in known:
         try:
-            if provider.priced_as:
-                price = genai_prices.calc_price(counted, model, provider_id=provider.priced_as)
-            else:
-                # By address, never by name: a local server that calls its model gpt-4o does not cost what OpenAI does.
-                price = genai_prices.calc_price(counted, model, provider_api_url=provider.base_url)
+            price = get_snapshot().calc(counted, model, provider_id, url, None)
         except (LookupError, ValueError):
             continue
         return float(price.total_price)
@@ -32,10 +35,28 @@ def context_window(provider: Provider, model: str) -> int | None:
     """Return the model's context size in tokens, or None where unknown."""
     from genai_prices.data_snapshot import get_snapshot
 
-    provider_id = provider.priced_as or None
-    url = None if provider_id else provider.base_url
     try:
-        _, known = get_snapshot().find_provider_model(model, None, provider_id, url)
+        _, known = get_snapshot().find_provider_model(model, None, *_whose(provider))
     except (LookupError, ValueError):
         return None
     return known.context_window
+
+
+def _whose(provider: Provider) -> tuple[str | None, str | None]:
+    """Return the provider's id in the tables, or its address.
+
+    By address, never by name: a local server that calls its model gpt-4o does not cost what OpenAI does.
+    """
+    return (provider.priced_as, None) if provider.priced_as else (None, provider.base_url)
+
+
+@lru_cache(maxsize=256)
+def _is_known(model: str, provider_id: str | None, url: str | None) -> bool:
+    """Whether the tables have the model; for a local one that is asked about after each call."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    try:
+        get_snapshot().find_provider_model(model, None, provider_id, url)
+    except (LookupError, ValueError):
+        return False
+    return True

@@ -52,24 +52,33 @@ class Reader:
             return True
         decoder = SseDecoder()
         try:
-            for text in _documents(decoder, first, chunks):
-                if text == _DONE:
-                    self._drain(chunks)
-                    return True
-                self._chunk(text)
+            if self._take(decoder.feed(first)) or any(self._take(decoder.feed(chunk)) for chunk in chunks):
+                self._drain(chunks)
+                return True
+            return self._take(decoder.finish())
         except LineTooLong:
             raise self._garbage("a line longer than any answer", retry=False) from None
-        return False
 
-    def _chunk(self, text: str) -> None:
+    def _take(self, events: list[str]) -> bool:
+        """Take events that came together; return whether the server marked the end with one of them."""
+        if not events:
+            return False
         assembly = self._assembly
-        chunk = self._decode(text, retry=True)
-        if isinstance(chunk, dict):
-            assembly.add(chunk)
+        try:
+            for event in events:
+                for text in _documents(event):
+                    if text == _DONE:
+                        return True
+                    chunk = self._decode(text, retry=True)
+                    if isinstance(chunk, dict):
+                        assembly.gather(chunk)
+        finally:
+            assembly.tell()
         if assembly.finish_reason:
             self._exchange.allow(_AFTER_FINISH)
         elif assembly.touched:
             self._exchange.allow(self._provider.idle_timeout)
+        return False
 
     def _drain(self, chunks: Iterator[bytes]) -> None:
         self._exchange.allow(_AFTER_DONE)
@@ -130,21 +139,11 @@ class Reader:
         )
 
 
-def _documents(decoder: SseDecoder, first: bytes, chunks: Iterator[bytes]) -> Iterator[str]:
-    """Yield the JSON texts of the events: one each, but for servers that leave out the blank lines between events."""
-    for event in _events(decoder, first, chunks):
-        text = event.strip()
-        if "\n" in text:
-            lines = text.split("\n")
-            if all(line.startswith("{") or line.strip() in ("", _DONE) for line in lines):
-                yield from (line.strip() for line in lines if line.strip())
-                continue
-        if text:
-            yield text
-
-
-def _events(decoder: SseDecoder, first: bytes, chunks: Iterator[bytes]) -> Iterator[str]:
-    yield from decoder.feed(first)
-    for chunk in chunks:
-        yield from decoder.feed(chunk)
-    yield from decoder.finish()
+def _documents(event: str) -> tuple[str, ...] | list[str]:
+    """Return the JSON texts of an event: one, but for servers that leave out the blank lines between events."""
+    text = event.strip()
+    if "\n" in text:
+        lines = [line.strip() for line in text.split("\n")]
+        if all(line.startswith("{") or line in ("", _DONE) for line in lines):
+            return [line for line in lines if line]
+    return (text,) if text else ()

@@ -64,25 +64,25 @@ def encode(fields: Mapping[str, Any], request: ChatRequest) -> bytes:
 def _text(fields: Mapping[str, Any], request: ChatRequest) -> str:
     """Return the body, put together so that the tools, most of a short conversation, are not written anew (0.1 ms)."""
     head = _dump({name: value for name, value in fields.items() if name != "tools"})
-    tools = f',"tools":{_tools(_Same(request.tools))}' if "tools" in fields else ""
+    tools = f',"tools":{_tools(Same(request.tools))}' if "tools" in fields else ""
     return f'{head[:-1]}{tools},"messages":{_dump(list(request.messages))}}}'
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Same:
+class Same:
     """Tool definitions by their identity: agents of a process share those of their settings, which never change."""
 
     tools: Sequence[Mapping[str, Any]]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.tools is other.tools
+        return isinstance(other, Same) and self.tools is other.tools
 
     def __hash__(self) -> int:
         return id(self.tools)
 
 
 @lru_cache(maxsize=64)
-def _tools(same: _Same) -> str:
+def _tools(same: Same) -> str:
     return _dump(list(same.tools))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import select
 import socket
 import ssl
 import threading
@@ -18,6 +19,8 @@ from agentmesh.llm.exchange import current
 
 _DIALS = 3
 """A name may stand for several addresses, each tried for the connect timeout."""
+_LONGEST_POLL = 2**31 - 1
+"""Milliseconds; the system takes no more."""
 
 
 class _Stream(httpcore2.NetworkStream):
@@ -27,6 +30,14 @@ class _Stream(httpcore2.NetworkStream):
         self._inner = inner
         self._socket: socket.socket = inner.get_extra_info("socket")
         self._unsent: list[bytes] = []
+        self._ready: select.poll | None = None
+        """Tells when there is something to read; None for TLS, which may have read more than it has given."""
+        if type(self._socket) is socket.socket:
+            # Else each read and each write would set its limit, wait and then act: three system calls, of which each
+            # gives the interpreter's lock away.
+            self._socket.setblocking(False)
+            self._ready = select.poll()
+            self._ready.register(self._socket, select.POLLIN)
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         if self._unsent:
@@ -34,8 +45,17 @@ class _Stream(httpcore2.NetworkStream):
         exchange = current()
         if exchange is None:
             return self._inner.read(max_bytes, timeout)
-        with exchange.blocking_on(self._socket):
-            return self._inner.read(max_bytes, exchange.remaining())
+        exchange.block_on(self._socket)
+        try:
+            if self._ready is None:
+                return self._inner.read(max_bytes, exchange.remaining())
+            if not self._ready.poll(min(exchange.remaining() * 1000, _LONGEST_POLL)):
+                raise httpcore2.ReadTimeout("timed out")
+            return self._socket.recv(max_bytes)
+        except OSError as error:
+            raise httpcore2.ReadError(error) from error
+        finally:
+            exchange.unblock()
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         # Head and body of a request leave together, so that the server wakes once for them. An empty write ends one.
@@ -46,8 +66,18 @@ class _Stream(httpcore2.NetworkStream):
     def _flush(self, timeout: float | None) -> None:
         unsent = b"".join(self._unsent)
         self._unsent.clear()
-        with _cancellable(self._socket):
+        exchange = current()
+        if exchange is None:
             self._inner.write(unsent, timeout)
+            return
+        exchange.block_on(self._socket)
+        try:
+            if self._ready is not None:
+                with contextlib.suppress(OSError):  # for want of room; what else is wrong, the next one says
+                    unsent = unsent[self._socket.send(unsent) :]
+            self._inner.write(unsent, timeout)
+        finally:
+            exchange.unblock()
 
     def close(self) -> None:
         self._inner.close()
@@ -56,16 +86,18 @@ class _Stream(httpcore2.NetworkStream):
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore2.NetworkStream:
         # The handshake takes the socket away from its object, so a second one for the same connection is watched.
-        with contextlib.closing(self._socket.dup()) as twin, _cancellable(twin):
+        exchange = current()
+        if exchange is None:
             return _Stream(self._inner.start_tls(ssl_context, server_hostname, timeout))
+        with contextlib.closing(self._socket.dup()) as twin:
+            exchange.block_on(twin)
+            try:
+                return _Stream(self._inner.start_tls(ssl_context, server_hostname, timeout))
+            finally:
+                exchange.unblock()
 
     def get_extra_info(self, info: str) -> object:
         return self._inner.get_extra_info(info)
-
-
-def _cancellable(sock: socket.socket) -> contextlib.AbstractContextManager[None]:
-    exchange = current()
-    return contextlib.nullcontext() if exchange is None else exchange.blocking_on(sock)
 
 
 class _Dial:

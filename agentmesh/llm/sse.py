@@ -7,7 +7,6 @@ they are decoded.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
@@ -28,8 +27,10 @@ class SseDecoder:
         self._first = True
         self._after_cr = False
 
-    def feed(self, chunk: bytes) -> Iterator[str]:
-        """Yield the data of each event that ``chunk`` completes; raise LineTooLong."""
+    def feed(self, chunk: bytes) -> list[str]:
+        """Return the data of each event that ``chunk`` completes; raise LineTooLong."""
+        if self._size > self._max_line:
+            raise LineTooLong
         if self._after_cr and chunk:
             self._after_cr = False
             chunk = chunk.removeprefix(b"\n")
@@ -38,19 +39,20 @@ class SseDecoder:
             lines = _LINE_END.split(chunk)
         else:
             lines = chunk.split(b"\n")
-        for end in lines[:-1]:
-            event = self._line(self._complete(end) if self._pieces else end)
-            if event is not None:
-                yield event
-        self._keep(lines[-1])
+        rest = lines.pop()
+        if lines and self._pieces:
+            lines[0] = self._complete(lines[0])
+        events = self._events(lines)
+        if rest:
+            self._pieces.append(rest)
+            self._size += len(rest)
+            if self._size > self._max_line and not events:
+                raise LineTooLong
+        return events
 
-    def finish(self) -> Iterator[str]:
-        """Yield the event that the end of the body completes: some servers leave out the last blank line."""
-        if self._pieces:
-            self._line(self._complete(b""))
-        event = self._line(b"")
-        if event is not None:
-            yield event
+    def finish(self) -> list[str]:
+        """Return the event that the end of the body completes: some servers leave out the last blank line."""
+        return self._events([self._complete(b""), b""] if self._pieces else [b""])
 
     def _complete(self, end: bytes) -> bytes:
         line = b"".join((*self._pieces, end))
@@ -58,24 +60,18 @@ class SseDecoder:
         self._size = 0
         return line
 
-    def _keep(self, rest: bytes) -> None:
-        if rest:
-            self._pieces.append(rest)
-            self._size += len(rest)
-            if self._size > self._max_line:
-                raise LineTooLong
-
-    def _line(self, line: bytes) -> str | None:
-        if self._first:
+    def _events(self, lines: list[bytes]) -> list[str]:
+        """Return the data of the events that end with these lines. One function for all lines: they come by tokens."""
+        events: list[str] = []
+        data = self._data
+        if self._first and lines:
             self._first = False
-            line = line.removeprefix(_BOM)
-        if not line:
-            if not self._data:
-                return None
-            event = b"\n".join(self._data).decode("utf-8", "replace")
-            self._data.clear()
-            return event
-        # Comments, ids, retry times and event names say nothing that the data does not.
-        if line.startswith(b"data:"):
-            self._data.append(line[6:] if line.startswith(b" ", 5) else line[5:])
-        return None
+            lines[0] = lines[0].removeprefix(_BOM)
+        for line in lines:
+            # Comments, ids, retry times and event names say nothing that the data does not.
+            if line.startswith(b"data:"):
+                data.append(line[6:] if line.startswith(b" ", 5) else line[5:])
+            elif not line and data:
+                events.append(b"\n".join(data).decode("utf-8", "replace"))
+                data.clear()
+        return events

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,14 +23,14 @@ _BESIDES = frozenset({"id", "type", "index"})
 """Keys that a call may have besides its name and arguments."""
 
 
-def read(reply: Reply, request: ChatRequest, taken_ids: Collection[str], seed: bytes) -> Reply:
+def read(reply: Reply, request: ChatRequest, taken_ids: Callable[[], Collection[str]], seed: bytes) -> Reply:
     """Return the reply with the calls that its text is, and a note that keeps the text; else the reply as it is."""
     if reply.tool_calls or not request.tools or reply.finish_reason not in ("stop", "tool_calls"):
         return reply
     calls = _calls(reply.text, {tool["function"]["name"] for tool in request.tools})
     if not calls:
         return reply
-    ids, _ = unique_ids([OpenCall(name=name) for name, _ in calls], taken_ids, seed)
+    ids, _ = unique_ids([OpenCall(name=name) for name, _ in calls], taken_ids(), seed)
     return replace(
         reply,
         text="",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from agentmesh.domain.ids import AgentId, WorkerId
 
@@ -21,7 +21,7 @@ class Lease:
 
     def call(self, seq: int, ordinal: int | None = None, note: str | None = None) -> Lease:
         """Return the same lease, answering this call (or, without ordinal, calls of this step)."""
-        return replace(self, seq=seq, ordinal=ordinal, note=note)
+        return Lease(self.agent_id, self.worker_id, self.epoch, seq, ordinal, note)
 
 
 def caller(lease: Lease | None) -> dict[str, int | str | None]:

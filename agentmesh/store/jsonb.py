@@ -17,12 +17,25 @@ def jsonb(value: Any) -> Jsonb:
     return Jsonb(value, dumps=_dumps)
 
 
-def _dumps(value: Any) -> bytes:
-    """Return the text: whether it needs cleaning shows in it, so that not every string has to be looked at."""
+def written(value: Any) -> str:
+    """Return the value as the text of a jsonb parameter, cleaned by ``storable_json``.
+
+    Whether it needs cleaning shows in the text, so that not every string has to be looked at.
+    """
     text = _encode(value)
+    if "\\u0000" in text or not (text.isascii() or _is_unicode(text)):
+        return _encode(storable_json(value))
+    return text
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether there is no lone surrogate in it."""
     try:
-        if "\\u0000" not in text:
-            return text.encode()
-    except UnicodeEncodeError:  # a lone surrogate
-        pass
-    return _encode(storable_json(value)).encode()
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _dumps(value: Any) -> bytes:
+    return written(value).encode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +16,9 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Allowance, OpenCall, Row, Standing
 from agentmesh.domain.states import AgentStatus, Kind
 from agentmesh.sql import statement
+from agentmesh.store import prepared
 from agentmesh.store.callers import Lease, caller
-from agentmesh.store.jsonb import jsonb
+from agentmesh.store.jsonb import jsonb, written
 from agentmesh.store.scalar import scalar
 from agentmesh.store.typed import typed_row
 
@@ -92,8 +94,9 @@ def begin_step(
     TurnInterrupted. They are not flushed to disk if no call of theirs was started: after a crash of the server those
     calls are open again.
     """
-    values = {"agent": lease.agent_id, "after": after, "results": _entries(results, seen) if results else None}
-    begun = scalar(conn, statement("steps.begin_step"), {**values, **caller(lease)}, dict)
+    found = written(_entries(results, seen)) if results else None
+    values = {"agent": lease.agent_id, "after": after, "results": found, **caller(lease)}
+    begun = _document(conn, "steps.begin_step", values)
     if begun.get("interrupted"):
         raise TurnInterrupted(f"agent {lease.agent_id} was interrupted", hint="End its turn.")
     rows = [Row(lease.agent_id, seq, Kind(kind), content) for seq, kind, content in begun["rows"]]
@@ -120,12 +123,12 @@ def finish_step(
     """
     values = {
         "agent": lease.agent_id,
-        "content": _json(content),
-        "calls": _json(calls),
-        "usage": _json(usage),
+        "content": written(content),
+        "calls": written(calls),
+        "usage": written(usage),
         **caller(lease),
     }
-    finished = scalar(conn, statement("steps.finish_step"), values, dict)
+    finished = _document(conn, "steps.finish_step", values)
     allowance = finished["allowance"]
     return Finished(finished["seq"], AgentStatus(finished["status"]), allowance and Allowance.from_json(allowance))
 
@@ -138,7 +141,7 @@ def start_calls(conn: Connection, lease: Lease, ordinals: Sequence[int]) -> Allo
 
 def finish_calls(conn: Connection, lease: Lease, results: Results, seen: Seen | None = None) -> None:
     """Write the results of calls of the lease's step, and what it has seen; a call that has a result keeps it."""
-    values = {"agent": lease.agent_id, "results": _entries(results, seen), **caller(lease)}
+    values = {"agent": lease.agent_id, "results": _json(_entries(results, seen)), **caller(lease)}
     conn.execute(statement("steps.finish_calls"), values)
 
 
@@ -213,14 +216,20 @@ def open_calls(conn: Connection, agent: AgentId) -> list[OpenCall]:
         return cursor.execute(statement("steps.open_calls"), {"agent": agent}).fetchall()
 
 
-def _entries(results: Results, seen: Seen | None) -> Jsonb | None:
+def _document(conn: Connection, name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Run one of the two statements of each step; return the JSON object that it returns."""
+    found = prepared.value(conn, statement(name), values, json.loads)
+    if not isinstance(found, dict):
+        raise TypeError(f"{name} returned {found!r}")
+    return found
+
+
+def _entries(results: Results, seen: Seen | None) -> list[dict[str, Any]]:
     known = seen or {}
-    return _json(
-        [
-            {"ordinal": ordinal, "result": result, **({"seen": known[ordinal]} if known.get(ordinal) else {})}
-            for ordinal, result in results.items()
-        ]
-    )
+    return [
+        {"ordinal": ordinal, "result": result, **({"seen": known[ordinal]} if known.get(ordinal) else {})}
+        for ordinal, result in results.items()
+    ]
 
 
 def _json(value: Any) -> Jsonb | None:

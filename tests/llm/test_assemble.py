@@ -20,7 +20,7 @@ def assembled(*chunks, watch: Watch | None = None) -> Reply:
     assembly = Assembly(watch or Watch())
     for chunk in chunks:
         assembly.add(chunk)
-    return assembly.reply(assembly.usage or Usage(), assembly.cost_usd, (), b"seed")
+    return assembly.reply(assembly.usage or Usage(), assembly.cost_usd, tuple, b"seed")
 
 
 def calls(*fragments, one_chunk: bool = False) -> list[tuple[str, str]]:
@@ -250,3 +250,21 @@ def test_running_total_in_every_chunk_counts_once():
 
 def test_estimate_takes_four_characters_for_a_token():
     assert estimate(40, 9) == Usage(10, 3, estimated=True)
+
+
+def test_of_chunks_that_came_together_the_watch_is_told_once_and_in_order():
+    told: list[str] = []
+    assembly = Assembly(Watch(text=told.append, reasoning=lambda words: told.append(f"({words})"), tool=told.append))
+    for chunk in (
+        delta(content="Hel"),
+        delta(content="lo"),
+        delta(reasoning="hm"),
+        delta(content="a"),
+        delta(tool_calls=[part("bash", LS, **I0)]),
+        delta(content="b"),
+    ):
+        assembly.gather(chunk)
+    assert told == ["Hello", "(hm)", "a", "bash"]
+    assembly.tell()
+    assembly.tell()
+    assert told == ["Hello", "(hm)", "a", "bash", "b"]

@@ -290,3 +290,16 @@ def test_made_up_ids_are_unique_in_the_conversation_and_the_same_again():
     assert "2 tool calls" in replies[0].notes[0]
     assert fresh.tool_calls[0].id == "call_0"
     assert fresh.tool_calls[1].id not in ids
+
+
+def test_what_came_before_garbage_in_one_piece_was_told():
+    def together(exchange):
+        exchange.begin()
+        exchange.piece(b"".join(map(data, [*text("Hel", "lo", finish=None), b"{"])))
+        exchange.end()
+
+    log = Log()
+    with misbehaving(together, good()) as server:
+        assert ask(server, log).text == "Hello"
+    assert log.text == ["Hello", "Hello"]
+    assert len(log.retries) == 1

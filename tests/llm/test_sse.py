@@ -52,3 +52,10 @@ def test_endless_line_is_refused():
 def test_many_long_lines_are_not_one_endless_line():
     decoder = SseDecoder(max_line=10)
     assert [event for _ in range(9) for chunk in (b"data: 1", b"2\n\n") for event in decoder.feed(chunk)] == ["12"] * 9
+
+
+def test_events_before_an_endless_line_are_not_lost():
+    decoder = SseDecoder(max_line=10)
+    assert list(decoder.feed(b"data: 1\n\ndata: 23456")) == ["1"]
+    with pytest.raises(LineTooLong):
+        decoder.feed(b"7")

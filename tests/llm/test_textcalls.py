@@ -17,7 +17,7 @@ LS = '{"name": "bash", "arguments": {"command": "ls"}}'
 
 
 def read(written: str, request: ChatRequest = REQUEST, **fields) -> Reply:
-    return textcalls.read(Reply(text=written, **fields), request, (), b"seed")
+    return textcalls.read(Reply(text=written, **fields), request, tuple, b"seed")
 
 
 def fenced(body: str, word: str = "json") -> str:
