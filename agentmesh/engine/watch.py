@@ -2,7 +2,7 @@
 
 It looks when told (a NOTIFY is a hint), when a wait times out, and when the worker's tick says so. Agents inside a wait
 hold no thread and no slot. Looks for one waiter are at least a few milliseconds apart, so that a hundred messages that
-come at once cost a few queries.
+come at once cost a few queries; but for the one after as much has happened as was missing, which mostly is the last.
 """
 
 from __future__ import annotations
@@ -47,6 +47,10 @@ class _Waiting:
     """How many since the last look began."""
     expected: int = 1
     """Before so many, a look can hardly find the wait over."""
+    is_counted: bool = False
+    """Whether somebody has counted that since the last look."""
+    hurried: bool = False
+    """Whether the last look came at once after the one before: the next one may not."""
 
 
 class Watch(Generic[Key]):
@@ -112,8 +116,7 @@ class Watch(Generic[Key]):
             if not waiting:
                 return
             waiting.pokes += 1
-            apart = _PATIENCE if waiting.pokes < waiting.expected else _APART
-            if (due := max(time.monotonic(), waiting.looked + apart)) < waiting.due:
+            if (due := max(time.monotonic(), _earliest(waiting))) < waiting.due:
                 waiting.due = due
                 self._push(due, agent)
 
@@ -130,12 +133,9 @@ class Watch(Generic[Key]):
         """
         with self._changed:
             if waiting := self._waiting.get(agent):
-                waiting.expected = pokes
-                if waiting.pokes >= pokes:
-                    waiting.due = waiting.looked + _APART
-                    self._push(waiting.due, agent)
-                elif waiting.pokes:  # they came while less was expected
-                    waiting.due = waiting.looked + _PATIENCE
+                waiting.expected, waiting.is_counted = pokes, True
+                if waiting.pokes or pokes <= 0:  # perhaps they came while less was expected: also later than it was due
+                    waiting.due = _earliest(waiting)
                     self._push(waiting.due, agent)
 
     def attend(self, agent: Key) -> None:
@@ -181,7 +181,8 @@ class Watch(Generic[Key]):
             waiting = self._waiting.get(agent)
             if waiting and (waiting.due <= now or waiting.deadline <= now):
                 looks.append((agent, waiting.deadline <= now))
-                waiting.looked, waiting.due, waiting.pokes = now, float("inf"), 0
+                waiting.hurried = now - waiting.looked < _APART
+                waiting.looked, waiting.due, waiting.pokes, waiting.is_counted = now, float("inf"), 0, False
                 if waiting.deadline <= now:  # again soon, should the look fail
                     waiting.deadline = now + _RETRY
                     self._push(waiting.deadline, agent)
@@ -199,3 +200,10 @@ class Watch(Generic[Key]):
                     self._push(again, agent)
         except Exception:
             LOG.exception("looking after %d agents failed", len(agents))
+
+
+def _earliest(waiting: _Waiting) -> float:
+    """Return when the next look may come."""
+    if waiting.pokes < waiting.expected:
+        return waiting.looked + _PATIENCE
+    return waiting.looked + (0.0 if waiting.is_counted and not waiting.hurried else _APART)

@@ -153,6 +153,29 @@ def test_what_came_before_the_missing_were_counted_brings_no_look_forward(monkey
     assert watch.stop(10)
 
 
+def test_when_as_much_has_happened_as_was_missing_the_look_comes_at_once_but_not_twice_in_a_row(monkeypatch):
+    """The last message of a fan-in often comes right after a look; one that talks on must not have a look for each."""
+    monkeypatch.setattr("agentmesh.engine.watch._APART", 3600.0)
+    looks: SimpleQueue[int] = SimpleQueue()
+    counts = iter(range(10))
+    watch: Watch[str]
+
+    def look(agent, timed_out):
+        watch.expect(agent, watch.told(agent) + 1)
+        looks.put(next(counts))
+
+    watch = Watch(look, lambda _agents: None)
+    watch.start()
+    watch.park("a", float("inf"))
+    assert looks.get(timeout=10) == 0
+    watch.poke("a")
+    assert looks.get(timeout=10) == 1
+    watch.poke("a")
+    assert watch._waiting["a"].due > 3000.0 + watch._waiting["a"].looked
+    assert watch.stop(10)
+    assert looks.empty()
+
+
 def test_those_who_are_told_together_go_on_when_all_of_them_have_been_told(monkeypatch):
     """One that fails holds up nobody; and many do not wait for the last of them."""
     monkeypatch.setattr("agentmesh.engine.watch._TOGETHER", 3600.0)
