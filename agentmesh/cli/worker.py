@@ -65,9 +65,10 @@ def worker(*, serves_any: bool, concurrency: int | None, linger: float | None, c
             running.start()
             seen = time.monotonic()
             while not stop.asked and not running.failed:
-                if linger is not None and (idle_since := running.idle_since) is not None:
+                if linger is not None and running.idle_since is not None:
                     seen = _screen_seen(mesh, seen)
-                    if time.monotonic() - max(idle_since, seen) >= linger:
+                    idle_since = running.idle_since  # again: that may have waited for a database that is away
+                    if idle_since is not None and time.monotonic() - max(idle_since, seen) >= linger:
                         break
                 if linger is not None and time.monotonic() - running.beat_at >= _AWAY * max(linger, 1):
                     tell("ended: the database has been away for too long")
