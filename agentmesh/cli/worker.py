@@ -23,6 +23,7 @@ from agentmesh.tools.environment import conceal_environment
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
     from agentmesh.config.settings import Settings
+    from agentmesh.engine.worker import Worker
 
 LOG = logging.getLogger(__name__)
 
@@ -67,8 +68,7 @@ def worker(*, serves_any: bool, concurrency: int | None, linger: float | None, c
             while not stop.asked and not running.failed:
                 if linger is not None and running.idle_since is not None:
                     seen = _screen_seen(mesh, seen)
-                    idle_since = running.idle_since  # again: that may have waited for a database that is away
-                    if idle_since is not None and time.monotonic() - max(idle_since, seen) >= linger:
+                    if _has_lingered(running, seen, linger):  # asked now: the look may have waited for the database
                         break
                 if linger is not None and time.monotonic() - running.beat_at >= _AWAY * max(linger, 1):
                     tell("ended: the database has been away for too long")
@@ -100,6 +100,11 @@ def _check(settings: Settings) -> int:
         count = workers.beating(connection, host)
     say(f"{plural(count, 'worker')} of {host} at work." if count else f"No worker of {host} is at work.")
     return 0 if count else 1
+
+
+def _has_lingered(running: Worker, seen: float, seconds: float) -> bool:
+    since = running.idle_since
+    return since is not None and time.monotonic() - max(since, seen) >= seconds
 
 
 def _screen_seen(mesh: Mesh, before: float) -> float:
