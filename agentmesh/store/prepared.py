@@ -78,7 +78,9 @@ def _written(value: UUID | str | int | None) -> bytes | None:
 
 def _result(conn: KeptConnection) -> Any:
     """Wait for the answer, as a cursor does: an interrupt of the process cancels the statement."""
-    (result,) = conn.wait(generators.execute(conn.pgconn))
-    if result.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
-        raise error_from_result(result)
-    return result
+    # A second one says that the commit failed, or that the session ended in it: then the first is worth nothing.
+    results = conn.wait(generators.execute(conn.pgconn))
+    for result in results:
+        if result.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
+            raise error_from_result(result)
+    return results[0]
