@@ -284,6 +284,8 @@ end $$;
 CREATE FUNCTION agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint, results jsonb DEFAULT NULL::jsonb) RETURNS jsonb
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
     AS $$
 declare
   me agentmesh.agents;
@@ -828,6 +830,8 @@ end $$;
 
 CREATE FUNCTION agentmesh.end_turn(me agentmesh.agents, parent agentmesh.agents, ended bigint, output text, failed boolean) RETURNS text
     LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
     AS $$
 declare
   task agentmesh.tasks := agentmesh.task_of(me.id);
@@ -1673,7 +1677,12 @@ CREATE FUNCTION agentmesh.path(agent uuid) RETURNS text
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog'
     AS $$
-  select string_agg(a.name, '/' order by l.generation desc) from agentmesh.ancestors(agent) l join agentmesh.agents a on a.id = l.agent_id
+  with recursive above (parent_id, path) as (
+    select a.parent_id, a.name from agentmesh.agents a where a.id = agent
+    union all
+    select p.parent_id, p.name || '/' || above.path from above cross join lateral (
+      select a.parent_id, a.name from agentmesh.agents a where a.id = above.parent_id offset 0) p)
+  select path from above where parent_id is null
 $$;
 
 CREATE FUNCTION agentmesh.pause(provider text, model text, seconds double precision, reason text, set_by text) RETURNS void
@@ -2182,6 +2191,8 @@ end $$;
 
 CREATE FUNCTION agentmesh.send(sender uuid, recipient uuid, body text, key text DEFAULT NULL::text, caller agentmesh.caller DEFAULT NULL::agentmesh.caller) RETURNS bigint
     LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
     AS $$
 #variable_conflict use_column
 declare
@@ -2629,6 +2640,8 @@ end $$;
 
 CREATE FUNCTION agentmesh.take(me agentmesh.agents, targets jsonb, final text, caller agentmesh.caller) RETURNS jsonb
     LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
     AS $$
 declare
   seen agentmesh.seen;
@@ -2922,6 +2935,8 @@ end $$;
 
 CREATE FUNCTION agentmesh.wait_look(waiter uuid, targets jsonb) RETURNS agentmesh.seen
     LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
     AS $$
 declare
   seen agentmesh.seen;
@@ -2970,6 +2985,8 @@ end $$;
 
 CREATE FUNCTION agentmesh.wait_look_anyone(waiter uuid) RETURNS agentmesh.seen
     LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
     AS $$
 declare
   seen agentmesh.seen;
@@ -3006,6 +3023,8 @@ WITH (fillfactor='70', autovacuum_vacuum_threshold='50', autovacuum_vacuum_scale
 
 CREATE FUNCTION agentmesh.wait_may_end(header agentmesh.wait) RETURNS boolean
     LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
     AS $$
 begin
   -- Not in one expression: there every look is prepared, also where the first finds that it may. Each is newer than the one before it,

@@ -6,6 +6,7 @@ current transaction tell. (A plan on a small table would prove nothing: there a 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -247,3 +248,44 @@ def test_no_call_reads_a_growing_table_from_end_to_end(big_url: str):
         plan = "\n".join(row[0] for row in conn.execute(query, {"agent": scene.grandchild, "upto": None}))
         assert "transcript_pkey" in plan, "per link of the chain, by the primary key"
         assert "Hash Join" not in plan
+
+
+def test_mail_is_read_by_its_index_also_where_the_figures_are_older_than_the_mail(mesh: Mesh):
+    """ANALYZE saw an empty table, the connection keeps its plans, and nothing makes new ones while mail piles up."""
+    mesh.conn.execute("alter table agentmesh.mail set (autovacuum_enabled = off)")
+    mesh.conn.execute("vacuum analyze agentmesh.mail")
+    waiter, early, late = (mesh.fork(mesh.root, name, "work") for name in ("waiter", "early", "late"))
+
+    numbers = itertools.count()
+
+    def fan_in() -> dict[str, int]:
+        """Let the waiter wait for both and read a steer; return how much mail each statement read."""
+        read = {}
+        mesh.wait(waiter, early, late)
+        for what, call in {
+            "send": lambda: mesh.send(early, waiter),
+            "look": lambda: mesh.take(waiter),
+            "send again": lambda: mesh.send(late, waiter),
+            "take": lambda: mesh.take(waiter),
+            "third send": lambda: mesh.send(None, waiter),
+            "step begins": lambda: mesh.begin(waiter),
+            "turn ends": lambda: mesh.run(steps.finish_step, mesh.lease(waiter), {"text": "x"}, [], {}),
+            "claim": lambda: mesh.begin(waiter),
+            "fork": lambda: mesh.fork(mesh.root, f"helper-{next(numbers)}", "work"),
+            "turn fails": lambda: mesh.run(steps.fail_turn, mesh.lease(waiter), {"error": "x"}, {}),
+            "kill": lambda: mesh.kill(mesh.fork(waiter, "child", "work")),
+        }.items():
+            with mesh.conn.transaction():
+                before = counters(mesh.conn)["mail"]
+                call()
+                read[what] = counters(mesh.conn)["mail"][2] - before[2]
+        return read
+
+    for _ in range(REPEATS):
+        fan_in()
+    mesh.conn.execute(
+        "insert into agentmesh.mail (session_id, recipient, body, read_at, read_seq)"
+        " select %s, %s, 'x', now(), 1 from generate_series(1, 3000)",
+        [mesh.session, mesh.root],
+    )
+    assert {what: rows for what, rows in fan_in().items() if rows > MOST_ROWS} == {}
