@@ -74,31 +74,25 @@ shown (id) as (
     select a.parent_id as id from agentmesh.agents a where a.id = shown.id and a.parent_id is not null offset 0) p)
 select v.id, v.session_id, v.parent_id, v.name, v.path, v.depth, v.status, v.activity, v.unread, v.model, v.worker_id, v.external, v.tool_calls,
   v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean
-from shown s cross join lateral (
-  select x.id, x.session_id, x.parent_id, x.name, x.path, x.depth, x.status, x.activity, x.unread, x.model, x.worker_id, x.external, x.tool_calls,
-    x.tokens, x.cost_usd, x.created_at, x.died_at, x.reaped_at, x.subagent_type, x.clean
-  from agentmesh.v_agents x where x.id = s.id offset 0) v
-order by v.created_at, v.id;
+from agentmesh.v_agents v where v.id = any (array(select id from shown)) order by v.created_at, v.id;
 
 -- name: living
 -- The living agents of a session as the tool lists them, oldest first. At most so many: the caller, its parent and its children, then others.
-with near (id, place) as (
-  select id, 0 from agentmesh.agents where id = %(agent)s
+-- They are chosen by their rows, and the view is asked once for all of them: for each by itself it would walk a small table each time.
+with near (id, place, created_at) as (
+  select id, 0, created_at from agentmesh.agents
+  where id in (%(agent)s, (select parent_id from agentmesh.agents where id = %(agent)s)) and status <> 'dead' and not (clean and status = 'idle')
   union all
-  select parent_id, 0 from agentmesh.agents where id = %(agent)s and parent_id is not null
+  (select id, 1, created_at from agentmesh.agents
+   where parent_id = %(agent)s and status <> 'dead' and not (clean and status = 'idle') order by created_at, id limit %(limit)s)
   union all
-  (select id, 1 from agentmesh.agents where parent_id = %(agent)s and status <> 'dead' order by created_at, id limit %(limit)s)
-  union all
-  (select id, 2 from agentmesh.agents where session_id = %(session)s and status <> 'dead' order by created_at, id limit %(limit)s)),
-once as (select id, min(place) as place from near group by id),
-listed as (
-  select v.id, v.name, v.parent, v.status, v.activity, v.unread, v.created_at
-  from once o cross join lateral (
-    select a.id, a.name, p.name as parent, a.status, a.activity, a.unread, a.created_at
-    from agentmesh.v_agents a left join agentmesh.agents p on p.id = a.parent_id
-    where a.id = o.id and a.status <> 'dead' and not (a.clean and a.status = 'idle') offset 0) v
-  order by o.place, v.created_at, v.id limit %(limit)s)
-select id, name, parent, status, activity, unread from listed order by created_at, id;
+  (select id, 2, created_at from agentmesh.agents
+   where session_id = %(session)s and status <> 'dead' and not (clean and status = 'idle') order by created_at, id limit %(limit)s)),
+chosen (id) as (
+  select id from near group by id, created_at order by min(place), created_at, id limit %(limit)s)
+select v.id, v.name, p.name as parent, v.status, v.activity, v.unread
+from agentmesh.v_agents v left join agentmesh.agents p on p.id = v.parent_id
+where v.id = any (array(select id from chosen)) order by v.created_at, v.id;
 
 -- name: settings
 -- System prompt and tools.

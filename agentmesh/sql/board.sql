@@ -2,7 +2,7 @@
 -- The agents of a session as a screen shows them, oldest first, with their ancestors (the reaped too). Of a large session only those that
 -- a person may look for: the oldest that live, the newest of the dead, who runs; the root, who asks, who is wanted, and of these the
 -- newest children, the siblings and whom they wait for. Every part goes by an index and has a limit ("offset 0": the planner would
--- rather hash all agents), so that it costs the same in a session of 100,000.
+-- rather hash all agents), so that it costs the same in a session of 100,000; and the view is asked once for all of them.
 with recursive looked (id) as (
   select s.root_id from agentmesh.sessions s where s.id = %(session)s
   union
@@ -36,12 +36,11 @@ shown (id) as (
     select a.parent_id as id from agentmesh.agents a where a.id = shown.id and a.parent_id is not null offset 0) p)
 select v.id, v.session_id, v.parent_id, v.name, v.depth, v.status, v.activity, v.unread, v.model, v.worker_id, v.external, v.tool_calls,
   v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean,
-  case when v.status = 'running' then extract(epoch from clock_timestamp() - v.queued_at)::double precision end as running_for,
-  v.ended_with, agentmesh.open_capture(v.id) is not null as capturing
-from shown s cross join lateral (
-  select x.*, a.queued_at, (select e.kind from agentmesh.transcript e where e.agent_id = a.id and e.seq = a.ended_seq) as ended_with
-  from agentmesh.agents a join agentmesh.v_agents x on x.id = a.id where a.id = s.id and a.session_id = %(session)s offset 0) v
-order by v.created_at, v.id;
+  case when v.status = 'running' then extract(epoch from clock_timestamp() - a.queued_at)::double precision end as running_for,
+  (select e.kind from agentmesh.transcript e where e.agent_id = a.id and e.seq = a.ended_seq) as ended_with,
+  agentmesh.open_capture(v.id) is not null as capturing
+from agentmesh.v_agents v join agentmesh.agents a on a.id = v.id
+where v.id = any (array(select id from shown)) and v.session_id = %(session)s order by v.created_at, v.id;
 
 -- name: working
 -- How many agents of a session run, external ones aside; no more than so many are counted.

@@ -94,6 +94,30 @@ def test_list_agents_tells_of_the_caller_its_parent_and_its_children_first(mesh:
     assert [one["name"] for one in listed] == ["root", "lead", "m1", "m2", f"m{IN_VIEW}", "mine"]
 
 
+def test_list_agents_leaves_out_the_dead_and_finished_tasks_which_take_no_place(mesh: Mesh):
+    lead = mesh.fork(mesh.root, "lead")
+    me, dead, *done = (mesh.fork(lead, name) for name in ("me", "dead", "done", "done-2", "done-3"))
+    mesh.fork(me, "mine")
+    mesh.fork(mesh.root, "late")
+    mesh.kill(dead)
+    mesh.conn.execute("update agentmesh.agents set clean = true where id = any (%s)", [[lead, *done]])
+    listed = mesh.run(agents.list_agents, mesh.session, me, 4)
+    shown = [("root", None), ("me", "lead"), ("mine", "me"), ("late", "root")]
+    assert [(one["name"], one["parent"]) for one in listed] == shown
+
+
+def test_list_agents_reads_what_they_do_once_not_for_each_of_them(mesh: Mesh):
+    by_name = crowd(mesh)
+    mesh.conn.execute(
+        "insert into agentmesh.activity (agent_id, activity) select id, 'thinking' from agentmesh.agents limit 60"
+    )
+    mesh.conn.execute("vacuum analyze")
+    with mesh.conn.transaction():
+        assert len(mesh.run(agents.list_agents, mesh.session, by_name["lead"], 201)) == 201
+        read = mesh.one("select seq_tup_read + idx_tup_fetch from pg_stat_xact_user_tables where relname = 'activity'")
+    assert read < 2 * 60, "each of the 60 rows, and what the planner looks up"
+
+
 @pytest.mark.parametrize("who", ["m900", "id", "prefix"])
 def test_each_of_them_is_found(mesh: Mesh, who: str):
     id_ = crowd(mesh)["m900"]
