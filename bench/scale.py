@@ -27,7 +27,8 @@ from bench.worker import WorkerProcess
 
 _GROUPS: Final = 100
 """Children of the root; all others are theirs."""
-_PAUSE: Final = 0.01
+_SAMPLES: Final = 7
+"""Of each statement that shows something, for each size."""
 _ROWS: Final = (
     "select coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0) from pg_stat_xact_user_tables"
     " where schemaname = 'agentmesh'"
@@ -44,25 +45,29 @@ class Crowd:
     group: AgentId
 
 
+Show = Callable[[psycopg.Connection, Crowd], Any]
+"""A statement that shows something of a crowd."""
+
+
 def run(bench: Bench) -> None:
     """Measure the crowd, then what is shown of crowds of growing sizes."""
-    waiting, idle = bench.size(1_000, 50, 10_000), bench.size(10_000, 500, 100_000)
+    idle = bench.size(10_000, 500, 100_000)
     sizes = [100, 1_000, idle] if idle > 1_000 else [100, idle]
     with ExitStack() as stack:
-        crowds = {size: _crowd(stack, bench, size, waiting if size == idle else 0) for size in sizes}
+        crowds = {size: _crowd(stack, bench, size) for size in sizes}
         crowds.update({100_000: crowds.pop(idle)} if idle == 100_000 else {})
         alone = waiters(stack, bench, 1)
         _waits(bench, alone, crowds[max(crowds)])
         _shown(bench, crowds)
 
 
-def _crowd(stack: ExitStack, bench: Bench, size: int, waiting: int) -> Crowd:
+def _crowd(stack: ExitStack, bench: Bench, size: int) -> Crowd:
+    """Make a session of so many agents, of whatever size a tenth of them waiting."""
     mesh = stack.enter_context(bench.place.mesh(max_agents=1_000_000))
     groups = scale_crowd.fork_idle(mesh.bare, [mesh.root], min(_GROUPS, size // 10), "g")
     members = scale_crowd.fork_idle(mesh.bare, groups, size // len(groups) - 1, "m")
-    chosen = random.sample(members, waiting)
-    if chosen:
-        scale_crowd.put_into_wait(mesh.bare, chosen)
+    chosen = random.sample(members, size // 10)
+    scale_crowd.put_into_wait(mesh.bare, chosen)
     mesh.settle_storage()
     return Crowd(mesh, size, chosen, groups[0])
 
@@ -133,7 +138,7 @@ def _until_quiet(worker: WorkerProcess) -> None:
 
 def _shown(bench: Bench, crowds: Mapping[int, Crowd]) -> None:
     largest = crowds[max(crowds)]
-    shown: dict[str, Callable[[psycopg.Connection, Crowd], Any]] = {
+    shown: dict[str, Show] = {
         "ps, tree": lambda conn, crowd: agents.page(conn, crowd.mesh.session, 1000, 1000),
         "screen": lambda conn, crowd: board.agents(conn, crowd.mesh.session, [crowd.group]),
         "list_agents": lambda conn, crowd: agents.list_agents(conn, crowd.mesh.session, crowd.group, 201),
@@ -155,9 +160,10 @@ def _shown(bench: Bench, crowds: Mapping[int, Crowd]) -> None:
         ],
         repetitions=3,
         ordinary=2,
-        note="Statements as the program makes them, best of three each. The screen's is that of one agent in view. "
-        "Rows as PostgreSQL counts them, of tables and through indexes; where a table is small, it walks it. ps prints "
-        "the first 1,000. A fork counts the living agents of the session, because max_agents is exact: that grows.",
+        note=f"Statements as the program makes them, p50 of {_SAMPLES} each, the sizes in turn. In each session a "
+        "tenth of the agents waits. The screen's is that of one agent in view. Rows as PostgreSQL counts them, of "
+        "tables and through indexes; where a table is small, it walks it. ps prints the first 1,000. A fork counts the "
+        "living agents of the session, because max_agents is exact: that grows.",
         picture=Curve(
             "agents in the session",
             {what: {size: f"{what}: {size:,} agents" for size in crowds} for what in shown},
@@ -166,28 +172,41 @@ def _shown(bench: Bench, crowds: Mapping[int, Crowd]) -> None:
 
     def repeat() -> Values:
         values: dict[str, float] = {}
-        for size, crowd in crowds.items():
-            with psycopg.connect(crowd.mesh.url) as conn:
-                for what, show in shown.items():
-                    took = []
-                    for _ in range(3):
-                        began = time.perf_counter()
-                        show(conn, crowd)
-                        took.append(time.perf_counter() - began)
-                        before = conn.execute(_ROWS).fetchone()
-                        show(conn, crowd)
-                        after = conn.execute(_ROWS).fetchone()
-                        conn.rollback()
-                    values[f"{what}: {size:,} agents"] = min(took) * 1e3
-                    assert before is not None
-                    assert after is not None
-                    values[f"{what}: rows read of {size:,}"] = float(after[0] - before[0])
+        with ExitStack() as stack:
+            conns = {size: stack.enter_context(psycopg.connect(crowd.mesh.url)) for size, crowd in crowds.items()}
+            for what, show in shown.items():
+                took: dict[int, list[float]] = {size: [] for size in crowds}
+                for size, crowd in crowds.items():  # first, so that all connections are warm
+                    values[f"{what}: rows read of {size:,}"] = _rows_read(conns[size], show, crowd)
+                for _ in range(_SAMPLES):
+                    for size, crowd in crowds.items():
+                        took[size].append(_timed(conns[size], show, crowd))
+                values |= {f"{what}: {size:,} agents": statistics.median(times) for size, times in took.items()}
         for name, what in more.items():
             values[name] = ratio(values[f"{what}: {large:,} agents"], values[f"{what}: {smaller:,} agents"])
         values[command] = _first_line(largest.mesh)
         return values
 
     bench.measure(repeat, figure)
+
+
+def _timed(conn: psycopg.Connection, show: Show, crowd: Crowd) -> float:
+    """Return the milliseconds of a statement, which is rolled back."""
+    began = time.perf_counter()
+    show(conn, crowd)
+    took = time.perf_counter() - began
+    conn.rollback()
+    return took * 1e3
+
+
+def _rows_read(conn: psycopg.Connection, show: Show, crowd: Crowd) -> float:
+    before = conn.execute(_ROWS).fetchone()
+    show(conn, crowd)
+    after = conn.execute(_ROWS).fetchone()
+    conn.rollback()
+    assert before is not None
+    assert after is not None
+    return float(after[0] - before[0])
 
 
 def _first_line(mesh: Mesh) -> float:

@@ -1,4 +1,8 @@
-"""Several worker processes: model calls per second from one to four, and what PostgreSQL does meanwhile."""
+"""Several worker processes: model calls per second from one to four, and what PostgreSQL does meanwhile.
+
+One, two and four are alive at once, each in a mesh of their own, and work in turn: the machine's speed swings by the
+minute, and what is measured half a minute later is not comparable.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,10 @@ import itertools
 import statistics
 import threading
 import time
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, Self
 
@@ -25,7 +30,7 @@ from bench.worker import WorkerProcess
 
 _MOST: Final = 4
 _ROUNDS: Final = 6
-"""That are measured together; in each, agents that are new do the same."""
+"""Of each crew that are measured together; in each, agents that are new do the same."""
 _WARM_MOST: Final = 10
 """Rounds before them, at most."""
 _LAST: Final = 2
@@ -52,9 +57,9 @@ _crowds = itertools.count(1)
 class Samples:
     """Looks at the server's busy connections, often, on a thread and a connection of its own."""
 
-    def __init__(self, url: str) -> None:
-        self.waits: Counter[str] = Counter()
-        self.statements: Counter[str] = Counter()
+    def __init__(self, url: str, seen: Counter[tuple[str, str]]) -> None:
+        """``seen`` counts what they do, with the function that they do it for."""
+        self._seen = seen
         self._connection = psycopg.connect(url, autocommit=True)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="samples", daemon=True)
@@ -70,15 +75,62 @@ class Samples:
         self._thread.join()
         self._connection.close()
 
-    def share(self, waits: Iterable[str]) -> float:
-        """Return in how many of a hundred samples of a busy connection it did one of these."""
-        return 100 * ratio(sum(self.waits[wait] for wait in waits), self.waits.total()) if self.waits else 0.0
-
     def _run(self) -> None:
         while not self._stopping.wait(_EVERY):
-            for wait, statement in self._connection.execute(_ACTIVE):
-                self.waits[wait] += 1
-                self.statements[statement] += 1
+            self._seen.update(self._connection.execute(_ACTIVE).fetchall())
+
+
+@dataclass(slots=True)
+class Done:
+    """What the measured rounds of a crew came to."""
+
+    calls: int = 0
+    seconds: float = 0.0
+    used: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    """Processor seconds, by who used them."""
+    seen: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Samples of busy connections: what each did, and for which function."""
+
+    def values(self, name: str) -> dict[str, float]:
+        """Return calls per second, and what each side used for one."""
+        each = {f"{name}: {who}": used / self.calls * 1e3 for who, used in self.used.items()}
+        return {name: self.calls / self.seconds, **each}
+
+    def share(self, waits: Collection[str]) -> float:
+        """Return in how many of a hundred samples of a busy connection it did one of these."""
+        return 100 * sum(n for (wait, _), n in self.seen.items() if wait in waits) / max(self.seen.total(), 1)
+
+    def statements(self) -> str:
+        """Say for which functions connections were busy most often."""
+        often = Counter[str]()
+        for (_, statement), n in self.seen.items():
+            often[statement] += n
+        return ", ".join(f"{name} {100 * n / often.total():.0f} %" for name, n in often.most_common(5))
+
+
+class Crew:
+    """So many workers in a mesh of their own."""
+
+    def __init__(self, mesh: Mesh, workers: Sequence[WorkerProcess], agents: int, others: Mapping[str, int]) -> None:
+        """``others``: the processes that work for them."""
+        self._mesh, self._workers, self._agents = mesh, workers, agents
+        self._pids = {"workers": [worker.pid for worker in workers], **{who: [pid] for who, pid in others.items()}}
+        self._crowds: list[list[AgentId]] = []
+
+    def get_ready(self, rounds: int) -> int:
+        """Make the agents of the rounds, and let the workers work until all is warm; return how many rounds it took."""
+        self._crowds = [_fork(self._mesh, self._agents) for _ in range(rounds)]
+        return _warm(self._mesh, self._workers, self._agents)
+
+    def work(self, done: Done) -> None:
+        """Measure a round, and add it to what is done."""
+        crowd = self._crowds.pop()
+        before = {who: tree_seconds(pids) for who, pids in self._pids.items()}
+        with Samples(self._mesh.url, done.seen):
+            done.seconds += _let_work(self._mesh, crowd)
+        done.calls += len(crowd) * CHILD_CALLS
+        for who, pids in self._pids.items():
+            done.used[who] += tree_seconds(pids) - before[who]
 
 
 def run(bench: Bench) -> None:
@@ -104,53 +156,40 @@ def run(bench: Bench) -> None:
         note="",
         picture=Curve("worker processes", {"model calls per second": {count: _name(count) for count in several}}),
     )
+    most = several[-1]
     # More agents than all slots: else the first workers claim all of them, and the last has none.
-    agents, slots = bench.size(40, 6, 200), bench.size(8, 2)
-    statements: Counter[str] = Counter()
-    warmed: Counter[int] = Counter()
-    with ExitStack() as stack:
-        models = stack.enter_context(ModelServer())
+    agents, slots, rounds = bench.size(40, 6, 200), bench.size(8, 2), bench.size(_ROUNDS, 1)
 
-        def repeat() -> Values:
-            values: dict[str, float] = {}
+    def repeat() -> Values:
+        done = {count: Done() for count in several}
+        with ExitStack() as stack:
+            models = stack.enter_context(ModelServer())
+            others = {"database": bench.place.server_pid, "model server": models.pid}
+            crews: dict[int, Crew] = {}
             for count in several:
-                with bench.place.mesh() as mesh, ExitStack() as running:
-                    starting = [
-                        WorkerProcess(mesh.url, concurrency=slots, base_url=models.base_url) for _ in range(count)
-                    ]
-                    workers = [running.enter_context(worker) for worker in starting]
-                    warmed[count] = max(warmed[count], _warm(mesh, workers, agents))
-                    crowds = [_fork(mesh, agents) for _ in range(bench.size(_ROUNDS, 1))]
-                    mesh.settle_storage()
-                    roots = {
-                        "workers": [worker.pid for worker in workers],
-                        "database": [bench.place.server_pid],
-                        "model server": [models.pid],
-                    }
-                    before = {who: tree_seconds(pids) for who, pids in roots.items()}
-                    with Samples(mesh.url) as samples:
-                        took = sum(_let_work(mesh, crowd) for crowd in crowds)
-                    calls = len(crowds) * agents * CHILD_CALLS
-                    values[_name(count)] = calls / took
-                    for who, pids in roots.items():
-                        values[f"{_name(count)}: {who}"] = (tree_seconds(pids) - before[who]) / calls * 1e3
-            statements.update(samples.statements)
-            for what, waits in _WAITS.items():
-                values[f"{_name(several[-1])}, connections {what}"] = samples.share(waits)
-            most = ", ".join(f"{name} {100 * n / statements.total():.0f} %" for name, n in statements.most_common(5))
-            rounds = ", ".join(map(str, warmed.values()))
-            figure.note = (
-                f"{agents} agents of one session, {CHILD_CALLS} streamed model calls each, three of them for a tool, "
-                f"{slots} at once in each worker; new agents in each of {bench.size(_ROUNDS, 1)} rounds, whose calls "
-                f"and seconds are added up. All is warm: before them came as many rounds (here up to {rounds}) as it "
-                "took until every worker did its part and none was faster than the ones before, so libraries are "
-                "imported, connections open, and their plans made. Workers, database and simulator share the "
-                "processors: where their milliseconds per call add up to all there are, more workers add nothing. "
-                f"Busy connections were sampled every {_EVERY * 1e3:g} ms; most often they ran: {most}."
-            )
-            return {**values, f"{several[-1]} / 1": ratio(values[_name(several[-1])], values[_name(1)])}
+                mesh = stack.enter_context(bench.place.mesh())
+                starting = [WorkerProcess(mesh.url, concurrency=slots, base_url=models.base_url) for _ in range(count)]
+                crews[count] = Crew(mesh, [stack.enter_context(worker) for worker in starting], agents, others)
+            warmed = [crew.get_ready(rounds) for crew in crews.values()]
+            for _ in range(rounds):
+                for count, crew in crews.items():
+                    crew.work(done[count])
+        figure.note = (
+            f"{agents} agents of one session, {CHILD_CALLS} streamed model calls each, three of them for a tool, "
+            f"{slots} at once in each worker; new agents in each of {rounds} rounds, whose calls and seconds are "
+            "added up. Each number of workers has a mesh of its own; a round of one is followed by a round of the "
+            "next, so that all see the same machine, whose speed swings. All is warm: before them came as many rounds "
+            f"(here {', '.join(map(str, warmed))}) as it took until every worker did its part and none was faster than "
+            "the ones before, so libraries are imported, connections open, and their plans made. Workers, database and "
+            "simulator share the processors: where their milliseconds per call add up to all there are, more workers "
+            f"add nothing. Busy connections were sampled every {_EVERY * 1e3:g} ms; most often they ran: "
+            f"{done[most].statements()}."
+        )
+        values = {name: value for count in several for name, value in done[count].values(_name(count)).items()}
+        waited = {f"{_name(most)}, connections {what}": done[most].share(waits) for what, waits in _WAITS.items()}
+        return {**values, **waited, f"{most} / 1": ratio(values[_name(most)], values[_name(1)])}
 
-        bench.measure(repeat, figure)
+    bench.measure(repeat, figure)
 
 
 def _name(count: int) -> str:
@@ -169,6 +208,8 @@ def _warm(mesh: Mesh, workers: Sequence[WorkerProcess], agents: int) -> int:
         before = [worker.usage()["statements"] for worker in workers]
         seconds.append(_let_work(mesh, _fork(mesh, agents)))
         did = [worker.usage()["statements"] - then for worker, then in zip(workers, before, strict=True)]
+        if n == 1:
+            mesh.settle_storage()  # not at the end: each connection would have to make its plans again
         if steady(seconds) and all_take_part(did):
             return n
     if not all_take_part(did):
