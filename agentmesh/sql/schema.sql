@@ -3790,13 +3790,9 @@ CREATE INDEX tool_calls_open ON agentmesh.tool_calls USING btree (agent_id, seq,
 
 CREATE INDEX tool_calls_todos ON agentmesh.tool_calls USING btree (agent_id, seq, ordinal) WHERE (name = 'todo_write'::text);
 
-CREATE INDEX transcript_capture ON agentmesh.transcript USING btree (agent_id, seq) WHERE ((kind = 'event'::text) AND ((content ->> 'event'::text) = ANY (ARRAY['capture_begun'::text, 'capture_ended'::text])));
+CREATE INDEX transcript_events ON agentmesh.transcript USING btree (agent_id, seq) WHERE (kind = ANY (ARRAY['summary'::text, 'event'::text, 'mark'::text]));
 
 CREATE UNIQUE INDEX transcript_mail ON agentmesh.transcript USING btree (agent_id, ((content ->> 'mail_id'::text))) WHERE (kind = ANY (ARRAY['mail'::text, 'user'::text]));
-
-CREATE INDEX transcript_marks ON agentmesh.transcript USING btree (agent_id, seq) WHERE (kind = 'mark'::text);
-
-CREATE INDEX transcript_resets ON agentmesh.transcript USING btree (agent_id, seq) WHERE ((kind = 'summary'::text) OR ((kind = 'event'::text) AND ((content ->> 'event'::text) = ANY (ARRAY['cleared'::text, 'rewound'::text]))));
 
 CREATE INDEX waits_target ON agentmesh.waits USING btree (target);
 

@@ -11,3 +11,11 @@ create or replace function agentmesh.path(agent uuid) returns text
 language sql stable security definer set search_path = pg_catalog as $$
   select string_agg(a.name, '/' order by l.generation desc) from agentmesh.ancestors(agent) l join agentmesh.agents a on a.id = l.agent_id
 $$;
+
+drop index agentmesh.transcript_events;
+-- after which rows older ones are not sent any more (docs/explanation/architecture.md, "What the model is sent")
+create index transcript_resets on agentmesh.transcript (agent_id, seq)
+  where kind = 'summary' or (kind = 'event' and content ->> 'event' in ('cleared', 'rewound'));
+create index transcript_capture on agentmesh.transcript (agent_id, seq)
+  where kind = 'event' and content ->> 'event' in ('capture_begun', 'capture_ended');
+create index transcript_marks on agentmesh.transcript (agent_id, seq) where kind = 'mark';

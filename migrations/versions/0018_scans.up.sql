@@ -25,3 +25,10 @@ language sql stable security definer set search_path = pg_catalog as $$
       select a.parent_id, a.name from agentmesh.agents a where a.id = above.parent_id offset 0) p)
   select path from above where parent_id is null
 $$;
+
+-- The few rows of a transcript that are no part of the conversation, one index for all that look for some of them: each index costs every row that is
+-- appended, also where its predicate leaves the row out. Three of five became one: 16 writers append 7 % more rows.
+drop index agentmesh.transcript_resets;
+drop index agentmesh.transcript_capture;
+drop index agentmesh.transcript_marks;
+create index transcript_events on agentmesh.transcript (agent_id, seq) where kind in ('summary', 'event', 'mark');
