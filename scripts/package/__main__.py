@@ -149,8 +149,8 @@ def _without_hashes(place: Path) -> Path:
 
 def _locked_for(version: str, place: Path) -> str:
     """Say whether all that is locked has wheels for a Python that is not here."""
-    where = ["--python-version", version, "--target", place / "none", "--only-binary", ":all:", "--no-deps"]
-    pip = [place / "tools" / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
+    where = ["--python-version", version, "--target", str(place / "none"), "--only-binary", ":all:", "--no-deps"]
+    pip = [str(place / "tools/bin/python"), "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
     try:
         _run([*pip, "--dry-run", "--require-hashes", *where, "-r", _LOCKED], cwd=place)
     except Step as failed:
