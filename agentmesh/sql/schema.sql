@@ -2813,6 +2813,8 @@ end $$;
 
 CREATE FUNCTION agentmesh.wait_begin(waiter uuid, targets jsonb, timeout double precision, caller agentmesh.caller DEFAULT NULL::agentmesh.caller) RETURNS jsonb
     LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
     AS $$
 #variable_conflict use_column
 declare
@@ -2830,8 +2832,11 @@ begin
     perform agentmesh.refuse('AM050', 'from_agents is empty', 'List agents, or leave it out to wait for a message from anyone.');
   end if;
   -- A wait that is over at once needs no circle check, so no session lock. This peek may be wrong by the time the
-  -- waiter is locked; then the call is repeated (40001).
-  if targets is not null and timeout > 0 and not (agentmesh.wait_look(wait_begin.waiter, targets)).met then
+  -- waiter is locked; then the call is repeated (40001). It ends at the first agent that is to be waited for.
+  if timeout > 0 and exists (
+    select from agentmesh.agents a where a.id = any (ids) and a.status = 'running'
+      and not exists (select from agentmesh.mail m where m.recipient = wait_begin.waiter and m.sender = a.id and not m.automatic
+                      and m.read_at is null and m.withdrawn_at is null offset 0)) then
     session := agentmesh.lock_session((select a.session_id from agentmesh.agents a where a.id = wait_begin.waiter));
   end if;
   if session.id is not null then

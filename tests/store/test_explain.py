@@ -261,8 +261,8 @@ def test_mail_is_read_by_its_index_also_where_the_figures_are_older_than_the_mai
     def fan_in() -> dict[str, int]:
         """Let the waiter wait for both and read a steer; return how much mail each statement read."""
         read = {}
-        mesh.wait(waiter, early, late)
         for what, call in {
+            "wait begins": lambda: mesh.wait(waiter, early, late),
             "send": lambda: mesh.send(early, waiter),
             "look": lambda: mesh.take(waiter),
             "send again": lambda: mesh.send(late, waiter),
