@@ -11,6 +11,7 @@ from tests.tui.faces import board
 from tests.tui.piloting import Puppet, Show
 from tui.link import Opened
 from tui.messages import BoardChanged
+from tui.screens.main import MainScreen
 
 PATIENCE = 60
 
@@ -61,6 +62,28 @@ def test_the_first_frame_says_that_the_session_is_being_opened_and_shows_keys_an
         await opened(show, app)
         await show.sees("❯ Message root")
         assert "opening the session" not in show.text
+
+    before_it_is_open(scene, app)
+
+
+def test_the_first_frame_is_laid_out_once_until_the_size_is_another(monkeypatch):
+    monkeypatch.setattr("tui.app._UNCHANGED", 3600)
+    laid_out = []
+    original = MainScreen._refresh_layout
+
+    def spied(screen, *args, **more):
+        laid_out.append(args)
+        original(screen, *args, **more)
+
+    monkeypatch.setattr(MainScreen, "_refresh_layout", spied)
+    app = Slow()
+
+    async def scene(show: Show) -> None:
+        await show.until(lambda: app._batch_count)
+        assert len(laid_out) == 1
+        await show.pilot.resize_terminal(100, 30)
+        await show.until(lambda: len(laid_out) > 1)
+        assert app.main.size == (100, 30)
 
     before_it_is_open(scene, app)
 

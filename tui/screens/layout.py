@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal
+from textual.geometry import Size
 from textual.message import Message
 from textual.screen import Screen
 
@@ -61,6 +62,8 @@ class Layout(Screen[None]):
         self.underway = Underway()
         self._trouble: str | None = None
         self._was_shown = False
+        self._laid_out: Size | None = None
+        """For which size, last."""
         self._expected: AgentId | None = None
         """Who comes into view as soon as the board knows it: a child that was just made."""
         self._went_at = 0.0
@@ -84,6 +87,13 @@ class Layout(Screen[None]):
     def on_screen_resume(self, event: events.ScreenResume) -> None:
         """Have all styled again, but not at first: each was when it was mounted (3 ms of the first frame)."""
         event.refresh_styles, self._was_shown = self._was_shown and event.refresh_styles, True
+        self._laid_out = self.app.size
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Lay out, but not for the first size again: Textual tells it three times more (6 ms of the first frame)."""
+        if self.board is None and event.size == self._laid_out:
+            event.prevent_default()
+        self._laid_out = event.size
 
     def on_mount(self) -> None:
         """Say what is still to come."""
