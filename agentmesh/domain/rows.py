@@ -55,8 +55,7 @@ class SessionSummary:
     active_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Agent:
+class Agent(NamedTuple):
     """An agent, as its owner needs it to run it."""
 
     id: AgentId

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from functools import partial as bind
 from itertools import groupby
 from pathlib import Path
@@ -183,7 +182,7 @@ class Runner:
         if begun.turn == self._agent.turn:
             return False
         changes = begun.settings_id != self._agent.settings_id
-        self._agent = replace(self._agent, turn=begun.turn, model=begun.model, settings_id=begun.settings_id)
+        self._agent = self._agent._replace(turn=begun.turn, model=begun.model, settings_id=begun.settings_id)
         return changes
 
     def _begin_step(self, after: int) -> steps.Begun:

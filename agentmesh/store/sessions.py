@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, LiteralString
+from types import MappingProxyType
+from typing import Any, LiteralString, NamedTuple
 from uuid import UUID
 
 from psycopg import Connection
@@ -22,8 +22,7 @@ from agentmesh.store.scalar import scalar
 from agentmesh.store.typed import typed_row
 
 
-@dataclass(frozen=True, slots=True)
-class NewSession:
+class NewSession(NamedTuple):
     """What a session begins with."""
 
     workdir: str
@@ -35,8 +34,8 @@ class NewSession:
     tools: Sequence[Mapping[str, Any]]
     title: str = ""
     permission_mode: PermissionMode = PermissionMode.ASK
-    permissions: Any = field(default_factory=list)
-    limits: Mapping[str, Any] = field(default_factory=dict)
+    permissions: Any = ()
+    limits: Mapping[str, Any] = MappingProxyType({})
     """max_depth, max_children, max_agents, max_unread, max_tokens, max_cost_usd; the database's defaults otherwise."""
     needs: Sequence[str] = ()
     """What a worker must offer to run it: ``tool weather``, ``type reviewer`` of a Python program."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from psycopg import Connection
 from psycopg.rows import class_row, dict_row
@@ -16,8 +15,7 @@ from agentmesh.store.scalar import scalar
 from agentmesh.store.typed import typed_row
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """Who a worker is and what it may run."""
 
     host: str

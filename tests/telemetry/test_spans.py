@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import uuid
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,8 +98,8 @@ def test_what_ends_a_run_is_marked_and_goes_on(spans, sent):
 
 
 def test_a_child_stands_below_its_parents_last_span_in_the_sessions_trace(spans, sent):
-    child = replace(ROOT, id=AgentId(uuid.uuid4()), parent_id=ROOT.id, name="child", depth=1)
-    stranger = replace(child, id=AgentId(uuid.uuid4()), parent_id=AgentId(uuid.uuid4()), name="stranger")
+    child = ROOT._replace(id=AgentId(uuid.uuid4()), parent_id=ROOT.id, name="child", depth=1)
+    stranger = child._replace(id=AgentId(uuid.uuid4()), parent_id=AgentId(uuid.uuid4()), name="stranger")
     for agent in (ROOT, child, stranger):
         with spans.running(agent):
             pass
@@ -114,7 +113,7 @@ def test_a_child_stands_below_its_parents_last_span_in_the_sessions_trace(spans,
 def test_nothing_that_goes_wrong_reaches_the_engine(spans, sent):
     with spans.running(ROOT):
         spans.asked(ROOT, {})
-        spans.failed(replace(ROOT, id=AgentId(uuid.uuid4())), "x")
+        spans.failed(ROOT._replace(id=AgentId(uuid.uuid4())), "x")
     assert [span.name for span in sent.get_finished_spans()] == ["invoke_agent root"]
     spans.close()
     spans.close()
