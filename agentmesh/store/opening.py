@@ -27,17 +27,18 @@ def open_database(
 
         server = EmbeddedServer(settings.data_dir)
         url = server.acquire()
-    database = None
     try:
+        first = None
+        if migrate:
+            direct, folder = settings.direct_database_url or url, server.home if server else None
+            first = schema.connect_ensured(direct, role=role, automatic=server is not None, folder=folder)
+            if direct != url:
+                first.close()
+                first = None
         revive = server.acquire if server else None
-        database = Database(url, settings.direct_database_url, role=role, pool_size=pool_size, revive=revive)
-        if migrate:  # while the pool connects
-            folder = server.home if server else None
-            schema.ensure(settings.direct_database_url or url, automatic=server is not None, folder=folder)
+        direct_url = settings.direct_database_url
+        return Database(url, direct_url, role=role, pool_size=pool_size, revive=revive, first=first), server
     except BaseException:
-        if database:
-            database.close()
         if server:
             server.release()
         raise
-    return database, server

@@ -10,16 +10,18 @@ from __future__ import annotations
 import os
 import select
 from collections import Counter
-from typing import Any, Final, LiteralString
+from typing import TYPE_CHECKING, Any, Final, LiteralString
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import ConnStatus
 from psycopg.pq.abc import PGconn
 from psycopg.rows import RowFactory, TupleRow, tuple_row
-from psycopg_pool import ConnectionPool
 
 from agentmesh.domain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from psycopg_pool import ConnectionPool
 
 _DEFAULTS: Final = {
     "connect_timeout": "5",
@@ -55,8 +57,10 @@ class KeptConnection(psycopg.Connection[TupleRow]):
         """Statements that may be worth preparing, and how often they have run; see ``prepared``."""
         self.prepared: dict[str, bytes] = {}
         """Those that are, and their names."""
+        self.is_pooled = False
+        """Whether it is one of a pool's."""
         self.pooled_again = 0.0
-        """When (monotonic) it is to go through the pool again, if it is one of a pool's; see ``tx``."""
+        """When (monotonic) it is to go through the pool again; see ``tx``."""
         self.silence = select.poll()
         """Tells when the server says something that nobody asked for."""
         self.silence.register(pgconn.socket, select.POLLIN)
@@ -117,6 +121,8 @@ def shares_its_session(connection: psycopg.Connection, url: str, *, role: str) -
 
 def open_pool(url: str, *, role: str, size: int) -> ConnectionPool[KeptConnection]:
     """Open a pool of at most ``size`` connections; it connects in the background, so this never fails or waits."""
+    from psycopg_pool import ConnectionPool  # 5 ms, which a command that gets by with one connection need not wait for
+
     return ConnectionPool(
         connection_string(url, role=role),
         connection_class=KeptConnection,
@@ -148,7 +154,8 @@ def is_alive(connection: KeptConnection) -> bool:
     return True
 
 
-def _configure_pooled(connection: psycopg.Connection) -> None:
+def _configure_pooled(connection: KeptConnection) -> None:
+    connection.is_pooled = True
     configure(connection)
 
 

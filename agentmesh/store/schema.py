@@ -19,7 +19,7 @@ import agentmesh
 from agentmesh.domain.errors import SchemaAhead, SchemaBehind, SchemaDiffers
 from agentmesh.store import manifest
 from agentmesh.store.errors import translated
-from agentmesh.store.pool import connect, describe
+from agentmesh.store.pool import KeptConnection, connect, describe
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -102,18 +102,32 @@ def ensure(url: str, *, automatic: bool, folder: Path | None = None) -> None:
 
     Raise a DatabaseError where it does not; its advice names the embedded server's ``folder``.
     """
+    connect_ensured(url, role="schema", automatic=automatic, folder=folder).close()
+
+
+def connect_ensured(url: str, *, role: str, automatic: bool, folder: Path | None = None) -> KeptConnection:
+    """Connect to a database whose schema fits, as ``ensure`` has it; return the connection."""
     where = describe(url)
-    with translated(where), connect(url, role="schema") as connection:
-        found = revision(connection)
-        judged = _judge(connection, found)
-        if found and judged is SchemaState.BEHIND and not automatic:
-            check(connection, where, folder)  # rather than after `agentmesh db upgrade` has been tried
-    match judged:
+    with translated(where):
+        connection = connect(url, role=role)
+        try:
+            _ensure(connection, url, where, automatic=automatic, folder=folder)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _ensure(connection: KeptConnection, url: str, where: str, *, automatic: bool, folder: Path | None) -> None:
+    found = revision(connection)
+    match _judge(connection, found):
         case SchemaState.CURRENT:
             return
         case SchemaState.AHEAD:
             raise _ahead(where, found)
         case SchemaState.BEHIND if not automatic:
+            if found:
+                check(connection, where, folder)  # rather than after `agentmesh db upgrade` has been tried
             sentence = f"has schema {found}, but this agentmesh needs {head()}" if found else "has no schema agentmesh"
             raise SchemaBehind(f"The database {where} {sentence}.", hint="Run `agentmesh db upgrade`.")
         case SchemaState.EMPTY | SchemaState.BEHIND:

@@ -12,16 +12,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import psycopg
 from psycopg import errors as pg
 from psycopg.pq import TransactionStatus
-from psycopg_pool import PoolTimeout
 
 from agentmesh.domain.errors import DatabaseError, DatabaseUnreachable
 from agentmesh.store.errors import domain_error, translated
 from agentmesh.store.pool import KeptConnection, connect, describe, is_alive, open_pool
+
+if TYPE_CHECKING:
+    from psycopg_pool import ConnectionPool
 
 Result = TypeVar("Result")
 
@@ -55,7 +57,9 @@ class Database:
         pool_size: int = 8,
         patience: float = 15.0,
         revive: Callable[[], object] | None = None,
+        first: KeptConnection | None = None,
     ) -> None:
+        """``first``: a connection to begin with, of this role; from now on it is the database's."""
         self.url = url
         self.direct_url = direct_url or url
         """For what a pooler in transaction mode cannot carry: LISTEN and the worker's lock."""
@@ -63,10 +67,15 @@ class Database:
         self._role = role
         self._patience = patience  # seconds that a call waits for a connection
         self._revive = revive  # starts an embedded server that died under us; raises a domain error when it cannot
-        self._pool = open_pool(url, role=role, size=pool_size)
+        self._pool_size = pool_size
+        self._made: ConnectionPool[KeptConnection] | None = None
+        self._closed = False
+        self._making = threading.Lock()
         self._lock = threading.Lock()
-        self._at_hand: KeptConnection | None = None
-        """One of the pool's that nobody uses: the way through the pool costs who was just woken a tenth of a send."""
+        self._at_hand = first
+        """One that nobody uses: the way through the pool costs who was just woken a tenth of a send."""
+        if first:
+            first.pooled_again = time.monotonic() + _AT_HAND
         self._asking = 0
         """Callers that found none at hand and have none yet; after ``close`` one more, so that none is kept."""
 
@@ -108,9 +117,12 @@ class Database:
 
     def close(self) -> None:
         """Close every connection; idempotent."""
-        self._pool.close()
+        with self._making:
+            self._closed = True
+            if self._made:
+                self._made.close()
         while connection := self._from_hand():
-            self._pool.putconn(connection)
+            self._put_away(connection)
 
     def __enter__(self) -> Self:
         return self
@@ -124,7 +136,7 @@ class Database:
             if is_alive(connection):
                 return connection
             connection.close()
-            self._pool.putconn(connection)
+            self._put_away(connection)
         try:
             return self._from_pool()
         finally:
@@ -141,7 +153,24 @@ class Database:
             if kept:
                 self._at_hand = connection
         if not kept:
+            self._put_away(connection)
+
+    def _put_away(self, connection: KeptConnection) -> None:
+        """Give it to the pool; the first is none of the pool's, and ends."""
+        if connection.is_pooled:
             self._pool.putconn(connection)
+        else:
+            connection.close()
+
+    @property
+    def _pool(self) -> ConnectionPool[KeptConnection]:
+        """The pool, made when somebody wants a connection and none is at hand: most commands need but the first."""
+        with self._making:
+            if self._made is None:
+                self._made = open_pool(self.url, role=self._role, size=self._pool_size)
+                if self._closed:
+                    self._made.close()
+            return self._made
 
     def _from_hand(self) -> KeptConnection | None:
         """Return the connection at hand; without one, what others give back goes to the pool from now on."""
@@ -152,6 +181,9 @@ class Database:
 
     def _from_pool(self) -> KeptConnection:
         """Take a living connection from the pool, waiting as long as the patience lasts."""
+        pool = self._pool
+        from psycopg_pool import PoolTimeout  # with the pool
+
         deadline = time.monotonic() + self._patience
         answered = False  # whether the server did, when the patience was at its end
         while True:
@@ -165,7 +197,7 @@ class Database:
                 continue
             try:
                 # In slices: the pool makes a new attempt to connect when somebody asks, not while he waits.
-                connection = self._pool.getconn(timeout=min(_ASK_AGAIN, remaining))
+                connection = pool.getconn(timeout=min(_ASK_AGAIN, remaining))
             except PoolTimeout:
                 if self._revive:
                     self._revive()
@@ -174,7 +206,7 @@ class Database:
                 connection.pooled_again = time.monotonic() + _AT_HAND
                 return connection
             connection.close()
-            self._pool.putconn(connection)
+            pool.putconn(connection)
 
     def _busy(self) -> DatabaseError:
         return DatabaseError(

@@ -8,6 +8,7 @@ from psycopg.pq import TransactionStatus
 
 from agentmesh.domain.errors import DatabaseError, DatabaseUnreachable
 from agentmesh.store import tx
+from agentmesh.store.pool import connect, open_pool
 from agentmesh.store.tx import Database
 from tests.fixtures.engine import until
 
@@ -185,6 +186,59 @@ def test_the_connection_at_hand_is_used_again_and_goes_through_the_pool_now_and_
     assert db._at_hand is None, "it was given to the pool"
     db.run(backend)
     assert db._at_hand is not None
+
+
+@pytest.fixture
+def begun(database_url):
+    """A database that begins with a connection made before, and that connection."""
+    first = connect(database_url, role="test")
+    with Database(database_url, role="test", first=first) as db:
+        yield db, first
+
+
+def same(connection):
+    return connection
+
+
+def test_with_a_first_connection_no_pool_is_made_until_a_second_is_wanted(begun, monkeypatch):
+    db, first = begun
+    made = []
+
+    def making(*args, **more):
+        made.append(open_pool(*args, **more))
+        return made[0]
+
+    monkeypatch.setattr(tx, "open_pool", making)
+    assert [db.run(same) for _ in range(3)] == [first] * 3
+    assert not made
+    second = db.run(lambda _: db.run(same))
+    assert second is not first
+    assert len(made) == 1
+    assert first.closed != second.closed, "one is at hand; the first, where it is not needed, ends"
+
+
+def test_the_first_connection_ends_when_it_would_go_through_the_pool(begun):
+    db, first = begun
+    first.pooled_again = 0.0
+    assert db.run(same) is first
+    assert first.closed
+    assert not db.run(same).closed
+
+
+def test_a_first_connection_that_died_is_replaced(begun, conn, counter):
+    db, first = begun
+    conn.execute("select pg_terminate_backend(%s, 5000)", [first.info.backend_pid])
+    db.run(count)
+    assert counter() == 1
+
+
+def test_closing_ends_the_first_connection_also_while_it_is_lent(begun):
+    db, first = begun
+    assert db.run(lambda connection: db.close() or connection) is first
+    assert first.closed
+    with pytest.raises(DatabaseError):
+        db.run(same)
+    assert not [thread.name for thread in threading.enumerate() if "agentmesh-test" in thread.name]
 
 
 def test_a_connection_at_hand_that_died_is_replaced(db, conn, counter):
