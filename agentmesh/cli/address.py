@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentmesh.cli.options import Place
+from agentmesh.cli.place import Place
 from agentmesh.domain.errors import AmbiguousAgent, UnknownAgent, UnknownSession
 from agentmesh.domain.rows import Ref, Session
 from agentmesh.domain.text import one_line

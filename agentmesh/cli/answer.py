@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentmesh.cli.options import Place, json_option, place_options, text_argument
+from agentmesh.cli.options import json_option, place_options, text_argument
+from agentmesh.cli.place import Place
 from agentmesh.cli.render.data import emit, request_data
 from agentmesh.cli.serving import start_worker_if_none
 from agentmesh.cli.talk import say

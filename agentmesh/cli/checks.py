@@ -17,7 +17,7 @@ from agentmesh import __version__
 from agentmesh.cli.guides_check import guides_checks
 from agentmesh.cli.mcp_check import mcp_checks
 from agentmesh.cli.models_check import Check, model_checks
-from agentmesh.cli.options import Place
+from agentmesh.cli.place import Place
 from agentmesh.cli.render.figures import moment, plural
 from agentmesh.cli.telemetry_check import telemetry_checks
 from agentmesh.domain.errors import AgentmeshError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentmesh.cli.options import Place
+from agentmesh.cli.place import Place
 
 if TYPE_CHECKING:
     from agentmesh.store.checks import Invariant

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agentmesh.cli.options import Place, json_option, place_options
+from agentmesh.cli.options import json_option, place_options
+from agentmesh.cli.place import Place
 from agentmesh.cli.render.data import emit
 from agentmesh.domain.errors import AgentmeshError
 from agentmesh.domain.text import one_line

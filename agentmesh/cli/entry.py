@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from functools import partial
 
 from agentmesh import __version__
 
@@ -17,11 +18,22 @@ def main() -> int:
     gc.disable()  # it would look at what is imported again and again, and that stays: 3 ms of every command
     try:
         from agentmesh.cli.outcome import run
+        from agentmesh.cli.usual import screen_options
+
+        options = screen_options(args)
+        if options is None:
+            from agentmesh.cli.invoking import invoke
+
+            work = partial(invoke, args)
+        else:
+            from agentmesh.cli.screen import open_screen
+
+            work = partial(open_screen, **options)
     except KeyboardInterrupt:
         return 130
     gc.freeze()
     gc.enable()
-    return run(args)
+    return run(work)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ from typing import TextIO
 
 import click
 
-from agentmesh.cli.options import Place, place_options
+from agentmesh.cli.options import place_options
+from agentmesh.cli.place import Place
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.ids import short

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from agentmesh.cli.address import find_agent
-from agentmesh.cli.options import Place, json_option, place_options
+from agentmesh.cli.options import json_option, place_options
+from agentmesh.cli.place import Place
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import DatabaseUnreachable

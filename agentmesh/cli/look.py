@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agentmesh.cli.options import Place, json_option, place_options
+from agentmesh.cli.options import json_option, place_options
+from agentmesh.cli.place import Place
 from agentmesh.cli.render.data import agent_data, emit
 from agentmesh.cli.render.figures import plural
 from agentmesh.cli.talk import say

@@ -6,24 +6,19 @@ import contextlib
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable
 
-import click
-
-from agentmesh.cli.commands import cli
-from agentmesh.cli.talk import complain, debugging, say, start_logging
+from agentmesh.cli.talk import complain, debugging, start_logging
 from agentmesh.domain.errors import AgentmeshError
 
 FAILED, USAGE, LIMIT, INTERRUPTED = 1, 2, 3, 130
 
 
-def run(args: Sequence[str]) -> int:
-    """Run the command line and return its exit code; nothing but that leaves this function."""
+def run(work: Callable[[], int]) -> int:
+    """Do what was asked for and return the exit code; nothing but that leaves this function."""
     start_logging()
-    if "_AGENTMESH_COMPLETE" in os.environ:
-        cli.main(list(args), prog_name="agentmesh", complete_var="_AGENTMESH_COMPLETE")
     try:
-        code = _outcome(args)
+        code = _outcome(work)
         sys.stdout.flush()
     except BrokenPipeError:  # `agentmesh ps | head`: the reader has what it wanted
         return _leave_quietly()
@@ -32,39 +27,28 @@ def run(args: Sequence[str]) -> int:
     return code
 
 
-def _outcome(args: Sequence[str]) -> int:
-    try:
-        with cli.make_context("agentmesh", list(args)) as context:
-            code = cli.invoke(context)
-            return code if isinstance(code, int) else 0
-    except click.exceptions.Exit as leave:
-        return leave.exit_code
-    except click.exceptions.NoArgsIsHelpError as error:
-        say(error.format_message())
-        return USAGE
-    except click.UsageError as error:
-        path = error.ctx.command_path if error.ctx else "agentmesh"
-        return _failed(error.format_message(), f"See `{path} --help`.", USAGE)
-    except click.ClickException as error:
-        return _failed(error.format_message(), "", USAGE)
-    except (click.Abort, KeyboardInterrupt):
-        return INTERRUPTED
-    except AgentmeshError as error:
-        return _failed(error.message, error.hint, error.exit_code)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        return _failed(_about(error), "", FAILED)
-    except Exception as error:  # noqa: BLE001  top frame of the program: a person sees a sentence, never a traceback
-        hint = "This is a bug in agentmesh. AGENTMESH_DEBUG=1 shows where; please report it."
-        return _failed(f"unexpected {type(error).__name__}: {error}", hint, FAILED)
-
-
-def _failed(sentence: str, hint: str, code: int) -> int:
+def failed(sentence: str, hint: str, code: int) -> int:
+    """Say what went wrong and what to do about it, while debugging also where; return the code."""
     if debugging():
         traceback.print_exc()
     complain(sentence, hint)
     return code
+
+
+def _outcome(work: Callable[[], int]) -> int:
+    try:
+        return work()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except AgentmeshError as error:
+        return failed(error.message, error.hint, error.exit_code)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        return failed(_about(error), "", FAILED)
+    except Exception as error:  # noqa: BLE001  top frame of the program: a person sees a sentence, never a traceback
+        hint = "This is a bug in agentmesh. AGENTMESH_DEBUG=1 shows where; please report it."
+        return failed(f"unexpected {type(error).__name__}: {error}", hint, FAILED)
 
 
 def _about(error: OSError) -> str:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentmesh.cli.options import Place, json_option, place_options, text_argument
+from agentmesh.cli.options import json_option, place_options, text_argument
+from agentmesh.cli.place import Place
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.render.figures import count, money, plural
 from agentmesh.cli.serving import require_provider

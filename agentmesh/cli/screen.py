@@ -5,19 +5,19 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
-from agentmesh.cli.options import Place
+from agentmesh.cli.place import Place
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.states import PermissionMode
 
 
 def open_screen(
     *,
-    go_on: bool,
-    resume: str | None,
-    model: str | None,
-    permission_mode: str | None,
-    database_url: str | None,
-    data_dir: str | None,
+    go_on: bool = False,
+    resume: str | None = None,
+    model: str | None = None,
+    permission_mode: str | None = None,
+    database_url: str | None = None,
+    data_dir: str | None = None,
 ) -> int:
     """Open the TUI on a session of this directory; return its exit code."""
     if go_on and resume is not None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from agentmesh.cli.options import Place, json_option, place_options
+from agentmesh.cli.options import json_option, place_options
+from agentmesh.cli.place import Place
 from agentmesh.cli.render.data import emit, session_data
 from agentmesh.cli.render.figures import plural
 from agentmesh.cli.talk import say

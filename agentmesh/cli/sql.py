@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agentmesh.cli.options import Place, json_option, place_options, text_argument
+from agentmesh.cli.options import json_option, place_options, text_argument
+from agentmesh.cli.place import Place
 from agentmesh.domain.errors import UsageError
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentmesh.cli.moments import read_moment
-from agentmesh.cli.options import Place
+from agentmesh.cli.place import Place
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.render.figures import moment as shown_moment
 from agentmesh.cli.talk import say

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from agentmesh.cli.address import find_agent
-from agentmesh.cli.options import Place, json_option, place_options, text_argument
+from agentmesh.cli.options import json_option, place_options, text_argument
+from agentmesh.cli.place import Place
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.render.figures import plural
 from agentmesh.cli.serving import start_worker_if_none

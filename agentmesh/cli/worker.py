@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agentmesh.cli.options import Place, place_options
+from agentmesh.cli.options import place_options
+from agentmesh.cli.place import Place
 from agentmesh.cli.render.figures import plural
 from agentmesh.cli.stopping import stoppable
 from agentmesh.cli.talk import say

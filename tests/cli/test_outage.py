@@ -11,7 +11,7 @@ import pytest
 
 from agentmesh.api.wakes import Wakes
 from agentmesh.cli import log, wait
-from agentmesh.cli.options import Place
+from agentmesh.cli.place import Place
 from agentmesh.domain.errors import DatabaseUnreachable
 from agentmesh.domain.rows import Ref
 from agentmesh.store import sessions

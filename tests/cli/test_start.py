@@ -9,6 +9,7 @@ import pytest
 
 from agentmesh import __version__
 from agentmesh.cli.commands import _COMMANDS, _MEANT, cli
+from agentmesh.cli.usual import screen_options
 from agentmesh.domain.errors import UsageError
 
 
@@ -62,6 +63,48 @@ def test_every_command_is_found_and_says_what_it_does(name):
     assert command.help
 
 
+@pytest.mark.parametrize(
+    "args", [[], ["-c"], ["--continue"], ["--resume"], ["--resume", "0198f2c4"], ["--resume", "ps"]]
+)
+def test_how_the_screen_is_mostly_started_is_read_as_click_would(monkeypatch, args):
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    assert screen_options(args) is not None
+    with cli.make_context("agentmesh", list(args)) as context:
+        nothing_given = cli.make_context("agentmesh", []).params
+        assert {**nothing_given, **(screen_options(args) or {})} == context.params
+
+
+class Terminal:
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        [],
+        ["ps"],
+        ["-h"],
+        ["-c", "--resume"],
+        ["-c", "ps"],
+        ["--resume", ""],
+        ["--resume", "-c"],
+        ["--resume", "--help"],
+        ["--resume", "0198f2c4", "ps"],
+        ["--resume=0198f2c4"],
+        ["--model", "demo"],
+    ],
+)
+def test_all_else_is_left_to_click(args):
+    assert screen_options(args) is None, "there is no terminal here"
+
+
+def test_the_shells_completion_is_left_to_click(monkeypatch):
+    monkeypatch.setenv("_AGENTMESH_COMPLETE", "bash_complete")
+    assert screen_options(["-c"]) is None
+
+
 def test_a_mistyped_command_or_option_suggests_the_nearest(lonely):
     done = lonely("seesions")
     assert done.code == 2
@@ -93,9 +136,8 @@ def test_a_bug_is_a_sentence_and_a_traceback_only_while_debugging(lonely):
     code = (
         "import sys\n"
         "from agentmesh.cli import outcome\n"
-        "def broken(*_):\n    raise KeyError('oops')\n"
-        "outcome.cli.invoke = broken\n"
-        "sys.exit(outcome.run(['ps']))"
+        "def broken():\n    raise KeyError('oops')\n"
+        "sys.exit(outcome.run(broken))"
     )
     for debug in ("0", "1"):
         environ = {**lonely.environ, "AGENTMESH_DEBUG": debug}
