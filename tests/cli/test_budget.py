@@ -38,7 +38,7 @@ def test_a_cap_on_an_agent_is_set_shown_and_taken_away(am, mesh, here):
     assert set_.code == 0
     assert set_.out.splitlines()[1].split() == ["coder", "tokens", "0", "0", "200k", "100", "%"]
     assert [one["name"] for one in am("budget", "--json").data] == [None, "coder"]
-    assert am("budget", str(child)[:8], "--json").data[0]["agent_id"] == str(child)
+    assert am("budget", str(child)[:9], "--json").data[0]["agent_id"] == str(child)
     gone = am("budget", "coder", "none")
     assert (gone.code, gone.out) == (0, "")
     assert "coder has no budget of its own" in gone.err
