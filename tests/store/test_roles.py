@@ -309,6 +309,7 @@ def _assigned(text: str) -> Iterator[str]:
             yield word
 
 
+@pytest.mark.usefixtures("template")  # it makes the server's two roles, which an owner without that right cannot
 def test_an_owner_needs_no_more_than_a_database_in_which_it_may_create(login, admin, empty_database_url: str):
     url = login(empty_database_url)
     owner = conninfo_to_dict(url)["user"]
