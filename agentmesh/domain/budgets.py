@@ -18,6 +18,8 @@ HOW_TO_WRITE: Final = "Write 5, $5 or 5usd for money, 2M or 200k tokens for toke
 _AMOUNT = re.compile(
     r"(?P<money>\$)?\s*(?P<number>\d[\d_]*(\.\d+)?|\.\d+)\s*(?P<times>[kmb])?\s*(?P<unit>\$|usd|tokens?|t)?"
 )
+_MAY_BE_AN_ID = re.compile(r"\d{7,}[\db]")
+"""An amount without a unit that is as long as the ids that lists show, and of their digits."""
 _NONE = re.compile(r"none(\s+(?P<unit>tokens|usd))?")
 _TIMES: Final = {"": 1, "k": 1_000, "m": 1_000_000, "b": 1_000_000_000}
 
@@ -134,9 +136,17 @@ def parse(text: str) -> Cap:
 
 
 def parse_words(words: Sequence[str]) -> tuple[str | None, Cap | None]:
-    """Read ``[AGENT] [AMOUNT]``; None for what is not there. Words that are an amount name no agent."""
+    """Read ``[AGENT] [AMOUNT]``; None for what is not there. Words that are an amount name no agent.
+
+    Raise UsageError for a word that may be either, since as an amount it would set the session's cap.
+    """
     if not words:
         return None, None
+    if len(words) == 1 and _MAY_BE_AN_ID.fullmatch(words[0].strip().lower()):
+        raise UsageError(
+            f"{words[0].strip()!r} may be an amount or the beginning of an agent's id",
+            hint="Write it with its unit ($, usd or tokens), or with the hyphen that follows in the id.",
+        )
     try:
         return None, parse(" ".join(words))
     except UsageError:

@@ -64,6 +64,28 @@ def test_an_agent_with_what_is_no_amount_is_refused():
         parse_words(["coder", "plenty"])
 
 
+@pytest.mark.parametrize("word", ["12345678", "1234567b", "1234567812345678"])
+def test_what_may_be_the_beginning_of_an_id_is_no_amount_alone(word):
+    with pytest.raises(UsageError, match=f"'{word}' may be an amount or the beginning of an agent's id") as refused:
+        parse_words([word])
+    assert "hyphen" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["1234567"], (None, Cap(Unit.USD, Decimal(1_234_567)))),
+        (["$12345678"], (None, Cap(Unit.USD, Decimal(12_345_678)))),
+        (["12345678", "usd"], (None, Cap(Unit.USD, Decimal(12_345_678)))),
+        (["12345678-"], ("12345678-", None)),
+        (["12345678", "5"], ("12345678", Cap(Unit.USD, Decimal(5)))),
+        (["12345678", "12345678"], ("12345678", Cap(Unit.USD, Decimal(12_345_678)))),
+    ],
+)
+def test_what_may_be_the_beginning_of_an_id_can_be_written_as_either(words, meant):
+    assert parse_words(words) == meant
+
+
 @pytest.mark.parametrize(
     ("used", "cap", "left"), [(0, 10, "90 %"), (3, 10, "60 %"), (9, 10, "nothing"), (20, 10, "nothing"), (5, None, "")]
 )
