@@ -42,7 +42,8 @@ class _Waiting:
     deadline: float
     due: float
     """When to look; by the monotonic clock, like the deadline."""
-    looked: float = 0.0
+    looked: float = float("-inf")
+    """When, by the same clock; never yet, and not at the machine's start, where that clock begins."""
     pokes: int = 0
     """How many since the last look began."""
     expected: int = 1
