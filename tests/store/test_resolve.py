@@ -102,7 +102,7 @@ def test_an_agent_of_another_session_is_unknown_but_can_be_found_anywhere(mesh: 
 
 
 def test_what_is_read_for_many_does_not_grow_with_the_session(mesh: Mesh):
-    there = [add(mesh, f"{n:08x}-0000-4000-8000-000000000001", f"a{n}") for n in range(150)]
+    there = [add(mesh, f"{n:08x}-0000-4000-8000-000000000001", f"a{n}") for n in range(600)]
     read = "select seq_tup_read + coalesce(idx_tup_fetch, 0) from pg_stat_xact_user_tables where relname = 'agents'"
     asked = [str(agent) for agent in there[:50]] + [f"a{n}" for n in range(50)] + ["root"]
     with mesh.conn.transaction():
