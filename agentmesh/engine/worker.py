@@ -90,6 +90,8 @@ class Worker:
         self._crew = Crew(engine, identity.concurrency, lambda: self.worker_id, self._freed, self._gone)
         self._more_are_queued = True
         """Whether there may be agents that the last claim had no slots for: only then it claims when one is free."""
+        self._waits_are_queued = True
+        """Whether agents inside a wait may be: who queues one tells of work, and they need no slot to become free."""
         self._stopping = threading.Event()
         self._stop_lock = threading.Lock()
         self._revision = schema.head()  # of the code that is loaded: the files may be replaced while it runs
@@ -191,7 +193,7 @@ class Worker:
 
     def _heard(self, channel: str, payload: str) -> None:
         if channel == WORK_CHANNEL:
-            self._work.set()
+            self._told_of_work()
             return
         if channel == PAUSE_CHANNEL:
             self._tick_now.set()
@@ -207,6 +209,10 @@ class Worker:
     def _reconnected(self) -> None:
         """Notifications may have been lost: look at everybody."""
         self._crew.look_at_all()
+        self._told_of_work()
+
+    def _told_of_work(self) -> None:
+        self._waits_are_queued = True
         self._work.set()
 
     # The thread "claims".
@@ -230,7 +236,7 @@ class Worker:
                 in_doubt = True
                 LOG.warning("could not claim agents: %s", error, exc_info=not isinstance(error, AgentmeshError))
                 self._stopping.wait(_AGAIN)
-                self._work.set()
+                self._told_of_work()
 
     def _claim_all(self) -> None:
         """Claim until nothing is left or no slot is free; what a sender holds is skipped and tried again at once.
@@ -239,12 +245,14 @@ class Worker:
         """
         if self._crew.offers.are_due:
             self._crew.offers.make()
+        if waits := self._waits_are_queued:
+            self._waits_are_queued = False  # before the claim: who tells from now on calls for another one
         while not self._stopping.is_set():
             self._more_are_queued = (
                 True  # before slots are counted: one that becomes free meanwhile calls for another claim
             )
             slots = max(self._identity.concurrency - self._crew.active, 0)
-            claimed = self._engine.database.run(workers.claim, self.worker_id, slots)
+            claimed = self._engine.database.run(workers.claim, self.worker_id, slots, waits=waits)
             if claimed:
                 self._host(claimed)
             elif not slots:
@@ -253,6 +261,7 @@ class Worker:
                 self._more_are_queued = False  # whoever is queued from now on is told of
                 return
             else:
+                waits = True
                 self._stopping.wait(random.uniform(0.002, 0.01))  # noqa: S311  spreads two claimers, keeps no secret
 
     def _host(self, claimed: list[Agent]) -> None:
@@ -324,7 +333,7 @@ class Worker:
             elif seen.agent_id is None and seen.what == "paused":
                 self._heed()
             elif seen.agent_id is None:
-                self._work.set()
+                self._told_of_work()
             elif seen.what == "wait":
                 self._crew.poke(seen.agent_id)
             else:

@@ -14,7 +14,7 @@ select agentmesh.release_worker(%(worker)s);
 -- Claim agents that wait to run; the wait's rest may be out of date when an agent changed in this instant.
 select c.id, c.session_id, c.parent_id, c.name, c.depth, c.status, c.model, c.settings_id, c.permissions, c.forked_at, c.turn, c.worker_id, c.epoch,
   extract(epoch from w.deadline - clock_timestamp())::double precision as wait_left
-from agentmesh.claim(%(worker)s, %(slots)s) c left join agentmesh.wait w on w.waiter = c.id;
+from agentmesh.claim(%(worker)s, %(slots)s, %(waits)s) c left join agentmesh.wait w on w.waiter = c.id;
 
 -- name: owned
 -- The agents that a worker owns, in the same form.

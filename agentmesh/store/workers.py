@@ -57,10 +57,14 @@ def release(conn: Connection, worker: WorkerId) -> int:
     return scalar(conn, statement("workers.release"), {"worker": worker}, int)
 
 
-def claim(conn: Connection, worker: WorkerId, slots: int) -> list[Agent]:
-    """Claim up to ``slots`` queued agents, the longest queued first, and any that are inside a wait."""
+def claim(conn: Connection, worker: WorkerId, slots: int, *, waits: bool = True) -> list[Agent]:
+    """Claim up to ``slots`` queued agents, the longest queued first, and with ``waits`` any that are inside a wait.
+
+    To find those it reads the whole queue, else only what it claims.
+    """
     with conn.cursor(row_factory=typed_row(Agent)) as cursor:
-        return cursor.execute(statement("workers.claim"), {"worker": worker, "slots": slots}).fetchall()
+        values = {"worker": worker, "slots": slots, "waits": waits}
+        return cursor.execute(statement("workers.claim"), values).fetchall()
 
 
 def owned(conn: Connection, worker: WorkerId) -> list[Agent]:

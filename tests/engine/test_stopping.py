@@ -308,3 +308,18 @@ def test_a_tool_that_hangs_does_not_keep_a_worker_from_handing_over(rig: Rig, mo
         )
     )
     assert rig.rows() == before
+
+
+def test_an_agent_inside_a_wait_is_taken_over_at_once_by_a_worker_without_a_free_slot(rig: Rig):
+    rig.fork("busy")
+    rig.script("busy", NEVER_ANSWERS)
+    rig.script("root", do(call("wait", timeout=600.0)), say("done"))
+    staying = rig.worker(concurrency=1, tick=3600.0)
+    rig.prompt("x", "busy")
+    rig.until_asked("busy")
+    leaving = rig.worker(tick=3600.0)
+    rig.prompt()
+    rig.until(lambda: rig.one("select count(*) from agentmesh.wait"), "the wait")
+    leaving.worker.stop()
+    owner = "select worker_id from agentmesh.agents where id = %s"
+    rig.until(lambda: rig.one(owner, rig.root) == staying.worker.worker_id, "the takeover")

@@ -26,6 +26,18 @@ def test_the_longest_queued_come_first_and_no_more_than_asked(mesh: Mesh):
     assert mesh.claim(3) == []
 
 
+def test_agents_inside_a_wait_need_no_slot_and_are_left_out_where_they_are_not_asked_for(mesh: Mesh):
+    waiter, target, other = (mesh.fork(mesh.root, name, "work") for name in ("waiter", "target", "other"))
+    mesh.wait(waiter, target)
+    mesh.claim(3)
+    mesh.run(workers.release, mesh.worker)
+    me = mesh.join()
+    assert {agent.id for agent in mesh.run(workers.claim, me, 3, waits=False)} == {target, other}
+    assert mesh.run(workers.claim, me, 3, waits=False) == []
+    assert mesh.run(workers.claimable, me, 0), "it is still there"
+    assert [agent.id for agent in mesh.run(workers.claim, me, 0)] == [waiter]
+
+
 def test_each_claim_raises_the_epoch(mesh: Mesh):
     a = mesh.fork(mesh.root, "a", "work")
     (claimed,) = mesh.run(workers.claim, mesh.worker, 1)

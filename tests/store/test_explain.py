@@ -289,3 +289,39 @@ def test_mail_is_read_by_its_index_also_where_the_figures_are_older_than_the_mai
         [mesh.session, mesh.root],
     )
     assert {what: rows for what, rows in fan_in().items() if rows > MOST_ROWS} == {}
+
+
+def test_a_claim_asks_no_more_of_the_queue_than_it_takes_also_where_the_figures_are_older_than_the_queue(mesh: Mesh):
+    """A worker claims once for each agent that comes to rest: with the whole queue in it, work grows by its square."""
+    for table in ("agents", "wait"):
+        mesh.conn.execute(f"alter table agentmesh.{table} set (autovacuum_enabled = off)")
+    queued = 100
+    root = mesh.new_session(max_children=queued, max_agents=2 * queued)
+    crowd = [mesh.fork(root, f"a{n}") for n in range(queued)]
+    mesh.conn.execute("vacuum analyze agentmesh.agents, agentmesh.wait")
+    for agent in crowd:
+        mesh.send(None, agent)
+    mesh.conn.execute("set track_functions = 'all'")
+    calls = "select coalesce(sum(calls), 0)::integer from pg_stat_xact_user_functions where funcname = 'serves'"
+
+    def counted() -> tuple[int, int]:
+        ((served,),) = mesh.conn.execute(calls)
+        return counters(mesh.conn)["agents"][2], served
+
+    def claim(*, waits: bool) -> tuple[int, int]:
+        """Claim one; return how many agents were read, and of how many it was asked whether the worker serves them."""
+        with mesh.conn.transaction():
+            read, served = counted()
+            assert len(workers.claim(mesh.conn, mesh.worker, 1, waits=waits)) == 1
+            now_read, now_served = counted()
+            return now_read - read, now_served - served
+
+    for _ in range(REPEATS):
+        claim(waits=True)
+        claim(waits=False)
+    read, served = claim(waits=False)
+    assert read <= 5
+    assert served <= 5
+    read, served = claim(waits=True)
+    assert read >= queued - 3 * REPEATS, "it walks the queue, to find those that are inside a wait"
+    assert served <= 5
