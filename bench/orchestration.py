@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -119,29 +120,40 @@ class _Contest:
 
 
 def _measure(bench: Bench, contest: _Contest, others: Sequence[Rival], sizes: Sequence[int]) -> None:
-    """Everybody in turn in each repetition."""
+    """Everybody in turn, some rounds in each repetition."""
     others = _warmed(bench, contest, others, sizes)
-    figures = [_seconds(others, k) for k in sizes]
+    rounds = bench.size(3, 1, 1)
+    figures = [_seconds(others, k, rounds) for k in sizes]
 
     def repeat() -> Values:
-        found: dict[str, float] = {}
+        seen: list[dict[str, float]] = []
+        for _ in range(rounds):
+            seen.append({})
+            for k in sizes:
+                seen[-1] |= _round(contest, others, k)
+        found = {name: statistics.median(one[name] for one in seen) for name in seen[0]}
         for k in sizes:
-            ours = contest.ours(k)
-            ran = {other.name: contest.theirs(other, k) for other in others}
-            fastest = min((ran[other.name][0] for other in others if other.name != SDK), default=0.0)
-            found |= {
-                f"K={k}: {_OURS}": ours.seconds,
-                **{f"K={k}: {name}": seconds for name, (seconds, _) in ran.items()},
-                f"K={k}: {_OURS} / {SDK}": ratio(ours.seconds, ran[SDK][0]),
-                f"K={k}: {_OURS} / fastest framework": ratio(ours.seconds, fastest),
-                f"K={k}: processor of {_OURS}, worker": ours.worker,
-                f"K={k}: processor of {_OURS}, database": ours.server,
-                **{f"K={k}: processor of {name}": processor for name, (_, processor) in ran.items()},
-            }
+            ours, sdk = found[f"K={k}: {_OURS}"], found[f"K={k}: {SDK}"]
+            fastest = min((found[f"K={k}: {other.name}"] for other in others if other.name != SDK), default=0.0)
+            found[f"K={k}: {_OURS} / {SDK}"] = ratio(ours, sdk)
+            found[f"K={k}: {_OURS} / fastest framework"] = ratio(ours, fastest)
         return found
 
     bench.measure(repeat, *figures)
     bench.measure(lambda: _resources(contest, others), _start(others, sizes[-1]))
+
+
+def _round(contest: _Contest, others: Sequence[Rival], children: int) -> dict[str, float]:
+    """Let everybody do it once; return seconds and processor seconds."""
+    ours = contest.ours(children)
+    ran = {other.name: contest.theirs(other, children) for other in others}
+    return {
+        f"K={children}: {_OURS}": ours.seconds,
+        **{f"K={children}: {name}": seconds for name, (seconds, _) in ran.items()},
+        f"K={children}: processor of {_OURS}, worker": ours.worker,
+        f"K={children}: processor of {_OURS}, database": ours.server,
+        **{f"K={children}: processor of {name}": processor for name, (_, processor) in ran.items()},
+    }
 
 
 def _warmed(bench: Bench, contest: _Contest, others: Sequence[Rival], sizes: Sequence[int]) -> list[Rival]:
@@ -160,7 +172,7 @@ def _warmed(bench: Bench, contest: _Contest, others: Sequence[Rival], sizes: Seq
     return able
 
 
-def _seconds(others: Sequence[Rival], children: int) -> Figure:
+def _seconds(others: Sequence[Rival], children: int, rounds: int) -> Figure:
     frameworks = any(other.name != SDK for other in others)
     k = f"K={children}: "
     units = {
@@ -182,10 +194,12 @@ def _seconds(others: Sequence[Rival], children: int) -> Figure:
         units,
         targets if children > 1 else [],
         repetitions=3,
-        note=f"Warm processes, in turn. The model server (the simulator, a process of its own, no delay) counts what "
-        "each asks of it: the same model calls, tool calls and results, characters of answer and of system prompt, and "
-        f"the same tool definitions. agentmesh: {_STORED}, and it goes on after a crash of any process; all others: "
-        f"{_NOT_STORED}, a crash loses everything. Their children are asyncio tasks, the SDK's threads. {releases}.",
+        note=f"Warm processes, in turn, {rounds} rounds in a repetition, of which the median is taken: a machine's "
+        "speed swings by a third from one second to the next. The model server (the simulator, a process of its own, "
+        "no delay) counts what each asks of it: the same model calls, tool calls and results, characters of answer and "
+        f"of system prompt, and the same tool definitions. agentmesh: {_STORED}, and it goes on after a crash of any "
+        f"process; all others: {_NOT_STORED}, a crash loses everything. Their children are asyncio tasks, the SDK's "
+        f"threads. {releases}.",
         picture=Bars(
             {
                 f"{k}{_OURS}": f"{_OURS}: {_STORED}",

@@ -7,75 +7,129 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from bench.harness import Bench, Figure, Values
+from bench.harness import Bench, Figure, Target, Values, ratio
 from bench.peers.environments import NotInstalledError, environment
 from bench.pictures import Bars
 from bench.place import Mesh
 from bench.screen import Screen, tui
-from scripts.package.pythons import find
+from scripts.package.pythons import VERSIONS, find
 
-_NEEDS: Final = ("3.14", "3.13", "3.12")
-"""Pythons that mistral-vibe runs on, the first that is found is taken."""
 _PROBE: Final = b"Q"
-"""A letter that vibe's first screen has not."""
-_IDLE: Final = b"state=idle"
-"""What vibe tells the terminal when its agent can be asked."""
-_TOAD: Final = "toad is not measured: batrachian-toad needs Python 3.14, on which it could not be tried."
+"""A letter that their first screens have not."""
+_NAMES: Final = ("--version", "--help", "first paint", "key shown")
+_FASTER: Final = "key: agentmesh / toad"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program of others: what it needs, how its screen is started, and what that shows."""
+
+    name: str
+    shown: str
+    """In the picture, before its version."""
+    requirements: str
+    needs: str
+    """The oldest Python that it runs on."""
+    arguments: tuple[str, ...]
+    painted: bytes
+    """What its first screen says."""
+    ready: bytes | None = None
+    """What tells the terminal that its agent can be asked."""
+
+    def install(self) -> Path:
+        """Return the program in an environment of its own, with the newest Python that is here."""
+        pythons = find()
+        able = [name for name in VERSIONS if name in pythons and VERSIONS.index(name) >= VERSIONS.index(self.needs)]
+        if not able:
+            raise NotInstalledError(f"{self.shown} needs Python {self.needs} or newer, and none was found")
+        return environment(self.requirements, base=pythons[able[-1]]).with_name(self.name)
+
+    def start(self, program: Path, folder: Path) -> dict[str, float]:
+        """Return the seconds of each; ``folder`` is its home, where it finds and leaves nothing of the user's."""
+        home = folder / self.name
+        home.mkdir(exist_ok=True)
+        environ = {"HOME": str(home), "PYTHONPATH": "", "MISTRAL_API_KEY": "none"}
+        found = _commands(self.name, str(program), environ)
+        with Screen(self.arguments, environ, home, str(program)) as screen:
+            found[f"{self.name}: first paint"] = screen.until(self.painted) - screen.began
+            found[f"{self.name}: key shown"] = screen.first_key(_PROBE) - screen.began
+            if self.ready:
+                found[f"{self.name}: agent ready"] = screen.until(self.ready) - screen.began
+        return found
+
+
+_PROGRAMS: Final = (
+    Program(
+        "vibe",
+        "mistral-vibe",
+        "mistral_vibe",
+        "3.12",
+        ("--trust",),
+        painted=b"Mistral Vibe",
+        ready=b"state=idle",
+    ),
+    Program("toad", "toad", "toad", "3.14", ("acp", "sleep 600"), painted=b"Session"),
+)
 
 
 def run(bench: Bench, mesh: Mesh) -> None:
-    """Measure what there is, or say why not."""
+    """Measure those that can be installed, and say why the others cannot."""
     title = "start of terminal programs beside each other"
-    try:
-        vibe = _vibe()
-    except NotInstalledError as error:
-        bench.failed("start, peers", title, f"{error}. {_TOAD}")
+    here: dict[Program, Path] = {}
+    missing: list[str] = []
+    for program in _PROGRAMS:
+        try:
+            here[program] = program.install()
+        except NotInstalledError as error:
+            missing.append(str(error))
+    if not here:
+        bench.failed("start, peers", title, "; ".join(missing))
         return
-    release = subprocess.run([vibe, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
+    names = {"agentmesh": f"agentmesh {version('agentmesh')}"}
+    names |= {each.name: f"{each.shown} {_release(path)}" for each, path in here.items()}
+    compared = "toad" in names
     runs = bench.size(2, 1, 5)
-    names = ("--version", "--help", "first paint", "key shown")
-    ours, theirs = f"agentmesh {version('agentmesh')}", f"mistral-vibe {release}"
     figure = Figure(
         "start, peers",
         title,
         {
-            **{f"agentmesh: {name}": "ms" for name in names},
-            **{f"vibe: {name}": "ms" for name in names},
-            "vibe: agent ready": "ms",
+            **{f"{who}: {name}": "ms" for who in names for name in _NAMES},
+            **{f"{each.name}: agent ready": "ms" for each in here if each.ready},
+            **({_FASTER: "x"} if compared else {}),
         },
+        [Target(_FASTER, "<=", 1.0)] if compared else [],
         repetitions=1,
         note=f"Process start until its end, or until the bytes were read from the terminal; median of {runs}, in "
         "turn. agentmesh's first paint and key come with its database connected: what is sent then is stored. vibe is "
         "a screen in Rust before a Python server: it paints and takes keys before that server is there, and its agent "
-        f"can be asked when it is ready. Its folder is fresh and its key not valid. {_TOAD}",
-        picture=Bars(
-            {
-                f"{who}: {name}": f"{shown}: {name}"
-                for name in names
-                for who, shown in (("agentmesh", ours), ("vibe", theirs))
-            }
-        ),
+        "can be asked when it is ready; its key is not valid. toad shows agents of others: it is started with a "
+        "command that says nothing in place of one, and what is typed before an agent answers is not sent. Each has a "
+        f"fresh folder.{''.join(f' Not measured: {why}.' for why in missing)}",
+        picture=Bars({f"{who}: {name}": f"{shown}: {name}" for name in _NAMES for who, shown in names.items()}),
     )
 
     def repeat() -> Values:
-        seen = [{**_ours(mesh, bench.place.folder), **_theirs(vibe, bench.place.folder)} for _ in range(runs + 1)]
+        folder = bench.place.folder
+        seen: list[dict[str, float]] = []
+        for _ in range(runs + 1):
+            seen.append(_ours(mesh, folder))
+            for each, path in here.items():
+                seen[-1] |= each.start(path, folder)
         measured = seen[1:]  # the first warms the caches
-        return {name: statistics.median(one[name] for one in measured) * 1e3 for name in figure.units}
+        values = {name: statistics.median(one[name] for one in measured) * 1e3 for name in seen[0]}
+        faster = [ratio(one["agentmesh: key shown"], one["toad: key shown"]) for one in measured if compared]
+        return {**values, **({_FASTER: statistics.median(faster)} if compared else {})}
 
     bench.measure(repeat, figure)
 
 
-def _vibe() -> Path:
-    """Return the program in an environment of its own, with a Python that it runs on."""
-    pythons = find()
-    base = next((pythons[name] for name in _NEEDS if name in pythons), None)
-    if base is None:
-        raise NotInstalledError("mistral-vibe needs Python 3.12 or newer, and none was found")
-    return environment("mistral_vibe", base=base).with_name("vibe")
+def _release(program: Path) -> str:
+    return subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
 
 
 def _ours(mesh: Mesh, folder: Path) -> dict[str, float]:
@@ -84,18 +138,6 @@ def _ours(mesh: Mesh, folder: Path) -> dict[str, float]:
     with tui(mesh.url, mesh.session, folder) as screen:
         found["agentmesh: first paint"] = screen.until(b"pick") - screen.began
         found["agentmesh: key shown"] = screen.first_key() - screen.began
-    return found
-
-
-def _theirs(vibe: Path, folder: Path) -> dict[str, float]:
-    home = folder / "vibe"
-    home.mkdir(exist_ok=True)
-    environ = {"HOME": str(home), "PYTHONPATH": "", "MISTRAL_API_KEY": "none"}
-    found = _commands("vibe", str(vibe), environ)
-    with Screen(["--trust"], environ, home, str(vibe)) as screen:
-        found["vibe: first paint"] = screen.until(b"Mistral Vibe") - screen.began
-        found["vibe: key shown"] = screen.first_key(_PROBE) - screen.began
-        found["vibe: agent ready"] = screen.until(_IDLE) - screen.began
     return found
 
 
