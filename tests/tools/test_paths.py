@@ -106,8 +106,12 @@ def test_a_path_is_resolved_as_the_system_does_whatever_links_there_are(
         for folder in sorted(folders):
             (work / folder).mkdir(parents=True, exist_ok=True)
         for name, target in sorted(links.items()):
-            with contextlib.suppress(OSError):
-                (work / name).symlink_to(spelled(target) or ".")
+            link = work / name
+            if Path(os.path.realpath(link.parent)).is_relative_to(
+                top
+            ):  # an earlier link may lead out of it, where nothing is made
+                with contextlib.suppress(OSError):
+                    link.symlink_to(spelled(target) or ".")
         start = Path(os.path.relpath(work) if through == "relative" else top / through)
         asked = spelled(path) or "."
         root, real = os.path.realpath(start), os.path.realpath(os.path.join(start, asked))
