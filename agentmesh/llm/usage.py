@@ -8,31 +8,40 @@ from typing import Any
 from agentmesh.llm.port import Usage
 
 _BYTES_PER_TOKEN = 4
+_MOST_TOKENS = 1_000_000_000
+_MOST_USD = 1_000_000
+"""Of one call. More is a counter that ran below zero: counted, it would use up every cap."""
+_TOTALS = ("prompt_tokens", "input_tokens", "completion_tokens", "output_tokens", "prompt_n", "predicted_n")
 
 
 def _count(source: Any, *names: str) -> int:
     if isinstance(source, Mapping):
         for name in names:
             value = source.get(name)
-            if isinstance(value, int | float) and value > 0:
+            if isinstance(value, int | float) and 0 < value <= _MOST_TOKENS:
                 return int(value)
     return 0
 
 
 def read_usage(chunk: Mapping[str, Any]) -> Usage | None:
-    """Return the usage that a chunk or answer carries, or None."""
+    """Return the usage that a chunk or answer carries, or None; also where one of its totals can be none."""
     found = chunk.get("usage")
     if not isinstance(found, Mapping):
         groq = chunk.get("x_groq")
         found = groq.get("usage") if isinstance(groq, Mapping) else None
     if isinstance(found, Mapping):
-        return _standard(found)
+        return _standard(found) if _is_possible(found) else None
     timings = chunk.get("timings")
-    if isinstance(timings, Mapping):
+    if isinstance(timings, Mapping) and _is_possible(timings):
         # llama.cpp without stream_options; prompt_n leaves out what came from its cache.
         cached = _count(timings, "cache_n")
         return _usage(_count(timings, "prompt_n") + cached, _count(timings, "predicted_n"), cached)
     return None
+
+
+def _is_possible(found: Mapping[str, Any]) -> bool:
+    totals = (found.get(name) for name in _TOTALS)
+    return all(0 <= total <= _MOST_TOKENS for total in totals if isinstance(total, int | float))
 
 
 def _standard(found: Mapping[str, Any]) -> Usage | None:
@@ -58,7 +67,9 @@ def read_cost(chunk: Mapping[str, Any]) -> float | None:
     """Return the cost in USD that the server itself reports (OpenRouter, LiteLLM), or None."""
     found = chunk.get("usage")
     cost = found.get("cost") if isinstance(found, Mapping) else None
-    return float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) and cost >= 0 else None
+    if not isinstance(cost, int | float) or isinstance(cost, bool):
+        return None
+    return float(cost) if 0 <= cost <= _MOST_USD else None
 
 
 def estimate(request_bytes: int, answer_chars: int) -> Usage:

@@ -8,7 +8,7 @@ import pytest
 
 from agentmesh.llm.assemble import Assembly, ErrorInStream
 from agentmesh.llm.port import Reply, ToolCall, Usage, Watch
-from agentmesh.llm.usage import estimate, read_usage
+from agentmesh.llm.usage import estimate, read_cost, read_usage
 from tests.llm.asking import Log
 from tests.llm.misbehaving import delta
 
@@ -235,12 +235,36 @@ USAGES = {
     "null": ({"usage": None}, None),
     "empty": ({"usage": {}}, None),
     "odd": ({"usage": {"prompt_tokens": "9", "completion_tokens": -2}}, None),
+    "below zero": ({"usage": PLAIN | {"completion_tokens": -2}}, None),
+    "below zero, unsigned": ({"usage": PLAIN | {"completion_tokens": 2**32 - 2}}, None),
+    "more than a bigint": ({"usage": {"prompt_tokens": 10**20, "completion_tokens": 10**20}}, None),
+    "infinite": ({"usage": PLAIN | {"prompt_tokens": float("inf")}}, None),
+    "no number": ({"usage": PLAIN | {"prompt_tokens": float("nan")}}, None),
+    "a cache below zero": ({"usage": PLAIN | {"prompt_cache_hit_tokens": 2**64 - 1}}, Usage(9, 2)),
+    "llama.cpp below zero": ({"timings": {"prompt_n": -1, "cache_n": 6, "predicted_n": 2}}, None),
 }
 
 
 @pytest.mark.parametrize(("chunk", "usage"), USAGES.values(), ids=USAGES.keys())
 def test_usage_by_every_name(chunk, usage):
     assert read_usage(chunk) == usage
+
+
+@pytest.mark.parametrize(
+    ("cost", "read"),
+    [
+        (0.25, 0.25),
+        (0, 0.0),
+        (-1, None),
+        (1e9, None),
+        (float("inf"), None),
+        (float("nan"), None),
+        (True, None),
+        ("1", None),
+    ],
+)
+def test_a_cost_that_no_call_can_have_is_none(cost, read):
+    assert read_cost({"usage": PLAIN | {"cost": cost}}) == read
 
 
 def test_running_total_in_every_chunk_counts_once():
