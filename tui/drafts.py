@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
+from agentmesh.domain import jsontext
 from agentmesh.domain.ids import AgentId
 
 LOG = logging.getLogger(__name__)
@@ -117,7 +118,7 @@ def _read(path: Path) -> list[str]:
 
 def _line(line: str) -> str:
     try:
-        text = json.loads(line)
+        text = jsontext.parse(line)
     except ValueError:
         return ""  # another terminal was in the midst of writing, or the disk was full
     return text if isinstance(text, str) else ""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from agentmesh.domain import jsontext
 from agentmesh.domain.ids import AgentId
 
 _LIVE = "live "
@@ -103,7 +103,7 @@ def _agent(text: str) -> AgentId | None:
 def _live(payload: str) -> dict[AgentId, Piece]:
     """Return live text by agent; nothing for a payload that was not understood, since its rows come anyway."""
     try:
-        pieces = json.loads(payload[len(_LIVE) :])
+        pieces = jsontext.parse(payload[len(_LIVE) :])
     except ValueError:
         return {}
     if not isinstance(pieces, dict):

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from rich.cells import cell_len, set_cell_size
 
+from agentmesh.domain import jsontext
 from agentmesh.domain.text import one_line, printable, visible
 from tui.status import Line, Piece, plain
 
@@ -215,7 +216,7 @@ def edited(request: Request, text: str) -> dict[str, Any]:
             raise BadEdit("There is no command left; Esc goes back, and n refuses.")
         return {"decision": "once", "arguments": {**request.arguments, "command": text}}
     try:
-        arguments = json.loads(text)
+        arguments = jsontext.parse(text)
     except ValueError as error:
         raise BadEdit(f"This is no JSON: {one_line(str(error), 100)}.") from error
     if not isinstance(arguments, dict):

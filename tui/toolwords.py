@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from agentmesh.domain import jsontext
 from agentmesh.domain.text import one_line, printable
 from agentmesh.domain.todos import TodoStatus, read_todos
 from tui.status import duration
@@ -102,7 +103,7 @@ def is_about(name: str, arguments: str, request: Request) -> bool:
 
 def _object(arguments: str) -> Mapping[str, Any] | None:
     try:
-        value = json.loads(arguments or "{}")
+        value = jsontext.parse(arguments or "{}")
     except ValueError:
         return None
     return value if isinstance(value, dict) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +11,7 @@ from agentmesh.cli.place import Place
 from agentmesh.cli.render.data import emit, request_data
 from agentmesh.cli.serving import start_worker_if_none
 from agentmesh.cli.talk import say
+from agentmesh.domain import jsontext
 from agentmesh.domain.errors import UnknownRequest, UsageError
 from agentmesh.domain.text import one_line
 
@@ -150,7 +150,7 @@ def _decision(request: Request, given: str, reason: str | None, arguments: str |
 
 def _arguments(text: str) -> dict[str, Any]:
     try:
-        value = json.loads(text)
+        value = jsontext.parse(text)
     except ValueError as error:
         raise UsageError(f"--arguments is no JSON: {error}.") from error
     if not isinstance(value, dict):

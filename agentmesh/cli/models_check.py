@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import json
 import os
 import urllib.error
 import urllib.request
@@ -11,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentmesh.config.settings import resolve_model
+from agentmesh.domain import jsontext
 from agentmesh.domain.text import one_line
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _refused(about: str, address: str, status: int, key_variable: str | None) ->
 def _names(body: bytes) -> list[str]:
     """Return the models that an answer lists; none when it is of another form."""
     try:
-        listed: Any = json.loads(body)["data"]
+        listed: Any = jsontext.parse(body)["data"]
         return [str(entry["id"]) for entry in listed]
     except (ValueError, KeyError, TypeError):
         return []

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 from agentmesh.config import documents, forms, paths
 from agentmesh.config.documents import Problem
 from agentmesh.config.forms import Refused, boolean, decimal, entries, matching, optional, shown, text, word
+from agentmesh.domain import jsontext
 from agentmesh.domain.text import one_line
 
 PREFIX: Final = "mcp__"
@@ -192,8 +193,8 @@ def _tables(file: Path, workdir: Path) -> tuple[str, Mapping[str, Any]]:
     if left_out:
         raise documents.Unreadable(f"is larger than {_MOST_BYTES >> 20} MiB, and is not read")
     try:
-        document = json.loads(content)
-    except (ValueError, RecursionError) as error:
+        document = jsontext.parse(content)
+    except ValueError as error:
         raise documents.Unreadable(f"is not valid JSON: {one_line(str(error), 120)}") from error
     tables = document.get("mcpServers", {}) if isinstance(document, dict) else None
     if not isinstance(tables, dict):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from typing import Any, NamedTuple
+
+from agentmesh.domain import jsontext
 
 
 class TodoStatus(StrEnum):
@@ -43,6 +44,6 @@ def _todo(item: Any) -> Todo | None:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return jsontext.parse(text)
+    except ValueError:
         return None

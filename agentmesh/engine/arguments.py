@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import json
 from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from agentmesh.domain import jsontext
 from agentmesh.engine.tool import Tool, ToolError
 
 
@@ -18,8 +18,8 @@ def read(tool: Tool, arguments: str) -> tuple[BaseModel, str | None]:
     What can be read without loss is: ``"30"`` for 30, a JSON string for a list or an object. Unknown keys are ignored.
     """
     try:
-        given = json.loads(arguments or "{}")
-    except (ValueError, RecursionError) as error:
+        given = jsontext.parse(arguments or "{}")
+    except ValueError as error:
         raise ToolError(
             f"the arguments of {tool.name} are not valid JSON: {error}",
             f"Call {tool.name} again with one JSON object. Yours began: {arguments[:200]}",
@@ -42,8 +42,8 @@ def read(tool: Tool, arguments: str) -> tuple[BaseModel, str | None]:
 def require_whole(tool: Tool, arguments: str) -> None:
     """Raise ToolError when a call was cut in the middle of its arguments, by the limit of what the model may write."""
     try:
-        json.loads(arguments)
-    except (ValueError, RecursionError):
+        jsontext.parse(arguments)
+    except ValueError:
         raise ToolError(
             f"the call of {tool.name} was cut at the model's output limit, before the end of its arguments",
             "Write less at once: a long text in several calls, each with a part of it.",
@@ -55,8 +55,8 @@ def _unwrap(value: Any, tool: Tool, key: str) -> Any:
     kinds = _kinds(tool.args)[key]
     if isinstance(value, str) and kinds & {"array", "object"} and "string" not in kinds:
         try:
-            inner = json.loads(value)
-        except (ValueError, RecursionError):
+            inner = jsontext.parse(value)
+        except ValueError:
             return [value] if "array" in kinds and value.strip() else value
         return inner if isinstance(inner, list | dict) else [value] if "array" in kinds else value
     if isinstance(value, bool) and kinds & {"number", "integer"} and "boolean" not in kinds:

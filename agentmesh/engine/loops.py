@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from agentmesh.domain import jsontext
 from agentmesh.domain.rows import OpenCall
 from agentmesh.domain.text import one_line
 from agentmesh.engine.messages import Message
@@ -94,8 +95,8 @@ def _steps(messages: Sequence[Message]) -> Iterator[_Step]:
 
 def _key(name: str, arguments: str) -> _Call:
     try:
-        return name, json.dumps(json.loads(arguments), sort_keys=True, ensure_ascii=False)
-    except (ValueError, RecursionError):
+        return name, json.dumps(jsontext.parse(arguments), sort_keys=True, ensure_ascii=False)
+    except ValueError:
         return name, arguments
 
 

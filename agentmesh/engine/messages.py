@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, assert_never
 
+from agentmesh.domain import jsontext
 from agentmesh.domain.rows import Row
 from agentmesh.domain.states import Kind
 
@@ -62,8 +63,8 @@ def _assistant(content: Mapping[str, Any]) -> Message:
 def _valid(arguments: str) -> str:
     """Return the arguments as sent back: servers that parse them refuse a request with malformed ones."""
     try:
-        return arguments if isinstance(json.loads(arguments), dict) else "{}"
-    except (ValueError, RecursionError):
+        return arguments if isinstance(jsontext.parse(arguments), dict) else "{}"
+    except ValueError:
         return "{}"
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from agentmesh.domain import jsontext
 from agentmesh.domain.states import Kind
 from agentmesh.export.cleaning import line, readable
 
@@ -128,7 +129,7 @@ def _words(value: Any) -> str:
 def _pretty(arguments: Any) -> str:
     """Return a call's arguments, a field a line where they are the object that they should be."""
     try:
-        parsed = json.loads(arguments)
+        parsed = jsontext.parse(arguments)
     except (TypeError, ValueError):
         return _words(arguments)
     return "\n".join(_fields(parsed))
@@ -137,7 +138,7 @@ def _pretty(arguments: Any) -> str:
 def _hint(arguments: Any) -> str:
     """Return the beginning of a call's first argument, so that a folded call says what it is about."""
     try:
-        parsed = json.loads(arguments)
+        parsed = jsontext.parse(arguments)
     except (TypeError, ValueError):
         return ""
     first = next(iter(parsed.values()), "") if isinstance(parsed, dict) else ""

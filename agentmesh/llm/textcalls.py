@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from agentmesh.domain import jsontext
 from agentmesh.llm.port import ChatRequest, Reply, ToolCall
 from agentmesh.llm.toolcalls import OpenCall, unique_ids
 
@@ -58,8 +59,8 @@ def _calls(text: str, offered: Collection[str]) -> list[tuple[str, str]]:
 def _document(text: str, offered: Collection[str]) -> list[tuple[str, str]]:
     """Return the calls that a JSON text is: an object, or a list of them."""
     try:
-        value = json.loads(text, strict=False)  # models put line breaks into their strings
-    except (ValueError, RecursionError):
+        value = jsontext.parse(text, strict=False)  # models put line breaks into their strings
+    except ValueError:
         return []
     found = [_call(entry, offered) for entry in (value if isinstance(value, list) else [value])]
     calls = [call for call in found if call is not None]
@@ -87,7 +88,7 @@ def _arguments(value: Any) -> str | None:
     """Return the arguments as JSON text: an object, or the text of one."""
     if isinstance(value, str):
         try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
+            value = jsontext.parse(value)
+        except ValueError:
             return None
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else None

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
+from agentmesh.domain import jsontext
+
 _ID_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 _ID_LENGTH = 9
 """Mistral refuses ids of any other length, and all but letters and digits."""
@@ -36,7 +38,7 @@ class OpenCall:
         if not text.rstrip().endswith("}"):
             return False
         try:
-            json.loads(text)
+            jsontext.parse(text)
         except ValueError:
             return False
         return True

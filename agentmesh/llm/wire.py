@@ -8,7 +8,6 @@ for once: its building of each request anew was a third of a call's processor ti
 from __future__ import annotations
 
 import contextlib
-import json
 import ssl
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -17,6 +16,7 @@ from typing import Any, cast
 import httpx2
 import openai
 
+from agentmesh.domain import jsontext
 from agentmesh.llm.clients import Clients
 from agentmesh.llm.failure import Answer, AttemptFailed, explain
 from agentmesh.llm.provider import Provider
@@ -231,7 +231,7 @@ def _error(response: httpx2.Response) -> Any:
     """Return what the body of an error says, as the SDK reads it."""
     text = response.text.strip()
     try:
-        body = json.loads(text)
-    except (ValueError, RecursionError):
+        body = jsontext.parse(text)
+    except ValueError:
         return text
     return body.get("error", body) if isinstance(body, dict) else body

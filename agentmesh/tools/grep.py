@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from agentmesh.domain import jsontext
 from agentmesh.domain.pathglob import PathPattern
 from agentmesh.domain.text import storable, storable_json
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
@@ -139,7 +140,7 @@ def _result(finished: Finished, base: Place, complete: bool, args: GrepArgs) -> 
 
 def _parsed(line: bytes) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads(line)
+        found: dict[str, Any] = jsontext.parse(line)
     except ValueError:
         return {}  # the line in which the search was ended
     return found

@@ -88,6 +88,17 @@ def test_an_answer_with_calls_is_a_message_and_then_the_calls():
     assert shown.plain.splitlines() == ["me ▸ I look.", '  → read {"path": "a"}', '  → read {"path":']
 
 
+@pytest.mark.parametrize("depth", [700, 100_000])
+def test_a_call_of_thousands_of_brackets_is_told_as_it_was_written(depth):
+    text = '{"path": ' + "[" * depth + "]" * depth + "}"
+    answer = row(Kind.ASSISTANT, text="", calls=[{"id": "c1", "name": "read", "arguments": text}])
+    (event,) = events.of_row(agent(), answer)
+    assert event["arguments"] == text
+    shown = row_text(answer, "me")
+    assert shown is not None
+    assert '→ read {"path": [[[' in shown.plain
+
+
 def test_an_answer_of_calls_alone_is_no_empty_message():
     calls = [{"id": "c1", "name": "read", "arguments": "{}"}]
     assert [event["type"] for event in events.of_row(agent(), row(Kind.ASSISTANT, text="", calls=calls))] == [

@@ -95,6 +95,7 @@ def test_a_wait_comes_after_all_calls_before_it(rig: Rig):
         (ScriptedCall("read", '{"path": '), "not valid JSON", "Call read again with one JSON object"),
         (ScriptedCall("read", "[1, 2]"), "must be a JSON object", "read takes: path"),
         (ScriptedCall("read", "[" * 100_000), "not valid JSON", "Call read again"),
+        (ScriptedCall("read", '{"path":' + "[" * 700 + "]" * 700 + "}"), "more than 200 lists", "Call read again"),
         (ScriptedCall("read", {}), "path: field required", "read takes: path"),
         (ScriptedCall("wait", {"timeout": True}), "timeout:", "wait takes: timeout"),
         (ScriptedCall("wait", {"timeout": "soon"}), "timeout:", "wait takes: timeout"),

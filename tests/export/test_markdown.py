@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentmesh.export.markdown import escaped, fenced
+from agentmesh.store import steps
 from tests.export.conftest import HOSTILE
 from tests.fixtures.mesh import Mesh
 
@@ -31,6 +32,16 @@ def test_no_text_closes_its_fence(text):
 def test_nothing_on_a_line_is_markdown():
     assert escaped("*a* _b_ [c](d) <e> `f` | #g ~h~\n# i") == (r"\*a\* \_b\_ \[c\](d) \<e\> \`f\` \| \#g \~h\~ \# i")
     assert escaped("https://example.org me@example.org &amp;") == r"https\://example.org me\@example.org \&amp;"
+
+
+@pytest.mark.only_rows
+@pytest.mark.parametrize("name", ["jsonl", "md", "html"])
+def test_a_call_of_thousands_of_brackets_is_exported_as_it_was_written(mesh: Mesh, exported, name):
+    text = '{"command": ' + "[" * 100_000
+    asked = [{"call_id": "c", "name": "bash", "arguments": text}]
+    answer = {"text": "", "calls": [{"id": "c", "name": "bash", "arguments": text}]}
+    mesh.run(steps.finish_step, mesh.begin(mesh.root), answer, asked, {})
+    assert "[" * 1000 in exported(mesh.session, name)
 
 
 @pytest.mark.only_rows

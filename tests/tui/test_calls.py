@@ -46,6 +46,17 @@ def test_a_folded_call_shows_how_long_it_took():
     puppet(scene)
 
 
+@pytest.mark.parametrize("depth", [700, 100_000])
+def test_a_call_of_thousands_of_brackets_is_shown_as_it_was_written(depth):
+    """A model that repeats itself writes them; the screen of its agent must open all the same."""
+
+    async def scene(show: Show) -> None:
+        await show.rows(called(1, "bash", '{"command": ' + "[" * depth + "]" * depth + "}"), first=True)
+        await show.sees("▸ bash  {", "[[[[[")
+
+    puppet(scene)
+
+
 def test_a_call_that_runs_shows_for_how_long():
     async def scene(show: Show) -> None:
         await show.rows(took_so_long(called(1, "bash", '{"command": "make"}'), 75.0))

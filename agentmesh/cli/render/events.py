@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
+from agentmesh.domain import jsontext
 from agentmesh.domain.rows import AgentView, Row
 from agentmesh.domain.states import Kind
 
@@ -68,7 +68,7 @@ def _answer(content: Any, who: Event) -> Iterator[Event]:
 def _arguments(text: Any) -> Any:
     """Return a call's arguments as the object that they should be, else as the text that the model wrote."""
     try:
-        parsed = json.loads(text)
+        parsed = jsontext.parse(text)
     except (TypeError, ValueError):
         return text
     return parsed if isinstance(parsed, dict) else text

@@ -5,12 +5,13 @@ Everything is read from the request itself, so that a script needs no memory and
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+from agentmesh.domain import jsontext
 
 _NAME = "[\"'`\u201c](?P<{0}>[^\"'`\u201c\u201d\n]+)[\"'`\u201d]"
 _ID = r"\s*\((?:id:? )?(?P<{0}>[0-9a-fA-F-]{{8,36}})\)"
@@ -211,6 +212,6 @@ def _object(text: str) -> Mapping[str, Any]:
 
 def _parsed(text: str) -> Any:
     try:
-        return json.loads(text)
+        return jsontext.parse(text)
     except ValueError:
         return text

@@ -6,7 +6,6 @@ One thread per connection, since a scripted model mostly pauses; a reply without
 from __future__ import annotations
 
 import hmac
-import json
 import logging
 import socket
 import threading
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
+from agentmesh.domain import jsontext
 from agentmesh.llm.simulator.connection import BadRequest, Connection, HttpRequest, PeerGone
 from agentmesh.llm.simulator.profiles import Profile, find_profile
 from agentmesh.llm.simulator.reply import NoReply, Responder
@@ -217,7 +217,7 @@ class Simulator:
 
 def _json_object(raw: bytes) -> dict[str, Any] | None:
     try:
-        value = json.loads(raw)
+        value = jsontext.parse(raw)
     except ValueError:
         return None
     return value if isinstance(value, dict) else None

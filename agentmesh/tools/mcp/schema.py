@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from agentmesh.domain import jsontext
 from agentmesh.domain.text import one_line, storable_json
 
 _MOST_NODES: Final = 5_000
@@ -127,8 +127,8 @@ def _fitted(schema: Any, value: Any) -> Any:
     if not isinstance(value, str) or not isinstance(kind, str) or kind not in _KINDS:
         return value
     try:
-        inner = json.loads(value)
-    except (ValueError, RecursionError):
+        inner = jsontext.parse(value)
+    except ValueError:
         return value
     is_number = kind in ("integer", "number")
     return inner if isinstance(inner, _KINDS[kind]) and not (is_number and isinstance(inner, bool)) else value
