@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, assert_never
 
@@ -11,6 +12,9 @@ from agentmesh.domain.rows import Row
 from agentmesh.domain.states import Kind
 
 Message = dict[str, Any]
+_NO_NAME = re.compile("[^a-zA-Z0-9_-]")
+_LONGEST_NAME = 64
+"""Both by the Chat Completions API's own rule for ``function.name``."""
 
 
 def message(row: Row) -> Message | None:
@@ -51,13 +55,18 @@ def _assistant(content: Mapping[str, Any]) -> Message:
             {
                 "id": call["id"],
                 "type": "function",
-                "function": {"name": call["name"], "arguments": _valid(call["arguments"])},
+                "function": {"name": _name(call["name"]), "arguments": _valid(call["arguments"])},
             }
             for call in calls
         ]
     elif not text:
         shown["content"] = "(no answer)"
     return shown
+
+
+def _name(name: str) -> str:
+    """Return a tool's name as sent back: models make up some in which servers find no name and refuse the request."""
+    return _NO_NAME.sub("_", name)[:_LONGEST_NAME] or "_"
 
 
 def _valid(arguments: str) -> str:

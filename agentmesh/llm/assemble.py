@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from agentmesh.domain.text import storable
+from agentmesh.domain.text import one_line, storable
 from agentmesh.llm.port import Reply, ToolCall, Usage, Watch
 from agentmesh.llm.toolcalls import CallCollector, unique_ids
 from agentmesh.llm.usage import read_cost, read_usage
@@ -110,7 +110,7 @@ class Assembly:
             self._extend(choice["message"])
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
-            self.finish_reason = _FINISH.get(reason.lower(), reason.lower())
+            self.finish_reason = _FINISH.get(reason.lower(), one_line(reason.lower()))
             if self.finish_reason == "error":
                 raise ErrorInStream("The model server broke the answer off with finish reason error.")
 
@@ -190,7 +190,7 @@ class Assembly:
             usage=usage,
             cost_usd=cost_usd,
             finish_reason="tool_calls" if calls and reason == "stop" else reason,
-            model=storable(self._model),
+            model=one_line(self._model, 200),
             notes=tuple(notes),
         )
 

@@ -7,6 +7,7 @@ call. It begins a new call when it cannot be more of that one: another id, or a 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -17,6 +18,8 @@ from agentmesh.domain import jsontext
 _ID_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 _ID_LENGTH = 9
 """Mistral refuses ids of any other length, and all but letters and digits."""
+_USUAL = re.compile(r"[\w.:-]{1,40}", re.ASCII)
+"""An id that is kept. OpenAI refuses longer ones, and gets them when a conversation goes on with a model of its."""
 
 
 @dataclass(slots=True)
@@ -114,13 +117,16 @@ def _arguments(value: Any) -> str:
 def unique_ids(calls: Collection[OpenCall], taken: Collection[str], seed: bytes) -> tuple[list[str], int]:
     """Return an id for each call and how many were made up.
 
-    ``taken`` are the ids of earlier answers. The same ``seed`` gives the same ids, another one others.
+    ``taken`` are the ids of earlier answers. One that not every server would take back is exchanged, and not counted.
+    The same ``seed`` gives the same ids, another one others.
     """
     used = set(taken)
     ids: list[str] = []
     made = 0
     for call in calls:
         call_id, attempt = call.id, 0
+        if call_id and not _USUAL.fullmatch(call_id):
+            call_id = _make_id(seed, len(ids), -1)
         while not call_id or call_id in used:
             call_id = _make_id(seed, len(ids), attempt)
             attempt += 1

@@ -120,6 +120,24 @@ def test_a_call_that_cannot_be_made_says_what_to_do_and_the_turn_goes_on(rig: Ri
     json.loads(rig.requests()[1].body["messages"][2]["tool_calls"][0]["function"]["arguments"])
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("bash<|channel|>json", "bash__channel__json"),
+        ("functions.read", "functions_read"),
+        ("x" * 70, "x" * 64),
+        ("é", "_"),
+    ],
+)
+def test_a_name_that_is_no_tools_is_sent_back_as_servers_take_it(rig: Rig, name, shown):
+    """OpenAI refuses a request with another name, and every later one of its conversation, which has it too."""
+    rig.script("root", do(ScriptedCall(name, {})), say("I see."))
+    rig.worker()
+    assert rig.run() == "I see."
+    assert f"there is no tool '{name}'" in rig.results()[0]["error"]
+    assert rig.requests()[1].body["messages"][2]["tool_calls"][0]["function"]["name"] == shown
+
+
 def test_malformed_arguments_cut_by_the_server_are_answered_too(rig: Rig):
     broken = ScriptedReply(tool_calls=(call("read", path="x"),), fault=Fault(FaultKind.BAD_ARGUMENTS))
     rig.script("root", broken, say("I see."))

@@ -205,6 +205,28 @@ def test_made_up_ids_are_nine_letters_or_digits():
     assert made.id.isalnum()
 
 
+@pytest.mark.parametrize("kept", ["call_" + "x" * 35, "functions.bash:0", "toolu_01-A"])
+def test_an_id_that_every_server_takes_is_kept(kept):
+    assert assembled(delta(tool_calls=[part("bash", LS, id=kept)])).tool_calls[0].id == kept
+
+
+@pytest.mark.parametrize("odd", ["x" * 41, "chatcmpl-tool-" + "0" * 32, "a b", "a\0b", "é", "<|id|>"])
+def test_an_id_that_another_server_would_refuse_is_exchanged(odd):
+    """The conversation may go on with another model, and every server gets all of it."""
+    reply = assembled(delta(tool_calls=[part("bash", LS, index=0, id=odd), part("bash", PWD, index=1, id=f"{odd}1")]))
+    first, second = (call.id for call in reply.tool_calls)
+    assert len(first) == len(second) == 9
+    assert first.isalnum()
+    assert first != second
+    assert reply.notes == ()
+
+
+def test_a_finish_reason_and_a_model_of_any_length_are_one_short_line():
+    reply = assembled(delta("z\n\0" * 10_000, content="x") | {"model": "m\n" * 10_000})
+    assert (len(reply.finish_reason), len(reply.model)) == (80, 200)
+    assert (reply.finish_reason + reply.model).isprintable()
+
+
 def test_tools_are_told_when_they_begin():
     log = Log()
     assembled(
