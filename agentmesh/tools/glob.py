@@ -70,7 +70,8 @@ def path_pattern(pattern: str, base: Place) -> PathPattern:
     if pattern.startswith(root):
         pattern = pattern.removeprefix(root)
     if pattern.startswith(("/", "~")):
-        raise ToolError(f"The pattern {pattern} starts outside {base.shown}.", "Use a pattern relative to `path`.")
+        where = "the working directory" if base.shown == "." else base.shown
+        raise ToolError(f"The pattern {pattern} starts outside {where}.", "Use a pattern relative to `path`.")
     try:
         return PathPattern.parse(pattern)
     except BadPattern as error:

@@ -54,6 +54,12 @@ def test_patterns_that_lead_out_or_explode_are_refused(tree: Path, pattern: str)
         call(Glob(), tree, pattern=pattern)
 
 
+@pytest.mark.parametrize(("path", "where"), [(".", "the working directory"), ("src", "src")])
+def test_a_pattern_that_starts_elsewhere_says_where_it_may_start(tree: Path, path: str, where: str):
+    with pytest.raises(ToolError, match=rf"^The pattern /etc/\* starts outside {where}\.$"):
+        call(Glob(), tree, pattern="/etc/*", path=path)
+
+
 def test_ignored_files_are_left_out_as_git_does(tree: Path):
     (tree / ".gitignore").write_text("*.py\n!src/c.py\n/b.txt\n")
     (tree / "src" / "deep" / ".gitignore").write_text("!d.py\n")
