@@ -168,6 +168,27 @@ def test_escape_sequences_and_overwritten_progress_are_dropped():
     assert clean(raw) == "red\n100%\ndone\ufffd!"
 
 
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (b"1%\r2%\r100%\r", "100%"),
+        (b"a\rb\r\nc\rd\n\re", "b\nd\ne"),
+        (b"a\r\rb", "b"),
+        (b"a\r\r", "a"),
+        (b"\r\nx\r\n\r\n", "\nx\n\n"),
+    ],
+)
+def test_of_a_line_that_was_overwritten_the_last_text_stays(raw: bytes, text: str):
+    assert clean(raw) == text
+
+
+def test_one_long_line_takes_no_longer_than_many_short_ones():
+    # A megabyte took minutes, in which all agents of the worker stood still.
+    line = b"x" * 2_000_000
+    assert clean(line) == line.decode()
+    assert clean(line + b"\r" + line) == line.decode()
+
+
 def test_a_multibyte_character_cut_in_the_middle_leaves_no_rubbish():
     capture = Capture(100)
     capture.feed("é".encode() * 500)
