@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from typing import Any
 
@@ -18,9 +20,14 @@ def storable(text: str) -> str:
 
 
 def storable_json(value: Any) -> Any:
-    """Return a JSON value with every string in it (keys too) cleaned by :func:`storable`."""
+    """Return a JSON value with every string in it (keys too) cleaned by :func:`storable`.
+
+    Numbers that JSON does not have become words: "NaN", "Infinity", "-Infinity".
+    """
     if isinstance(value, str):
         return storable(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return json.dumps(value)
     if isinstance(value, dict):
         return {storable(str(key)): storable_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

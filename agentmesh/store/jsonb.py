@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 
 from agentmesh.domain.text import storable_json
 
-_encode = json.JSONEncoder(ensure_ascii=False).encode
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def jsonb(value: Any) -> Jsonb:
@@ -20,9 +20,12 @@ def jsonb(value: Any) -> Jsonb:
 def written(value: Any) -> str:
     """Return the value as the text of a jsonb parameter, cleaned by ``storable_json``.
 
-    Whether it needs cleaning shows in the text, so that not every string has to be looked at.
+    Whether it needs cleaning shows as it is written, so that not every string has to be looked at.
     """
-    text = _encode(value)
+    try:
+        text = _encode(value)
+    except ValueError:  # a number that JSON does not have
+        return _encode(storable_json(value))
     if "\\u0000" in text or not (text.isascii() or _is_unicode(text)):
         return _encode(storable_json(value))
     return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from dataclasses import dataclass
 from datetime import date
@@ -142,6 +143,34 @@ def test_what_a_tool_returns_is_json(rig: Rig, open_mesh: Open):
     assert len(long["result"]) < 2000
     assert "middle is missing" in long["note"]
     assert len(longtext["result"]) < 2000
+
+
+@pytest.mark.parametrize("effect", ["read", "write"])
+def test_a_number_that_json_does_not_have_is_a_result_like_others(rig: Rig, open_mesh: Open, effect):
+    def mean() -> dict[str, Any]:
+        """Return the mean of nothing."""
+        return {"mean": math.nan, "most": -math.inf}
+
+    mesh = open_mesh(tools=[agentmesh.tool(effect=effect)(mean)])
+    assert ask(rig, mesh, call("mean")) == [{"mean": "NaN", "most": "-Infinity"}]
+    assert '"mean": "NaN"' in rig.requests()[-1].body["messages"][-1]["content"]
+
+
+def test_a_number_that_json_does_not_have_can_be_asked_about(rig: Rig, open_mesh: Open):
+    def scale(by: float) -> str:
+        """Scale."""
+        return f"by {by}"
+
+    mesh = open_mesh(tools=[scale])
+    rig.script("root", do(ScriptedCall("scale", '{"by": 1e999}')), say("done"))
+    session = mesh.start_session(attended=True)
+    with mesh.worker():
+        session.send("go")
+        (asked,) = until(session.requests)
+        assert asked.arguments == {"by": "Infinity"}
+        session.answer(asked, "once")
+        session.wait()
+    assert results(session) == [{"result": "by inf"}]
 
 
 def test_a_function_stays_a_function(mesh: agentmesh.Mesh):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,3 +33,15 @@ def test_it_comes_back_clean(mesh: Mesh):
 @pytest.mark.parametrize("value", ["\\u0000", {"\\u0000": "\\ud800"}, "two words\n", ["é", "\U0001f600"]])
 def test_what_only_looks_unstorable_is_kept(mesh: Mesh, value):
     assert mesh.one("select %s::jsonb", jsonb(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        (math.nan, "NaN"),
+        ({"a": [math.inf, -math.inf, 1.5]}, {"a": ["Infinity", "-Infinity", 1.5]}),
+        ({"\0": math.nan}, {"\ufffd": "NaN"}),
+    ],
+)
+def test_numbers_that_json_does_not_have_are_kept_as_words(mesh: Mesh, value, kept):
+    assert mesh.one("select %s::jsonb", jsonb(value)) == kept

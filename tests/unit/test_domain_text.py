@@ -32,6 +32,15 @@ def test_storable_json_cleans_keys_and_every_depth_and_nothing_else():
     assert storable_json(value) == {"a\ufffd": ["\ufffd", {"b": ["x\ufffd", 1, None, True, 1.5]}], "n": 1}
 
 
+def test_storable_json_writes_out_numbers_that_json_does_not_have():
+    assert storable_json([float("nan"), {"a": float("inf")}, float("-inf"), 1.5]) == [
+        "NaN",
+        {"a": "Infinity"},
+        "-Infinity",
+        1.5,
+    ]
+
+
 def test_printable_drops_what_moves_a_cursor_or_hides_text():
     hostile = "\x1b[31mred\x1b[0m \x9b2J \x07bell \u202eevil\u202c \u2066x\u2069 \x7f\r\nnext\ttab\ud800"
     assert printable(hostile) == "[31mred[0m 2J bell evil x \nnext\ttab"
