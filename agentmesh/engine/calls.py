@@ -10,9 +10,10 @@ from __future__ import annotations
 import difflib
 import logging
 import math
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,6 +34,7 @@ from agentmesh.domain.states import CallStatus
 from agentmesh.domain.text import clip
 from agentmesh.engine import arguments
 from agentmesh.engine.asking import Asking
+from agentmesh.engine.threads import Threads
 from agentmesh.engine.tool import Effect, Gate, Rights, Tool, ToolContext, ToolError
 from agentmesh.store import steps
 from agentmesh.store.callers import Lease
@@ -105,7 +107,7 @@ class StepCalls:
         self._results: dict[int, Result] = {}
         self._seen: dict[int, list[tuple[str, str]]] = {}
         self._reads: dict[int, Future[Result]] = {}
-        self._pool: ThreadPoolExecutor | None = None
+        self._readers: Threads | None = None
         self._is_alone = False
         self.refusals: list[str] = []
         """What was refused, for the rule of three identical refusals."""
@@ -131,8 +133,8 @@ class StepCalls:
                 self._flush()
             return tasks
         finally:
-            if self._pool:
-                self._pool.shutdown(wait=True)
+            if self._readers:
+                self._readers.stop(threading.TIMEOUT_MAX)
 
     @property
     def unwritten(self) -> tuple[steps.Results, steps.Seen] | None:
@@ -214,8 +216,9 @@ class StepCalls:
         if self._is_alone:  # a thread for it would have nothing beside it, and cost more than most reading does
             self._keep(ready.call.ordinal, _result(ready))
             return
-        self._pool = self._pool or ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="read")
-        self._reads[ready.call.ordinal] = self._pool.submit(_result, ready)
+        self._readers = self._readers or Threads(_SIDE_BY_SIDE, "read")
+        found = self._reads[ready.call.ordinal] = Future[Result]()
+        self._readers.submit(lambda: _fulfil(found, ready))
 
     def _write(self, ready: _Ready) -> None:
         self._settle()  # what a call before it reads must not be what this one has written
@@ -283,6 +286,14 @@ def _no_tool(name: str, tools: Sequence[str]) -> ToolError:
     near = difflib.get_close_matches(name.lower(), tools, n=3, cutoff=0.5)
     meant = f"Did you mean {' or '.join(near)}? " if near else ""
     return ToolError(f"there is no tool {clip(name, 200)!r}", f"{meant}Your tools are: {', '.join(tools)}.")
+
+
+def _fulfil(found: Future[Result], ready: _Ready) -> None:
+    """Run a tool on a thread of its own; whoever asks for the result gets what it raises."""
+    try:
+        found.set_result(_result(ready))
+    except BaseException as error:  # noqa: BLE001  handed to whoever asks
+        found.set_exception(error)
 
 
 def _result(ready: _Ready) -> dict[str, Any]:

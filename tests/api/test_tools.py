@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 import threading
 from dataclasses import dataclass
 from datetime import date
@@ -171,6 +173,33 @@ def test_a_number_that_json_does_not_have_can_be_asked_about(rig: Rig, open_mesh
         session.answer(asked, "once")
         session.wait()
     assert results(session) == [{"result": "by inf"}]
+
+
+def test_reads_that_hang_do_not_keep_their_program_from_ending(rig: Rig, machine):
+    rig.script("root", do(call("hang"), call("hang")), say("done"))
+    program = """
+import threading
+import agentmesh
+from agentmesh.engine import worker
+
+worker._STOP_SECONDS = 0.1
+hanging = threading.Event()
+
+@agentmesh.tool(effect="read")
+def hang() -> None:
+    \"\"\"Hang.\"\"\"
+    hanging.set()
+    threading.Event().wait()
+
+with agentmesh.open(background_workers=False, tools=[hang]) as mesh:
+    session = mesh.start_session(permission_mode="all")
+    with mesh.worker():
+        session.send("go")
+        assert hanging.wait(20)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], timeout=30, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert "did not stop: agent-0" in ended.stderr
 
 
 def test_a_function_stays_a_function(mesh: agentmesh.Mesh):
