@@ -12,6 +12,7 @@ import pytest
 from agentmesh.config.mcp import Mcp, McpServer, McpServers, NamedServer
 from agentmesh.domain.states import PermissionMode
 from agentmesh.engine.calls import DIED
+from agentmesh.llm.simulator.reply import ScriptedCall
 from agentmesh.store import person, requests
 from agentmesh.tools import toolset
 from agentmesh.tools.mcp.hub import Hub
@@ -83,6 +84,21 @@ def test_a_missing_argument_is_told_with_those_that_the_tool_takes(rig: Rig):
     assert "text is missing" in result["error"]
     assert "mcp__t__echo takes: text." in result["hint"]
     assert not lines(rig, "calls")
+
+
+@pytest.mark.parametrize(
+    "half", ['{"text": "a\\ud83d"}', '{"text": {"a\\udc00": ["x"]}}', r'{"text": "", "items": "[\"\\ud83d\"]"}']
+)
+def test_half_a_character_is_refused_and_does_not_end_the_server(rig: Rig, half: str):
+    begin(rig)
+    calls = do(call("mcp__t__echo", text="1"), ScriptedCall("mcp__t__add", half), call("mcp__t__echo", text="2"))
+    rig.script("root", calls, say("done"))
+    rig.worker(mcp=SERVERS)
+    rig.run()
+    first, refused, second = rig.results()
+    assert (first, second) == ({"output": "1"}, {"output": "2"})
+    assert "half of a character" in refused["error"]
+    assert len(pids(rig)) == 2  # one that listed the tools, one for all calls
 
 
 def test_a_call_is_asked_about_whatever_the_server_says_of_it(rig: Rig):

@@ -104,12 +104,15 @@ def arguments_of(schema: Mapping[str, Any]) -> type[BaseModel]:
 
 
 def fitted(schema: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments in the form that the schema names; ValueError where a needed one is missing."""
+    """Return arguments in the form that the schema names; ValueError where a needed one is missing or not Unicode."""
     missing = [name for name in schema.get("required", []) if name not in given]
     if missing:
         raise ValueError(f"{', '.join(missing)} {'are' if len(missing) > 1 else 'is'} missing")
     properties = schema.get("properties", {})
-    return {name: _fitted(properties.get(name), value) for name, value in given.items()}
+    made = {name: _fitted(properties.get(name), value) for name, value in given.items()}
+    if not _is_unicode(made):
+        raise ValueError("a text has half of a character in it: a surrogate without its other one")
+    return made
 
 
 _KINDS: Final[Mapping[str, type | tuple[type, ...]]] = {
@@ -119,6 +122,15 @@ _KINDS: Final[Mapping[str, type | tuple[type, ...]]] = {
     "number": (int, float),
     "boolean": bool,
 }
+
+
+def _is_unicode(given: Mapping[str, Any]) -> bool:
+    """Whether it can be sent: at what cannot, the SDK gives up the connection, and so the server with all it knows."""
+    try:
+        json.dumps(given, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _fitted(schema: Any, value: Any) -> Any:
