@@ -97,6 +97,8 @@ class CallCollector:
         elif name and name != call.name and not call.pieces:
             call.name += name  # the name itself came in pieces
         if piece:
+            if call.pieces == ["{}"] and piece.lstrip().startswith("{"):
+                call.pieces.clear()  # gateways to other protocols (Bedrock, Anthropic) say so that a call begins
             call.pieces.append(piece)
 
 

@@ -86,6 +86,13 @@ STREAMED = {
         part(None, LS, **I0),
         part("read", PWD, **I1, **B),
     ],
+    "empty objects first": [
+        part("bash", "{}", **I0, **A),
+        part(None, LS_1, **I0),
+        part(None, LS_2, **I0),
+        part("read", {}, **I1, **B),
+        part(None, PWD, **I1),
+    ],
     "null fields": [
         part("bash", "", **I0, **A),
         {"index": 0, "id": None, "function": {"name": None, "arguments": LS}},
@@ -107,6 +114,11 @@ def test_calls_without_arguments_stay_apart():
     fragments = [part("bash", "", index=0, id="a"), part("bash", "", index=1, id="b")]
     assert calls(*fragments) == [("bash", ""), ("bash", "")]
     assert calls(part("list_agents"), part("list_agents")) == [("list_agents", ""), ("list_agents", "")]
+
+
+def test_an_empty_object_is_arguments_where_no_others_follow():
+    fragments = [part("list_agents", "{}", **I0, **A), part(None, "", **I0), part("bash", "{}", **I1, **B)]
+    assert calls(*fragments, part(None, LS, **I1)) == [("list_agents", "{}"), ("bash", LS)]
 
 
 def test_same_tool_twice_without_index_and_id():
