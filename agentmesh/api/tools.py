@@ -47,7 +47,7 @@ class PythonTool:
             returned = self._function(**given)
         except (ToolError, AgentmeshError):
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:  # a cancelled asyncio.run(), too; no Ctrl+C comes to a worker's threads
             LOG.exception("the tool %s failed for agent %s", self.name, context.agent_id)
             said = one_line(str(error), 1000)
             raise ToolError(f"{self.name} failed: {type(error).__name__}{f': {said}' if said else ''}") from error

@@ -307,7 +307,7 @@ def _result(ready: _Ready) -> dict[str, Any]:
         result = {"error": error.message, "hint": error.hint}
     except OSError as error:
         result = {"error": f"{tool.name}: {error.strerror or error}", "hint": "Check the path and try another way."}
-    except Exception:  # the frame between two programs: a defect of one tool must not end its agent's turn
+    except BaseException:  # the frame between two programs: a defect of one tool must not end its agent's turn
         LOG.exception("the tool %s failed for agent %s", tool.name, context.agent_id)
         result = {"error": f"{tool.name} failed: a defect of agentmesh", "hint": "Try another way; the log has it."}
     notes = [note for note in (result.get("note"), context.lease and context.lease.note) if note]

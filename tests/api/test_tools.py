@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import subprocess
 import sys
@@ -126,6 +127,17 @@ def test_an_exception_is_a_result_without_a_traceback(rig: Rig, open_mesh: Open,
     assert failed == {"error": "broken failed: KeyError: 'missing'"}
     assert left == {"error": "leaving failed: SystemExit: gone"}
     assert "the tool broken failed" in caplog.text, "the log has the traceback"
+
+
+@pytest.mark.parametrize("effect", ["read", "write"])
+@pytest.mark.parametrize("error", [asyncio.CancelledError, KeyboardInterrupt, GeneratorExit])
+def test_whatever_a_tool_raises_its_agent_goes_on(rig: Rig, open_mesh: Open, effect, error):
+    def cancelled() -> None:
+        """Be cancelled."""
+        raise error
+
+    mesh = open_mesh(tools=[agentmesh.tool(effect=effect)(cancelled)])
+    assert ask(rig, mesh, call("cancelled")) == [{"error": f"cancelled failed: {error.__name__}"}]
 
 
 def test_what_a_tool_returns_is_json(rig: Rig, open_mesh: Open):
