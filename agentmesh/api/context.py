@@ -59,7 +59,7 @@ class ToolContext:
 
     def progress(self, text: str) -> None:
         """Tell people what the tool is doing, in a few words."""
-        self._context.progress(text)
+        self._context.progress(str(text))  # of a program's own; what is none would fail where it is told
 
     def check(self) -> None:
         """Raise Interrupted when the call is cancelled."""

@@ -168,9 +168,11 @@ class Feed:
                 self._database.run(status.set_activities, activities, idempotent=True)
             if messages:
                 self._database.run(status.publish, messages)
-        except AgentmeshError as error:
+        except Exception as error:
+            # Whatever it is, this thread tells of all agents of the process, and goes on.
             silent = {*activities, *chain(*pieces.values()), *chain(*stepped.values())}
-            LOG.warning("screens were not told what %d agents do: %s", len(silent), error)
+            is_known = isinstance(error, AgentmeshError)
+            LOG.warning("screens were not told what %d agents do: %s", len(silent), error, exc_info=not is_known)
         return len(messages)
 
 

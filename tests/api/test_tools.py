@@ -140,6 +140,15 @@ def test_whatever_a_tool_raises_its_agent_goes_on(rig: Rig, open_mesh: Open, eff
     assert ask(rig, mesh, call("cancelled")) == [{"error": f"cancelled failed: {error.__name__}"}]
 
 
+def test_progress_that_is_no_text_is_told_as_text(rig: Rig, open_mesh: Open):
+    def count(context: agentmesh.ToolContext) -> None:
+        """Count."""
+        context.progress(1)  # type: ignore[arg-type]
+        until(lambda: rig.one("select activity from agentmesh.activity") == "1")
+
+    assert ask(rig, open_mesh(tools=[agentmesh.tool(effect="read")(count)]), call("count")) == [{"result": None}]
+
+
 def test_what_a_tool_returns_is_json(rig: Rig, open_mesh: Open):
     mesh = open_mesh(settings={"tool_output_bytes": 1024})
 

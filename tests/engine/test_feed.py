@@ -10,6 +10,7 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.engine.feed import Feed
 from agentmesh.store.status import session_channel
 from agentmesh.store.tx import Database
+from tests.fixtures.engine import until
 from tests.fixtures.mesh import Mesh
 
 
@@ -97,3 +98,11 @@ def test_an_activity_is_stored_and_that_of_an_agent_that_is_gone_harms_no_other(
     feed.activity(mesh.root, "tool: bash")
     feed.stop()
     assert mesh.one("select activity from agentmesh.activity where agent_id = %s", mesh.root) == "tool: bash"
+
+
+def test_what_cannot_be_told_does_not_silence_what_comes_after(mesh: Mesh, feed: Feed):
+    mesh.conn.execute(f'listen "{session_channel(mesh.session)}"')
+    feed.activity(mesh.root, 5)  # type: ignore[arg-type]
+    until(lambda: not feed._activities)
+    feed.message(mesh.session, mesh.root, after=7).text("more")
+    heard(mesh.conn, 1)
