@@ -117,9 +117,10 @@ class AgentFace(NamedTuple):
 
 
 class Board(NamedTuple):
-    """The agents of a session at one instant, reaped ones left out; nobody changes it. Who is in view is the app's.
+    """The agents of a session at one instant, without the reaped (but the root); nobody changes it.
 
-    Of a session of more than some hundred agents it has those that a person may look for: see ``board.agents`` in SQL.
+    Who is in view is the app's. Of a session of more than some hundred agents it has those that a person may look for:
+    see ``board.agents`` in SQL.
     """
 
     session: Session
@@ -155,7 +156,7 @@ class Board(NamedTuple):
         faces = {
             face.id: face._replace(parent=_shown_ancestor(face, everybody))
             for face in everybody.values()
-            if face.view.reaped_at is None
+            if _is_shown(face.view)
         }
         below: dict[AgentId, list[AgentFace]] = {}
         for face in faces.values():
@@ -168,7 +169,7 @@ class Board(NamedTuple):
 
     @property
     def root(self) -> AgentFace:
-        """The session's root; it is never reaped, for it cannot be killed but with its session."""
+        """The session's root; it stays also when it was reaped, for without it nothing would be in view."""
         return self.faces[self.session.root_id]
 
     def get(self, agent: AgentId) -> AgentFace | None:
@@ -234,8 +235,13 @@ class Board(NamedTuple):
 
 
 def _shown_ancestor(face: AgentFace, everybody: Mapping[AgentId, AgentFace]) -> AgentId | None:
-    """Return the nearest ancestor that has not been reaped."""
+    """Return the nearest ancestor that has not been reaped, or the root."""
     above = face.view.parent_id
-    while above is not None and everybody[above].view.reaped_at is not None:
+    while above is not None and not _is_shown(everybody[above].view):
         above = everybody[above].view.parent_id
     return above
+
+
+def _is_shown(agent: AgentView) -> bool:
+    """Whether it is on the board; of an ended session all of whose dead were reaped the root is left to be seen."""
+    return agent.reaped_at is None or agent.parent_id is None

@@ -113,6 +113,26 @@ def test_the_dead_stay_in_the_rotation_until_they_are_reaped(mesh: Mesh, on_scre
     assert mesh.status(child) == AgentStatus.DEAD
 
 
+def test_a_session_that_ends_and_whose_dead_are_reaped_stays_in_view(mesh: Mesh, on_screen):
+    """All of them were gone from the board then: the next line that was drawn ended the screen with a KeyError."""
+    child = mesh.fork(mesh.root, "child", "work")
+
+    async def scene(show: Show) -> None:
+        await show.sees("↓1")
+        await show.press("ctrl+down")
+        mesh.one("select agentmesh.end_session(%s)", mesh.session)
+        await show.sees("[child]", "✗ dead")
+        mesh.one("select agentmesh.reap(%s)", mesh.session)
+        await show.sees("[root]", "✗ dead", "killed by")
+
+    async def comes_back(show: Show) -> None:
+        await show.sees("[root]", "✗ dead", "killed by")
+
+    on_screen(scene)
+    on_screen(comes_back)
+    assert mesh.status(child) == AgentStatus.DEAD
+
+
 def test_escape_interrupts_the_agent_in_view(mesh: Mesh, on_screen):
     async def scene(show: Show) -> None:
         mesh.begin(mesh.root)

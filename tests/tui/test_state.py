@@ -15,6 +15,12 @@ def test_the_reaped_are_out_and_their_children_hang_on_the_next_ancestor():
     assert [one.name for one in seen.children(id_of("a"))] == ["c"]
 
 
+def test_the_root_stays_also_when_all_of_an_ended_session_were_reaped():
+    seen = board(face("root", None, "dead", reaped_at=NOW), face("a", status="dead", reaped_at=NOW))
+    assert [one.name for one in seen.faces.values()] == ["root"]
+    assert seen.root.is_dead
+
+
 def test_a_subtree_lists_each_agent_before_its_children():
     seen = board(face("a"), face("b"), face("a1", "a"), face("b1", "b"), face("a2", "a"))
     assert [one.name for one in seen.subtree(id_of("root"))] == ["root", "a", "a1", "a2", "b", "b1"]
