@@ -121,12 +121,12 @@ def test_a_session_that_ends_and_whose_dead_are_reaped_stays_in_view(mesh: Mesh,
         await show.sees("↓1")
         await show.press("ctrl+down")
         mesh.one("select agentmesh.end_session(%s)", mesh.session)
-        await show.sees("[child]", "✗ dead")
+        await show.sees("[child]", "✗ the session has ended")
         mesh.one("select agentmesh.reap(%s)", mesh.session)
-        await show.sees("[root]", "✗ dead", "killed by")
+        await show.sees("[root]", "✗ the session has ended", "killed by")
 
     async def comes_back(show: Show) -> None:
-        await show.sees("[root]", "✗ dead", "killed by")
+        await show.sees("[root]", "✗ the session has ended", "killed by")
 
     on_screen(scene)
     on_screen(comes_back)

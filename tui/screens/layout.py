@@ -171,7 +171,7 @@ class Layout(Screen[None]):
         self.views.show(agent_id)
         if shown := self.views.current:
             shown.follow(self.board)
-        self.composer.show(face)
+        self.composer.show(face, has_ended=self.board.session.ended_at is not None)
         self._refresh_lines()
 
     async def take_rows(self, rows: RowsArrived) -> None:

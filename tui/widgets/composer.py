@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tui.completion import Completion
 
 _PLACEHOLDER = "{}   / commands   @ files   ! shell"
+_DEAD = "dead: nothing more can be said to it; /reap, typed elsewhere, hides it"
 
 
 _FROM_AFAR = frozenset({SAY, SHELL})
@@ -81,6 +82,8 @@ class Composer(Horizontal):
         self._refused: str | None = None
         """The word that was no command, while it stands there: entered again, a capture takes it."""
         self.prompt.placeholder = _PLACEHOLDER.format("Type a message")
+        self._grave = Plain(_DEAD, id="grave")
+        self._ended = _ended(keymap.label("entry.fork"), keymap.label("app.quit"))
         self._on: _Way | None = _Way()
         """The way that the person is on; who goes elsewhere has left it."""
         self._ways = [self._on]
@@ -90,10 +93,10 @@ class Composer(Horizontal):
         """Show sign and input, or that there is none."""
         yield self._sign
         yield self.prompt
-        yield Plain("dead: nothing more can be said to it; /reap, typed elsewhere, hides it", id="grave")
+        yield self._grave
 
-    def show(self, face: AgentFace) -> None:
-        """Be the input of this agent."""
+    def show(self, face: AgentFace, *, has_ended: bool = False) -> None:
+        """Be the input of this agent, or say why it has none; ``has_ended``: the whole session has."""
         way = self._on
         arrived = way is not None and (self._agent_id is None or face.id == way.destination)
         if face.id != self._agent_id:
@@ -101,6 +104,8 @@ class Composer(Horizontal):
             self._on = None
         self._capturing = face.capturing
         self.set_class(face.is_dead, "-dead")
+        if face.is_dead:
+            self._grave.update(Content(self._ended if has_ended else _DEAD))
         self.set_class(face.capturing, "-capturing")
         sign = "✗ " if face.is_dead else "(capturing) ❯ " if face.capturing else "❯ "
         self._sign.update(Content(sign))
@@ -266,3 +271,10 @@ def _leads_elsewhere(call: Call) -> bool:
 def _word(text: str) -> str:
     """Return the first word: the name of a command."""
     return next(iter(text.split(maxsplit=1)), "")
+
+
+def _ended(fork: str, leave: str) -> str:
+    """Say what can still be done where nobody lives to whom a command could be typed."""
+    ways = [f"Tab, {fork} begin a new one"] if fork else []
+    ways += [f"{leave} twice leaves"] if leave else []
+    return f"the session has ended: {'; '.join(ways)}".removesuffix(": ")
