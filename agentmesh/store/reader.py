@@ -15,7 +15,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.string import TextLoader
 
-from agentmesh.domain.errors import ConfigError, DatabaseError, ReaderMissing
+from agentmesh.domain.errors import ConfigError, DatabaseError, ReaderMissing, Timeout
 from agentmesh.domain.text import one_line, printable, storable
 from agentmesh.sql import statement
 from agentmesh.store.errors import domain_error, is_connection_failure
@@ -30,7 +30,6 @@ _ADVICE: Final = MappingProxyType(
         "42P01": f"The views: {_VIEWS}. Where the reader sees none, `agentmesh db upgrade` lets it.",
         "42501": f"The reader may read the views and nothing else: {_VIEWS}.",
         "42883": f"The reader may read the views and nothing else: {_VIEWS}.",
-        "57014": "It ran into the time limit: --timeout sets another.",
     }
 )
 """What to do about an SQLSTATE when PostgreSQL has no hint itself."""
@@ -55,10 +54,16 @@ def reader_url(url: str) -> str:
 
 
 def query(url: str, text: str, *, seconds: float = 15.0) -> Answer:
-    """Run one statement with the schema agentmesh in the search path; raise DatabaseError for what is wrong with it."""
+    """Run one statement with the schema agentmesh in the search path; raise DatabaseError for what is wrong with it.
+
+    Raise Timeout when it was not done after so many seconds.
+    """
     with _connected(url) as connection:
         try:
             return _answer(connection, text, seconds)
+        except psycopg.errors.QueryCanceled as error:
+            hint = "`agentmesh sql --timeout` gives it longer."
+            raise Timeout(f"the query was not done after {seconds:g} s", hint=hint) from error
         except psycopg.Error as error:
             if is_connection_failure(error):
                 raise domain_error(error, describe(url)) from error
