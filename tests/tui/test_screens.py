@@ -92,6 +92,19 @@ def test_ctrl_c_clears_then_says_what_the_next_does_then_leaves():
     puppet(scene)
 
 
+def test_what_was_typed_between_the_two_ctrl_c_is_in_the_history():
+    async def scene(show: Show) -> None:
+        history = show.app.main.composer._history
+        await show.type("draft")
+        await show.press("ctrl+c")
+        await show.type("better")
+        await show.press("ctrl+c")
+        await show.until(lambda: show.app._exit)
+        assert history.older("") == "better"
+
+    puppet(scene)
+
+
 def test_ctrl_c_copies_a_selection_first():
     async def scene(show: Show) -> None:
         await show.type("some words")

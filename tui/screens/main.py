@@ -162,6 +162,7 @@ class MainScreen(Going):
             self.clear_selection()
             self.say(f"Copied {len(selected):,} characters", "$text-success")
         elif self._leave.pressed(time.monotonic()):
+            self.composer.clear()  # what was typed since the first: ↑ brings it back, with the session
             self.post_message(self.Leave())
         else:
             cleared = "Cleared; ↑ brings it back. " if self.composer.clear() else ""
