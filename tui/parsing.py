@@ -18,6 +18,23 @@ if TYPE_CHECKING:
     from agentmesh.config.custom_commands import CustomCommand
 
 _NO_CUSTOM: Mapping[str, CustomCommand] = MappingProxyType({})
+_MEANT: Mapping[str, str] = MappingProxyType(
+    {
+        "continue": "sessions",
+        "list": "agents",
+        "message": "send",
+        "ps": "agents",
+        "q": "exit",
+        "quit": "exit",
+        "resume": "sessions",
+        "spawn": "fork",
+        "status": "agents",
+        "stop": "interrupt",
+        "tree": "agents",
+        "usage": "cost",
+    }
+)
+"""Names that other programs, or our own command line, have for a command; letters would lead elsewhere or nowhere."""
 _NAME = re.compile(r"/[ \t]*(\S*)[ \t]*")
 _WORD = re.compile(r"\S+")
 _ROW = re.compile(r"@[0-9]{0,15}")
@@ -52,6 +69,8 @@ def parse(
 
 def nearest(name: str, custom: Iterable[str] = ()) -> str | None:
     """Return the command whose name comes nearest, None when none is near."""
+    if name in _MEANT:
+        return _MEANT[name]
     names = [*COMMANDS, *custom]
     begun = [known for known in names if known.startswith(name)] if name else []
     return next(iter(begun or difflib.get_close_matches(name, names, n=1, cutoff=0.5)), None)
