@@ -10,11 +10,13 @@ from typing import Any, assert_never
 from agentmesh.domain import jsontext
 from agentmesh.domain.rows import Row
 from agentmesh.domain.states import Kind
+from agentmesh.domain.text import storable_json
 
 Message = dict[str, Any]
 _NO_NAME = re.compile("[^a-zA-Z0-9_-]")
 _LONGEST_NAME = 64
 """Both by the Chat Completions API's own rule for ``function.name``."""
+_strict = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def message(row: Row) -> Message | None:
@@ -70,11 +72,25 @@ def _name(name: str) -> str:
 
 
 def _valid(arguments: str) -> str:
-    """Return the arguments as sent back: servers that parse them refuse a request with malformed ones."""
+    """Return the arguments as sent back: servers that parse them refuse a request with malformed ones.
+
+    Python reads what others do not: numbers that JSON does not have, half of a pair of surrogates.
+    """
     try:
-        return arguments if isinstance(jsontext.parse(arguments), dict) else "{}"
+        given = jsontext.parse(arguments)
+        if not isinstance(given, dict):
+            return "{}"
+        return arguments if _is_strict(given) else dumps(storable_json(given))
     except ValueError:
         return "{}"
+
+
+def _is_strict(value: Any) -> bool:
+    try:
+        _strict(value).encode()
+    except ValueError:
+        return False
+    return True
 
 
 def _mail(content: Mapping[str, Any]) -> str:

@@ -146,6 +146,23 @@ def test_malformed_arguments_cut_by_the_server_are_answered_too(rig: Rig):
     assert "not valid JSON" in rig.results()[0]["error"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "sent"),
+    [
+        ('{"pattern": "\\ud83d"}', {"pattern": "\ufffd"}),
+        ('{"pattern": "a", "n": [NaN, 1e999]}', {"pattern": "a", "n": ["NaN", "Infinity"]}),
+    ],
+)
+def test_arguments_that_strict_servers_cannot_read_are_sent_back_as_they_can(rig: Rig, arguments, sent):
+    # Such a server refuses each later request with them: the agent would never go on.
+    rig.script("root", do(ScriptedCall("glob", arguments)), say("well"))
+    rig.worker()
+    assert rig.run() == "well"
+    (asked,) = rig.requests()[-1].body["messages"][-2]["tool_calls"]
+    assert json.loads(asked["function"]["arguments"], parse_constant=pytest.fail) == sent
+    assert rig.rows()[1][1]["calls"][0]["arguments"] == arguments
+
+
 def test_what_can_be_read_without_loss_is_read(rig: Rig):
     rig.fork("child")
     asked = [
