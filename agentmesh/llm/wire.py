@@ -25,6 +25,8 @@ from agentmesh.llm.sockets import CancellableBackend
 
 _WRITE_TIMEOUT = 60.0
 _KEEP_ALIVE = 30.0
+_LONGEST_ERROR = 256 * 1024
+"""Bytes of an error's body that are read."""
 _TELEMETRY = "x-stainless-"
 
 
@@ -68,8 +70,8 @@ class Wire:
             try:
                 if not response.is_success:
                     with self._translated(model, sent):
-                        response.read()
-                    raise self._refused(response, _error(response), model, sent)
+                        said = _beginning(response)
+                    raise self._refused(response, _error(said), model, sent)
                 yield self._chunks(response, model)
             finally:
                 response.close()
@@ -227,9 +229,24 @@ def _below(base: httpx2.URL, path: str) -> httpx2.URL:
     return base.copy_with(raw_path=above.rstrip(b"/") + b"/" + path.encode() + (b"?" + query if query else b""))
 
 
-def _error(response: httpx2.Response) -> Any:
+def _beginning(response: httpx2.Response) -> str:
+    """Return what an error's body begins with: it may have no end, and what it means is looked for in all of it."""
+    pieces, size = [], 0
+    for piece in response.iter_bytes():
+        pieces.append(piece)
+        size += len(piece)
+        if size >= _LONGEST_ERROR:
+            break
+    raw = b"".join(pieces)[:_LONGEST_ERROR]
+    try:
+        return raw.decode(response.encoding or "utf-8", "replace")
+    except (LookupError, ValueError):  # base64 and idna are encodings, too, but of no text
+        return raw.decode("utf-8", "replace")
+
+
+def _error(said: str) -> Any:
     """Return what the body of an error says, as the SDK reads it."""
-    text = response.text.strip()
+    text = said.strip()
     try:
         body = jsontext.parse(text)
     except ValueError:

@@ -13,7 +13,7 @@ from agentmesh.llm.openai_chat import OpenAIChat
 from agentmesh.llm.port import CallFailed, Watch
 from agentmesh.llm.provider import Provider
 from tests.llm.asking import AT_ONCE, Asking, Log, ask, client, request
-from tests.llm.misbehaving import PATIENCE, delta, error, good, misbehaving, plain, stream, text
+from tests.llm.misbehaving import PATIENCE, Exchange, delta, error, good, misbehaving, plain, stream, text
 
 KEY = "sk-secret-0123456789abcdef"
 
@@ -243,6 +243,32 @@ def test_nobody_there_names_the_address_without_its_secrets(url):
     assert f"127.0.0.1:{port}" in caught.value.message
     assert "hunter2" not in caught.value.message + caught.value.hint
     assert len(log.retries) == 2
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "latin-1", "nonsense", "base64", "idna"])
+def test_a_refusal_in_any_encoding_is_told(charset: str):
+    def answer(exchange: Exchange) -> None:
+        exchange.send_response(400)
+        exchange.send_header("content-type", f"text/plain; charset={charset}")
+        exchange.send_header("content-length", "3")
+        exchange.end_headers()
+        exchange.wfile.write(b"no!")
+
+    caught, _ = failure(answer)
+    assert (caught.kind, caught.message[-3:]) == ("bad_request", "no!")
+
+
+def test_of_a_refusal_without_end_only_the_beginning_is_read():
+    def endless(exchange: Exchange) -> None:
+        exchange.send_response(400)
+        exchange.send_header("transfer-encoding", "chunked")
+        exchange.end_headers()
+        while not exchange.mesh.released.wait(0.01):
+            exchange.piece(b"no " * 20_000)
+
+    caught, requests = failure(endless, first_token_timeout=5.0)
+    assert (caught.kind, caught.status, requests) == ("bad_request", 400, 1)
+    assert "no no no" in caught.message
 
 
 def test_number_that_json_does_not_have_is_refused_before_the_call():
