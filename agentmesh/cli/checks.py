@@ -240,7 +240,7 @@ def _stuck(mesh: Mesh) -> Iterator[Finding]:
 
 
 def _sandbox(settings: Settings) -> Finding:
-    from agentmesh.tools.sandbox import Sandbox
+    from agentmesh.tools.wall.bubblewrap import Sandbox
 
     mode = settings.sandbox.bash
     problem = "" if mode == "off" else Sandbox(settings.sandbox, [settings.data_dir]).problem()

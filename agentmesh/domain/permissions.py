@@ -98,6 +98,8 @@ class Verdict:
     reason: str
     outside: bool = False
     """Allowed, and it leads outside the working directory: the tool must be told so."""
+    approved: bool = False
+    """A person, a rule or the mode allowed every part of the call; False where a part is only taken to read."""
     allowed_by: PermissionMode | None = None
     """The most careful mode that would allow what was not allowed; None where no mode does."""
     always: tuple[Rule, ...] = ()

@@ -1,4 +1,4 @@
-"""What a shell command consists of, as far as permissions are concerned; made by ``agentmesh.tools.shell_judge``."""
+"""What a shell command consists of, as far as permissions are concerned; made by ``agentmesh.tools.shell.judge``."""
 
 from __future__ import annotations
 

@@ -100,11 +100,13 @@ class Asking:
         """Judge every call anew: one has begun that has effects, or time was spent on waiting."""
         self._fresh.clear()
 
-    def admit(self, tool: Tool, call: OpenCall) -> bool:
-        """Return whether a call may leave the working directory; raise ToolError when it may not be made."""
+    def admit(self, tool: Tool, call: OpenCall) -> Verdict:
+        """Return the verdict by which a call may be made; raise ToolError when it may not be."""
         verdict = self._fresh.get(call.ordinal) or self._judge(tool, call)
-        if verdict.decision is Decision.ALLOW or (call.approval is not None and verdict.decision is Decision.ASK):
-            return verdict.outside
+        if call.approval is not None and verdict.decision is not Decision.DENY:
+            return replace(verdict, approved=True)
+        if verdict.decision is Decision.ALLOW:
+            return verdict
         message, hint = refusal(verdict, tool.name)
         flag = f"--permission-mode {verdict.allowed_by.value}" if verdict.allowed_by else None
         raise ToolError(message, hint, refused=True, **({"allow_with": flag} if flag else {}))

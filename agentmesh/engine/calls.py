@@ -206,10 +206,11 @@ class StepCalls:
         if call.cut:
             arguments.require_whole(tool, call.arguments)
         args, _, note = self._asking.read(tool, call)
-        outside = self._asking.admit(tool, call)
+        verdict = self._asking.admit(tool, call)
         notes = " ".join(filter(None, (note, self._remark(call))))
         lease = self._lease.call(call.seq, call.ordinal, notes or None)
-        return _Ready(call, tool, args, replace(self._context, lease=lease, outside=outside, seen=[]))
+        context = replace(self._context, lease=lease, outside=verdict.outside, approved=verdict.approved, seen=[])
+        return _Ready(call, tool, args, context)
 
     def _read(self, ready: _Ready) -> None:
         self._seen[ready.call.ordinal] = ready.context.seen
@@ -226,7 +227,8 @@ class StepCalls:
             return
         now = self._database.run(steps.start_calls, self._lease, [ready.call.ordinal], idempotent=True)
         if self._asking.renew(now):  # a person has changed the mode while calls before this one ran
-            self._asking.admit(ready.tool, ready.call)
+            approved = self._asking.admit(ready.tool, ready.call).approved
+            ready = replace(ready, context=replace(ready.context, approved=approved))
         result = _result(ready)
         if self._cancel.reason is CancelReason.STOP and result.get("interrupted"):
             result = {"error": STOPPED, **result}

@@ -60,6 +60,10 @@ class ToolContext:
     """Bytes of output that the model may see."""
     outside: bool = False
     """This call may leave the working directory: ``Verdict.outside`` of the permission rules."""
+    approved: bool = False
+    """A person, a rule or the mode has approved all of this call: ``Verdict.approved``."""
+    withheld: Callable[[str], bool] | None = None
+    """Whether rules keep a file from being read, by its path as rules see it; None where no rule does."""
     lease: Lease | None = None
     """By which a verb acts for the agent and answers its call; other tools have no use for it."""
     seen: list[tuple[str, str]] = field(default_factory=list)

@@ -14,7 +14,7 @@ from agentmesh.domain.text import one_line
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
 from agentmesh.tools.environment import command_environment
 from agentmesh.tools.process import Finished, Spawner
-from agentmesh.tools.sandbox import NOTE, Sandbox, Wrapped
+from agentmesh.tools.wall.bubblewrap import NOTE, Sandbox, Wrapped
 from agentmesh.tools.words import description
 
 MAX_TIMEOUT = 600

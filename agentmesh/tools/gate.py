@@ -10,7 +10,7 @@ from agentmesh.domain import permissions
 from agentmesh.domain.permissions import Permissions, Verdict
 from agentmesh.engine.tool import Rights
 from agentmesh.tools.files import locate
-from agentmesh.tools.shell_judge import shell_reader
+from agentmesh.tools.shell.judge import shell_reader
 
 
 class ToolGate:

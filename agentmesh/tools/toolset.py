@@ -21,12 +21,12 @@ from agentmesh.tools.ledger import FileLedger
 from agentmesh.tools.list_agents import ListAgents
 from agentmesh.tools.process import Spawner
 from agentmesh.tools.read import Read
-from agentmesh.tools.sandbox import Sandbox
 from agentmesh.tools.send import Send
 from agentmesh.tools.skill import ReadSkill, Skills
 from agentmesh.tools.task import Delegation, Task
 from agentmesh.tools.todo_write import TodoWrite
 from agentmesh.tools.wait import Wait
+from agentmesh.tools.wall.bubblewrap import Sandbox
 from agentmesh.tools.web_fetch import WebFetch
 from agentmesh.tools.write import Write
 

@@ -16,7 +16,7 @@ from agentmesh.llm.simulator.demo import DEMO_PROMPT, demo_responder
 from agentmesh.llm.simulator.demo_jobs import JOBS
 from agentmesh.llm.simulator.demo_root import HOW_TO_GO_ON, is_demo_prompt
 from agentmesh.llm.simulator.server import Simulator
-from agentmesh.tools.shell_judge import read_shell
+from agentmesh.tools.shell.judge import read_shell
 from tests.llm.simulator_http import chat
 
 

@@ -16,7 +16,7 @@ from agentmesh.tools.bash import Bash, BashArgs
 from agentmesh.tools.environment import command_environment
 from agentmesh.tools.output import Capture, clean
 from agentmesh.tools.process import Spawner
-from agentmesh.tools.sandbox import Sandbox
+from agentmesh.tools.wall.bubblewrap import Sandbox
 from tests.tools.calling import ALICE, call, context, is_alive, wait_for_end
 
 PROBLEM = Sandbox(SandboxSettings("required")).problem()

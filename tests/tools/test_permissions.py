@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agentmesh.domain.permissions import Decision, Permissions, Rule, Verdict, intersect, judge, refusal, says
 from agentmesh.domain.states import PermissionMode
 from agentmesh.tools.files import locate
-from agentmesh.tools.shell_judge import shell_reader
+from agentmesh.tools.shell.judge import shell_reader
 
 ASK, EDITS, ALL, PLAN = PermissionMode.ASK, PermissionMode.EDITS, PermissionMode.ALL, PermissionMode.PLAN
 Judging = Callable[..., Verdict]

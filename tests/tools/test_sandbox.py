@@ -14,7 +14,7 @@ from agentmesh.config.schema import Sandbox as SandboxSettings
 from agentmesh.engine.tool import ToolError
 from agentmesh.tools.bash import Bash
 from agentmesh.tools.process import Spawner
-from agentmesh.tools.sandbox import NOTE, Sandbox, arguments
+from agentmesh.tools.wall.bubblewrap import NOTE, Sandbox, arguments
 from tests.tools.calling import call
 
 PROBLEM = Sandbox(SandboxSettings("required")).problem()

@@ -11,7 +11,7 @@ from agentmesh.domain.permissions import Decision, Permissions, Rule, judge
 from agentmesh.domain.shell import ShellReading
 from agentmesh.domain.states import PermissionMode
 from agentmesh.tools.files import locate
-from agentmesh.tools.shell_judge import read_shell, shell_reader
+from agentmesh.tools.shell.judge import read_shell, shell_reader
 
 
 @pytest.fixture

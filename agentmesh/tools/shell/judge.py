@@ -14,9 +14,9 @@ from itertools import islice
 from pathlib import Path
 
 from agentmesh.domain.shell import ShellPart, ShellReading
-from agentmesh.tools.shell_parse import Other, Parsed, Redirect, Simple, parse
-from agentmesh.tools.shell_table import READ_ONLY, Spec, inner, runs_unseen
-from agentmesh.tools.shell_words import Word
+from agentmesh.tools.shell.parse import Other, Parsed, Redirect, Simple, parse
+from agentmesh.tools.shell.table import READ_ONLY, Spec, inner, runs_unseen
+from agentmesh.tools.shell.words import Word
 
 _MAX_MATCHES = 2000
 _MAX_DEPTH = 4

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from agentmesh.tools.shell_words import WORD_NODES, Word, covered, read_word, short_source, source_of
+from agentmesh.tools.shell.words import WORD_NODES, Word, covered, read_word, short_source, source_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser

@@ -1,0 +1,1 @@
+"""Take shell commands apart and judge them."""

@@ -1,0 +1,1 @@
+"""Walls of the kernel around the commands of agents."""
