@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from agentmesh.store.embedded import EmbeddedServer
     from agentmesh.store.listener import Listener
     from agentmesh.tools.mcp.hub import Hub
+    from agentmesh.tools.wall.walls import Walls
 
 
 def open_mesh(
@@ -155,6 +156,16 @@ class Mesh:
         self._closers.append(made.close)
         return made
 
+    @cached_property
+    def walls(self) -> Walls:
+        """The walls around the commands of agents that this process runs."""
+        from agentmesh.app.hidden import hidden_paths
+        from agentmesh.tools.wall.walls import Walls
+
+        made = Walls(self.settings.sandbox, hidden_paths(self.settings, self._environ))
+        self._closers.append(made.close)
+        return made
+
     def agent_types(self, workdir: Path) -> Loaded:
         """Return the types of sub-agents for a working directory, as their files are now, and what is wrong there."""
         found = self._catalog.of(workdir.resolve())
@@ -189,8 +200,7 @@ class Mesh:
         tools = toolset.builtin(
             self.database,
             self.settings.web,
-            self.settings.sandbox,
-            [self.settings.data_dir],
+            self.walls,
             Delegation(
                 lambda where: self.agent_types(where).types,
                 self.models.name,
@@ -272,7 +282,7 @@ class Mesh:
             self.database,
             models,
             self._tools(),
-            ToolGate(name for name, tool in self.own_tools.items() if tool.effect is Effect.READ),
+            ToolGate((name for name, tool in self.own_tools.items() if tool.effect is Effect.READ), self.walls),
             Feed(self.database),
             self.settings.limits.tool_output_bytes,
             self.settings.limits.task_silence,

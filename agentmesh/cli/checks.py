@@ -240,17 +240,22 @@ def _stuck(mesh: Mesh) -> Iterator[Finding]:
 
 
 def _sandbox(settings: Settings) -> Finding:
-    from agentmesh.tools.wall.bubblewrap import Sandbox
+    from agentmesh.app.hidden import hidden_paths
+    from agentmesh.tools.wall.walls import Walls
 
     mode = settings.sandbox.bash
-    problem = "" if mode == "off" else Sandbox(settings.sandbox, [settings.data_dir]).problem()
+    walls = Walls(settings.sandbox, hidden_paths(settings, os.environ))
+    problem = walls.problem()
     if mode == "off":
-        return Finding(State.OK, "sandbox", "off: commands of agents run as this user (sandbox.bash is not set)")
+        words = "off: approved commands run as this user, who can reach the database and this program's keys"
+        return Finding(State.NOTE, "sandbox", words, "Take sandbox.bash out of the configuration to have a wall.")
     if not problem:
-        return Finding(State.OK, "sandbox", f"{mode}: bubblewrap works; commands of agents run in it")
+        network = "" if settings.sandbox.network else ", without network"
+        return Finding(State.OK, "sandbox", f"{mode}: commands run behind {walls.kind}{network}")
     if mode == "required":
         return Finding(State.BROKEN, "sandbox", f"required, but {problem}: agents can run no command", _BUBBLEWRAP)
-    return Finding(State.NOTE, "sandbox", f"auto, but {problem}: commands of agents run without", _BUBBLEWRAP)
+    words = f"none ({problem}): every command is asked about, and runs as this user, who can reach the database"
+    return Finding(State.NOTE, "sandbox", words, _BUBBLEWRAP)
 
 
 def _disk(folder: Path) -> Finding:

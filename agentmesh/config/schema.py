@@ -29,6 +29,18 @@ _INT4, _INT8 = 2**31 - 1, 2**63 - 1
 """Limits are stored in integer and bigint columns."""
 
 _NONE: Final[Mapping[str, Any]] = {}
+_WALLS: Final = ("auto", "bubblewrap", "landlock", "seatbelt")
+CACHES: Final = (
+    "~/.cache",
+    "~/.cargo/git",
+    "~/.cargo/registry",
+    "~/.gradle/caches",
+    "~/.m2/repository",
+    "~/.npm",
+    "~/.yarn/berry/cache",
+    "~/go/pkg/mod",
+)
+"""Where build tools keep what they fetched."""
 _LINE: Final = matching(r".*\S.*", "should be one line of text, not empty")
 _ADDRESS: Final = matching(r"https?://[^\s/]+\S*", "should be a URL, as in https://api.openai.com/v1")
 _HEADER: Final = matching(r"[\x20-\x7e]*", "should be printable ASCII")
@@ -71,6 +83,12 @@ def _hosts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple):
         raise Refused('should be a list of hosts, as in ["localhost:8000", "wiki.corp"]')
     return tuple(str(_HOST(each)).lower() for each in value)
+
+
+def _paths(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(text(each).startswith(("/", "~/")) for each in value):
+        raise Refused('should be a list of paths that begin with / or ~/, as in ["~/.cache", "/srv/build"]')
+    return tuple(value)
 
 
 def _log_file(value: Any) -> str:
@@ -184,10 +202,18 @@ class Web(NamedTuple):
 
 
 class Sandbox(NamedTuple):
-    """What commands of agents are run in."""
+    """The wall around approved commands of agents; one that nobody approved always has a stricter one."""
 
-    bash: Annotated[Literal["off", "auto", "required"], word("off", "auto", "required")] = "off"
-    """bubblewrap: no network, nothing writable but the working directory. auto: where it works; required: or none."""
+    bash: Annotated[Literal["off", "auto", "required"], word("off", "auto", "required")] = "auto"
+    """Approved commands run behind a wall: auto: where one can be built; required: or not at all; off: never."""
+    wall: Annotated[Literal["auto", "bubblewrap", "landlock", "seatbelt"], word(*_WALLS)] = "auto"
+    """What builds the wall; auto: the first of these that works here."""
+    network: Annotated[bool, boolean] = True
+    """Whether approved commands reach the network."""
+    writable: Annotated[tuple[str, ...], _paths] = CACHES
+    """Where approved commands may write beside the working directory and /tmp; by default the caches of build tools."""
+    hidden: Annotated[tuple[str, ...], _paths] = ()
+    """What no command sees, beside what belongs to agentmesh, as in ["~/.ssh"]."""
 
 
 class Logs(NamedTuple):

@@ -12,6 +12,22 @@ if TYPE_CHECKING:
     from agentmesh.store.embedded import EmbeddedServer
 
 
+def local_files(url: str) -> list[str]:
+    """Return the folders of sockets, and the files of passwords and keys, that a database's URL names."""
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        given = conninfo_to_dict(url)
+    except ProgrammingError:
+        return []  # no connection can be made by it either, and that is said where it is tried
+    hosts = str(given.get("host") or "").split(",")
+    return [
+        *(host for host in hosts if host.startswith("/")),
+        *(str(given[key]) for key in ("passfile", "sslkey") if given.get(key)),
+    ]
+
+
 def open_database(
     settings: Settings, *, role: str, migrate: bool = True, pool_size: int = 8
 ) -> tuple[Database, EmbeddedServer | None]:

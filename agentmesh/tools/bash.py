@@ -9,12 +9,12 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from agentmesh.config.schema import Sandbox as SandboxSettings
 from agentmesh.domain.text import one_line
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
 from agentmesh.tools.environment import command_environment
 from agentmesh.tools.process import Finished, Spawner
-from agentmesh.tools.wall.bubblewrap import NOTE, Sandbox, Wrapped
+from agentmesh.tools.wall.kinds import Walled
+from agentmesh.tools.wall.walls import Walls
 from agentmesh.tools.words import description
 
 MAX_TIMEOUT = 600
@@ -36,9 +36,9 @@ class Bash:
     effect = Effect.WRITE
     args: type[BaseModel] = BashArgs
 
-    def __init__(self, spawner: Spawner, sandbox: Sandbox | None = None) -> None:
+    def __init__(self, spawner: Spawner, walls: Walls) -> None:
         self._spawner = spawner
-        self._sandbox = sandbox or Sandbox(SandboxSettings())
+        self._walls = walls
 
     @property
     def description(self) -> str:
@@ -54,30 +54,41 @@ class Bash:
         env = command_environment(os.environ, context.agent_id)
         shell = shutil.which("bash", path=env["PATH"]) or "/bin/sh"
         argv = [shell, "-c", args.command.encode("utf-8", "replace").decode()]
-        wrapped = self._sandbox.wrap(argv, context.workdir, env)
         context.progress(one_line(args.description or args.command))
+        around = self._walls.around(
+            argv,
+            context.workdir,
+            env,
+            approved=context.approved,
+            session=str(context.session_id),
+            withheld=context.withheld,
+        )
+        with around as walled:
+            return _result(self._run(walled, args, context), args.timeout, walled)
+
+    def _run(self, walled: Walled, args: BashArgs, context: ToolContext) -> Finished:
         try:
-            finished = self._spawner.run(
-                wrapped.argv,
+            return self._spawner.run(
+                walled.argv,
                 cwd=context.workdir,
-                env=wrapped.env,
+                env=walled.env,
                 timeout=args.timeout,
                 cancel=context.cancel,
                 output_limit=context.output_limit,
+                confine=walled.confine,
             )
         except OSError as error:
             raise ToolError(
                 f"The command could not be started: {error}.",
                 "A very long command must go into a file that is then run.",
             ) from error
-        return _result(finished, args.timeout, wrapped)
 
 
-def _result(finished: Finished, timeout: float, wrapped: Wrapped) -> dict[str, Any]:
+def _result(finished: Finished, timeout: float, walled: Walled) -> dict[str, Any]:
     result: dict[str, Any] = {"exit_code": finished.exit_code, "output": finished.output.text()}
     if finished.output.truncated:
         result["truncated"] = True
-    notes = [wrapped.warning]
+    notes = [walled.warning]
     if finished.timed_out:
         result["timed_out"] = True
         notes.append(f"It was ended after {timeout:g} s. Pass a longer timeout, or do less in one command.")
@@ -85,8 +96,8 @@ def _result(finished: Finished, timeout: float, wrapped: Wrapped) -> dict[str, A
         result["interrupted"] = True
         if finished.exit_code is None:
             notes.append("The command and the process that watched it were ended from outside.")
-    elif wrapped.inside:  # what it left went with the sandbox, whose own process may still have been counted
-        notes.append(NOTE if finished.exit_code else "")
+    elif walled.note:  # what it left went with the wall, whose own process may still have been counted
+        notes.append(walled.note if finished.exit_code else "")
     elif finished.left:
         notes.append(f"Left in the background and ended with the command: {finished.left} process(es).")
     note = " ".join(filter(None, notes))

@@ -66,14 +66,21 @@ class Spawner:
         cancel: Cancel,
         output_limit: int,
         stdin: int | None = None,
+        confine: Mapping[str, Any] | None = None,
     ) -> Finished:
         """Run a command to its end, at most ``timeout`` seconds; OSError when it cannot be started.
 
         Output and errors arrive merged, in order, capped at ``output_limit`` bytes. When this returns, whatever the
-        command started is gone.
+        command started is gone. ``confine`` is what wall/confine.py does to it before it executes.
         """
         call = uuid.uuid4().hex
-        request = {"argv": list(argv), "cwd": str(cwd), "env": {**env, CALL_VARIABLE: call}, "timeout": timeout}
+        request = {
+            "argv": list(argv),
+            "cwd": str(cwd),
+            "env": {**env, CALL_VARIABLE: call},
+            "timeout": timeout,
+            "confine": confine,
+        }
         control, output = self.guard(() if stdin is None else (stdin,))
         with contextlib.closing(control), open(output, "rb", buffering=0) as stream:
             watch = _Watch(control, stream.fileno(), Capture(output_limit))

@@ -11,6 +11,7 @@ Standard library only, and nothing of agentmesh: it must start in milliseconds a
 from __future__ import annotations
 
 import ctypes
+import importlib.machinery
 import json
 import os
 import select
@@ -19,6 +20,7 @@ import socket
 import subprocess
 import sys
 import time
+from types import ModuleType
 from typing import Any
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -29,6 +31,18 @@ _LEFTOVER_GRACE = 0.5
 """The same for what a command that has ended left in the background."""
 _GIVE_UP = 10.0
 """Seconds after SIGKILL until processes that cannot be killed (another user's, stuck in the kernel) are given up."""
+
+
+def _load_confine() -> ModuleType:
+    """Load ``wall/confine.py`` by its path: in this process nothing of agentmesh can be imported by name."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "wall", "confine.py")
+    loader = importlib.machinery.SourceFileLoader("confine", path)
+    module = ModuleType(loader.name)
+    loader.exec_module(module)
+    return module
+
+
+_CONFINE = _load_confine()
 
 
 def main(listener: socket.socket) -> None:
@@ -63,16 +77,8 @@ def _guard(control: socket.socket, output: int, stdin: int | None = None, errors
     if request is None:
         return
     try:
-        child = subprocess.Popen(
-            request["argv"],
-            cwd=request["cwd"],
-            env=request["env"],
-            stdin=subprocess.DEVNULL if stdin is None else stdin,
-            stdout=output,
-            stderr=output if errors is None else errors,
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as error:
+        child = _start(request, stdin, output, errors)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
         _report(control, error=str(error))
         return
     for own in (output, stdin, errors):
@@ -86,6 +92,27 @@ def _guard(control: socket.socket, output: int, stdin: int | None = None, errors
     left = family.end(GRACE if cause != "exit" else _LEFTOVER_GRACE)
     _report(control, exit=family.exit_code, cause=cause, left=left if cause == "exit" else 0)
     child.returncode = family.exit_code or 0  # reaped by us: Popen has nothing to wait for
+
+
+def _start(request: dict[str, Any], stdin: int | None, output: int, errors: int | None) -> subprocess.Popen[bytes]:
+    """Start the command, confined before it executes where the request says so."""
+    how = request.get("confine")
+    argv, descriptors = _CONFINE.with_filter(request["argv"], how) if how else (request["argv"], [])
+    try:
+        return subprocess.Popen(
+            argv,
+            cwd=request["cwd"],
+            env=request["env"],
+            stdin=subprocess.DEVNULL if stdin is None else stdin,
+            stdout=output,
+            stderr=output if errors is None else errors,
+            start_new_session=True,
+            pass_fds=descriptors,
+            preexec_fn=(lambda: _CONFINE.confine(how)) if how else None,  # noqa: PLW1509  there is one thread
+        )
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
 
 
 def _watch(control: socket.socket, wake: int, family: _Family, timeout: float) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agentmesh.config.schema import Sandbox as SandboxSettings
-from agentmesh.config.schema import Web
+from agentmesh.config.schema import Sandbox, Web
 from agentmesh.engine.tool import Tool
 from agentmesh.store.tx import Database
 from agentmesh.tools.ask_user import AskUser
@@ -26,7 +25,7 @@ from agentmesh.tools.skill import ReadSkill, Skills
 from agentmesh.tools.task import Delegation, Task
 from agentmesh.tools.todo_write import TodoWrite
 from agentmesh.tools.wait import Wait
-from agentmesh.tools.wall.bubblewrap import Sandbox
+from agentmesh.tools.wall.walls import Walls
 from agentmesh.tools.web_fetch import WebFetch
 from agentmesh.tools.write import Write
 
@@ -34,20 +33,20 @@ from agentmesh.tools.write import Write
 def builtin(
     database: Database,
     web: Web | None = None,
-    sandbox: SandboxSettings | None = None,
-    hidden: Sequence[Path] = (),
+    walls: Walls | None = None,
     delegation: Delegation | None = None,
     workdir: Path | None = None,
     skills: Skills = lambda _workdir: {},
 ) -> dict[str, Tool]:
     """Return the built-in tools by name, in alphabetical order.
 
-    ``hidden`` are folders that no sandbox shows; ``workdir`` is whose types of sub-agents a new session is told of.
+    ``walls`` are around its commands, by default those that this machine can build and that hide nothing more.
+    ``workdir`` is whose types of sub-agents a new session is told of.
     """
     spawner, ledger = Spawner(), FileLedger(database)
     tools: list[Tool] = [
         AskUser(),
-        Bash(spawner, Sandbox(sandbox or SandboxSettings(), hidden)),
+        Bash(spawner, walls or Walls(Sandbox())),
         Edit(ledger),
         Fork(database),
         Glob(),

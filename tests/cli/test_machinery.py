@@ -68,14 +68,14 @@ def test_doctor_cannot_look_at_rows_without_a_database(lonely):
 @pytest.mark.parametrize(
     ("setting", "glyph", "words"),
     [
-        ("", "✓", "off: commands of agents run as this user"),
+        ('[sandbox]\nbash = "off"', "·", "off: approved commands run as this user, who can reach the database"),
         (
-            '[sandbox]\nbash = "auto"',
+            '[sandbox]\nwall = "bubblewrap"',
             "·",
-            "auto, but bubblewrap (bwrap) is not installed: commands of agents run without",
+            "none (bubblewrap (bwrap) is not installed): every command is asked about, and runs as this user",
         ),
         (
-            '[sandbox]\nbash = "required"',
+            '[sandbox]\nbash = "required"\nwall = "bubblewrap"',
             "✗",
             "required, but bubblewrap (bwrap) is not installed: agents can run no command",
         ),

@@ -29,7 +29,8 @@ _SETTINGS = "0" * 64
 
 
 def context(workdir: Path, agent: AgentId = ALICE, *, step: int = 1, **more: Any) -> ToolContext:
-    """Return what a tool knows in these tests."""
+    """Return what a tool knows in these tests; its calls are approved unless a test says otherwise."""
+    more.setdefault("approved", True)
     lease = Lease(agent, WorkerId(1), 1, seq=step, ordinal=0)
     return ToolContext(agent, _SESSION, workdir, more.pop("cancel", None) or Cancel(), lease=lease, **more)
 

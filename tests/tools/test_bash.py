@@ -9,23 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from agentmesh.config.schema import Sandbox as SandboxSettings
 from agentmesh.domain.cancel import Cancel, CancelReason
 from agentmesh.engine.tool import ToolError
 from agentmesh.tools.bash import Bash, BashArgs
 from agentmesh.tools.environment import command_environment
 from agentmesh.tools.output import Capture, clean
 from agentmesh.tools.process import Spawner
-from agentmesh.tools.wall.bubblewrap import Sandbox
+from tests.tools import commands
 from tests.tools.calling import ALICE, call, context, is_alive, wait_for_end
-
-PROBLEM = Sandbox(SandboxSettings("required")).problem()
 
 
 @pytest.fixture
 def bash() -> Iterator[Bash]:
     spawner = Spawner()
-    yield Bash(spawner)
+    yield commands.bash(spawner)
     spawner.close()
 
 
@@ -90,9 +87,9 @@ def test_a_cancel_that_came_first_ends_the_command_too(bash: Bash, tmp_path: Pat
 def test_everything_ends_when_the_worker_is_killed(tmp_path: Path):
     os.mkfifo(tmp_path / "ready")
     program = (
-        "import sys; from pathlib import Path; from tests.tools.calling import call;"
-        "from agentmesh.tools.bash import Bash; from agentmesh.tools.process import Spawner;"
-        "call(Bash(Spawner()), Path(sys.argv[1]), command=sys.argv[2])"
+        "import sys; from pathlib import Path; from tests.tools.calling import call; from tests.tools import commands;"
+        "from agentmesh.tools.process import Spawner;"
+        "call(commands.bash(Spawner()), Path(sys.argv[1]), command=sys.argv[2])"
     )
     command = f"{_ESCAPING}; echo $PPID >>pids; echo > ready; wait"
     worker = subprocess.Popen([sys.executable, "-c", program, str(tmp_path), command], cwd=Path(__file__).parents[2])
@@ -231,8 +228,8 @@ def test_no_secret_of_the_worker_reaches_a_command(bash: Bash, tmp_path: Path, m
         monkeypatch.setenv(name, value)
     looking = "env; printenv; tr '\\0' '\\n' </proc/self/environ; tr '\\0' '\\n' </proc/$PPID/environ"
     spawner = Spawner()
-    tools = [bash] if PROBLEM else [bash, Bash(spawner, Sandbox(SandboxSettings("required")))]
-    for tool in tools:
+    walled = [commands.bash(spawner, "required", kind) for kind, problem in commands.PROBLEMS.items() if not problem]
+    for tool in [bash, *walled]:
         output = call(tool, tmp_path, command=looking)["output"]
         assert f"AGENTMESH_AGENT={ALICE}" in output
         assert "canary" not in output

@@ -1,134 +1,109 @@
-"""bubblewrap around the commands of agents: no network, and nothing that can be written but the working directory.
-
-Everything can still be read, as without it. What could lead out by a Unix socket is hidden: /run, and the folder of the
-embedded server. Each command has a /tmp of its own.
-"""
+"""Build a wall with bubblewrap: namespaces of the command's own, in which only what it may see is mounted."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import tempfile
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Final
 
-from agentmesh.config.schema import Sandbox as SandboxSettings
-from agentmesh.domain.text import one_line
-from agentmesh.engine.tool import ToolError
+from agentmesh.tools.wall.view import View, is_below
 
-NOTE: Final = (
-    "It ran in a sandbox: no network, and nothing can be written but the working directory and a /tmp of its own."
+_FILE_CAPABILITIES: Final = (
+    "CAP_CHOWN",
+    "CAP_DAC_OVERRIDE",
+    "CAP_FOWNER",
+    "CAP_FSETID",
+    "CAP_KILL",
+    "CAP_NET_BIND_SERVICE",
+    "CAP_SETGID",
+    "CAP_SETUID",
 )
-
-_HIDDEN: Final = ("/tmp", "/run")  # noqa: S108  hidden, not used
-_SECONDS: Final = 10.0
-"""For the one look whether it works."""
-_DROPPED: Final = frozenset({"SSH_AUTH_SOCK", "TMPDIR", "TEMP", "TMP"})
-
-
-@dataclass(frozen=True, slots=True)
-class Wrapped:
-    """How a command is to be run."""
-
-    argv: list[str]
-    env: dict[str, str]
-    inside: bool = False
-    """It runs in the sandbox."""
-    warning: str = ""
-    """Why it does not, where that has not been said yet."""
+"""What root keeps for an approved command: to work with files of other users and to start programs as them."""
+_HIDDEN_SYSTEM: Final = ("/run", "/tmp")  # noqa: S108  replaced, not used
+"""Where sockets of other programs lie: services, desktops, terminals, container engines."""
+_KEPT_OF_RUN: Final = ("/run/current-system", "/etc/resolv.conf")
 
 
-class Sandbox:
-    """What the configuration says about commands, and whether this machine can do it: looked at once."""
-
-    def __init__(self, settings: SandboxSettings, hidden: Sequence[Path] = ()) -> None:
-        self._mode = settings.bash
-        self._hidden = tuple(os.path.realpath(path) for path in (*_HIDDEN, *map(str, hidden)))
-        self._lock = threading.Lock()
-        self._problem: str | None = None
-        self._warned = False
-
-    def wrap(self, argv: Sequence[str], workdir: Path, env: Mapping[str, str]) -> Wrapped:
-        """Return the command as it is to be run; raise ToolError where it must not run without a sandbox."""
-        if self._mode == "off":
-            return Wrapped(list(argv), dict(env))
-        problem = self.problem()
-        if not problem:
-            kept = {name: value for name, value in env.items() if name not in _DROPPED}
-            return Wrapped([*arguments(_program(), workdir, self._hidden), "--", *argv], kept, inside=True)
-        if self._mode == "required":
-            raise ToolError(
-                f"Commands may only run in a sandbox, and there is none here: {problem}.",
-                "Do without commands; the user can install bubblewrap, or set sandbox.bash in the configuration.",
-            )
-        # Critical section: one command says it, not one of each agent.
-        with self._lock:
-            first, self._warned = not self._warned, True
-        return Wrapped(
-            list(argv),
-            dict(env),
-            warning=f"There is no sandbox here ({problem}): commands run without." if first else "",
-        )
-
-    def problem(self) -> str:
-        """Return why commands cannot be run in a sandbox here; empty where they can."""
-        with self._lock:
-            if self._problem is None:
-                self._problem = _look(self._hidden)
-            return self._problem
-
-
-def arguments(program: str, workdir: Path, hidden: Sequence[str]) -> list[str]:
-    """Return bubblewrap's own part of a command line; what is hidden are real paths of directories."""
-    here = os.path.realpath(workdir)
-    return [
-        program,
-        *("--unshare-net", "--unshare-pid", "--unshare-ipc", "--die-with-parent", "--cap-drop", "ALL"),
-        *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
-        *_emptied(path for path in hidden if not _below(path, here)),
-        *("--bind", here, here),
-        *_emptied(path for path in hidden if _below(path, here) and path != here),
-        *("--chdir", here),
-    ]
-
-
-def _emptied(paths: Iterator[str]) -> Iterator[str]:
-    for path in paths:
-        if os.path.isdir(path):
-            yield from ("--tmpfs", path)
-
-
-def _below(path: str, folder: str) -> bool:
-    return os.path.commonpath([path, folder]) == folder
-
-
-def _program() -> str:
+def program() -> str:
+    """Return the path of bubblewrap; empty where it is not installed."""
     # Not by a relative or empty entry of PATH: a file of the working directory must not stand for it.
     path = ":".join(part for part in os.environ.get("PATH", os.defpath).split(":") if part.startswith("/"))
     return shutil.which("bwrap", path=path) or ""
 
 
-def _look(hidden: Sequence[str]) -> str:
-    program = _program()
-    if not program:
-        return "bubblewrap (bwrap) is not installed"
-    with tempfile.TemporaryDirectory(prefix="agentmesh-") as folder:
-        try:
-            tried = subprocess.run(
-                [*arguments(program, Path(folder), hidden), "--", "/bin/sh", "-c", ":"],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                env={},
-                timeout=_SECONDS,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            return f"bubblewrap cannot be run: {one_line(str(error), 200)}"
-    if tried.returncode == 0:
-        return ""
-    said = one_line(tried.stderr.decode("utf-8", "replace"), 200).removeprefix("bwrap: ").rstrip(".")
-    return f"bubblewrap does not work on this machine: {said or f'exit code {tried.returncode}'}"
+def arguments(bwrap: str, view: View) -> list[str]:
+    """Return bubblewrap's own part of a command line; the command follows after ``--``."""
+    mounts = _reading(view) if view.reading else _approved(view)
+    return [bwrap, "--die-with-parent", *mounts, "--chdir", view.workdir, "--"]
+
+
+def _reading(view: View) -> Iterator[str]:
+    yield from ("--unshare-all", "--cap-drop", "ALL")
+    late = [path for path in view.readable if is_below(path, "/tmp")]  # noqa: S108  after the new /tmp
+    for path in view.readable:
+        if path not in late:
+            yield from _shown(path)
+    if view.etc:
+        yield from ("--ro-bind", view.etc, "/etc")
+    yield from ("--proc", "/proc", *_kernel_settings(), "--dev", "/dev", "--tmpfs", "/tmp")  # noqa: S108
+    for path in late:
+        yield from _shown(path)
+    yield from ("--ro-bind", view.workdir, view.workdir)
+    visible = (*view.readable, view.workdir)
+    yield from _covered(path for path in view.hidden if any(is_below(path, each) for each in visible))
+    yield from _covered(view.withheld)
+    yield from ("--remount-ro", "/")
+
+
+def _approved(view: View) -> Iterator[str]:
+    yield from ("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL")
+    if os.geteuid() == 0:
+        for name in _FILE_CAPABILITIES:
+            yield from ("--cap-add", name)
+    if not view.network:
+        yield "--unshare-net"
+    yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *_kernel_settings())
+    for path in _HIDDEN_SYSTEM:
+        if os.path.isdir(path) and not os.path.islink(path):
+            yield from ("--tmpfs", path)
+    for path in dict.fromkeys(map(os.path.realpath, _KEPT_OF_RUN)):
+        if is_below(path, "/run") and os.path.exists(path):
+            yield from ("--ro-bind", path, path)
+    if view.temporary:
+        yield from ("--bind", view.temporary, "/tmp")  # noqa: S108
+    outer = [path for path in view.hidden if not is_below(path, view.workdir)]
+    # A hidden path may lie in a cache, and a cache or the working directory in a hidden folder: the inner one wins.
+    for path in sorted((*view.writable, *outer), key=_depth):
+        yield from _covered([path]) if path in outer else ("--bind", path, path)
+    yield from ("--bind", view.workdir, view.workdir)
+    yield from _covered(path for path in view.hidden if is_below(path, view.workdir) and path != view.workdir)
+    yield from _covered(view.withheld)
+
+
+def _kernel_settings() -> Iterator[str]:
+    """Yield the arguments that keep root from changing the kernel's settings, for which it needs no capability."""
+    if os.geteuid() == 0:
+        for name in ("sys", "sysrq-trigger", "fs", "acpi", "scsi", "mtrr"):
+            if os.path.exists(f"/proc/{name}"):
+                yield from ("--ro-bind", f"/proc/{name}", f"/proc/{name}")
+
+
+def _shown(path: str) -> tuple[str, str, str]:
+    """Return the arguments that show a path read-only; ``/bin`` is a link to ``/usr/bin`` on many systems."""
+    if os.path.islink(path) and os.path.dirname(path) == "/":
+        return ("--symlink", os.readlink(path), path)
+    return ("--ro-bind", path, path)
+
+
+def _covered(paths: Iterator[str] | list[str] | tuple[str, ...]) -> Iterator[str]:
+    """Yield the arguments that put something empty over each path."""
+    for path in paths:
+        if os.path.isdir(path):
+            yield from ("--tmpfs", path)
+        elif os.path.exists(path):
+            yield from ("--ro-bind", "/dev/null", path)
+
+
+def _depth(path: str) -> int:
+    return path.count("/")

@@ -1,0 +1,34 @@
+"""Where the mesh keeps what no command of an agent may see: its data, its sockets, its configuration, its passwords."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import platformdirs
+
+from agentmesh.config import paths
+from agentmesh.config.settings import Settings
+
+_PASSWORD_FILES = ("~/.pgpass", "~/.pg_service.conf", "~/.postgresql")
+
+
+def hidden_paths(settings: Settings, environ: Mapping[str, str]) -> list[Path]:
+    """Return the files and folders that every wall hides; they need not exist."""
+    from agentmesh.store.embedded.places import Places
+    from agentmesh.store.opening import local_files
+
+    urls = (settings.database_url, settings.direct_database_url, settings.reader_url)
+    named = [environ[name] for name in ("PGPASSFILE", "PGSERVICEFILE") if environ.get(name)]
+    found = [
+        settings.data_dir,
+        Places(settings.data_dir).socket_dir,
+        paths.user_config(environ).parent,
+        platformdirs.user_state_path("agentmesh", appauthor=False),
+        *map(Path, named),
+        *(Path(path) for url in urls if url for path in local_files(url)),
+        *(Path(path).expanduser() for path in _PASSWORD_FILES),
+    ]
+    if settings.log.file and settings.log.file != "-":
+        found.append(Path(settings.log.file))
+    return found

@@ -1,0 +1,190 @@
+"""What a walled command sees of the machine, in terms that every kind of wall can build.
+
+There are two walls. *Reading* is around a command that nobody approved: the working directory and the system's programs
+read-only, nothing else. *Approved* is around every other command: all can be read but the mesh, and writing is confined
+to the working directory, temporary files and caches.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_SYSTEM: Final = (
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/opt",
+    "/nix/store",
+    "/run/current-system",
+)
+_SYSTEM_FILES: Final = tuple(
+    f"/etc/{name}"
+    for name in (
+        "alternatives",
+        "group",
+        "ld.so.cache",
+        "localtime",
+        "nsswitch.conf",
+        "os-release",
+        "passwd",
+        "terminfo",
+    )
+)
+"""Of /etc only what programs need to run: it has secrets too."""
+_TOOL_FOLDERS: Final = {
+    "CONDA_PREFIX": "",
+    "GOROOT": "",
+    "JAVA_HOME": "",
+    "NVM_DIR": "versions",
+    "PYENV_ROOT": "",
+    "RBENV_ROOT": "versions",
+    "RUSTUP_HOME": "toolchains",
+    "VIRTUAL_ENV": "",
+}
+"""Variables that name where a language lives, and which part of it holds programs."""
+_MOST_WITHHELD: Final = 2000
+
+
+class TooManyWithheld(Exception):
+    """Rules withhold so many files of the working directory that no wall can hide them one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What one command sees; all paths are real paths of what exists."""
+
+    workdir: str
+    reading: bool
+    """For a command that nobody approved; otherwise for an approved one."""
+    readable: tuple[str, ...] = ()
+    """Visible beside the working directory to a reading command; an approved one sees everything."""
+    writable: tuple[str, ...] = ()
+    """Where an approved command may write beside the working directory and its temporary files."""
+    hidden: tuple[str, ...] = ()
+    """Files and directories of the mesh: never seen."""
+    withheld: tuple[str, ...] = ()
+    """Files and directories in the working directory that the session's rules keep from being read."""
+    network: bool = False
+    temporary: str = ""
+    """A directory for temporary files of the command or its session; empty where the wall makes a new one."""
+    etc: str = ""
+    """A directory that a reading command sees as /etc, made by :func:`copy_etc`; empty: the real files are named."""
+
+
+def reading_view(
+    workdir: Path,
+    env: Mapping[str, str],
+    *,
+    hidden: Sequence[str],
+    withheld: Sequence[str],
+    temporary: str = "",
+    etc: str = "",
+) -> View:
+    """Return what a command that nobody approved sees."""
+    here = os.path.realpath(workdir)
+    return View(
+        here,
+        reading=True,
+        readable=(*(() if etc else _present(_SYSTEM_FILES)), *_programs(env, here)),
+        hidden=existing(hidden),
+        withheld=tuple(withheld),
+        temporary=temporary,
+        etc=etc,
+    )
+
+
+def approved_view(
+    workdir: Path,
+    *,
+    writable: Sequence[str],
+    hidden: Sequence[str],
+    withheld: Sequence[str],
+    network: bool,
+    temporary: str,
+) -> View:
+    """Return what an approved command sees."""
+    return View(
+        os.path.realpath(workdir),
+        reading=False,
+        writable=existing(writable),
+        hidden=existing(hidden),
+        withheld=tuple(withheld),
+        network=network,
+        temporary=temporary,
+    )
+
+
+def copy_etc(folder: str) -> None:
+    """Copy what programs need of /etc: one directory costs one mount, and twelve files cost twelve."""
+    for path in _present(_SYSTEM_FILES):
+        copy = os.path.join(folder, os.path.basename(path))
+        if os.path.isdir(path):
+            shutil.copytree(path, copy, symlinks=True, dirs_exist_ok=True)
+        else:
+            shutil.copyfile(path, copy)
+
+
+def existing(paths: Sequence[str]) -> tuple[str, ...]:
+    """Return the real paths of those that exist, each once."""
+    real = (os.path.realpath(os.path.expanduser(path)) for path in paths)
+    return tuple(dict.fromkeys(path for path in real if os.path.exists(path)))
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Whether a real path is the folder or lies in it."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def withheld_paths(workdir: Path, is_withheld: Callable[[str], bool] | None) -> list[str]:
+    """Return the files and directories of the working directory that rules withhold; raise TooManyWithheld."""
+    found: list[str] = []
+    if is_withheld is None:
+        return found
+    root = os.path.realpath(workdir)
+    todo = [root]
+    while todo:
+        folder = todo.pop()
+        for entry in _entries(folder):
+            if is_withheld(os.path.relpath(entry.path, root)):
+                found.append(entry.path)
+            elif entry.is_dir(follow_symlinks=False):
+                todo.append(entry.path)
+        if len(found) > _MOST_WITHHELD:
+            raise TooManyWithheld
+    return found
+
+
+def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            yield from (entry for entry in entries if not entry.is_symlink())  # what a link leads to is judged there
+    except OSError:
+        return
+
+
+def _present(paths: Sequence[str]) -> list[str]:
+    return [path for path in paths if os.path.exists(path)]
+
+
+def _programs(env: Mapping[str, str], workdir: str) -> list[str]:
+    """Return the folders of programs: the system's, those of PATH, and where languages live."""
+    shown = _present(_SYSTEM)
+    named = [os.path.join(env[name], part) for name, part in _TOOL_FOLDERS.items() if env.get(name)]
+    candidates = [*named, *env.get("PATH", "").split(":"), sys.base_prefix, sys.prefix]
+    home = os.path.realpath(os.path.expanduser("~"))
+    for path in existing([path for path in candidates if path.startswith("/")]):
+        # Not the home itself, nor what holds it or the working directory: that would show more than programs.
+        holds_more = is_below(home, path) or is_below(workdir, path)
+        if os.path.isdir(path) and not holds_more and not any(is_below(path, each) for each in shown):
+            shown.append(path)
+    return shown

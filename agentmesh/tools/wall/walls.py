@@ -1,0 +1,214 @@
+"""Put a command behind the wall that fits it, of the kind that this machine can build."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from agentmesh.config.schema import Sandbox as SandboxSettings
+from agentmesh.engine.tool import ToolError
+from agentmesh.tools.wall import view
+from agentmesh.tools.wall.kinds import Walled, built, first_that_works
+
+READING_NOTE: Final = (
+    "Nobody approved this command, so it ran read-only: nothing can be written but an empty /tmp, and there is no "
+    "network, no home and no other process."
+)
+_APPROVED_NOTE: Final = (
+    "It ran in a sandbox: nothing can be written but the working directory, caches and a /tmp of the session's own"
+    "{network}."
+)
+_DROPPED: Final = frozenset({"SSH_AUTH_SOCK", "TMPDIR", "TEMP", "TMP"})
+_DROPPED_FOR_READING: Final = ("XDG_",)
+_GIT_FOR_READING: Final = {
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+}
+_GIT_SETTINGS_FOR_READING: Final = {
+    "core.alternateRefsCommand": "false",
+    "core.attributesFile": "/dev/null",
+    "core.fsmonitor": "false",
+    "core.hooksPath": "/dev/null",
+    "gc.auto": "0",
+    "gpg.program": "false",
+    "log.showSignature": "false",
+    "maintenance.auto": "false",
+    "protocol.allow": "never",
+    "safe.bareRepository": "explicit",
+}
+"""Git's own settings for looking without running what a repository's configuration names; the wall is what holds."""
+
+
+class Walls:
+    """Builds the walls of one worker; looks once at what the machine can do."""
+
+    def __init__(self, settings: SandboxSettings, hidden: Sequence[Path] = ()) -> None:
+        """``hidden``: where the mesh keeps its data, sockets, configuration and logs."""
+        self._settings = settings
+        self._hidden = (*map(str, hidden), *settings.hidden)
+        self._lock = threading.Lock()
+        self._looked: tuple[str, str] | None = None
+        self._warned = False
+        self._temporary: dict[str, str] = {}
+        self._remove = weakref.finalize(self, _remove_all, self._temporary)
+
+    @property
+    def kind(self) -> str:
+        """The kind of wall that this machine builds: bubblewrap, landlock or seatbelt; empty where it builds none."""
+        return self._look()[0]
+
+    def problem(self) -> str:
+        """Return why no wall can be built here; empty where one can."""
+        return self._look()[1]
+
+    def close(self) -> None:
+        """Remove the temporary files of all sessions."""
+        with self._lock:
+            _remove_all(self._temporary)
+
+    @contextmanager
+    def around(
+        self,
+        argv: Sequence[str],
+        workdir: Path,
+        env: Mapping[str, str],
+        *,
+        approved: bool,
+        session: str,
+        withheld: Callable[[str], bool] | None = None,
+    ) -> Iterator[Walled]:
+        """Return how to run a command; raise ToolError where it must not run without a wall.
+
+        A command that nobody approved never runs without one, whatever the settings say.
+        """
+        kind = self.kind
+        if approved and (self._settings.bash == "off" or not kind):
+            yield self._unwalled(argv, env)
+        elif not kind:
+            raise ToolError(
+                f"A command that nobody approved only runs behind a wall, and there is none here: {self.problem()}.",
+                "Ask the user to approve it, or to install bubblewrap.",
+            )
+        elif approved:
+            seen = self._approved(workdir, _withheld(workdir, withheld), session)
+            yield built(kind, argv, self._approved_env(env, seen), seen, self._approved_note(seen))
+        else:
+            with _temporary_folder(kind) as folder:
+                seen = view.reading_view(
+                    workdir,
+                    env,
+                    hidden=self._hidden,
+                    withheld=_withheld(workdir, withheld),
+                    temporary=folder,
+                    etc=self._folder("", view.copy_etc) if kind == "bubblewrap" else "",
+                )
+                yield built(kind, argv, _reading_env(env, folder), seen, READING_NOTE)
+
+    def _unwalled(self, argv: Sequence[str], env: Mapping[str, str]) -> Walled:
+        if self._settings.bash == "required":
+            raise ToolError(
+                f"Commands may only run in a sandbox, and there is none here: {self.problem()}.",
+                "Do without commands; the user can install bubblewrap, or set sandbox.bash in the configuration.",
+            )
+        if self._settings.bash == "off":
+            return Walled(list(argv), dict(env))
+        # Critical section: one command says it, not one of each agent.
+        with self._lock:
+            first, self._warned = not self._warned, True
+        warning = f"There is no sandbox here ({self.problem()}): approved commands run without." if first else ""
+        return Walled(list(argv), dict(env), warning=warning)
+
+    def _approved(self, workdir: Path, withheld: Sequence[str], session: str) -> view.View:
+        return view.approved_view(
+            workdir,
+            writable=self._settings.writable,
+            hidden=self._hidden,
+            withheld=withheld,
+            network=self._settings.network,
+            temporary=os.path.join(self._folder(session, _make_tmp), "tmp"),
+        )
+
+    def _approved_env(self, env: Mapping[str, str], seen: view.View) -> dict[str, str]:
+        kept = {name: value for name, value in env.items() if name not in _DROPPED}
+        if env.get("SSH_AUTH_SOCK") and os.path.realpath(env["SSH_AUTH_SOCK"]) in seen.writable:
+            kept["SSH_AUTH_SOCK"] = env["SSH_AUTH_SOCK"]
+        if self.kind != "bubblewrap":
+            kept["TMPDIR"] = seen.temporary
+        return kept
+
+    def _approved_note(self, seen: view.View) -> str:
+        return _APPROVED_NOTE.format(network="" if seen.network else ", and there is no network")
+
+    def _folder(self, name: str, fill: Callable[[str], None] = lambda _folder: None) -> str:
+        """Return a directory of this worker's, made and filled at the first call, that goes with the worker."""
+        # Critical section: one directory a name, filled before anybody gets it.
+        with self._lock:
+            if name not in self._temporary or not os.path.isdir(self._temporary[name]):
+                made = os.path.realpath(tempfile.mkdtemp(prefix="agentmesh-tmp-"))
+                fill(made)
+                self._temporary[name] = made
+            return self._temporary[name]
+
+    def _look(self) -> tuple[str, str]:
+        # Critical section: the machine is tried out once, by whoever comes first.
+        with self._lock:
+            if self._looked is None:
+                self._looked = first_that_works(self._settings.wall)
+            return self._looked
+
+
+def _withheld(workdir: Path, is_withheld: Callable[[str], bool] | None) -> list[str]:
+    try:
+        return view.withheld_paths(workdir, is_withheld)
+    except view.TooManyWithheld as error:
+        raise ToolError(
+            "Rules withhold too many files of the working directory to hide them from a command.",
+            "Use `read`, `grep` and `glob`; the user can withhold a folder instead of many files.",
+        ) from error
+
+
+def _reading_env(env: Mapping[str, str], folder: str) -> dict[str, str]:
+    kept = {
+        name: value for name, value in env.items() if name not in _DROPPED and not name.startswith(_DROPPED_FOR_READING)
+    }
+    known = int(kept.get("GIT_CONFIG_COUNT", "0"))
+    settings = {kept[f"GIT_CONFIG_KEY_{n}"]: kept[f"GIT_CONFIG_VALUE_{n}"] for n in range(known)}
+    for number, (key, value) in enumerate({**settings, **_GIT_SETTINGS_FOR_READING}.items()):
+        kept |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    kept["GIT_CONFIG_COUNT"] = str(len({**settings, **_GIT_SETTINGS_FOR_READING}))
+    home = folder or "/tmp"  # noqa: S108  the wall's own
+    return {**kept, **_GIT_FOR_READING, "HOME": home, **({"TMPDIR": folder} if folder else {})}
+
+
+@contextmanager
+def _temporary_folder(kind: str) -> Iterator[str]:
+    """Make an empty directory for one command where the wall cannot put one over /tmp."""
+    if kind == "bubblewrap":
+        yield ""
+        return
+    folder = os.path.realpath(tempfile.mkdtemp(prefix="agentmesh-tmp-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _make_tmp(folder: str) -> None:
+    """Make the /tmp of a session: open to all who can reach it, in a directory that only this user can enter."""
+    inner = os.path.join(folder, "tmp")
+    os.mkdir(inner)
+    os.chmod(inner, 0o1777)  # noqa: S103  as /tmp is
+
+
+def _remove_all(folders: dict[str, str]) -> None:
+    while folders:
+        shutil.rmtree(folders.popitem()[1], ignore_errors=True)
