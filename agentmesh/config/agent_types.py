@@ -12,7 +12,8 @@ from importlib.resources import files
 from typing import Final
 
 from agentmesh.config.mcp import may_mean
-from agentmesh.domain.permissions import GENERAL_PURPOSE, Decision, Permissions, Rule, intersect, says
+from agentmesh.domain.parts import GENERAL_PURPOSE
+from agentmesh.domain.permissions import Decision, Permissions, Rule, intersect, says
 
 BUILT_IN: Final = "built in"
 """The source of the types that come with the program."""

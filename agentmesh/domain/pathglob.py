@@ -6,6 +6,8 @@ import fnmatch
 import functools
 import itertools
 import re
+import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 State = frozenset[tuple[int, int]]
@@ -33,7 +35,21 @@ class PathPattern:
         ``**`` as a whole name stands for any names, also none; ``*``, ``?`` and ``[...]`` stay within a name;
         ``{a,b}`` is either; a ``/`` at the end means everything below.
         """
-        alternatives = tuple(_compiled(text) for text in _braces(pattern))
+        return cls._of(tuple(_compiled(text) for text in _braces(pattern)))
+
+    @classmethod
+    def restricting(cls, pattern: str) -> PathPattern:
+        """Compile a pattern of what is forbidden: in any case of letters, and where a bracket may be meant as one."""
+        spellings = dict.fromkeys((plain(pattern), plain(pattern).replace("[", "[[]")))
+        return cls._of(tuple(_compiled(text, re.IGNORECASE) for one in spellings for text in _braces(one)))
+
+    @classmethod
+    def union(cls, patterns: Iterable[PathPattern]) -> PathPattern:
+        """Return a pattern that matches what one of these does."""
+        return cls._of(tuple(alternative for each in patterns for alternative in each._alternatives))  # noqa: SLF001
+
+    @classmethod
+    def _of(cls, alternatives: tuple[tuple[re.Pattern[str] | None, ...], ...]) -> PathPattern:
         compiled = cls(alternatives, frozenset())
         first = compiled._closed({(number, 0) for number in range(len(alternatives))})
         return cls(alternatives, first)
@@ -76,13 +92,18 @@ class PathPattern:
         return frozenset(state)
 
 
-def _compiled(pattern: str) -> tuple[re.Pattern[str] | None, ...]:
+def plain(text: str) -> str:
+    """Return a path or a pattern in the one spelling that file systems take for the same: composed characters."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def _compiled(pattern: str, flags: int = 0) -> tuple[re.Pattern[str] | None, ...]:
     names = [name for name in pattern.split("/") if name not in ("", ".")]
     if ".." in names:
         raise BadPattern("a pattern cannot contain `..`")
     if pattern.endswith("/"):
         names.append("**")
-    return tuple(_ANY if name == "**" else re.compile(fnmatch.translate(name)) for name in names)
+    return tuple(_ANY if name == "**" else re.compile(fnmatch.translate(name), flags) for name in names)
 
 
 def _braces(pattern: str) -> list[str]:
@@ -120,20 +141,46 @@ def _first_brace(text: str) -> tuple[int, list[str], int] | None:
 
 def covers(pattern: str, path: str, *, widely: bool) -> bool:
     """Compare a path with a rule's; ``widely``, for rules that restrict, a match of a directory covers all below it."""
-    if pattern.startswith("/") != path.startswith("/") and not (widely and not pattern.startswith("/")):
+    if widely:
+        return _covers_widely(pattern, path)
+    if pattern.startswith("/") != path.startswith("/"):
         return False
-    compiled = _parsed(pattern if "/" in pattern.rstrip("/") else f"**/{pattern}")
+    compiled = _allowing(_anchored(pattern))
+    return compiled is not None and compiled.matches(path)
+
+
+def _covers_widely(pattern: str, path: str) -> bool:
+    if pattern.startswith("/") and not path.startswith("/"):
+        return False
+    compiled = restriction(pattern)
     if compiled is None:
-        return widely  # a rule that cannot be read takes away, never gives
-    if not widely:
-        return compiled.matches(path)
-    names = path.split("/")
-    return any(compiled.matches("/".join(names[:end])) for end in range(1, len(names) + 1))
+        return True  # a rule that cannot be read takes away, never gives
+    state = compiled.start
+    for name in plain(path).split("/"):
+        if compiled.accepts(state):
+            return True
+        if name:
+            state = compiled.step(state, name)
+    return compiled.accepts(state)
 
 
 @functools.lru_cache(maxsize=1024)
-def _parsed(pattern: str) -> PathPattern | None:
+def restriction(pattern: str) -> PathPattern | None:
+    """Return the compiled pattern of a rule that restricts; None for one that cannot be read."""
+    try:
+        return PathPattern.restricting(_anchored(pattern))
+    except BadPattern:
+        return None
+
+
+@functools.lru_cache(maxsize=1024)
+def _allowing(pattern: str) -> PathPattern | None:
     try:
         return PathPattern.parse(pattern)
     except BadPattern:
         return None
+
+
+def _anchored(pattern: str) -> str:
+    """Return a pattern that begins where paths do: a name alone is meant at any depth."""
+    return pattern if "/" in pattern.rstrip("/") else f"**/{pattern}"

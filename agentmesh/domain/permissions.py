@@ -6,20 +6,19 @@ the agent. A layer can only take away: see :func:`intersect`. Who is asked, and 
 
 from __future__ import annotations
 
-import fnmatch
 import functools
 import glob
-import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from agentmesh.domain.pathglob import covers
+from agentmesh.domain.matching import allows, names_any, restricts
+from agentmesh.domain.parts import WRITING, Part, parts_of
 from agentmesh.domain.shell import ShellReading
 from agentmesh.domain.states import PermissionMode
-from agentmesh.domain.urls import canonical
+from agentmesh.domain.urls import parse_url
 
 
 class Decision(StrEnum):
@@ -49,9 +48,6 @@ def _rule(effect: Any, tool: Any, pattern: Any) -> Rule:
 
 
 Layer = tuple[Rule, ...]
-
-GENERAL_PURPOSE = "general-purpose"
-"""The type of a sub-agent for which none is named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,144 +129,101 @@ def judge(
     locate: Callable[[str], str],
     session: Layer = (),
     free: Collection[str] = (),
+    root: str = "",
 ) -> Verdict:
     """Decide about one call.
 
     ``session`` is what a person has allowed for good: it turns asking into allowing, never a denial. ``shell`` takes a
-    command apart; ``locate`` resolves a path, relative when it is inside the working directory, absolute when it is
-    not. A call with several parts (a command line) is as allowed as its least allowed part. ``free`` are further tools
-    that change nothing: allowed where no rule speaks of them.
+    command apart; ``locate`` resolves a path, relative when it is inside the working directory ``root``, absolute when
+    it is not. A call with several parts (a command line) is as allowed as its least allowed part. ``free`` are further
+    tools that change nothing: allowed where no rule speaks of them.
     """
-    parts = _parts(tool, arguments, shell, locate)
-    if tool in free:
-        parts = [replace(part, free=True) for part in parts]
-    verdict = _worst(mode, parts, rules, session)
+    parts = parts_of(tool, arguments, shell, locate, root, free)
+    verdict = _judge_parts(mode, parts, rules, session)
+    outside = any(part.outside for part in parts)
     if verdict.decision is Decision.ALLOW:
-        return replace(verdict, outside=True) if any(part.outside for part in parts) else verdict
-    if verdict.decision is Decision.ASK:
-        asking = (part for part in parts if _judge_part(mode, part, rules, session).decision is Decision.ASK)
-        verdict = replace(
-            verdict,
-            outside=any(part.outside for part in parts),
-            always=tuple(dict.fromkeys(_like(part) for part in asking)),
-        )
+        return replace(verdict, outside=outside)
     careful_first = (PermissionMode.ASK, PermissionMode.EDITS, PermissionMode.ALL)
-    allowing = (other for other in careful_first if _worst(other, parts, rules, session).decision is Decision.ALLOW)
-    return replace(verdict, allowed_by=next(allowing, None))
+    judged = ((other, _judge_parts(other, parts, rules, session)) for other in careful_first)
+    allowed_by = next((other for other, found in judged if found.decision is Decision.ALLOW), None)
+    return replace(verdict, allowed_by=allowed_by, outside=outside and verdict.decision is Decision.ASK)
 
 
 def says(rules: Permissions, tool: str, text: str) -> Decision | None:
     """Return what rules alone say of a call that is no command and names no path; None leaves it to the mode."""
-    return _said(rules, _Part(frozenset({tool}), text))
+    return _said(rules, Part(frozenset({tool}), text))
 
 
-_READING = frozenset({"read", "glob", "grep"})
-_WRITING = frozenset({"write", "edit"})
-_FREE = frozenset({"fork", "send", "wait", "kill", "list_agents", "task", "ask_user", "todo_write", "skill"})
 _SUBCOMMAND = re.compile(
     r"(apt|apt-get|brew|bundle|cargo|docker|dotnet|gh|git|go|gradle|helm|hg|kubectl|make|mix|mvn|npm|npx|pip|pip3|pnpm|"
     r"poetry|podman|rustup|svn|systemctl|terraform|uv|yarn) [a-z][a-z:-]*(?= |$)"
 )
 """The start of a command whose first word takes subcommands: ``git commit``. What ``rm`` takes are files."""
-_HOST = re.compile(r"https?://[^/?#\s]+")
 _STRICTNESS = {Decision.DENY: 0, Decision.ASK: 1, Decision.ALLOW: 2}
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """One thing that a call does, as rules see it."""
-
-    tools: frozenset[str]
-    """Names under which rules speak of it."""
-    text: str
-    """What the patterns of rules are compared with."""
-    also: tuple[str, ...] = ()
-    """Further texts that deny and ask rules are compared with."""
-    path: bool = False
-    free: bool = False
-    """Changes nothing outside the mesh: allowed where no rule speaks of it, in every mode."""
-    exact: bool = False
-    """May run what its words do not say: only a rule for everything, or for just these words, allows it."""
-    opaque: bool = False
-    """Not understood: deny rules cannot be compared with it."""
-    only_restricts: bool = False
-    """Stands for a side of another part: deny and ask rules count, nothing else."""
-    why: str = ""
-    """Why it is not free."""
-    outside: bool = False
-
-
-def _parts(
-    tool: str, arguments: Mapping[str, Any], shell: Callable[[str], ShellReading], locate: Callable[[str], str]
-) -> list[_Part]:
-    if tool in _READING or tool in _WRITING:
-        path = locate(str(arguments.get("path") or "."))
-        outside = path.startswith("/")
-        why = f"{path} is outside the working directory" if outside else f"it changes {path}"
-        names = _WRITING if tool in _WRITING else frozenset({tool, "read"})
-        return [_Part(names, path, path=True, free=tool in _READING and not outside, why=why, outside=outside)]
-    if tool == "bash":
-        return _shell_parts(shell(str(arguments.get("command") or "")), locate)
-    if tool == "web_fetch":
-        url = str(arguments.get("url") or "")
-        return [_Part(frozenset({tool}), url, (canonical(url),), why="it reaches into the network")]
-    if tool == "task":
-        text = _task_type(arguments)
-    elif tool == "skill":
-        text = str(arguments.get("name") or "").strip().lower()
-    else:
-        text = json.dumps(dict(arguments), sort_keys=True, default=str, ensure_ascii=False)
-    return [_Part(frozenset({tool}), text, free=tool in _FREE, why="no rule allows this tool")]
-
-
-def _task_type(arguments: Mapping[str, Any]) -> str:
-    """Return the type of sub-agent that a task is for; none where an agent goes on, which was judged when it began."""
-    named = str(arguments.get("subagent_type") or "").strip().lower()
-    return named or ("" if arguments.get("agent_id") else GENERAL_PURPOSE)
-
-
-def _shell_parts(reading: ShellReading, locate: Callable[[str], str]) -> list[_Part]:
-    bash = frozenset({"bash"})
-    parts: list[_Part] = []
-    for found in reading.parts:
-        own = _Part(bash, found.text, found.also, free=found.read_only, exact=found.exact_only, why=found.reason)
-        parts.append(own)
-        for names, paths in ((frozenset({"read"}), found.reads), (_WRITING, found.writes)):
-            parts += [_Part(names, locate(path), path=True, free=True, only_restricts=True) for path in paths]
-    if reading.problem:
-        parts.append(_Part(bash, reading.command, exact=True, opaque=True, why=reading.problem))
-    return parts
-
-
-def _worst(mode: PermissionMode, parts: list[_Part], rules: Permissions, session: Layer) -> Verdict:
-    verdicts = [_judge_part(mode, part, rules, session) for part in parts]
+def _judge_parts(mode: PermissionMode, parts: list[Part], rules: Permissions, session: Layer) -> Verdict:
+    judged = [(part, _judge_part(mode, part, rules, session)) for part in parts]
     nothing = Verdict(Decision.ALLOW, "it does nothing")
-    return min(verdicts, key=lambda verdict: _STRICTNESS[verdict.decision], default=nothing)
+    worst = min((verdict for _, verdict in judged), key=lambda verdict: _STRICTNESS[verdict.decision], default=nothing)
+    if worst.decision is Decision.ALLOW:
+        return _together(mode, worst, judged)
+    if worst.decision is Decision.ASK:
+        return replace(worst, always=_always(judged))
+    return worst
 
 
-def _judge_part(mode: PermissionMode, part: _Part, rules: Permissions, session: Layer) -> Verdict:
+def _always(judged: list[tuple[Part, Verdict]]) -> tuple[Rule, ...]:
+    """Return the rules that allow a call which asks: for the parts that ask, and for what could not run beside them."""
+    asking = [part for part, verdict in judged if verdict.decision is Decision.ASK]
+    beside = [part for part, verdict in judged if not (verdict.approved or part.plain or part.only_restricts)]
+    needed = beside if any(not part.free for part in asking) else []
+    return tuple(dict.fromkeys(_like(part) for part, _ in judged if part in asking or part in needed))
+
+
+def _together(mode: PermissionMode, verdict: Verdict, judged: list[tuple[Part, Verdict]]) -> Verdict:
+    """Return the verdict about parts that are each allowed: whether they are approved, and may run beside each other.
+
+    What was only judged to read runs where it cannot do more. A part that needs more would take the others with it.
+    """
+    counting = [(part, verdict) for part, verdict in judged if not part.only_restricts]
+    rest = [part for part, found in counting if not found.approved]
+    approved = len(rest) < len(counting) and all(part.plain for part in rest)
+    if approved or all(part.free for part, _ in counting):
+        return replace(verdict, approved=approved)
+    reason = "a rule allows part of it, and the rest is not simple enough to run with it"
+    decision = Decision.DENY if mode is PermissionMode.PLAN else Decision.ASK
+    return Verdict(decision, reason, always=tuple(dict.fromkeys(_like(part) for part in rest if not part.plain)))
+
+
+def _judge_part(mode: PermissionMode, part: Part, rules: Permissions, session: Layer) -> Verdict:
     verdict = _judge_by_mode(mode, part, rules)
-    if verdict.decision is Decision.ASK and _layer_says(session, part) is Decision.ALLOW:
-        return Verdict(Decision.ALLOW, "it was allowed for the whole session")
+    waived = verdict.decision is Decision.ASK or (verdict.decision is Decision.ALLOW and not verdict.approved)
+    in_plan = mode is PermissionMode.PLAN and part.tools & (WRITING | {"bash"})
+    if waived and not in_plan and _layer_says(session, part) is Decision.ALLOW:
+        return Verdict(Decision.ALLOW, "it was allowed for the whole session", approved=True)
     return verdict
 
 
-def _like(part: _Part) -> Rule:
+def _like(part: Part) -> Rule:
     """Return the rule that allows a part and what is like it: a command with its subcommand, a folder, a host."""
-    if part.tools == _WRITING or part.path:
+    if part.tools == WRITING or part.path:
         folder, _, name = part.text.rpartition("/")
         pattern = f"{glob.escape(folder)}/**" if folder else glob.escape(name)
-        return Rule(Decision.ALLOW, "write" if part.tools == _WRITING else "read", pattern)
+        return Rule(Decision.ALLOW, "write" if part.tools == WRITING else "read", pattern)
     tool = next(iter(part.tools))
     if tool == "bash":
-        subcommand = None if part.exact else _SUBCOMMAND.match(part.text)
-        exact = part.text if part.exact else glob.escape(part.text)
+        is_exact = part.exact or part.hazard
+        subcommand = None if is_exact else _SUBCOMMAND.match(part.text)
+        exact = part.text if is_exact else glob.escape(part.text)
         return Rule(Decision.ALLOW, tool, f"{subcommand[0]} *" if subcommand else exact)
-    host = _HOST.match(part.text) if tool == "web_fetch" else None
-    return Rule(Decision.ALLOW, tool, f"{host[0]}/*" if host else "*")
+    if tool == "web_fetch":
+        url = parse_url(part.text)
+        return Rule(Decision.ALLOW, tool, f"{url.site}/*" if url and not url.has_user else part.text)
+    return Rule(Decision.ALLOW, tool)
 
 
-def _judge_by_mode(mode: PermissionMode, part: _Part, rules: Permissions) -> Verdict:
+def _judge_by_mode(mode: PermissionMode, part: Part, rules: Permissions) -> Verdict:
     said = _said(rules, part)
     if said is Decision.DENY:
         return Verdict(Decision.DENY, f"a rule denies {_shown(part)}")
@@ -280,31 +233,31 @@ def _judge_by_mode(mode: PermissionMode, part: _Part, rules: Permissions) -> Ver
         decision = Decision.DENY if mode is PermissionMode.PLAN else Decision.ASK
         return Verdict(decision, f"{part.why}, so the rules that deny commands cannot be applied")
     if mode is PermissionMode.PLAN:
-        granted = said is Decision.ALLOW and not part.tools & (_WRITING | {"bash"})
+        granted = said is Decision.ALLOW and not part.tools & (WRITING | {"bash"})
         if granted or (part.free and said is not Decision.ASK):
-            return Verdict(Decision.ALLOW, "it only reads")
+            return Verdict(Decision.ALLOW, "it only reads", approved=granted)
         return Verdict(Decision.DENY, f"mode plan only reads, and {_why(part, said)}")
     if mode is PermissionMode.ALL:
-        return Verdict(Decision.ALLOW, "mode all allows it")
-    if mode is PermissionMode.EDITS and part.tools == _WRITING and not part.outside and not part.only_restricts:
-        return Verdict(Decision.ALLOW, "mode edits allows it")
+        return Verdict(Decision.ALLOW, "mode all allows it", approved=True)
+    if mode is PermissionMode.EDITS and part.tools == WRITING and not part.outside and not part.only_restricts:
+        return Verdict(Decision.ALLOW, "mode edits allows it", approved=True)
     if said is Decision.ALLOW:
-        return Verdict(Decision.ALLOW, "a rule allows it")
+        return Verdict(Decision.ALLOW, "a rule allows it", approved=True)
     if part.free and said is None:
         return Verdict(Decision.ALLOW, "it only reads")
     return Verdict(Decision.ASK, _why(part, said))
 
 
-def _why(part: _Part, said: Decision | None) -> str:
+def _why(part: Part, said: Decision | None) -> str:
     return f"a rule asks before {_shown(part)}" if said is Decision.ASK else part.why
 
 
-def _shown(part: _Part) -> str:
+def _shown(part: Part) -> str:
     text = part.text if len(part.text) <= 80 else part.text[:79] + "…"
     return f"`{text}`"
 
 
-def _said(rules: Permissions, part: _Part) -> Decision | None:
+def _said(rules: Permissions, part: Part) -> Decision | None:
     """Return what the layers together say of a part; None leaves it to the mode."""
     said = [_layer_says(layer, part) for layer in rules.layers]
     for strict in (Decision.DENY, Decision.ASK):
@@ -318,38 +271,18 @@ def _said(rules: Permissions, part: _Part) -> Decision | None:
     return Decision.ALLOW
 
 
-def _layer_says(layer: Layer, part: _Part) -> Decision | None:
+def _layer_says(layer: Layer, part: Part) -> Decision | None:
     said = {rule.effect for rule in layer if _speaks_of(rule, part) and _matches(rule, part)}
     return min(said, key=_STRICTNESS.__getitem__, default=None)
 
 
-def _denies(rules: Permissions, part: _Part) -> bool:
+def _denies(rules: Permissions, part: Part) -> bool:
     return any(rule.effect is Decision.DENY and _speaks_of(rule, part) for layer in rules.layers for rule in layer)
 
 
-def _speaks_of(rule: Rule, part: _Part) -> bool:
-    return _names_any(rule.tool, part.tools)
+def _speaks_of(rule: Rule, part: Part) -> bool:
+    return names_any(rule.tool, part.tools)
 
 
-@functools.lru_cache(maxsize=1024)
-def _names_any(pattern: str, tools: frozenset[str]) -> bool:
-    return any(fnmatch.fnmatchcase(name, pattern) for name in tools)
-
-
-def _matches(rule: Rule, part: _Part) -> bool:
-    if part.path:
-        return covers(rule.pattern, part.text, widely=rule.effect is not Decision.ALLOW)
-    if rule.effect is not Decision.ALLOW:
-        texts = (part.text, *part.also)
-        return any(fnmatch.fnmatchcase(text, rule.pattern) or _starts(text, rule.pattern) for text in texts)
-    if rule.pattern == "*" or rule.pattern == part.text:
-        return True
-    if part.exact:
-        return False
-    # `git log *` also allows `git log`.
-    return fnmatch.fnmatchcase(part.text, rule.pattern) or part.text == rule.pattern.removesuffix(" *")
-
-
-def _starts(text: str, pattern: str) -> bool:
-    """Whether a command starts with the pattern's words: a deny of ``rm`` means every ``rm``."""
-    return fnmatch.fnmatchcase(text, f"{pattern.removesuffix(' *')} *") or text == pattern.removesuffix(" *")
+def _matches(rule: Rule, part: Part) -> bool:
+    return (allows if rule.effect is Decision.ALLOW else restricts)(rule.pattern, part)

@@ -23,6 +23,10 @@ class ShellPart:
     """Absolute paths that it names."""
     writes: tuple[str, ...] = ()
     """Absolute paths that it redirects to."""
+    plain: bool = False
+    """A simple filter in plain characters, read alike by every parser."""
+    hazard: bool = False
+    """A command known to read, given something by which it writes, runs or reaches further."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +37,5 @@ class ShellReading:
     parts: tuple[ShellPart, ...]
     problem: str = ""
     """What could not be understood, in words; empty when the parts are all of it."""
+    plain: bool = False
+    """A simple filter in plain characters, read alike by every parser."""

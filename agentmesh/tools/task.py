@@ -14,7 +14,8 @@ from agentmesh.config import agent_types
 from agentmesh.config import skills as skills_
 from agentmesh.config.agent_types import AgentType
 from agentmesh.config.skills import Skill
-from agentmesh.domain.permissions import GENERAL_PURPOSE, Permissions
+from agentmesh.domain.parts import GENERAL_PURPOSE
+from agentmesh.domain.permissions import Permissions
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
 from agentmesh.store import agents, steps
 from agentmesh.store.steps import TaskGiver

@@ -1,0 +1,136 @@
+"""The parts of one tool call that permission rules are compared with: a path, a URL, each command of a command line."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agentmesh.domain.shell import ShellReading
+from agentmesh.domain.urls import canonical
+
+GENERAL_PURPOSE = "general-purpose"
+"""The type of a sub-agent for which none is named."""
+READING = frozenset({"read", "glob", "grep"})
+WRITING = frozenset({"write", "edit"})
+_FREE = frozenset({"fork", "send", "wait", "kill", "list_agents", "task", "ask_user", "todo_write", "skill"})
+_BASH = frozenset({"bash"})
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One thing that a call does, as rules see it."""
+
+    tools: frozenset[str]
+    """Names under which rules speak of it."""
+    text: str
+    """What the patterns of rules are compared with."""
+    also: tuple[str, ...] = ()
+    """Further texts that deny and ask rules are compared with."""
+    absolute: str = ""
+    """Of a path inside the working directory: the absolute path, for rules whose patterns are absolute."""
+    path: bool = False
+    free: bool = False
+    """Changes nothing outside the mesh: allowed where no rule speaks of it, in every mode."""
+    plain: bool = False
+    """A simple filter in a command line that is simple throughout: it may run approved beside what a rule allows."""
+    hazard: bool = False
+    """A command known to read, given something by which it does more: only a rule that names that allows it."""
+    exact: bool = False
+    """May run what its words do not say: only a rule for everything, or for just these words, allows it."""
+    opaque: bool = False
+    """Not understood: deny rules cannot be compared with it."""
+    only_restricts: bool = False
+    """Stands for a side of another part: deny and ask rules count, nothing else."""
+    why: str = ""
+    """Why it is not free."""
+    outside: bool = False
+
+
+def parts_of(
+    tool: str,
+    arguments: Mapping[str, Any],
+    shell: Callable[[str], ShellReading],
+    locate: Callable[[str], str],
+    root: str = "",
+    free: Collection[str] = (),
+) -> list[Part]:
+    """Return the parts of a call; ``root`` is the working directory, ``free`` are further tools that change nothing."""
+    if tool in READING or tool in WRITING:
+        return [_file_part(tool, str(arguments.get("path") or "."), locate, root)]
+    if tool == "bash":
+        return _shell_parts(shell(str(arguments.get("command") or "")), locate, root)
+    if tool == "web_fetch":
+        url = str(arguments.get("url") or "")
+        return [Part(frozenset({tool}), url, (canonical(url),), free=tool in free, why="it reaches into the network")]
+    if tool == "task":
+        text = _task_type(arguments)
+    elif tool == "skill":
+        text = str(arguments.get("name") or "").strip().lower()
+    else:
+        text = json.dumps(dict(arguments), sort_keys=True, default=str, ensure_ascii=False)
+    return [Part(frozenset({tool}), text, free=tool in _FREE or tool in free, why="no rule allows this tool")]
+
+
+def absolute_path(root: str, path: str) -> str:
+    """Return a path of the working directory as an absolute one; an empty text where there is nothing to add."""
+    if not root or path.startswith("/"):
+        return ""
+    return root if path == "." else f"{root.rstrip('/')}/{path}"
+
+
+def _file_part(tool: str, given: str, locate: Callable[[str], str], root: str) -> Part:
+    path = locate(given)
+    outside = path.startswith("/")
+    why = f"{path} is outside the working directory" if outside else f"it changes {path}"
+    return Part(
+        WRITING if tool in WRITING else frozenset({tool, "read"}),
+        path,
+        _as_named(given, path),
+        absolute=absolute_path(root, path),
+        path=True,
+        free=tool in READING and not outside,
+        why=why,
+        outside=outside,
+    )
+
+
+def _as_named(given: str, path: str) -> tuple[str, ...]:
+    """Return the path as the call names it, where links lead elsewhere: a rule may forbid the name."""
+    named = os.path.normpath(given)
+    return () if named == path or "\0" in given else (named,)
+
+
+def _task_type(arguments: Mapping[str, Any]) -> str:
+    """Return the type of sub-agent that a task is for; none where an agent goes on, which was judged when it began."""
+    named = str(arguments.get("subagent_type") or "").strip().lower()
+    return named or ("" if arguments.get("agent_id") else GENERAL_PURPOSE)
+
+
+def _shell_parts(reading: ShellReading, locate: Callable[[str], str], root: str) -> list[Part]:
+    parts: list[Part] = []
+    for found in reading.parts:
+        parts.append(
+            Part(
+                _BASH,
+                found.text,
+                found.also,
+                free=found.read_only,
+                plain=found.plain and reading.plain,
+                hazard=found.hazard,
+                exact=found.exact_only,
+                why=found.reason,
+            )
+        )
+        for names, paths in ((frozenset({"read"}), found.reads), (WRITING, found.writes)):
+            parts += [_side(names, locate(path), root) for path in paths]
+    if reading.problem:
+        parts.append(Part(_BASH, reading.command, exact=True, opaque=True, why=reading.problem))
+    return parts
+
+
+def _side(names: frozenset[str], path: str, root: str) -> Part:
+    """Return the part that stands for a file that a command names."""
+    return Part(names, path, absolute=absolute_path(root, path), path=True, free=True, only_restricts=True)
