@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from agentmesh.domain.permissions import Decision, Permissions, Verdict, refusal
+from agentmesh.domain.permissions import Decision, Permissions, Verdict, refusal, says
 from agentmesh.domain.rows import Allowance, OpenCall
 from agentmesh.domain.states import CallStatus
 from agentmesh.engine import arguments
@@ -110,6 +110,30 @@ class Asking:
         message, hint = refusal(verdict, tool.name)
         flag = f"--permission-mode {verdict.allowed_by.value}" if verdict.allowed_by else None
         raise ToolError(message, hint, refused=True, **({"allow_with": flag} if flag else {}))
+
+    def admitted(self, tool: Tool, call: OpenCall, context: ToolContext) -> ToolContext:
+        """Return the context of a call that may be made, with what it may do; raise ToolError when it may not be."""
+        verdict = self.admit(tool, call)
+        # Only a person's word, or the mode, opens to tools that read what a rule asks about; a command needs any.
+        approved = verdict.approved if tool.effect is Effect.WRITE else call.approval is not None
+        return replace(
+            context,
+            outside=verdict.outside,
+            approved=verdict.approved,
+            withheld=self._gate.withheld(tool.name, self.rights, self._context.workdir, approved=approved),
+            may_follow=lambda url: self._may_follow(tool, call, url),
+        )
+
+    def _may_follow(self, tool: Tool, call: OpenCall, url: str) -> bool:
+        """Whether a call may go on to another URL: one that is allowed, or that no rule restricts after a person's yes.
+
+        By what was allowed when the call began: it runs beside others, and this changes nothing of ours.
+        """
+        given = {**self.read(tool, call).given, "url": url}
+        verdict = self._gate.judge(tool.name, given, self.rights, self._context.workdir)
+        if verdict.decision is Decision.ASK and call.approval is not None:
+            return says(Permissions.from_json(self.rights.rules), tool.name, url) is None
+        return verdict.decision is Decision.ALLOW
 
     def _judge(self, tool: Tool, call: OpenCall) -> Verdict:
         return self._gate.judge(tool.name, self.read(tool, call).given, self.rights, self._context.workdir)

@@ -206,11 +206,10 @@ class StepCalls:
         if call.cut:
             arguments.require_whole(tool, call.arguments)
         args, _, note = self._asking.read(tool, call)
-        verdict = self._asking.admit(tool, call)
+        context = self._asking.admitted(tool, call, self._context)
         notes = " ".join(filter(None, (note, self._remark(call))))
         lease = self._lease.call(call.seq, call.ordinal, notes or None)
-        context = replace(self._context, lease=lease, outside=verdict.outside, approved=verdict.approved, seen=[])
-        return _Ready(call, tool, args, context)
+        return _Ready(call, tool, args, replace(context, lease=lease, seen=[]))
 
     def _read(self, ready: _Ready) -> None:
         self._seen[ready.call.ordinal] = ready.context.seen
@@ -227,8 +226,7 @@ class StepCalls:
             return
         now = self._database.run(steps.start_calls, self._lease, [ready.call.ordinal], idempotent=True)
         if self._asking.renew(now):  # a person has changed the mode while calls before this one ran
-            approved = self._asking.admit(ready.tool, ready.call).approved
-            ready = replace(ready, context=replace(ready.context, approved=approved))
+            ready = replace(ready, context=self._asking.admitted(ready.tool, ready.call, ready.context))
         result = _result(ready)
         if self._cancel.reason is CancelReason.STOP and result.get("interrupted"):
             result = {"error": STOPPED, **result}

@@ -64,6 +64,8 @@ class ToolContext:
     """A person, a rule or the mode has approved all of this call: ``Verdict.approved``."""
     withheld: Callable[[str], bool] | None = None
     """Whether rules keep a file from being read, by its path as rules see it; None where no rule does."""
+    may_follow: Callable[[str], bool] = field(default=lambda _url: True)
+    """Whether the call may go on to another URL of the same host, to which it was redirected."""
     lease: Lease | None = None
     """By which a verb acts for the agent and answers its call; other tools have no use for it."""
     seen: list[tuple[str, str]] = field(default_factory=list)
@@ -112,3 +114,9 @@ class Gate(Protocol):
 
     def judge(self, tool: str, arguments: Mapping[str, Any], rights: Rights, workdir: Path) -> Verdict:
         """Return whether the call is allowed, denied, or a person's to decide."""
+
+    def withheld(self, tool: str, rights: Rights, workdir: Path, *, approved: bool) -> Callable[[str], bool] | None:
+        """Return what says of a file whether rules keep a call from reading it; None where no rule can.
+
+        What a rule asks about is withheld too, unless the call was ``approved``.
+        """

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from agentmesh.config.schema import Sandbox
 from agentmesh.domain import permissions
-from agentmesh.domain.permissions import Permissions, Verdict
+from agentmesh.domain.parts import READING
+from agentmesh.domain.permissions import Layer, Permissions, Verdict
 from agentmesh.domain.shell import ShellReading
+from agentmesh.domain.states import PermissionMode
+from agentmesh.domain.withheld import withheld
 from agentmesh.engine.tool import Rights
 from agentmesh.tools.files import locate
 from agentmesh.tools.shell.judge import read_shell
@@ -34,8 +38,21 @@ class ToolGate:
             Permissions.from_json(rights.rules),
             lambda command: self._read_shell(command, workdir),
             lambda path: locate(workdir, path),
-            session=Permissions.from_json([rights.allowance.allowed]).layers[0],
+            session=_session(rights),
             free=self._free,
+            root=os.path.realpath(workdir),
+        )
+
+    def withheld(self, tool: str, rights: Rights, workdir: Path, *, approved: bool) -> Callable[[str], bool] | None:
+        """Return what says of a file whether rules keep a call from reading it; None where no rule can."""
+        if tool not in READING and tool != "bash":
+            return None
+        return withheld(
+            Permissions.from_json(rights.rules),
+            tool,
+            asked=not approved and rights.allowance.mode is not PermissionMode.ALL,
+            session=_session(rights),
+            root=os.path.realpath(workdir),
         )
 
     def _read_shell(self, command: str, workdir: Path) -> ShellReading:
@@ -47,3 +64,8 @@ class ToolGate:
         why = f"there is no wall for commands here ({problem})"
         parts = (replace(part, read_only=False, reason=why) if part.read_only else part for part in reading.parts)
         return replace(reading, parts=tuple(parts))
+
+
+def _session(rights: Rights) -> Layer:
+    """Return the rules that a person has made for the whole session."""
+    return Permissions.from_json([rights.allowance.allowed]).layers[0]

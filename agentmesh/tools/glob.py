@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -44,15 +44,44 @@ class Glob:
         base = directory(place(context, args.path))
         pattern = path_pattern(args.pattern, base)
         walk = Walk(str(base.path), context.cancel, _SECONDS)
-        found = list(islice(walk.files(pattern), _MAX_FILES + 1))
+        readable = Readable(walk.files(pattern), base, context)
+        found = list(islice(readable, _MAX_FILES + 1))
         result: dict[str, Any] = {"files": [storable(shown(base, path)) for path in found[:_MAX_FILES]]}
+        notes = []
         if len(found) > _MAX_FILES:
             result["truncated"] = True
-            result["note"] = f"There are more than {_MAX_FILES} files: use a narrower pattern or path."
+            notes = [f"There are more than {_MAX_FILES} files: use a narrower pattern or path."]
         if not walk.complete:
             result["truncated"] = True
-            result["note"] = f"The search was ended after {_SECONDS:g} s: use a narrower pattern or path."
+            notes = [f"The search was ended after {_SECONDS:g} s: use a narrower pattern or path."]
+        if notes := [*notes, *readable.notes()]:
+            result["note"] = " ".join(notes)
         return result
+
+
+class Readable:
+    """Those of a walk's files that no rule withholds from a call; it counts the others."""
+
+    def __init__(self, paths: Iterable[str], base: Place, context: ToolContext) -> None:
+        """``paths`` are relative to ``base``."""
+        self._paths = paths
+        self._base = base
+        self._withheld = context.withheld
+        self._left_out = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for path in self._paths:
+            if self._withheld is not None and self._withheld(shown(self._base, path)):
+                self._left_out += 1
+            else:
+                yield path
+
+    def notes(self) -> list[str]:
+        """Return the note for the model, if files were left out."""
+        if not self._left_out:
+            return []
+        files = "1 file is" if self._left_out == 1 else f"{self._left_out} files are"
+        return [f"{files} left out: permission rules keep them from being read."]
 
 
 def directory(found: Place) -> Place:

@@ -19,7 +19,7 @@ from agentmesh.domain.text import storable, storable_json
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
 from agentmesh.tools import searcher
 from agentmesh.tools.files import Place, explained, place
-from agentmesh.tools.glob import path_pattern, shown
+from agentmesh.tools.glob import Readable, path_pattern, shown
 from agentmesh.tools.process import Finished, Spawner
 from agentmesh.tools.walk import Walk
 from agentmesh.tools.words import description
@@ -67,19 +67,23 @@ class Grep:
         base = place(context, args.path)
         with explained(base):
             os.stat(base.path)
-        complete = True
+        walk = Walk(str(base.path), context.cancel, self._seconds)
         if base.path.is_dir():
-            walk = Walk(str(base.path), context.cancel, self._seconds)
-            paths = list(islice(walk.files(_filter(args.glob, base)), _MAX_FILES))
-            complete = walk.complete and len(paths) < _MAX_FILES
+            readable = Readable(walk.files(_filter(args.glob, base)), base, context)
         else:
-            paths = [base.parts[-1]]
+            name = base.parts[-1]
             base = Place(base.root, base.parts[:-1], os.path.dirname(base.shown))
+            readable = Readable([name], base, context)
+        paths = list(islice(readable, _MAX_FILES))
+        complete = walk.complete and len(paths) < _MAX_FILES
         with tempfile.TemporaryFile() as listing:
             listing.write(os.fsencode("\0".join(paths)))
             listing.seek(0)
             finished = self._search(args, context, base, listing.fileno())
-        return _result(finished, base, complete, args)
+        result = _result(finished, base, complete, args)
+        if notes := [*filter(None, [result.get("note")]), *readable.notes()]:
+            result["note"] = " ".join(notes)
+        return result
 
     def _search(self, args: GrepArgs, context: ToolContext, base: Place, listing: int) -> Finished:
         request = {

@@ -55,8 +55,9 @@ class WebFetch:
             # A redirect, already read like a URL that the model gave; followed where this call's permission reaches.
             if not asked.covers(found):
                 permitted(found, self._allow_private, context.cancel, deadline)
-                note = "It leads to another host: call web_fetch with that URL if you need it."
-                return {"url": target.url, "redirect": found.url, "note": note}
+                return _led_to(target, found, "It leads to another host")
+            if not context.may_follow(found.url):
+                return _led_to(target, found, "It leads to a page that this call was not allowed to read")
             target = found
         raise ToolError(f"{asked.url} redirects more than {_REDIRECTS} times.", "It may be a circle: try another page.")
 
@@ -89,6 +90,12 @@ class WebFetch:
         if "note" in result or content != storable(page.content):
             result["truncated"] = True
         return result
+
+
+def _led_to(target: Target, found: Target, where: str) -> dict[str, Any]:
+    """Return the result of a redirect that is not followed: as a call of its own it is judged on its own."""
+    note = f"{where}: call web_fetch with that URL if you need it."
+    return {"url": target.url, "redirect": found.url, "note": note}
 
 
 def _joined(base: str, location: str) -> str:

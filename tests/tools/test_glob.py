@@ -127,3 +127,14 @@ def test_a_path_without_wildcards_matches_itself_and_what_stands_for_all(names: 
 def test_any_pattern_is_compiled_or_refused(pattern: str, path: str):
     with suppress(BadPattern):
         assert PathPattern.parse(pattern).matches(path) in (True, False)
+
+
+def test_withheld_files_are_not_named(tmp_path: Path):
+    (tmp_path / "a").mkdir()
+    for name in ("a/key.pem", "a/b", "c"):
+        (tmp_path / name).touch()
+    where = context(tmp_path, withheld=lambda path: path == "a/key.pem")
+    result = call(Glob(), where, pattern="**")
+    assert result["files"] == ["a/b", "c"]
+    assert result["note"] == "1 file is left out: permission rules keep them from being read."
+    assert call(Glob(), where, pattern="*.pem", path="a")["files"] == []

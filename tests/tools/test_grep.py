@@ -121,3 +121,31 @@ def test_a_missing_path_is_answered_with_close_names(grep: Grep, tree: Path):
     with pytest.raises(ToolError) as caught:
         call(grep, tree, pattern="x", path="scr")
     assert "src" in caught.value.hint
+
+
+def test_withheld_files_are_neither_searched_nor_named(grep: Grep, tree: Path):
+    (tree / "src" / "key.pem").write_text("needle")
+    (tree / "key.pem").write_text("needle")
+    where = context(tree, withheld=lambda path: path.endswith(".pem"))
+    result = call(grep, where, pattern="needle")
+    assert [match["path"] for match in result["matches"]] == ["src/b.py"]
+    assert result["note"] == "2 files are left out: permission rules keep them from being read."
+    below = call(grep, where, pattern="needle", path="src")
+    assert below["note"] == "1 file is left out: permission rules keep them from being read."
+    alone = call(grep, where, pattern="needle", path="src/key.pem")
+    assert alone["matches"] == []
+    assert "left out" in alone["note"]
+
+
+def test_what_is_withheld_is_asked_of_paths_as_rules_see_them(grep: Grep, tree: Path):
+    asked: list[str] = []
+
+    def is_withheld(path: str) -> bool:
+        asked.append(path)
+        return False
+
+    call(grep, context(tree, withheld=is_withheld), pattern="x", path="src")
+    assert asked == ["src/b.py"]
+    asked.clear()
+    call(grep, context(tree / "src", withheld=is_withheld, outside=True), pattern="x", path=str(tree / "a.txt"))
+    assert asked == [f"{tree}/a.txt"]

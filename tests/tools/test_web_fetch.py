@@ -479,3 +479,12 @@ def test_the_name_asked_for_is_the_one_that_the_certificate_must_have(
             fetch(server)
     web_get._trusted.cache_clear()
     assert names[0] == "localhost"
+
+
+def test_a_redirect_to_a_page_that_the_call_may_not_read_is_told_and_not_followed():
+    with serving({"/": moved("/private/x"), "/private/x": answer("secret")}) as server:
+        where = context(HERE, may_follow=lambda url: "/private/" not in url)
+        result = fetch(server, where=where)
+        assert result["redirect"] == f"{server.url}/private/x"
+        assert "content" not in result
+        assert fetch(server)["content"] == "secret"

@@ -1,0 +1,101 @@
+"""Which files rules keep from being read: one question asked of many paths, by tools that look through folders."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+
+from agentmesh.domain.matching import allows, names_any
+from agentmesh.domain.parts import Part, absolute_path
+from agentmesh.domain.pathglob import PathPattern, State, plain, restriction
+from agentmesh.domain.permissions import Decision, Layer, Permissions
+
+_DEEP = 100
+"""Folders in a path beyond which none is remembered."""
+_FOLDERS = 4096
+"""Folders of which it is remembered what the patterns say."""
+
+
+def withheld(
+    rules: Permissions, tool: str, *, asked: bool, session: Layer = (), root: str = ""
+) -> Callable[[str], bool] | None:
+    """Return a function that says of a path whether rules keep a tool from reading it; None where none can.
+
+    ``asked``: what a rule asks about counts too, unless ``session``, what a person has allowed for good, covers it. The
+    paths are as rules see them: relative inside the working directory ``root``, absolute outside.
+    """
+    tools = frozenset({"read"} if tool == "bash" else {tool, "read"})
+    denying = _patterns(rules, tools, Decision.DENY)
+    asking = _patterns(rules, tools, Decision.ASK) if asked else []
+    if not denying and not asking:
+        return None
+    waived = tuple(rule.pattern for rule in session if rule.effect is Decision.ALLOW and names_any(rule.tool, tools))
+    denies, asks = _Restrictions(denying, root), _Restrictions(asking, root)
+
+    def is_withheld(path: str) -> bool:
+        return denies.cover(path) or (asks.cover(path) and not _is_waived(path, waived, root))
+
+    return is_withheld
+
+
+def _patterns(rules: Permissions, tools: frozenset[str], effect: Decision) -> list[str]:
+    found = (rule for layer in rules.layers for rule in layer if rule.effect is effect and names_any(rule.tool, tools))
+    return list(dict.fromkeys(rule.pattern for rule in found))
+
+
+def _is_waived(path: str, patterns: tuple[str, ...], root: str) -> bool:
+    part = Part(frozenset(), path, path=True, absolute=absolute_path(root, path))
+    return any(allows(pattern, part) for pattern in patterns)
+
+
+class _Restrictions:
+    """Patterns of rules that restrict, compared with paths as :func:`agentmesh.domain.matching.restricts` does."""
+
+    def __init__(self, patterns: list[str], root: str) -> None:
+        compiled = [(pattern.startswith("/"), restriction(pattern)) for pattern in patterns]
+        self._everything = any(found is None for _, found in compiled)  # a rule that cannot be read takes away
+        self._relative = _Walked(found for is_absolute, found in compiled if found and not is_absolute)
+        self._absolute = _Walked(found for is_absolute, found in compiled if found and is_absolute)
+        self._root = root
+
+    def cover(self, path: str) -> bool:
+        """Whether one of the patterns covers a path, or a folder above it."""
+        return (
+            self._everything
+            or self._relative.cover(path)
+            or self._absolute.cover(absolute_path(self._root, path) or path)
+        )
+
+
+class _Walked:
+    """A pattern, and how far it has come in the folders that were asked about: most paths share their folders."""
+
+    def __init__(self, patterns: Iterable[PathPattern]) -> None:
+        self._pattern = PathPattern.union(patterns)
+        self._start = None if self._pattern.accepts(self._pattern.start) else self._pattern.start
+        self._folder = functools.lru_cache(maxsize=_FOLDERS)(self._after)
+
+    def cover(self, path: str) -> bool:
+        """Whether the pattern matches a path, or a folder above it."""
+        if not self._start:
+            return self._start is None
+        path = plain(path)
+        return (self._from_start if path.count("/") > _DEEP else self._after)(path) is None
+
+    def _from_start(self, path: str) -> State | None:
+        """Do the same as :meth:`_after` without a call for each folder, of which a path may have thousands."""
+        state = self._start
+        for name in path.split("/"):
+            state = self._step(state, name)
+        return state
+
+    def _after(self, path: str) -> State | None:
+        """Return the pattern's state after a path; None once it matches."""
+        folder, slash, name = path.rpartition("/")
+        return self._step(self._folder(folder) if slash else self._start, name)
+
+    def _step(self, state: State | None, name: str) -> State | None:
+        if state is None or not name:
+            return state
+        reached = self._pattern.step(state, name)
+        return None if self._pattern.accepts(reached) else reached
