@@ -21,7 +21,9 @@ select wanted.name, r.oid is not null as exists, pg_has_role(n.nspowner, 'usage'
   coalesce(has_schema_privilege(r.oid, n.oid, 'usage'), false)
     and not exists (select from pg_proc p where p.pronamespace = n.oid and has_function_privilege('public', p.oid, 'execute'))
     and not exists (select from pg_proc p where p.pronamespace = n.oid and wanted.name <> %(reader)s and p.proname <> 'grant_roles'
-                    and not has_function_privilege(r.oid, p.oid, 'execute'))
+                    and not (wanted.name <> %(person)s and p.proname = any(%(persons)s::text[])) and not has_function_privilege(r.oid, p.oid, 'execute'))
+    and not exists (select from pg_proc p where p.pronamespace = n.oid and wanted.name = %(worker)s and p.proname = any(%(persons)s::text[])
+                    and has_function_privilege(r.oid, p.oid, 'execute'))
     and not exists (select from pg_class c where c.relnamespace = n.oid and (c.relname like 'v\_%%' or c.relkind in ('r', 'v') and wanted.name <> %(reader)s)
                     and not has_table_privilege(r.oid, c.oid, 'select')) as granted
 from unnest(%(names)s::text[]) with ordinality as wanted (name, place)

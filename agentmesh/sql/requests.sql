@@ -25,6 +25,10 @@ select agentmesh.set_attended(%(session)s, %(attended)s);
 -- What a person has allowed for a whole session, in the order of their places.
 select rules from agentmesh.sessions where id = %(session)s;
 
+-- name: allow
+-- Allow what rules say for a whole session; how many are new.
+select agentmesh.allow(%(session)s, %(rules)s);
+
 -- name: forget_rules
 -- Take back one rule of a session, or all; how many are gone.
 select agentmesh.forget_rules(%(session)s, %(place)s);

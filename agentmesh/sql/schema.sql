@@ -132,6 +132,28 @@ CREATE FUNCTION agentmesh.agents_at(session uuid, at timestamp with time zone) R
   order by a.created_at, a.id
 $$;
 
+CREATE FUNCTION agentmesh.allow(session uuid, rules jsonb) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+declare
+  locked agentmesh.sessions;
+  added jsonb;
+begin
+  perform agentmesh.require_read_committed();
+  locked := agentmesh.lock_session(allow.session);
+  if locked.id is null then
+    perform agentmesh.refuse('AM015', format('there is no session %s', coalesce(session::text, 'null')), 'agentmesh sessions lists them.');
+  end if;
+  perform agentmesh.lock_agents(agentmesh.asking(allow.session));
+  select coalesce(jsonb_agg(n), '[]') into added from jsonb_array_elements(allow.rules) n
+  where n ->> 'effect' = 'allow' and not locked.rules @> jsonb_build_array(n);
+  update agentmesh.sessions s set rules = s.rules || added where s.id = allow.session;
+  perform agentmesh.judge_again(allow.session);
+  perform pg_notify('session_event_' || allow.session, 'session');
+  return jsonb_array_length(added);
+end $$;
+
 CREATE FUNCTION agentmesh.allowance(session uuid) RETURNS jsonb
     LANGUAGE plpgsql STABLE
     AS $$
@@ -1232,16 +1254,23 @@ begin
   if exists (select from pg_roles where rolname = 'agentmesh_worker') then
     grant usage on schema agentmesh to agentmesh_worker;
     grant execute on all functions in schema agentmesh to agentmesh_worker;
-    revoke execute on function agentmesh.grant_roles from agentmesh_worker;
+    revoke execute on function agentmesh.grant_roles, agentmesh.start_session, agentmesh.set_mode, agentmesh.set_budget, agentmesh.answer,
+      agentmesh.allow, agentmesh.forget_rules from agentmesh_worker;
     grant select on all tables in schema agentmesh to agentmesh_worker;
-    grant insert on agentmesh.sessions, agentmesh.settings, agentmesh.workers, agentmesh.agents, agentmesh.activity, agentmesh.transcript,
-      agentmesh.mail, agentmesh.wait, agentmesh.waits, agentmesh.tool_calls, agentmesh.requests, agentmesh.tasks, agentmesh.model_calls,
+    grant insert on agentmesh.settings, agentmesh.workers, agentmesh.agents, agentmesh.activity, agentmesh.transcript,
+      agentmesh.mail, agentmesh.wait, agentmesh.waits, agentmesh.tool_calls, agentmesh.tasks, agentmesh.model_calls,
       agentmesh.file_seen, agentmesh.pauses, agentmesh.session_usage, agentmesh.bookings, agentmesh.reservations to agentmesh_worker;
-    grant update (title, permission_mode, rules, attended, max_tokens, max_cost_usd, ended_at, tree_version) on agentmesh.sessions to agentmesh_worker;
+    -- Whoever may change a mode or a cap could allow what a person has not: these rights are agentmesh_person's. An answer a worker may write where
+    -- a rule allows by now what was asked (`ask`), but not insert with the request.
+    revoke insert on agentmesh.sessions, agentmesh.requests from agentmesh_worker;
+    revoke update (permission_mode, rules, max_tokens, max_cost_usd) on agentmesh.sessions from agentmesh_worker;
+    revoke update (max_tokens, max_cost_usd) on agentmesh.agents from agentmesh_worker;
+    grant insert (session_id, agent_id, seq, ordinal, kind, tool, arguments, reason, rules, question, options) on agentmesh.requests to agentmesh_worker;
+    grant update (title, attended, ended_at, tree_version) on agentmesh.sessions to agentmesh_worker;
     grant update (backend_pid, seen_at, lost_at, ended_at) on agentmesh.workers to agentmesh_worker;
     grant update (status, model, settings_id, turn, started_turn, interrupt_turn, compact_turn, held_mail, owes_report, agent_wakes, ended_seq,
-      worker_id, epoch, queued_at, tool_calls, model_calls, input_tokens, output_tokens, cached_tokens, cost_usd, unpriced_calls, max_tokens,
-      max_cost_usd, died_at, killed_by, reaped_at) on agentmesh.agents to agentmesh_worker;
+      worker_id, epoch, queued_at, tool_calls, model_calls, input_tokens, output_tokens, cached_tokens, cost_usd, unpriced_calls,
+      died_at, killed_by, reaped_at) on agentmesh.agents to agentmesh_worker;
     grant update (activity, at) on agentmesh.activity to agentmesh_worker;
     grant update (read_at, read_seq, withdrawn_at) on agentmesh.mail to agentmesh_worker;
     grant update (status, result_seq, started_at, ended_at, epoch) on agentmesh.tool_calls to agentmesh_worker;
@@ -1251,6 +1280,14 @@ begin
     grant update (tokens, cost_usd) on agentmesh.session_usage to agentmesh_worker;
     grant update (epoch, tokens, cost_usd, at) on agentmesh.reservations to agentmesh_worker;
     grant delete on agentmesh.wait, agentmesh.bookings, agentmesh.reservations to agentmesh_worker;
+  end if;
+  if exists (select from pg_roles where rolname = 'agentmesh_person') then  -- a member of agentmesh_worker
+    grant usage on schema agentmesh to agentmesh_person;
+    grant execute on function agentmesh.start_session, agentmesh.set_mode, agentmesh.set_budget, agentmesh.answer, agentmesh.allow,
+      agentmesh.forget_rules to agentmesh_person;
+    grant insert on agentmesh.sessions to agentmesh_person;
+    grant update (permission_mode, rules, max_tokens, max_cost_usd) on agentmesh.sessions to agentmesh_person;
+    grant update (max_tokens, max_cost_usd) on agentmesh.agents to agentmesh_person;
   end if;
 end $$;
 
@@ -1929,6 +1966,25 @@ begin
     end if;
   end if;
   return true;
+end $$;
+
+CREATE FUNCTION agentmesh.require_parents_permissions() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+declare
+  above jsonb;
+begin
+  if new.parent_id is null then
+    return new;  -- a root, which begins with its session
+  end if;
+  select a.permissions into above from agentmesh.agents a where a.id = new.parent_id;
+  if new.permissions is distinct from above and exists (
+    select from jsonb_array_elements(case when above = '[]' then '[[]]' else above end) with ordinality layers (layer, place)
+    where new.permissions -> (place::integer - 1) is distinct from layer)
+  then
+    raise insufficient_privilege using message = format('agent %s may not do more than its parent', new.name);
+  end if;
+  return new;
 end $$;
 
 CREATE FUNCTION agentmesh.require_read_committed() RETURNS boolean
@@ -3806,6 +3862,8 @@ CREATE INDEX waits_target ON agentmesh.waits USING btree (target);
 
 CREATE INDEX workers_alive ON agentmesh.workers USING btree (id) WHERE (ended_at IS NULL);
 
+CREATE TRIGGER permissions_only_narrow BEFORE INSERT ON agentmesh.agents FOR EACH ROW EXECUTE FUNCTION agentmesh.require_parents_permissions();
+
 ALTER TABLE ONLY agentmesh.activity
     ADD CONSTRAINT activity_agent_id_fkey FOREIGN KEY (agent_id) REFERENCES agentmesh.agents(id) ON DELETE CASCADE;
 
@@ -3862,6 +3920,7 @@ ALTER TABLE ONLY agentmesh.waits
 
 GRANT USAGE ON SCHEMA agentmesh TO agentmesh_reader;
 GRANT USAGE ON SCHEMA agentmesh TO agentmesh_worker;
+GRANT USAGE ON SCHEMA agentmesh TO agentmesh_person;
 
 GRANT SELECT,INSERT ON TABLE agentmesh.agents TO agentmesh_worker;
 
@@ -3913,15 +3972,18 @@ GRANT UPDATE(reaped_at) ON TABLE agentmesh.agents TO agentmesh_worker;
 
 GRANT UPDATE(compact_turn) ON TABLE agentmesh.agents TO agentmesh_worker;
 
-GRANT UPDATE(max_tokens) ON TABLE agentmesh.agents TO agentmesh_worker;
+GRANT UPDATE(max_tokens) ON TABLE agentmesh.agents TO agentmesh_person;
 
-GRANT UPDATE(max_cost_usd) ON TABLE agentmesh.agents TO agentmesh_worker;
+GRANT UPDATE(max_cost_usd) ON TABLE agentmesh.agents TO agentmesh_person;
 
 REVOKE ALL ON FUNCTION agentmesh.agent_is_sound(a agentmesh.agents) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.agent_is_sound(a agentmesh.agents) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.agents_at(session uuid, at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.agents_at(session uuid, at timestamp with time zone) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.allow(session uuid, rules jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.allow(session uuid, rules jsonb) TO agentmesh_person;
 
 REVOKE ALL ON FUNCTION agentmesh.allowance(session uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.allowance(session uuid) TO agentmesh_worker;
@@ -3930,7 +3992,7 @@ REVOKE ALL ON FUNCTION agentmesh.ancestors(agent uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.ancestors(agent uuid) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.answer(request uuid, answer jsonb, by text) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.answer(request uuid, answer jsonb, by text) TO agentmesh_worker;
+GRANT ALL ON FUNCTION agentmesh.answer(request uuid, answer jsonb, by text) TO agentmesh_person;
 
 REVOKE ALL ON FUNCTION agentmesh.append(agent uuid, kind text, content jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.append(agent uuid, kind text, content jsonb) TO agentmesh_worker;
@@ -3956,19 +4018,20 @@ GRANT ALL ON FUNCTION agentmesh.begin_summary(agent uuid, caller agentmesh.calle
 REVOKE ALL ON FUNCTION agentmesh.book_call(agent uuid, usage jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.book_call(agent uuid, usage jsonb) TO agentmesh_worker;
 
-GRANT SELECT,INSERT ON TABLE agentmesh.sessions TO agentmesh_worker;
+GRANT SELECT ON TABLE agentmesh.sessions TO agentmesh_worker;
+GRANT INSERT ON TABLE agentmesh.sessions TO agentmesh_person;
 
 GRANT UPDATE(title) ON TABLE agentmesh.sessions TO agentmesh_worker;
 
-GRANT UPDATE(permission_mode) ON TABLE agentmesh.sessions TO agentmesh_worker;
+GRANT UPDATE(permission_mode) ON TABLE agentmesh.sessions TO agentmesh_person;
 
-GRANT UPDATE(rules) ON TABLE agentmesh.sessions TO agentmesh_worker;
+GRANT UPDATE(rules) ON TABLE agentmesh.sessions TO agentmesh_person;
 
 GRANT UPDATE(attended) ON TABLE agentmesh.sessions TO agentmesh_worker;
 
-GRANT UPDATE(max_tokens) ON TABLE agentmesh.sessions TO agentmesh_worker;
+GRANT UPDATE(max_tokens) ON TABLE agentmesh.sessions TO agentmesh_person;
 
-GRANT UPDATE(max_cost_usd) ON TABLE agentmesh.sessions TO agentmesh_worker;
+GRANT UPDATE(max_cost_usd) ON TABLE agentmesh.sessions TO agentmesh_person;
 
 GRANT UPDATE(ended_at) ON TABLE agentmesh.sessions TO agentmesh_worker;
 
@@ -4071,7 +4134,7 @@ REVOKE ALL ON FUNCTION agentmesh.finish_step(agent uuid, caller agentmesh.caller
 GRANT ALL ON FUNCTION agentmesh.finish_step(agent uuid, caller agentmesh.caller, content jsonb, calls jsonb, usage jsonb) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.forget_rules(session uuid, place integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.forget_rules(session uuid, place integer) TO agentmesh_worker;
+GRANT ALL ON FUNCTION agentmesh.forget_rules(session uuid, place integer) TO agentmesh_person;
 
 REVOKE ALL ON FUNCTION agentmesh.fork(parent uuid, name text, prompt text, caller agentmesh.caller, at bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.fork(parent uuid, name text, prompt text, caller agentmesh.caller, at bigint) TO agentmesh_worker;
@@ -4221,7 +4284,29 @@ GRANT ALL ON FUNCTION agentmesh.rename_session(session uuid, title text) TO agen
 REVOKE ALL ON FUNCTION agentmesh.require_agent(agent agentmesh.agents, id uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.require_agent(agent agentmesh.agents, id uuid) TO agentmesh_worker;
 
-GRANT SELECT,INSERT ON TABLE agentmesh.requests TO agentmesh_worker;
+GRANT SELECT ON TABLE agentmesh.requests TO agentmesh_worker;
+
+GRANT INSERT(session_id) ON TABLE agentmesh.requests TO agentmesh_worker;
+
+GRANT INSERT(agent_id) ON TABLE agentmesh.requests TO agentmesh_worker;
+
+GRANT INSERT(seq) ON TABLE agentmesh.requests TO agentmesh_worker;
+
+GRANT INSERT(ordinal) ON TABLE agentmesh.requests TO agentmesh_worker;
+
+GRANT INSERT(kind) ON TABLE agentmesh.requests TO agentmesh_worker;
+
+GRANT INSERT(tool) ON TABLE agentmesh.requests TO agentmesh_worker;
+
+GRANT INSERT(arguments) ON TABLE agentmesh.requests TO agentmesh_worker;
+
+GRANT INSERT(reason) ON TABLE agentmesh.requests TO agentmesh_worker;
+
+GRANT INSERT(rules) ON TABLE agentmesh.requests TO agentmesh_worker;
+
+GRANT INSERT(question) ON TABLE agentmesh.requests TO agentmesh_worker;
+
+GRANT INSERT(options) ON TABLE agentmesh.requests TO agentmesh_worker;
 
 GRANT UPDATE(answer) ON TABLE agentmesh.requests TO agentmesh_worker;
 
@@ -4245,6 +4330,9 @@ GRANT ALL ON FUNCTION agentmesh.require_living(agent agentmesh.agents, id uuid) 
 
 REVOKE ALL ON FUNCTION agentmesh.require_open_call(agent uuid, caller agentmesh.caller) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.require_open_call(agent uuid, caller agentmesh.caller) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.require_parents_permissions() FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.require_parents_permissions() TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.require_read_committed() FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.require_read_committed() TO agentmesh_worker;
@@ -4295,10 +4383,10 @@ REVOKE ALL ON FUNCTION agentmesh.set_attended(session uuid, attended boolean) FR
 GRANT ALL ON FUNCTION agentmesh.set_attended(session uuid, attended boolean) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.set_budget(session uuid, unit text, amount numeric, agent uuid) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.set_budget(session uuid, unit text, amount numeric, agent uuid) TO agentmesh_worker;
+GRANT ALL ON FUNCTION agentmesh.set_budget(session uuid, unit text, amount numeric, agent uuid) TO agentmesh_person;
 
 REVOKE ALL ON FUNCTION agentmesh.set_mode(session uuid, mode text) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.set_mode(session uuid, mode text) TO agentmesh_worker;
+GRANT ALL ON FUNCTION agentmesh.set_mode(session uuid, mode text) TO agentmesh_person;
 
 REVOKE ALL ON FUNCTION agentmesh.set_model(agent uuid, model text) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.set_model(agent uuid, model text) TO agentmesh_worker;
@@ -4319,7 +4407,7 @@ REVOKE ALL ON FUNCTION agentmesh.start_calls(agent uuid, caller agentmesh.caller
 GRANT ALL ON FUNCTION agentmesh.start_calls(agent uuid, caller agentmesh.caller, ordinals integer[]) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.start_session(workdir text, host text, os_user text, model text, system_prompt text, tools jsonb, title text, permission_mode text, permissions jsonb, limits jsonb, needs text[], external boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.start_session(workdir text, host text, os_user text, model text, system_prompt text, tools jsonb, title text, permission_mode text, permissions jsonb, limits jsonb, needs text[], external boolean) TO agentmesh_worker;
+GRANT ALL ON FUNCTION agentmesh.start_session(workdir text, host text, os_user text, model text, system_prompt text, tools jsonb, title text, permission_mode text, permissions jsonb, limits jsonb, needs text[], external boolean) TO agentmesh_person;
 
 REVOKE ALL ON FUNCTION agentmesh.step_boundary(agent agentmesh.agents, at bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.step_boundary(agent agentmesh.agents, at bigint) TO agentmesh_worker;

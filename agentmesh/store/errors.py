@@ -39,7 +39,7 @@ _ADVICE: MappingProxyType[str, tuple[type[errors.DatabaseError], str]] = Mapping
         "40P01": (errors.DatabaseError, "Others locked the same rows again and again; try once more."),
         "42501": (
             errors.DatabaseError,
-            "Grant agentmesh_worker to this role; only the owner of the schema agentmesh may change that.",
+            "Grant agentmesh_person (for workers: agentmesh_worker) to this role; only the schema's owner may do more.",
         ),
         "42P01": (errors.SchemaBehind, _UPGRADE_HINT),
         "53100": (errors.DatabaseError, "Free space on the database server's disk; nothing was changed."),

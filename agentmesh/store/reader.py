@@ -1,7 +1,9 @@
 """Queries that a person writes, as a role that can change nothing.
 
-The role is the boundary: SELECT on the views, and no other right. A read-only transaction would be none, since a
-statement can leave it. One statement by the extended protocol, on a connection that is closed after it.
+The role is the boundary of what can be read: SELECT on the views, and no other right. PostgreSQL lets every role do
+some things more: notify, make large objects, change its own password. So a query is one statement by the extended
+protocol, in a read-only transaction that is always rolled back, on a connection that is closed after it. One statement
+can end that transaction or be something else, never both.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ _ADVICE: Final = MappingProxyType(
     {
         "42601": "Give one statement of SQL, nothing after a semicolon.",
         "42P01": f"The views: {_VIEWS}. Where the reader sees none, `agentmesh db upgrade` lets it.",
+        "25006": f"The reader may read the views and nothing else: {_VIEWS}.",
         "42501": f"The reader may read the views and nothing else: {_VIEWS}.",
         "42883": f"The reader may read the views and nothing else: {_VIEWS}.",
     }
@@ -79,7 +82,7 @@ def can_change(url: str) -> bool:
 def psql_call(url: str) -> tuple[str, dict[str, str]]:
     """Return the connection string for psql and the environment that it needs; a password goes into the latter."""
     parts = _parts(url)
-    environ = {"PGOPTIONS": "-c search_path=agentmesh"}
+    environ = {"PGOPTIONS": "-c search_path=agentmesh -c default_transaction_read_only=on"}
     if password := parts.pop("password", None):
         environ["PGPASSWORD"] = password
     return make_conninfo(**parts), environ
@@ -108,6 +111,7 @@ def _connected(url: str) -> psycopg.Connection[Any]:
 def _answer(connection: psycopg.Connection[Any], text: str, seconds: float) -> Answer:
     connection.execute("select set_config('search_path', 'agentmesh', false)")
     connection.execute("select set_config('statement_timeout', %s, false)", [f"{round(seconds * 1000)}ms"])
+    connection.execute("begin read only")
     with connection.cursor() as cursor:
         for known in connection.adapters.types:
             for oid in filter(None, (known.oid, known.array_oid)):
@@ -116,6 +120,8 @@ def _answer(connection: psycopg.Connection[Any], text: str, seconds: float) -> A
         # person's, and its boundary is the role.
         rows = list(cursor.stream(storable(text)))
         described = cursor.description or []
+    # A NOTIFY is only sent by a commit; PostgreSQL 15 lets a read-only transaction make a large object.
+    connection.execute("rollback")
     return Answer([column.name for column in described], [column.type_code for column in described], rows)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -61,6 +61,14 @@ def set_attended(conn: Connection, session: SessionId, attended: bool) -> None:
 def rules(conn: Connection, session: SessionId) -> list[dict[str, str]]:
     """Return the rules that "always" made in a session."""
     return scalar(conn, statement("requests.rules"), {"session": session}, list)
+
+
+def allow(conn: Connection, session: SessionId, rules: Sequence[Mapping[str, str]]) -> int:
+    """Allow what these rules say for a whole session, as an answer of "always" does; return how many are new.
+
+    A rule turns asking into allowing, never a denial.
+    """
+    return scalar(conn, statement("requests.allow"), {"session": session, "rules": jsonb(list(rules))}, int)
 
 
 def forget_rules(conn: Connection, session: SessionId, place: int | None = None) -> int:

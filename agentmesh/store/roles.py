@@ -17,10 +17,15 @@ from agentmesh.store.reader import READER
 
 WORKER: Final = "agentmesh_worker"
 """May run sessions, by the verbs and what workers call; changes nothing of the schema. Logins are made its members."""
+PERSON: Final = "agentmesh_person"
+"""May do what a worker may, and what only people decide. Logins are made its members."""
+FOR_PERSONS: Final = ("start_session", "set_mode", "set_budget", "answer", "allow", "forget_rules")
+"""Functions that decide what agents may do and spend: a worker may not call them."""
 
 _MADE_BY: Final = {
     READER: f"create role {READER} login;  -- reads the views; `agentmesh sql` logs in as it",
-    WORKER: f"create role {WORKER} nologin;  -- runs sessions; for logins: create role NAME login in role {WORKER}",
+    WORKER: f"create role {WORKER} nologin;  -- runs agents; for logins: create role NAME login in role {WORKER}",
+    PERSON: f"create role {PERSON} nologin in role {WORKER};  -- for people: create role NAME login in role {PERSON}",
 }
 
 
@@ -37,8 +42,15 @@ def settle(conn: Connection) -> list[str]:
 
     Only the schema's owner can do so; for others nothing is changed.
     """
+    values = {
+        "names": list(_MADE_BY),
+        "reader": READER,
+        "worker": WORKER,
+        "person": PERSON,
+        "persons": list(FOR_PERSONS),
+    }
     with conn.cursor(row_factory=class_row(_Role)) as cursor:
-        found = cursor.execute(statement("health.roles"), {"names": list(_MADE_BY), "reader": READER}).fetchall()
+        found = cursor.execute(statement("health.roles"), values).fetchall()
     if any(role.mine and role.exists and not role.granted for role in found):
         conn.execute(statement("health.grant_roles"))
     return [_MADE_BY[role.name] for role in found if not role.exists]

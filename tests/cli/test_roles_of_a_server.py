@@ -49,10 +49,11 @@ def test_an_owner_who_may_make_no_role_is_told_what_somebody_else_can_run(fresh,
     first = plain("db", "upgrade")
     assert (first.code, first.out) == (0, "")
     statements = [line for line in first.err.splitlines() if line.startswith("  create role")]
-    assert len(statements) == 2
+    assert len(statements) == 3
 
     superuser.execute("\n".join(statements).encode())
     superuser.execute("create role w login in role agentmesh_worker")
+    superuser.execute("create role p login in role agentmesh_person")
     refused = as_user(fresh, "w", tmp_path)("sessions", "--json")
     assert refused.code == 1
     assert "permission denied" in refused.err
@@ -60,6 +61,10 @@ def test_an_owner_who_may_make_no_role_is_told_what_somebody_else_can_run(fresh,
     again = plain("db", "upgrade")
     assert (again.code, "create role" in again.err) == (0, False)
     assert as_user(fresh, "w", tmp_path)("sessions", "--json").code == 0
+    assert as_user(fresh, "p", tmp_path)("run", "--model", "demo", "--permission-mode", "edits", "hi").code == 0
+    worker = as_user(fresh, "w", tmp_path)("run", "--model", "demo", "hi")
+    assert worker.code == 1
+    assert "Grant agentmesh_person" in worker.err
     assert plain("sql", "--csv", "select count(*) from v_requests").out == "count\n0\n"
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 
+import psycopg
 import pytest
 
 from agentmesh.domain.errors import DatabaseError
@@ -41,6 +43,56 @@ def test_what_is_no_single_question_to_the_views_is_refused(database_url, query)
     with pytest.raises(DatabaseError) as refused:
         reader.query(reader.reader_url(database_url), query)
     assert refused.value.hint
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select lo_create(0)",
+        "select lo_from_bytea(0, 'x')",
+        "explain analyze select lo_create(0)",
+        "do $$ begin perform lo_create(0); end $$",
+        "notify heard",
+        "select pg_notify('heard', '')",
+        "do $$ begin notify heard; end $$",
+        "create temp table mine ()",
+        "select 1 into temp mine",
+        "alter role current_user password 'x'",
+        "alter role current_user set search_path = 'pg_temp'",
+        "do $$ begin execute 'alter role current_user set work_mem = 64'; end $$",
+        "begin read write",
+        "start transaction read write",
+        "set transaction read write",
+        "set session characteristics as transaction read write",
+        "commit and chain",
+        "rollback",
+        "select set_config('transaction_read_only', 'off', false), lo_create(0)",
+        "prepare transaction 'x'",
+        "listen heard",
+    ],
+)
+def test_a_query_leaves_nothing_behind(database_url, query):
+    def settings() -> list[tuple[object, ...]]:
+        look = (
+            "select rolpassword, (select count(*) from pg_db_role_setting s where s.setrole = a.oid) from pg_authid a"
+        )
+        objects = (
+            "select oid::text, 0 from pg_largeobject_metadata union all select relname, 1 from pg_class order by 1, 2"
+        )
+        with psycopg.connect(database_url, autocommit=True) as owner:
+            return [
+                *owner.execute(f"{look} where rolname = 'agentmesh_reader'".encode()),
+                *owner.execute(objects.encode()),
+            ]
+
+    before = settings()
+    with psycopg.connect(database_url, autocommit=True) as ears:
+        ears.execute("listen heard")
+        with contextlib.suppress(DatabaseError):
+            reader.query(reader.reader_url(database_url), query)
+        ears.execute("notify heard, 'last'")
+        assert [found.payload for found in ears.notifies(timeout=20, stop_after=1)] == ["last"]
+    assert settings() == before
 
 
 def test_a_refused_query_is_a_sentence_and_a_hint(am):

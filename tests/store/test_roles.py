@@ -1,4 +1,4 @@
-"""The roles: a member of agentmesh_worker runs whole sessions, the reader reads, and neither can do more."""
+"""The roles: a worker runs agents, a person decides what they may, the reader reads, and none of them can do more."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import psycopg
 import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.types.json import Jsonb
 
 from agentmesh.domain.budgets import Cap, Unit
 from agentmesh.domain.errors import DatabaseError
@@ -56,17 +57,24 @@ def worker_url(login: Callable[..., str], database_url: str) -> str:
 
 
 @pytest.fixture
-def limited(worker_url: str, conn: psycopg.Connection, tmp_path: Path) -> Iterator[Rig]:
-    """A rig that does everything as a worker; only its looks are the owner's."""
-    rig = Rig(worker_url, conn, tmp_path)
+def person_url(login: Callable[..., str], database_url: str) -> str:
+    """A way in with the rights of a person and no others."""
+    return login(database_url, roles.PERSON)
+
+
+@pytest.fixture
+def limited(person_url: str, conn: psycopg.Connection, tmp_path: Path) -> Iterator[Rig]:
+    """A rig that does everything as a person; only its looks are the owner's."""
+    rig = Rig(person_url, conn, tmp_path)
     yield rig
     assert violations(conn) == []
     rig.close()
 
 
-def test_a_member_of_the_workers_runs_a_session_with_all_verbs_by_its_url(limited: Rig):
+def test_a_worker_runs_what_a_person_began_with_all_verbs(limited: Rig, worker_url: str):
     rig = limited
-    schema.ensure(rig.url, automatic=False)
+    for url in (rig.url, worker_url):
+        schema.ensure(url, automatic=False)
     rig.script(
         "root",
         do(call("fork", name="child", prompt="work"), call("fork", name="victim", prompt="hang")),
@@ -79,20 +87,21 @@ def test_a_member_of_the_workers_runs_a_session_with_all_verbs_by_its_url(limite
     )
     rig.script("victim", do(call("wait", timeout=600)))
     rig.script("child", do(call("send", to="parent", message="a report")), say("ended"))
-    rig.worker()
+    rig.worker(url=worker_url)
     assert rig.run() == "all done"
     assert [result["results"][0]["status"] for result in rig.results("wait")] == ["received"]
     assert rig.status("victim") == "dead"
     assert [result for result in rig.results() if "error" in result] == []
 
 
-def test_what_a_person_does_a_member_of_the_workers_can_do(limited: Rig):
+def test_what_a_person_does_needs_no_owner(limited: Rig, worker_url: str):
     rig = limited
     rig.root = rig.session(mode=PermissionMode.ASK)
     session = rig.db.run(agents.get, rig.root).session_id
     rig.script("root", do(call("bash", command="touch made"), call("ask_user", question="Which?")), say("done"))
     rig.db.run(budgets.set_budget, session, Cap(Unit.USD, Decimal(5)))
-    rig.worker()
+    rig.db.run(requests.allow, session, [{"effect": "allow", "tool": "bash", "pattern": "make *"}])
+    rig.worker(url=worker_url)
     rig.prompt()
     rig.until(lambda: len(rig.db.run(requests.pending, session)) == 2, "two requests")
     for request, words in zip(
@@ -171,6 +180,26 @@ NOBODY_MAY = [
     "alter system set fsync = off",
     "select lo_import('/etc/passwd')",
 ]
+A_WORKER_MAY_NOT = [
+    "select agentmesh.start_session('/', 'h', 'u', 'm', 'p', '[]', permission_mode => 'all')",
+    "select agentmesh.set_mode(gen_random_uuid(), 'all')",
+    "select agentmesh.set_budget(gen_random_uuid(), 'usd', 1000)",
+    'select agentmesh.answer(gen_random_uuid(), \'{"decision": "always"}\')',
+    "select agentmesh.allow(gen_random_uuid(), '[]')",
+    "select agentmesh.forget_rules(gen_random_uuid())",
+    "insert into agentmesh.sessions (workdir, host, os_user, permission_mode) values ('/', 'h', 'u', 'all')",
+    "update agentmesh.sessions set permission_mode = 'all'",
+    "update agentmesh.sessions set rules = '[]'",
+    "update agentmesh.sessions set max_tokens = null",
+    "update agentmesh.sessions set max_cost_usd = null",
+    "update agentmesh.sessions set max_agents = 1000",
+    "update agentmesh.agents set max_tokens = null",
+    "update agentmesh.agents set max_cost_usd = null",
+    "insert into agentmesh.requests (answer) values ('{}')",
+    "set role agentmesh_person",
+    "grant agentmesh_person to current_user",
+    "alter table agentmesh.agents disable trigger permissions_only_narrow",
+]
 THE_READER_MAY_NOT = [
     *(f"select 1 from agentmesh.{table}" for table in ("sessions", "agents", "transcript", "mail", "alembic_version")),
     "insert into agentmesh.mail (session_id, recipient, body) values (gen_random_uuid(), gen_random_uuid(), 'x')",
@@ -192,6 +221,7 @@ THE_READER_MAY_NOT = [
         )
     ),
     "set role agentmesh_worker",
+    *A_WORKER_MAY_NOT,
 ]
 
 
@@ -210,8 +240,50 @@ def refused(conn: psycopg.Connection) -> Callable[[psycopg.Connection, str], Non
 
 def test_a_worker_is_refused_what_is_not_its_work(worker_url: str, refused):
     with psycopg.connect(worker_url, autocommit=True) as limited:
+        for statement in (*NOBODY_MAY, *A_WORKER_MAY_NOT):
+            refused(limited, statement)
+
+
+def test_a_person_is_refused_what_is_the_owners(person_url: str, refused):
+    with psycopg.connect(person_url, autocommit=True) as limited:
         for statement in NOBODY_MAY:
             refused(limited, statement)
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "is_narrower"),
+    [
+        ([], [], True),
+        ([], [[]], True),
+        ([], [[], ["allow"]], True),
+        ([], [["allow"]], False),
+        ([["deny"]], [["deny"]], True),
+        ([["deny"]], [["deny"], ["allow"]], True),
+        ([["deny"]], [], False),
+        ([["deny"]], [[], ["deny"]], False),
+        ([["deny"]], [["deny", "allow"]], False),
+        ([["deny"], ["ask"]], [["deny"]], False),
+        ([["deny"], ["ask"]], [["ask"], ["deny"]], False),
+    ],
+)
+def test_no_agent_is_made_that_may_more_than_its_parent(
+    rig: Rig, worker_url: str, above: list[list[str]], below: list[list[str]], is_narrower: bool
+):
+    def stored(layers: list[list[str]]) -> Jsonb:
+        return Jsonb([[{"effect": effect, "tool": "bash", "pattern": "*"} for effect in layer] for layer in layers])
+
+    rig.conn.execute("update agentmesh.agents set permissions = %s where id = %s", [stored(above), rig.root])
+    insert = """
+        insert into agentmesh.agents
+          (session_id, parent_id, name, depth, status, model, settings_id, permissions, forked_at, clean)
+        select session_id, id, 'child', 1, 'idle', model, settings_id, %s, 0, true from agentmesh.agents where id = %s
+    """
+    with psycopg.connect(worker_url, autocommit=True) as limited:
+        if is_narrower:
+            limited.execute(insert, [stored(below), rig.root])
+        else:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="may not do more than its parent"):
+                limited.execute(insert, [stored(below), rig.root])
 
 
 def test_a_reader_is_refused_all_that_and_every_change(login, database_url: str, refused):
@@ -237,7 +309,12 @@ def test_the_workers_have_a_right_to_every_function_and_table_and_the_public_has
           has_function_privilege('public', oid, 'execute')
         from pg_proc where pronamespace = 'agentmesh'::regnamespace
     """).fetchall()
-    assert {name for name, worker, _ in functions if not worker} == {"grant_roles"}
+    assert {name for name, worker, _ in functions if not worker} == {"grant_roles", *roles.FOR_PERSONS}
+    for_people = conn.execute("""
+        select proname::text from pg_proc
+        where pronamespace = 'agentmesh'::regnamespace and has_function_privilege('agentmesh_person', oid, 'execute')
+    """).fetchall()
+    assert {name for name, *_ in functions} - {name for (name,) in for_people} == {"grant_roles"}
     assert {name for name, _, public in functions if public} == set()
     tables = conn.execute("""
         select relname::text, has_table_privilege('agentmesh_worker', oid, 'select'),
@@ -256,21 +333,32 @@ def test_what_the_functions_write_is_what_the_workers_may_write(conn: psycopg.Co
     """).fetchall()
     assert {name for name, body, definer in bodies if definer and re.search(_WRITES, body)} == {"delete_session"}
     files = [path.read_text() for path in Path(schema.__file__).parents[1].joinpath("sql").glob("*.sql")]
-    texts = [body for name, body, _ in bodies if name != "delete_session"]
+    texts = [body for name, body, _ in bodies if name not in ("delete_session", *roles.FOR_PERSONS)]
     texts += [text for text in files if not text.startswith("-- The whole schema")]
     wanted = {want for text in texts for want in written(text)}
-    granted = {
-        (kind.lower(), table, column if kind == "UPDATE" else "")
-        for kind, table, column in conn.execute("""
-            select distinct privilege_type, table_name::text, column_name::text
-            from information_schema.column_privileges
-            where grantee = 'agentmesh_worker' and privilege_type in ('INSERT', 'UPDATE')
-            union all
-            select privilege_type, table_name, '' from information_schema.table_privileges
-            where grantee = 'agentmesh_worker' and privilege_type in ('DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER')
-        """)
-    }
-    assert granted == wanted
+    assert _granted(conn, roles.WORKER) == wanted
+    decided = {want for name, body, _ in bodies if name in roles.FOR_PERSONS for want in written(body)}
+    assert _granted(conn, roles.PERSON) == decided - wanted
+    assert (
+        wanted & {("insert", "sessions", ""), *(("update", "sessions", name) for name in ("permission_mode", "rules"))}
+        == set()
+    )
+
+
+def _granted(conn: psycopg.Connection, role: str) -> set[tuple[str, str, str]]:
+    """Return what a role was given itself: (insert | update | delete, table, column of an update)."""
+    found = conn.execute(
+        """
+        select distinct privilege_type, table_name::text, column_name::text
+        from information_schema.column_privileges
+        where grantee = %(role)s and privilege_type in ('INSERT', 'UPDATE')
+        union all
+        select privilege_type, table_name, '' from information_schema.table_privileges
+        where grantee = %(role)s and privilege_type in ('DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER')
+        """,
+        {"role": role},
+    )
+    return {(kind.lower(), table, column if kind == "UPDATE" else "") for kind, table, column in found}
 
 
 _WRITES = r"\b(insert into|update|delete from) agentmesh\.(\w+)"
@@ -319,7 +407,7 @@ def test_an_owner_needs_no_more_than_a_database_in_which_it_may_create(login, ad
     with psycopg.connect(url, autocommit=True) as conn:
         assert schema.state(conn) is SchemaState.CURRENT
         assert roles.settle(conn) == []
-    with psycopg.connect(login(empty_database_url, roles.WORKER), autocommit=True) as worker:
+    with psycopg.connect(login(empty_database_url, roles.PERSON), autocommit=True) as worker:
         new = sessions.NewSession("/tmp", "h", "u", "sim/m", "prompt", [])
         session = agents.get(worker, sessions.start_session(worker, new)).session_id
         assert roles.settle(worker) == []  # not its own: it changes nothing
@@ -328,9 +416,8 @@ def test_an_owner_needs_no_more_than_a_database_in_which_it_may_create(login, ad
 
 def test_rights_that_were_lost_on_the_way_come_back_with_an_upgrade(conn: psycopg.Connection, worker_url: str):
     """A dump restored without privileges: no rights for the roles, and EXECUTE for everybody."""
-    conn.execute("revoke all on all tables in schema agentmesh from agentmesh_worker, agentmesh_reader")
-    conn.execute("revoke all on all functions in schema agentmesh from agentmesh_worker, agentmesh_reader")
-    conn.execute("revoke usage on schema agentmesh from agentmesh_worker, agentmesh_reader")
+    for what in ("all on all tables in schema", "all on all functions in schema", "usage on schema"):
+        conn.execute(f"revoke {what} agentmesh from agentmesh_worker, agentmesh_person, agentmesh_reader".encode())
     conn.execute("grant execute on all functions in schema agentmesh to public")
     assert roles.settle(conn) == []
     test_the_workers_have_a_right_to_every_function_and_table_and_the_public_has_none(conn)
