@@ -50,7 +50,9 @@ class Result:
     cost_usd: Decimal | None = None
     seconds: float = 0.0
     refused: dict[str, set[str]] = field(default_factory=dict)
-    """What was not permitted: tools by the flag that allows them."""
+    """What was not permitted: tools by the mode's flag that allows them."""
+    allow: dict[str, list[str]] = field(default_factory=dict)
+    """Rules that would have allowed it, as a person writes them, by the same flag."""
     denied: set[str] = field(default_factory=set)
     """Tools that were refused where no flag would have helped."""
     unasked: int = 0
@@ -61,7 +63,10 @@ class Result:
     def note_refusal(self, tool: str, result: Mapping[str, Any]) -> None:
         """Note a result of a call if it says that it was not permitted, or that nobody could be asked."""
         if result.get("refused") is True and result.get("allow_with"):
-            self.refused.setdefault(str(result["allow_with"]), set()).add(tool)
+            flag, rules = str(result["allow_with"]), result.get("allow_rules") or []
+            self.refused.setdefault(flag, set()).add(tool)
+            known = self.allow.setdefault(flag, [])
+            known += [rule for rule in map(str, rules) if rule not in known]
         elif result.get("refused") is True:
             self.denied.add(tool)
         elif tool == "ask_user" and "error" in result:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agentmesh.cli.allowing import allow_for_session, allow_options, allow_rule
 from agentmesh.cli.options import json_option, place_options, text_argument
 from agentmesh.cli.place import Place
 from agentmesh.cli.render.data import emit
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from agentmesh.cli.headless import Result
 
 _MODES = [str(mode) for mode in PermissionMode]
+_MOST_RULES = 8
+"""That are named at the end; a mode is said in fewer words than more of them."""
 _SECONDS = click.FloatRange(min=0, min_open=True)
 
 
@@ -36,6 +39,12 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
 @click.option("--resume", metavar="ID", help="Go on with this session.")
 @click.option(
     "--permission-mode", type=click.Choice(_MODES), help="What tools may do; nobody is asked here, so `ask` refuses."
+)
+@click.option(
+    "--allow",
+    multiple=True,
+    metavar="RULE",
+    help='Allow what a rule says, as in "bash(pytest *)", for the whole session; may be given more than once.',
 )
 @click.option("--timeout", type=_SECONDS, metavar="SECONDS", help="Interrupt all agents after so long; exit code 3.")
 @click.option("--max-cost", type=click.FloatRange(min=0), metavar="USD", help="Cost cap of a new session.")
@@ -64,10 +73,13 @@ def run(
     if (go_on or which) and (given := [name for name in ("model", "max_cost", "title") if new[name]]):
         options = " and ".join(f"--{name.replace('_', '-')}" for name in given)
         raise UsageError(f"{options} cannot be changed for a session that exists.", hint="Leave it out, or start anew.")
+    allowed = [allow_rule(rule) for rule in new["allow"]]
     text = text_argument(prompt, "prompt")
     flags = {"max_cost_usd": new["max_cost"], "concurrency": new["concurrency"]}
     conceal_environment()
     with place.mesh("run", pool_size=8, **flags) as mesh:
+        if allowed:
+            _require_person(mesh)
         if go_on or which:
             session = mesh.find_session(session=which, workdir=Path.cwd())
             require_provider(mesh, session)
@@ -77,6 +89,7 @@ def run(
             if (mode or mesh.settings.permission_mode) in (PermissionMode.EDITS, PermissionMode.ALL):
                 _require_person(mesh)
             session = mesh.start_session(Path.cwd(), model=new["model"], title=new["title"] or _title(text), mode=mode)
+        allow_for_session(mesh, session, allowed)
         _remark(mesh, session)
         if prompt and prompt.startswith("/"):
             text = _expanded(mesh, session, text)
@@ -148,7 +161,9 @@ def _sum_up(session: Session, result: Result) -> None:
     if result.remark:
         say(f"The root's last answer is {result.remark}.")
     for flag, tools in sorted(result.refused.items()):
-        say(f"Not permitted: {', '.join(sorted(tools))}. This allows it: {flag}")
+        rules = result.allow.get(flag, [])
+        ways = [" ".join(allow_options(rules))] if rules and len(rules) <= _MOST_RULES else []
+        say(f"Not permitted: {', '.join(sorted(tools))}. This allows it: {', or '.join([*ways, flag])}")
     if result.denied:
         say(f"Not permitted in any mode: {', '.join(sorted(result.denied))}.")
     if result.unasked:
@@ -162,9 +177,12 @@ def _data(session: Session, result: Result) -> dict[str, Any]:
     ended = (
         {"result": data.pop("text")} if result.status == "completed" else {"error": result.error, "hint": result.hint}
     )
-    for used in ("text", "error", "hint", "remark", "denied", "unasked"):
+    for used in ("text", "error", "hint", "remark", "denied", "unasked", "allow"):
         data.pop(used, None)
-    data["refused"] = [{"allow_with": flag, "tools": sorted(tools)} for flag, tools in sorted(result.refused.items())]
+    data["refused"] = [
+        {"allow_with": flag, "allow_rules": result.allow.get(flag, []), "tools": sorted(tools)}
+        for flag, tools in sorted(result.refused.items())
+    ]
     root = {"agent_id": session.root_id, "name": "root", "parent_id": None}
     return {"type": "result", **root, "session_id": session.id, **data, **ended}
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
+from agentmesh.config.rules import written
 from agentmesh.domain.permissions import Decision, Permissions, Verdict, refusal, says
 from agentmesh.domain.rows import Allowance, OpenCall
 from agentmesh.domain.states import CallStatus
@@ -108,8 +109,12 @@ class Asking:
         if verdict.decision is Decision.ALLOW:
             return verdict
         message, hint = refusal(verdict, tool.name)
-        flag = f"--permission-mode {verdict.allowed_by.value}" if verdict.allowed_by else None
-        raise ToolError(message, hint, refused=True, **({"allow_with": flag} if flag else {}))
+        if verdict.allowed_by is None:
+            raise ToolError(message, hint, refused=True)
+        how: dict[str, Any] = {"allow_with": f"--permission-mode {verdict.allowed_by.value}"}
+        if verdict.decision is Decision.ASK:
+            how["allow_rules"] = [written(rule) for rule in verdict.always]
+        raise ToolError(message, hint, refused=True, **how)
 
     def admitted(self, tool: Tool, call: OpenCall, context: ToolContext) -> ToolContext:
         """Return the context of a call that may be made, with what it may do; raise ToolError when it may not be."""

@@ -62,8 +62,10 @@ def test_json_tells_everything_in_order_and_ends_with_the_result(am):
 
 def test_what_was_not_permitted_is_named_with_the_flag_that_allows_it(am):
     done = am("run", *DEMO, "--json", "run touch made")
-    assert done.events[-1]["refused"] == [{"allow_with": "--permission-mode all", "tools": ["bash"]}]
-    assert "Not permitted: bash. This allows it: --permission-mode all" in done.err
+    assert done.events[-1]["refused"] == [
+        {"allow_with": "--permission-mode all", "allow_rules": ["bash(touch made)"], "tools": ["bash"]}
+    ]
+    assert "Not permitted: bash. This allows it: --allow 'bash(touch made)', or --permission-mode all" in done.err
     assert not (am.folder / "made").exists()
     assert am("run", "-c", "--permission-mode", "all", "run touch made").code == 0
     assert (am.folder / "made").exists()
