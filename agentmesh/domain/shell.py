@@ -23,10 +23,11 @@ class ShellPart:
     """Absolute paths that it names."""
     writes: tuple[str, ...] = ()
     """Absolute paths that it redirects to."""
-    plain: bool = False
-    """A simple filter in plain characters, read alike by every parser."""
     hazard: bool = False
-    """A command known to read, given something by which it writes, runs or reaches further."""
+    """A command that is known to read has an option or operand by which it writes, runs or reaches further: what a
+    pattern says of the command (``git log *``) does not mean this use of it."""
+    plain: bool = False
+    """It only reads, and its source is so simple that bash and any parser see the same in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,4 +39,4 @@ class ShellReading:
     problem: str = ""
     """What could not be understood, in words; empty when the parts are all of it."""
     plain: bool = False
-    """A simple filter in plain characters, read alike by every parser."""
+    """The whole line is plain words, joined by ``&&``, ``||``, ``;`` and ``|`` only."""

@@ -1,6 +1,7 @@
 """Take a shell command apart with tree-sitter's grammar of bash.
 
-The grammar is not bash: where the two could see different words, :func:`parse` reports a problem instead of guessing.
+The grammar is not bash: where it and :mod:`agentmesh.tools.shell.scan`, a second reading by bash's own rules, see
+different commands or words, :func:`parse` reports a problem instead of guessing.
 """
 
 from __future__ import annotations
@@ -8,11 +9,12 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from agentmesh.tools.shell.words import WORD_NODES, Word, covered, read_word, short_source, source_of
+from agentmesh.tools.shell.lines import join_lines
+from agentmesh.tools.shell.scan import Found, UnclearError, scan
+from agentmesh.tools.shell.words import WORD_NODES, Word, covered, read_word, read_words, short_source, source_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -40,10 +42,23 @@ _CONTAINERS = frozenset(
 )
 _LOOPS = frozenset({"for_statement", "c_style_for_statement", "case_statement", "case_item"})
 _SETTING = frozenset({"variable_assignment", "variable_assignments", "declaration_command", "unset_command"})
+_DECLARING = frozenset({"declaration_command", "unset_command"})
+_MERE_GROUPS = frozenset({"variable_assignments", "heredoc_body"})
 _REDIRECTS = frozenset({"file_redirect", "herestring_redirect", "heredoc_redirect"})
 _SILENT = frozenset({"comment", "heredoc_start", "heredoc_end", "heredoc_content", "heredoc_body", "file_descriptor"})
-_JOINED_LINE = re.compile(r"[^ \t\n]\\\n[^ \t\n]")
-_HERE_START = re.compile(r"(['\"]?)(\w+)\1", re.ASCII)
+_PLAIN = re.compile(r"\$\{\w+\}", re.ASCII)
+_TEST_TOKENS = frozenset({"[", "[[", "]", "]]", "=", "==", "!=", "=~", "!", "&&", "||", "(", ")", "<", ">"})
+_ONLY_IN_DOUBLE = frozenset({"&&", "||", "(", ")", "<", ">", "=~"})
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A variable that is set, by ``x=...`` or by a loop."""
+
+    text: str
+    name: str
+    values: tuple[Word, ...]
+    """All that it may be set to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +68,8 @@ class Simple:
     words: tuple[Word, ...]
     assignments: str = ""
     """The source of assignments in front of it."""
+    assigned: tuple[Assignment, ...] = ()
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +78,35 @@ class Redirect:
 
     operator: str
     target: Word
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """What stands between ``[[`` and ``]]``."""
+
+    text: str
+    words: tuple[Word, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """Something that sets variables or loops over them; what it runs is listed apart."""
+    """An expansion, an arithmetic command, or what declares variables; what it runs is listed apart."""
 
     text: str
+
+
+Piece = Simple | Redirect | Assignment | Test | Other
 
 
 @dataclass(slots=True)
 class Parsed:
     """All that a command line consists of, in its order."""
 
-    pieces: list[Simple | Redirect | Other] = field(default_factory=list)
+    pieces: list[Piece] = field(default_factory=list)
     problem: str = ""
+    seen: Found = field(default_factory=Found)
+    """Where the grammar sees commands and words."""
 
     def fail(self, problem: str) -> None:
         """Remember the first thing that was not understood."""
@@ -89,14 +120,25 @@ def parse(command: str) -> Parsed:
         parsed.fail("it is too long to be judged")
     elif any(_strange(char) for char in command):
         parsed.fail("it contains control or invisible characters")
-    elif _JOINED_LINE.search(command):
-        parsed.fail("a word of it is continued on the next line")
     else:
-        root = _parser().parse(command.encode("utf-8")).root_node
-        if root.has_error:
+        source = join_lines(command).encode("utf-8")
+        root = _parser().parse(source).root_node
+        if root.has_error or source[: root.start_byte].strip(b" \t\n") or source[root.end_byte :].strip(b" \t\n"):
             parsed.fail("it cannot be parsed")
         _visit(root, parsed, 0)
+        _compare(source, parsed)
     return parsed
+
+
+def _compare(source: bytes, parsed: Parsed) -> None:
+    """Report a problem where the grammar and the scanner differ."""
+    try:
+        found = scan(source)
+    except UnclearError:
+        parsed.fail("a part of it is not understood")
+    else:
+        if found != parsed.seen:
+            parsed.fail("a part of it can be read in two ways")
 
 
 def _strange(char: str) -> bool:
@@ -133,17 +175,19 @@ def _take(node: Node, parsed: Parsed) -> None:
     """Note what a node that is no plain command does itself, apart from what is in it."""
     kind = node.type
     first = node.children[0].type if node.children else ""
-    if kind == "test_command" and first == "[":
-        parsed.pieces.append(Simple((Word("["), *_test_words(node, parsed))))
-    elif kind in _SETTING or kind in _LOOPS or kind == "test_command" or (kind, first) == ("compound_statement", "(("):
+    if kind == "test_command":
+        _test(node, parsed)
+    elif kind == "variable_assignment":
+        parsed.pieces.append(_assignment(node, parsed))
+    elif kind == "for_statement":
+        parsed.pieces.append(_loop(node, parsed))
+    elif kind in _DECLARING | _LOOPS or (kind, first) == ("compound_statement", "(("):
         parsed.pieces.append(Other(source_of(node)))
     elif kind in ("file_redirect", "herestring_redirect"):
         _redirect(node, parsed)
-    elif kind == "heredoc_redirect":
-        _check_here_document(node, parsed)
     elif kind == "function_definition":
         parsed.fail("it defines a function")
-    elif kind not in _CONTAINERS and kind not in WORD_NODES and kind != "heredoc_body":
+    elif kind not in _CONTAINERS | WORD_NODES | _MERE_GROUPS:
         parsed.fail(f"`{short_source(node)}` is not understood")
     elif kind in _CONTAINERS and not covered(node):
         parsed.fail("a part of it is not understood")
@@ -156,7 +200,7 @@ def _inside(node: Node, parsed: Parsed, depth: int) -> None:
     elif node.type in ("command_substitution", "process_substitution") or node.type in _STATEMENTS:
         _visit(node, parsed, depth + 1)
     else:
-        if node.type == "arithmetic_expansion" or (node.type == "expansion" and len(node.children) != 3):
+        if node.type == "arithmetic_expansion" or (node.type == "expansion" and not _PLAIN.fullmatch(source_of(node))):
             parsed.pieces.append(Other(source_of(node)))  # `$((PATH=5))` and `${X:=1}` set variables
         for child in node.named_children:
             _inside(child, parsed, depth + 1)
@@ -167,54 +211,78 @@ _STATEMENTS = (_CONTAINERS | _LOOPS | _SETTING | _REDIRECTS | {"command", "test_
 }
 
 
-def _test_words(node: Node, parsed: Parsed) -> list[Word]:
+def _test(node: Node, parsed: Parsed) -> None:
+    double = node.children[0].type == "[["
+    words = tuple(_test_words(node, parsed, double=double))
+    if double:
+        parsed.pieces.append(Test(source_of(node), words))
+        return
+    parsed.seen.commands.add(node.start_byte)
+    parsed.seen.words.add((node.start_byte, node.start_byte + 1))
+    parsed.pieces.append(Simple((Word("["), *words), source=source_of(node)))
+
+
+def _test_words(node: Node, parsed: Parsed, *, double: bool) -> list[Word]:
     """Return the words between ``[`` and ``]``."""
     words: list[Word] = []
     for child in node.children:
-        if child.type in ("[", "]"):
-            continue
         if child.type in WORD_NODES:
             words.append(read_word(child, parsed.fail))
+        elif child.type in _TEST_TOKENS:
+            if not double and child.type in _ONLY_IN_DOUBLE:
+                parsed.fail(f"`{short_source(node)}` is not understood")
+            if child.type not in ("[", "]", "[[", "]]"):
+                words.append(Word(child.type))
+        elif child.type in _REDIRECTS:
+            _visit(child, parsed, 0)
+        elif not child.is_named and not child.children and not re.fullmatch("-[a-z]+", child.type):
+            parsed.fail(f"`{short_source(node)}` is not understood")
         elif child.children:
-            words += _test_words(child, parsed)
+            words += _test_words(child, parsed, double=double)
         else:
             words.append(Word(source_of(child)))
     return words
 
 
-def _check_here_document(node: Node, parsed: Parsed) -> None:
-    """Make sure that bash ends the document where the grammar does."""
-    start = _HERE_START.fullmatch(source_of(_child(node, "heredoc_start")))
-    body = source_of(_child(node, "heredoc_body"))
-    word = start[2] if start else ""
-    nested = any(child.type == "heredoc_redirect" for child in _below(node))
-    siblings = [child for child in node.parent.children if child.type == "heredoc_redirect"] if node.parent else []
-    if not word or nested or len(siblings) > 1 or any(line.strip() == word for line in body.splitlines()):
-        parsed.fail("a here-document in it is not understood")
+def _assignment(node: Node, parsed: Parsed) -> Assignment:
+    """Return what a variable is set to; a name that is no plain one stays as it is written."""
+    name, *values = node.named_children
+    words = tuple(read_word(value, parsed.fail) for value in values if value.type in WORD_NODES)
+    if len(words) != len(values) or len(words) > 1:
+        parsed.fail(f"`{short_source(node)}` is not understood")
+    appended = any(child.type == "+=" for child in node.children)
+    values_of = (Word(source_of(node), known=False),) if appended else words or (Word(""),)
+    return Assignment(source_of(node), source_of(name), values_of)
 
 
-def _child(node: Node, kind: str) -> Node | None:
-    return next((child for child in node.children if child.type == kind), None)
-
-
-def _below(node: Node) -> Iterator[Node]:
-    for child in node.children:
-        yield child
-        yield from _below(child)
+def _loop(node: Node, parsed: Parsed) -> Assignment:
+    """Return the variable of a loop."""
+    name = source_of(node.child_by_field_name("variable"))
+    listed = [child for child in node.named_children if child.type in WORD_NODES]
+    words = [word for child in listed for word in read_words(child, parsed.fail)]
+    if not words or node.children[0].type != "for":
+        parsed.fail("what a loop in it goes over is not known")
+    return Assignment(source_of(node).split("\n")[0], name, tuple(words))
 
 
 def _command(node: Node, parsed: Parsed, depth: int) -> None:
     words: list[Word] = []
-    assignments: list[str] = []
+    assigned: list[Assignment] = []
     if not covered(node):
         parsed.fail("a part of it is not understood")
     for child in node.children:
         if child.type == "variable_assignment":
-            assignments.append(source_of(child))
-        elif child.type == "command_name" and child.named_children:
+            assigned.append(_assignment(child, parsed))
+            for value in child.named_children:
+                _inside(value, parsed, depth + 1)
+            continue
+        if child.type == "command_name" and child.named_children:
+            parsed.seen.commands.add(child.start_byte)
+            parsed.seen.words.add((child.start_byte, child.end_byte))
             words.append(read_word(child.named_children[0], parsed.fail))
         elif child.type in WORD_NODES:
-            words.append(read_word(child, parsed.fail))
+            parsed.seen.words.add((child.start_byte, child.end_byte))
+            words += read_words(child, parsed.fail)
         elif child.type in _REDIRECTS:
             _visit(child, parsed, depth + 1)
             continue
@@ -225,15 +293,20 @@ def _command(node: Node, parsed: Parsed, depth: int) -> None:
         name = words[0]
         if not name.known or name.glob or name.tilde or not name.text:
             parsed.fail("the name of a command in it is not fixed")
-        parsed.pieces.append(Simple(tuple(words), " ".join(assignments)))
+        assignments = " ".join(one.text for one in assigned)
+        parsed.pieces.append(Simple(tuple(words), assignments, tuple(assigned), source_of(node)))
 
 
 def _redirect(node: Node, parsed: Parsed) -> None:
     operator = next((child.type for child in node.children if not child.is_named), "")
     targets = [child for child in node.named_children if child.type != "file_descriptor"]
-    if operator == "<<<" or (len(targets) == 1 and operator in (">&", "<&") and source_of(targets[0]).isdigit()):
+    if operator == "<<<" or (len(targets) == 1 and operator in (">&", "<&") and _is_number(targets[0])):
         return
     if len(targets) == 1 and operator in ("<", ">", ">>", "&>", "&>>", ">|", ">&"):
-        parsed.pieces.append(Redirect(operator, read_word(targets[0], parsed.fail)))
+        parsed.pieces.append(Redirect(operator, read_word(targets[0], parsed.fail), source_of(node)))
     else:
         parsed.fail(f"`{short_source(node)}` is not understood")
+
+
+def _is_number(node: Node) -> bool:
+    return re.fullmatch("[0-9]+", source_of(node)) is not None

@@ -4,94 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class Spec:
-    """How a command may be used without anybody being asked."""
-
-    bad_short: str = ""
-    """Letters of short options that make it write, run or follow links."""
-    bad_long: tuple[str, ...] = ()
-    """Long options that do, or any abbreviation of them."""
-    patterns: int = 0
-    """How many of its first operands are no paths."""
-    values: frozenset[str] = frozenset()
-    """Options that always take a value which is no path, as the next word or after ``=``."""
-    texts: frozenset[str] = frozenset()
-    """Options that take one only after ``=``."""
-    paths: bool = True
-    """Its operands may be paths."""
-    check: Callable[[Sequence[str]], str] | None = None
-    """Takes the words after the name; returns what is wrong with them, or nothing."""
-
-    @property
-    def harmless(self) -> bool:
-        """Whether no option can do harm, so that an unexpected one does none either."""
-        return not self.bad_short and not self.bad_long and self.check is None
-
-    def objection(self, words: Sequence[str]) -> str:
-        """Return why these options are not read-only, or nothing."""
-        for word in words:
-            if word == "--":
-                break
-            name = word.split("=", 1)[0]
-            if word.startswith("--"):
-                if len(name) > 2 and any(bad.startswith(name) for bad in self.bad_long):
-                    return f"its option {name} may write, run or reach further"
-            elif word.startswith("-") and any(letter in word for letter in self.bad_short):
-                return f"its option {word} may write, run or reach further"
-        return self.check(words) if self.check else ""
+from agentmesh.tools.shell.git import GIT_TEXTS, GIT_VALUES, git_objection
+from agentmesh.tools.shell.scripts import awk_objection, sed_objection
+from agentmesh.tools.shell.spec import Spec, at_most, only
+from agentmesh.tools.shell.wrappers import FIND_RUNS
 
 
 def _words(text: str) -> list[str]:
     return text.split()
 
 
-def _only(pattern: str, what: str) -> Callable[[Sequence[str]], str]:
-    """Return a check that every word matches."""
-    allowed = re.compile(pattern)
-    return lambda words: "" if all(allowed.fullmatch(word) for word in words) else what
-
-
-def _sed(words: Sequence[str]) -> str:
-    """Scripts that only print, delete and substitute; no files, no commands, no brackets to hide a delimiter in."""
-    scripts = [word for before, word in zip(("", *words), words, strict=False) if before in ("-e", "--expression")]
-    options = [word for word in words if word.startswith("-")]
-    if any(option not in ("-n", "-E", "-r", "-e", "-s", "-z", "-nE", "-ne", "-nr") for option in options):
-        return "its options may write"
-    operands = [word for word in words if not word.startswith("-")]
-    if not scripts and not any(option in ("-e", "-ne") for option in options):
-        scripts = operands[:1]
-    elif "-ne" in options:
-        return "its options are not simple"
-    if scripts and all(_SED_SCRIPT.fullmatch(script) for script in scripts):
-        return ""
-    return "its script may write"
-
-
-_SED_TEXT = r"(?:[^/\\\[\n]|\\[^\n])*"
-_SED_ADDRESS = rf"(?:\d+|\$|/{_SED_TEXT}/)"
-_SED_RANGE = rf"(?:{_SED_ADDRESS}(?:,(?:\+?\d+|{_SED_ADDRESS}))?)?"
-_SED_STEP = rf"\s*{_SED_RANGE}\s*(?:[pdq=]|s/{_SED_TEXT}/{_SED_TEXT}/[gpiI0-9]*)\s*"
-_SED_SCRIPT = re.compile(rf"{_SED_STEP}(?:;{_SED_STEP})*;?")
-
-_FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
-
-
 def _find(words: Sequence[str]) -> str:
-    bad = _FIND_RUNS | {"-delete", "-fls", "-fprint", "-fprint0", "-fprintf", "-L", "-H", "-follow", "-files0-from"}
+    bad = FIND_RUNS | {"-delete", "-fls", "-fprint", "-fprint0", "-fprintf", "-L", "-H", "-follow", "-files0-from"}
     found = next((word for word in words if word in bad), None)
     return f"{found} may write, run or reach further" if found else ""
 
 
 def _printf(words: Sequence[str]) -> str:
-    return "it may set a variable" if words and words[0].startswith("-v") else ""
-
-
-def _test(words: Sequence[str]) -> str:
-    return "it may run code" if {"-v", "-R"} & set(words) else ""
+    return "it may set a variable" if not words or words[0].startswith(("-v", "\0")) else ""
 
 
 def _jq(words: Sequence[str]) -> str:
@@ -106,152 +37,181 @@ def _ps(words: Sequence[str]) -> str:
     return "" if all(re.fullmatch(known, option) for option in options) else "it may show environments"
 
 
-def _few(most: int) -> Callable[[Sequence[str]], str]:
-    """Return a check that there are at most so many operands: one more would be written to."""
-
-    def check(words: Sequence[str]) -> str:
-        before = words[: words.index("--")] if "--" in words else words
-        operands = [word for word in before if not word.startswith("-") or word == "-"]
-        operands += words[len(before) + 1 :]
-        return f"its operand {operands[most]} may be written to" if len(operands) > most else ""
-
-    return check
-
-
-_GIT_BAD = ("--output", "--ext-diff", "--textconv", "--exec", "--open-files-in-pager", "--no-index", "--filters")
-_GIT_LISTING_BRANCH = frozenset(
-    _words("-a -r -v -vv -l --list --all --remotes --verbose --show-current --no-color --color --column --no-column")
-)
-_GIT_BRANCH_FILTERS = ("--contains", "--no-contains", "--merged", "--no-merged", "--points-at", "--sort=", "--format=")
-
-
-def _git(words: Sequence[str]) -> str:
-    rest = list(words)
-    while rest and rest[0] in ("--no-pager", "-P", "--no-optional-locks"):
-        rest.pop(0)
-    if not rest or rest[0] not in _GIT:
-        return "it is not one of the git commands that only read"
-    return _GIT[rest[0]].objection(rest[1:])
-
-
-def _branch(words: Sequence[str]) -> str:
-    listing = any(word in ("-l", "--list") or word.startswith(_GIT_BRANCH_FILTERS) for word in words)
+def _date(words: Sequence[str]) -> str:
+    value = False
     for word in words:
-        known = word in _GIT_LISTING_BRANCH or word.startswith(_GIT_BRANCH_FILTERS)
-        if not known and (word.startswith("-") or not listing):
-            return "it may change branches"
+        if value:
+            value = False
+        elif word in ("-d", "--date", "-r", "--reference"):
+            value = True
+        elif not re.fullmatch(r"\+.*|-u|--utc|-R|-I\w*|--iso-8601(=\w+)?|--rfc-3339=\w+|--date=.*|-u?d.+", word):
+            return "it may set the clock"
     return ""
 
 
-def _tag(words: Sequence[str]) -> str:
-    listing = not words or "-l" in words or "--list" in words
-    known = all(re.fullmatch(r"-l|--list|-n\d*|--sort=\S+|[^-].*", word) for word in words)
-    return "" if listing and known else "it may change tags"
+def _fd(words: Sequence[str]) -> str:
+    return "it may run a command" if any(re.match(r"-\w*[xX]|--exec|--ex?e?c?$", word) for word in words) else ""
 
 
-def _exactly(*uses: str) -> Callable[[Sequence[str]], str]:
-    """Return a check that the words are one of these uses."""
-    return lambda words: "" if " ".join(words) in uses else "only looking is known to be harmless"
+def _strings(words: Sequence[str]) -> str:
+    return "it may read options from a file" if any(word.startswith("@") for word in words) else ""
 
 
-_GIT_LOOK = Spec(bad_short="O", bad_long=_GIT_BAD)
-_GIT = {
-    **dict.fromkeys(
-        _words(
-            "status log diff show blame annotate shortlog describe rev-parse rev-list ls-files ls-tree merge-base "
-            "name-rev show-ref for-each-ref cat-file diff-tree diff-index diff-files grep count-objects whatchanged"
-        ),
-        _GIT_LOOK,
-    ),
-    "branch": Spec(check=_branch),
-    "tag": Spec(check=_tag),
-    "remote": Spec(check=_exactly("", "-v", "--verbose")),
-    "stash": Spec(check=_exactly("list")),
-    "worktree": Spec(check=_exactly("list")),
-    "version": Spec(),
-}
-_GIT_VALUES = frozenset({"-S", "-G", "--grep", "--author", "--committer"})
-_GIT_TEXTS = frozenset(_words("--format --pretty --date --since --until --after --before --sort"))
+def _npm(words: Sequence[str]) -> str:
+    looking = words[:1] in (["ls"], ["list"]) and all(re.fullmatch(r"[\w@/.-]+(?:=\w+)?", word) for word in words)
+    return "" if looking else "it may run or write"
 
+
+def _pip(words: Sequence[str]) -> str:
+    known = r"list|show|freeze|check|[\w.\[\]-]+"
+    looking = words[:1] in (["list"], ["show"], ["freeze"], ["check"]) and all(re.fullmatch(known, w) for w in words)
+    reaching = any(
+        re.match(r"-o|-u|--(?:out|upt|log|index|extra|find|pro|cert|client|python|ca)", word) for word in words
+    )
+    return "" if looking and not reaching else "it may run, write or reach the network"
+
+
+def _names_no_path(patterns: int = 0) -> Callable[[Sequence[str]], bool]:
+    """Return a check that there are no more operands than patterns."""
+    return lambda words: sum(not word.startswith("-") for word in words) <= patterns
+
+
+def _grep_below(words: Sequence[str]) -> bool:
+    recursive = any(re.match(r"-\w*[rR]|--(?:dereference-)?rec", word) for word in words)
+    return recursive and _names_no_path(1)(words)
+
+
+def _find_below(words: Sequence[str]) -> bool:
+    return not words or words[0].startswith(("-", "(", "!"))
+
+
+_FILES0 = ("--files0-from",)
 _TEXT = Spec()
+_GREP = Spec(
+    patterns=1,
+    values=frozenset({"-e", "--regexp", "--include", "--exclude", "--exclude-dir", "-A", "-B", "-C", "-m"}),
+    texts=frozenset({"--color", "--colour"}),
+    recursive=_grep_below,
+)
 READ_ONLY: dict[str, Spec] = {
     **dict.fromkeys(
         _words(
-            "cat head tail wc nl tac rev fold fmt expand unexpand cmp comm paste od hexdump cksum md5sum sha1sum "
-            "sha256sum sha512sum b2sum stat ls dir vdir du df readlink realpath pathchk column strings join nproc arch"
+            "cat head tail nl tac rev fold fmt expand unexpand cmp comm paste od hexdump hd cksum sum md5sum sha1sum "
+            "sha224sum sha256sum sha384sum sha512sum b2sum stat df readlink realpath pathchk column join arch tsort "
+            "factor numfmt free uptime lscpu getconf"
         ),
         _TEXT,
     ),
-    **dict.fromkeys(_words("true false : sleep seq expr pwd whoami id groups uname tty which type"), Spec(paths=False)),
+    **dict.fromkeys(_words("ls dir vdir"), Spec(recursive=_names_no_path())),
+    "wc": Spec(further_long=_FILES0),
+    "du": Spec(further_long=_FILES0, recursive=_names_no_path()),
+    "strings": Spec(check=_strings),
+    **dict.fromkeys(
+        _words("true false : sleep seq expr pwd whoami id groups uname tty which type nproc locale yes"),
+        Spec(paths=False),
+    ),
     **dict.fromkeys(("basename", "dirname", "echo", "tr"), Spec(paths=False)),
     "printf": Spec(paths=False, check=_printf),
     "printenv": Spec(paths=False),
-    "hostname": Spec(paths=False, check=_only(r"-[sfdiIA]", "it may set the name")),
-    "date": Spec(check=_only(r"\+.*|-u|--utc|-R|-I\w*|--iso-8601(=\w+)?|--rfc-3339=\w+", "it may set the clock")),
+    "hostname": Spec(paths=False, check=only(r"-[sfdiIA]", "it may set the name")),
+    "date": Spec(check=_date, paths=False),
     "cut": Spec(values=frozenset({"-d", "--delimiter", "--output-delimiter"})),
-    "grep": Spec(
-        bad_short="R",
-        bad_long=("--dereference-recursive",),
-        patterns=1,
-        values=frozenset({"-e", "--regexp", "--include", "--exclude", "--exclude-dir"}),
-        texts=frozenset({"--color", "--colour"}),
-    ),
+    **dict.fromkeys(("grep", "egrep", "fgrep"), _GREP),
     "rg": Spec(
-        bad_short="Lz",
-        bad_long=("--pre", "--follow", "--search-zip", "--hostname-bin"),
+        bad_long=("--pre", "--hostname-bin"),
+        further_short="Lz",
+        further_long=("--follow", "--search-zip"),
         patterns=1,
-        values=frozenset({"-e", "--regexp", "-g", "--glob", "--iglob", "-t", "-T", "--type", "--color", "-r"}),
+        values=frozenset(_words("-e --regexp -g --glob --iglob -t -T --type --color -r -A -B -C -m")),
+        recursive=_names_no_path(1),
     ),
+    "fd": Spec(check=_fd, further_short="L", further_long=("--follow",), patterns=1, recursive=_names_no_path(1)),
     "find": Spec(
         check=_find,
         values=frozenset(_words("-name -iname -path -ipath -wholename -regex -iregex -printf -lname -perm")),
+        recursive=_find_below,
     ),
-    "sort": Spec(bad_short="oT", bad_long=("--output", "--compress-program", "--temporary-directory", "--files0-from")),
-    "uniq": Spec(check=_few(1)),
+    "sort": Spec(
+        bad_short="oT", bad_long=("--output", "--compress-program", "--temporary-directory"), further_long=_FILES0
+    ),
+    "uniq": Spec(check=at_most(1), counted=True),
     "tree": Spec(
-        bad_short="oRl", bad_long=("--output", "--fromfile", "--fromtabfile", "--info"), values=frozenset({"-I", "-P"})
+        bad_short="oR",
+        bad_long=("--output",),
+        further_short="l",
+        further_long=("--fromfile", "--fromtabfile", "--info", "--gitfile", "--infofile"),
+        values=frozenset({"-I", "-P", "-L"}),
+        recursive=_names_no_path(),
     ),
-    "file": Spec(bad_short="Cmfz", bad_long=("--compile", "--magic-file", "--files-from", "--uncompress")),
-    "diff": Spec(bad_short="rlN", bad_long=("--recursive", "--paginate", "--to-file", "--from-file", "--new-file")),
-    "sed": Spec(check=_sed, patterns=1, values=frozenset({"-e", "-ne"})),
-    "jq": Spec(bad_short="fL", bad_long=("--from-file",), patterns=1, check=_jq),
+    "file": Spec(
+        bad_short="C",
+        bad_long=("--compile",),
+        further_short="mfz",
+        further_long=("--magic-file", "--files-from", "--uncompress"),
+    ),
+    "diff": Spec(bad_short="l", bad_long=("--paginate",)),
+    **dict.fromkeys(
+        ("sed", "gsed"),
+        Spec(
+            bad_short="i",
+            bad_long=("--in-place",),
+            check=sed_objection,
+            judges_scripts=True,
+            patterns=1,
+            values=frozenset({"-e", "-ne", "-nE", "--expression"}) - {"-nE"},
+        ),
+    ),
+    **dict.fromkeys(
+        ("awk", "gawk", "mawk"),
+        Spec(check=awk_objection, judges_scripts=True, patterns=1, values=frozenset({"-F", "-v"})),
+    ),
+    "jq": Spec(further_short="fL", further_long=("--from-file",), patterns=1, check=_jq, judges_scripts=True),
     "ps": Spec(paths=False, check=_ps),
-    "xxd": Spec(bad_short="r", bad_long=("-revert",), check=_few(1)),
-    "test": Spec(check=_test),
-    "[": Spec(check=_test),
-    "git": Spec(check=_git, values=_GIT_VALUES, texts=_GIT_TEXTS),
+    "xxd": Spec(
+        bad_short="r", bad_long=("-revert",), check=at_most(1), counted=True, values=frozenset({"-l", "-s", "-c", "-g"})
+    ),
+    "test": Spec(),
+    "[": Spec(),
+    "git": Spec(check=git_objection, judges_scripts=True, values=GIT_VALUES, texts=GIT_TEXTS),
+    "npm": Spec(check=_npm, judges_scripts=True, paths=False),
+    **dict.fromkeys(("pip", "pip3"), Spec(check=_pip, judges_scripts=True, paths=False)),
+    "set": Spec(check=only(r"-[eu]+|-[eu]*o|pipefail", "it may change how the line runs"), judges_scripts=True),
+}
+_RUSTUP = frozenset({"cargo", "rustc", "rustfmt", "rustdoc"})
+_VERSIONS = {
+    **dict.fromkeys(
+        _words(
+            "python python3 node npm npx cargo rustc rustfmt gcc g++ cc c++ clang clang++ make cmake ninja "
+            "docker pip pip3 bash zsh dash jq rg fd tree curl wget ruby perl php tar gzip ssh rustup uv ruff "
+            "mypy black psql sqlite3 vim nano tmux gh kubectl helm terraform deno bun sed awk gawk diff"
+        ),
+        frozenset({"--version"}),
+    ),
+    "go": frozenset({"version"}),
+    "java": frozenset({"-version", "--version"}),
+    "javac": frozenset({"-version", "--version"}),
+}
+_SHORT_VERSIONS = {
+    "-V": frozenset(_words("python python3 pip cargo rustc ssh rg fd")),
+    "-v": frozenset(_words("node npm")),
+    "--help": frozenset(
+        _words("python python3 node cargo rustc gcc make cmake docker pip pip3 bash jq rg fd tree tar gzip uv ruff")
+    ),
 }
 
-WRAPPERS = frozenset(
-    _words(
-        """
-    env xargs parallel sudo doas su nohup nice ionice timeout time stdbuf setsid command exec builtin eval source . trap
-    alias busybox toybox bash sh zsh dash ksh fish chroot unshare nsenter strace ltrace gdb script watch flock coproc
-    ssh runuser setpriv taskset chrt proot fakeroot
-        """
+
+def shows_version(words: Sequence[str]) -> bool:
+    """Whether a command only prints its version or its help, and reads nothing before."""
+    if len(words) != 2:
+        return False
+    name, option = words
+    return (
+        option in _VERSIONS.get(name, ())
+        or name in _SHORT_VERSIONS.get(option, ())
+        or (option in ("--help", "--version") and name in READ_ONLY and name not in ("git", "npm", "echo"))
     )
-)
-"""Commands that run what their arguments, or their input, say."""
 
 
-def inner(words: Sequence[str]) -> Sequence[str] | None:
-    """Return the command that a wrapper runs, when its words say so without doubt."""
-    name, rest = words[0], words[1:]
-    if name == "timeout" and rest and re.fullmatch(r"\d+(?:\.\d+)?[smhd]?", rest[0]):
-        rest = rest[1:]
-    elif name not in ("time", "nice", "command", "env", "builtin", "stdbuf"):
-        return None
-    return rest if rest and re.fullmatch(r"[\w.+-]+", rest[0]) and not rest[0].startswith("-") else None
-
-
-def runs_unseen(words: Sequence[str]) -> bool:
-    """Whether a command may run another one that no table of names can foresee."""
-    name = words[0].rsplit("/", 1)[-1]
-    if name in WRAPPERS or re.match(r"ld[-.]|ld-linux|ld-musl", name):
-        return True
-    if name == "find":
-        return any(word in _FIND_RUNS for word in words)
-    if name == "git":
-        globals_ = words[1 : next((i for i, word in enumerate(words[1:], 1) if not word.startswith("-")), None)]
-        return any(word.startswith(("-c", "--config-env", "--exec-path")) for word in globals_)
-    return False
+def uses_rustup(name: str) -> bool:
+    """Whether a file of the directory may choose the program that a name starts."""
+    return name in _RUSTUP
