@@ -175,7 +175,8 @@ def test_git_itself_uses_a_repository_made_of_files(work: Path):
     planted = work / "sub" / "planted"
     shutil.copytree(work / ".git", planted)
     (planted / "config").write_text(
-        "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ../..\n[diff]\n\texternal = touch ran; true\n"
+        "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ../..\n"
+        "[diff]\n\texternal = touch ran; true\n"
     )
     (work / "a").write_text("three\n")
     subprocess.run(["git", "diff"], cwd=planted, env=_CLEAN, capture_output=True, check=False)

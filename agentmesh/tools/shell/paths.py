@@ -13,6 +13,8 @@ from agentmesh.tools.shell.words import Word
 _MAX_MATCHES = 2000
 STREAMS = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"})
 _HOME = re.compile(r"\$\{?(?:HOME|OLDPWD|TMPDIR|XDG_\w+|VIRTUAL_ENV|GOPATH|CARGO_HOME)\b")
+_ESCAPED_PATH = re.compile(r"\$'[^']*(?:/|\\[^tn])")
+"""``$'...'`` with a path in it, or with characters that are written by their numbers."""
 
 
 class Paths:
@@ -49,7 +51,7 @@ class Paths:
 
     def begins_inside(self, word: Word) -> bool:
         """Whether what is known of a word that holds an expansion does not lead outside."""
-        if _HOME.search(word.text) or word.tilde:
+        if word.tilde or _HOME.search(word.text) or _ESCAPED_PATH.search(word.text):
             return False
         folder, slash, _ = word.masked.partition("\0")[0].rpartition("/")
         return self.inside(Word(folder + slash, glob=word.glob)) if slash else True
