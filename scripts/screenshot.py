@@ -54,7 +54,7 @@ def main() -> None:
         Path(folder).chmod(0o711)  # as root the server belongs to a user of its own, who has to pass
         environ = {"HOME": folder, "OPENAI_BASE_URL": simulator.base_url, "OPENAI_API_KEY": "none"}
         settings = load({"data_dir": folder}, environ, _ROOT)
-        with open_mesh(settings, role="tui", environ=environ) as mesh:
+        with open_mesh(settings, role="tui", what="make screenshots", environ=environ) as mesh:
             session = mesh.start_session(_ROOT, model="scripted", title="Review")
             mesh.worker(session=session.id).start()
             svg = asyncio.run(_drawn(MeshApp(lambda: Opened(mesh, session), keymap=Keymap())))

@@ -10,7 +10,6 @@ import gc
 import importlib
 import logging
 import os
-import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -124,21 +123,14 @@ def _open(
     choice: Callable[[Mesh], tuple[Session, bool]],
 ) -> Opened:
     """Open database and session, and have at hand what reads and acts in it."""
-    from agentmesh.store.opening import open_database
+    from agentmesh.tools.below import open_as_person
 
     # All that is imported then takes 25 ms, and the database as long to answer: at the same time. What is asked first
     # is imported first, so that the database need not wait either.
     threading.Thread(target=_import_the_rest, name="imports", daemon=True).start()
-    database, server = open_database(settings, role="tui", pool_size=_POOL)
-    from agentmesh.tools.below import require_person
-
-    try:
-        require_person(database, socket.gethostname(), "use the terminal UI", environ)
-    except BaseException:
-        database.close()
-        if server:
-            server.release()
-        raise
+    database, server = open_as_person(
+        settings, role="tui", what="use the terminal UI", environ=environ, pool_size=_POOL
+    )
     from agentmesh.app import Mesh
 
     mesh = Mesh(settings, database, server, environ)
@@ -156,7 +148,7 @@ def _open(
 
 
 def _import_the_rest() -> None:
-    for module in ("agentmesh.tools.below", "agentmesh.app", "tui.reading", "tui.widgets.scrollback", "tui.link"):
+    for module in ("agentmesh.app", "tui.reading", "tui.widgets.scrollback", "tui.link"):
         importlib.import_module(module)
 
 

@@ -80,10 +80,6 @@ class Mesh:
         except ValueError:
             known = ", ".join(PermissionMode)
             raise UsageError(f"there is no permission mode {permission_mode!r}", hint=f"Modes: {known}.") from None
-        if (mode or self.core.settings.permission_mode) in (PermissionMode.EDITS, PermissionMode.ALL):
-            from agentmesh.tools.below import require_person
-
-            require_person(self.core.database, self.core.place.host, "let agents do more than read without asking")
         row = self.core.start_session(Path(workdir), model=model, title=title, mode=mode)
         if not attended:
             self.core.database.run(requests.set_attended, row.id, False, idempotent=True)

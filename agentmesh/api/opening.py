@@ -44,7 +44,8 @@ def open(  # noqa: A001  agentmesh.open, as in webbrowser.open
     loaded = load(given, os.environ, Path.cwd())
     for warning in loaded.warnings:
         LOG.warning("%s", warning)
-    mesh = Mesh(app.open_mesh(loaded, role="python"), background_workers=background_workers)
+    core = app.open_mesh(loaded, role="python", what="use `agentmesh.open()`")
+    mesh = Mesh(core, background_workers=background_workers)
     try:
         for function in tools:
             mesh.tool(function)

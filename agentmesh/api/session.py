@@ -204,9 +204,6 @@ class Session:
         ``reason`` goes with a no and is read by the agent; ``arguments``, all of them, replace the call's own.
         Raise RequestOver when somebody was first, BadAnswer for what does not fit.
         """
-        from agentmesh.tools.below import require_person
-
-        require_person(self.mesh.core.database, self.mesh.core.place.host, "answer requests")
         if not isinstance(request, Request):
             request = self.run_store(requests.resolve, str(request), idempotent=True)
         words: dict[str, Any] = {"text": answer} if request.kind == "question" else {"decision": answer}

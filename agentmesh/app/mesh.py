@@ -19,8 +19,8 @@ from agentmesh.domain.ids import SessionId
 from agentmesh.domain.rows import Session
 from agentmesh.domain.states import PermissionMode
 from agentmesh.store import sessions
-from agentmesh.store.opening import open_database
 from agentmesh.store.tx import Database
+from agentmesh.tools.below import open_as_person
 
 if TYPE_CHECKING:
     from agentmesh.config.agent_types import AgentType
@@ -38,13 +38,22 @@ if TYPE_CHECKING:
 
 
 def open_mesh(
-    settings: Settings, *, role: str, environ: Mapping[str, str] = os.environ, migrate: bool = True, pool_size: int = 8
+    settings: Settings,
+    *,
+    role: str,
+    what: str,
+    environ: Mapping[str, str] = os.environ,
+    migrate: bool = True,
+    pool_size: int = 8,
 ) -> Mesh:
     """Connect to the configured database, or start the embedded one, and see that its schema is the program's.
 
-    Raise a DatabaseError when that fails. ``migrate=False`` looks at no schema.
+    Raise NotAPerson below a worker, where only a person may do ``what``, and a DatabaseError when the database fails.
+    ``migrate=False`` looks at no schema.
     """
-    database, server = open_database(settings, role=role, migrate=migrate, pool_size=pool_size)
+    database, server = open_as_person(
+        settings, role=role, what=what, environ=environ, migrate=migrate, pool_size=pool_size
+    )
     return Mesh(settings, database, server, environ)
 
 

@@ -110,9 +110,7 @@ def _answer(
     mesh: Mesh, place: Place, who: str, given: str, *, reason: str | None, arguments: str | None, as_json: bool
 ) -> None:
     from agentmesh.store import requests, sessions
-    from agentmesh.tools.below import require_person
 
-    require_person(mesh.database, mesh.place.host, "answer requests")
     request = _resolve(mesh, place, who)
     if request.kind == "question":
         if reason is not None or arguments is not None:

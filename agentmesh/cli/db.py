@@ -47,7 +47,7 @@ def status(*, as_json: bool, place: Place) -> None:
     """Say which database this is, and how it is. Starts nothing."""
     from agentmesh.cli.render.status import print_facts
 
-    settings = place.settings()
+    settings = place.settings_without_mesh()
     server = _embedded(settings)
     facts: dict[str, object] = {}
     if server:
@@ -77,7 +77,7 @@ def show_url(*, as_reader: bool, place: Place) -> None:
     """Print the URL for psql and other programs. It may hold a password."""
     from agentmesh.store.reader import READER, reader_url
 
-    settings = place.settings()
+    settings = place.settings_without_mesh()
     server = _embedded(settings)
     if server:
         print(server.url(role=READER) if as_reader else server.url())
@@ -94,7 +94,7 @@ def show_url(*, as_reader: bool, place: Place) -> None:
 @place_options(session=False)
 def stop(*, force: bool, place: Place) -> None:
     """Stop the embedded server."""
-    server = _embedded(place.settings())
+    server = _embedded(place.settings_without_mesh())
     if server is None:
         raise UsageError("A database given by URL is not ours to stop.", hint="Stop it where it was started.")
     say("Stopped the embedded server." if server.stop(force=force) else "The embedded server was not running.")

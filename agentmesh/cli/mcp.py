@@ -47,7 +47,7 @@ def mcp(
     conceal_environment()
     mode = PermissionMode(permission_mode) if permission_mode else None
     wanted = Wanted(Path.cwd(), place.session, name, model, mode)
-    place.settings()  # what is wrong with the configuration is said at once
+    place.settings_without_mesh()  # what is wrong is said at once, and not at the client's first call
     member = Member(lambda: place.mesh("mcp", pool_size=4), wanted)
     try:
         if place.session:

@@ -46,7 +46,9 @@ def place_options(
             log_file: str | None = None,
             **kwargs: Any,
         ) -> Any:
-            return command(*args, place=Place(database_url, data_dir, session, verbose, log_file), **kwargs)
+            named = click.get_current_context().command_path
+            place = Place(database_url, data_dir, session, verbose, log_file, named)
+            return command(*args, place=place, **kwargs)
 
         return functools.reduce(lambda decorated, option: option(decorated), reversed(options), with_place)
 

@@ -24,13 +24,17 @@ class Place(NamedTuple):
     verbose: bool = False
     """Whether people are told what goes on, not only what is wrong."""
     log_file: str | None = None
+    command: str | None = None
+    """With its group: ``agentmesh db url``; None for the terminal UI."""
 
     def settings(self, **flags: Any) -> Settings:
-        """Read the configuration; say what in it was ignored."""
+        """Read the configuration; say what in it was ignored. Raise NotAPerson in a command that an agent runs."""
         from agentmesh.config.settings import load
+        from agentmesh.tools.below import require_person
 
         place = {"database_url": self.database_url, "data_dir": self.data_dir, "log_file": self.log_file}
         settings = load({**place, **flags}, os.environ, Path.cwd())
+        require_person(settings, self._what)
         for warning in settings.warnings:
             complain(warning)
         if self.verbose or settings.log.file:
@@ -39,11 +43,25 @@ class Place(NamedTuple):
             logs.start(settings, verbose=self.verbose)
         return settings
 
+    def settings_without_mesh(self) -> Settings:
+        """Read the configuration for what opens no mesh; ask the database, if it runs, whether a worker is above."""
+        from agentmesh.tools.below import require_person_there
+
+        settings = self.settings()
+        require_person_there(settings, self._what)
+        return settings
+
     def mesh(self, role: str, *, migrate: bool = True, pool_size: int = 2, **flags: Any) -> Mesh:
         """Open the database; ``flags`` are settings that come from options."""
         from agentmesh.app import open_mesh
 
-        return open_mesh(self.settings(**flags), role=role, migrate=migrate, pool_size=pool_size)
+        settings = self.settings(**flags)
+        return open_mesh(settings, role=role, what=self._what, migrate=migrate, pool_size=pool_size)
+
+    @property
+    def _what(self) -> str:
+        """What only a person may do, as NotAPerson has it."""
+        return f"use `{self.command}`" if self.command else "use the terminal UI"
 
     def find_session(self, mesh: Mesh) -> Session:
         """Return the session; raise UnknownSession."""

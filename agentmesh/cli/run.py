@@ -86,8 +86,6 @@ def run(
             _change_mode(mesh, session, new["permission_mode"])
         else:
             mode = PermissionMode(new["permission_mode"]) if new["permission_mode"] else None
-            if (mode or mesh.settings.permission_mode) in (PermissionMode.EDITS, PermissionMode.ALL):
-                _require_person(mesh)
             session = mesh.start_session(Path.cwd(), model=new["model"], title=new["title"] or _title(text), mode=mode)
         allow_for_session(mesh, session, allowed)
         _remark(mesh, session)
@@ -199,14 +197,7 @@ def _change_mode(mesh: Mesh, session: Session, mode: str | None) -> None:
     from agentmesh.store import sessions
 
     if mode:
-        _require_person(mesh)
         mesh.database.run(sessions.set_mode, session.id, PermissionMode(mode), idempotent=True)
-
-
-def _require_person(mesh: Mesh) -> None:
-    from agentmesh.tools.below import require_person
-
-    require_person(mesh.database, mesh.place.host, "let agents do more than read without asking")
 
 
 def _expanded(mesh: Mesh, session: Session, text: str) -> str:

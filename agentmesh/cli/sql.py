@@ -47,28 +47,27 @@ def sql(query: str | None, *, as_csv: bool, as_json: bool, timeout: float, place
             raise UsageError(
                 "There is no query to print the answer of.", hint="Give it as an argument, or `-` for stdin."
             )
-        with _reader(place.settings()) as url:
+        with _reader(place) as url:
             return _psql(place.settings(), url)
     from agentmesh.cli.render.answer import print_csv, print_json, print_rows
     from agentmesh.store import reader
 
     text = text_argument(query, "query")
-    with _reader(place.settings()) as url:
+    with _reader(place) as url:
         answer = reader.query(url, text, seconds=timeout)
     (print_csv if as_csv else print_json if as_json else print_rows)(answer)
     return 0
 
 
 @contextmanager
-def _reader(settings: Settings) -> Iterator[str]:
+def _reader(place: Place) -> Iterator[str]:
     """Lend the reader's URL; the embedded server runs meanwhile."""
-    if settings.reader_url:
-        yield settings.reader_url
+    if own := place.settings().reader_url:
+        yield own
         return
-    from agentmesh.app import open_mesh
     from agentmesh.store.reader import READER, reader_url
 
-    with open_mesh(settings, role="sql", pool_size=1) as mesh:
+    with place.mesh("sql", pool_size=1) as mesh:
         yield mesh.server.url(role=READER) if mesh.server else reader_url(mesh.database.url)
 
 
@@ -77,7 +76,10 @@ def _psql(settings: Settings, url: str) -> int:
     from agentmesh.store.embedded import EmbeddedServer
     from agentmesh.store.reader import psql_call
 
-    program = Path(shutil.which("psql") or EmbeddedServer(settings.data_dir).binary("psql"))
+    program = Path(
+        shutil.which("psql")
+        or EmbeddedServer(settings.data_dir).binary("psql")
+    )
     target, environ = psql_call(url)
     # Ctrl+C is psql's: it ends a query there, not this program. (Ignored, it would be ignored in the pager too.)
     before = signal.signal(signal.SIGINT, lambda _number, _frame: None)

@@ -52,7 +52,7 @@ def worker(*, serves_any: bool, concurrency: int | None, linger: float | None, c
     Ends with exit code 4, and hands over too, when somebody upgrades the schema to one that is newer than this program.
     """
     if check:
-        return _check(place.settings())
+        return _check(place.settings_without_mesh())
     from agentmesh.cli.logs import on_stderr
 
     conceal_environment()

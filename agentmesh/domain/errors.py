@@ -16,7 +16,7 @@
     │   └── LimitReached
     │       └── MailboxFull, DepthLimit, ChildrenLimit, AgentsLimit, BudgetSpent
     ├── UsageError              the command line, a configuration file or the environment is wrong
-    │   └── ConfigError, NoModel
+    │   └── ConfigError, NoModel, NotAPerson
     ├── DatabaseError           the database cannot be reached or used
     │   ├── DatabaseUnreachable, SchemaBehind, SchemaDiffers, ReaderMissing, EmbeddedServerError
     │   └── SchemaAhead
@@ -309,6 +309,12 @@ class NoModel(UsageError):
     """No model is configured."""
 
     code = "AM102"
+
+
+class NotAPerson(UsageError):
+    """Only a person may do this, and an agent started this program."""
+
+    code = "AM103"
 
 
 class DatabaseError(AgentmeshError):

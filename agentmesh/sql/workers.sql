@@ -68,6 +68,11 @@ select id, host, os_user, pid, concurrency, started_at, seen_at, session_id,
   (select count(*) from agentmesh.agents a where a.worker_id = w.id) as agents
 from agentmesh.workers w where ended_at is null and providers <> '{}' order by id;
 
+-- name: of_host
+-- Workers of a host that have not ended: since how many seconds, and whether they tick.
+select pid, id, extract(epoch from clock_timestamp() - started_at)::double precision as age, seen_at > clock_timestamp() - interval '30 s' as is_beating
+from agentmesh.workers where host = %(host)s and ended_at is null and providers <> '{}';
+
 -- name: beating
 -- How many workers of a host tick: a hanging one does not, and after 30 s its agents are freed.
 select count(*) from agentmesh.workers where host = %(host)s and ended_at is null and providers <> '{}' and seen_at > clock_timestamp() - interval '30 s';

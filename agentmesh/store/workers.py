@@ -32,6 +32,16 @@ class Identity(NamedTuple):
     """What it has that sessions may need: ``tool weather``, ``type reviewer`` of a Python program."""
 
 
+class LocalWorker(NamedTuple):
+    """A worker of one host that has not ended, as far as its row says."""
+
+    pid: int
+    id: WorkerId
+    age: float
+    """Seconds since it registered."""
+    is_beating: bool
+
+
 def join(conn: Connection, me: Identity) -> WorkerId:
     """Register a worker on its LISTEN connection, whose session then holds the lock that shows it lives."""
     values = {
@@ -128,6 +138,12 @@ def screens(conn: Connection) -> bool:
 def beating(conn: Connection, host: str) -> int:
     """Return how many workers of a host are at work."""
     return scalar(conn, statement("workers.beating"), {"host": host}, int)
+
+
+def of_host(conn: Connection, host: str) -> list[LocalWorker]:
+    """Return the workers of a host that have not ended."""
+    with conn.cursor(row_factory=class_row(LocalWorker)) as cursor:
+        return cursor.execute(statement("workers.of_host"), {"host": host}).fetchall()
 
 
 def alive(conn: Connection) -> Sequence[dict[str, Any]]:

@@ -1,49 +1,134 @@
-"""What only a person may do is refused to commands that agents run: whatever those start, and whatever they unset."""
+"""Who may act as a person: no program that an agent's tool starts, whatever it unsets or puts in between.
+
+Every surface opens its database through ``open_as_person``; a command that opens none calls ``require_person_there``.
+Three signs tell that a worker is above, the quickest first: the variable that every command of an agent gets, the guard
+of the spawner among the processes above, and a worker of the database at hand among them.
+"""
 
 from __future__ import annotations
 
 import os
-import subprocess
-from collections.abc import Iterator, Mapping
+import socket
+from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agentmesh.domain.errors import UsageError
+from agentmesh.domain.errors import NotAPerson
 from agentmesh.domain.text import one_line
-from agentmesh.store import workers
-from agentmesh.store.tx import Database
+from agentmesh.tools.ancestors import Process, ancestors
 from agentmesh.tools.environment import AGENT_VARIABLE
 
+if TYPE_CHECKING:
+    from agentmesh.config.settings import Settings
+    from agentmesh.store.embedded import EmbeddedServer
+    from agentmesh.store.tx import Database
+    from agentmesh.store.workers import LocalWorker
+
 _HINT = "An agent cannot allow itself anything: say in your answer what you need, and the user decides."
+_GUARD = os.fsencode(os.path.join(*Path(__file__).with_name("spawner.py").parts[-3:]))
+"""How the spawner's file is called in every installation: ``agentmesh/tools/spawner.py``."""
+_SLACK = 5.0
+"""Seconds that a process may seem younger than its row, because clocks are read one after the other."""
 
 
-def require_person(database: Database, host: str, what: str, environ: Mapping[str, str] = os.environ) -> None:
-    """Raise UsageError when this process runs below a worker of this host; ``what`` is what only a person may do."""
-    if agent := environ.get(AGENT_VARIABLE):
-        raise UsageError(f"only a person may {what}, and this runs below agent {one_line(agent, 40)}", hint=_HINT)
-    alive = {row["pid"]: row["id"] for row in database.run(workers.alive, idempotent=True) if row["host"] == host}
-    above = next((pid for pid in _ancestors() if pid in alive), None)
-    if above is not None:
-        raise UsageError(
-            f"only a person may {what}, and this runs below worker {alive[above]} (pid {above})", hint=_HINT
-        )
+def open_as_person(
+    settings: Settings,
+    *,
+    role: str,
+    what: str,
+    environ: Mapping[str, str] = os.environ,
+    migrate: bool = True,
+    pool_size: int = 8,
+) -> tuple[Database, EmbeddedServer | None]:
+    """Open the database that settings name, for a person; raise NotAPerson below a worker, and leave nothing open then.
 
+    ``what`` names what is refused, as in "only a person may ...".
+    """
+    require_person(settings, what, environ)
+    from agentmesh.store.opening import open_database
 
-def _ancestors() -> Iterator[int]:
-    """Yield the pids above this process, the nearest first."""
-    pid, seen = os.getppid(), set[int]()
-    while pid > 0 and pid not in seen:
-        yield pid
-        seen.add(pid)
-        pid = _parent(pid)
-
-
-def _parent(pid: int) -> int:
-    """Return a process's parent; 0 when it has none or has ended."""
+    database, server = open_database(settings, role=role, migrate=migrate, pool_size=pool_size)
     try:
-        if Path("/proc/self/stat").exists():
-            # The command's name, in parentheses, may hold blanks and parentheses.
-            return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
-        asked = subprocess.run(["ps", "-o", "ppid=", "-p", str(pid)], capture_output=True, check=False, text=True)
-        return int(asked.stdout)
-    except (OSError, ValueError, IndexError):
-        return 0
+        # A program with a worker of its own may start another one in the background. Below process 1 that cannot be
+        # told from a command whose guard was killed.
+        skip = 1 if role == "worker" and os.getppid() != 1 else 0
+        if migrate or _has_schema(database):
+            _require_no_worker_above(database, what, skip=skip)
+    except BaseException:
+        database.close()
+        if server:
+            server.release()
+        raise
+    return database, server
+
+
+def require_person(settings: Settings, what: str, environ: Mapping[str, str] = os.environ) -> None:
+    """Raise NotAPerson when this process shows, without any database, that an agent started it."""
+    if agent := environ.get(AGENT_VARIABLE):
+        raise _not_a_person(what, f"agent {one_line(agent, 40)}")
+    # Only at the user's own mesh: tests of a program that uses agentmesh have databases of their own.
+    if (guard := _guard_above()) and _is_the_users_own(settings, environ):
+        raise _not_a_person(what, f"a tool of an agent (its guard is pid {guard.pid})")
+
+
+def require_person_there(settings: Settings, what: str) -> None:
+    """Raise NotAPerson as ``open_as_person`` does, for what opens no database; starts no server."""
+    require_person(settings, what)
+    from agentmesh.store.tx import Database
+
+    url = settings.direct_database_url or settings.database_url
+    if not url:
+        from agentmesh.store.embedded import EmbeddedServer
+
+        server = EmbeddedServer(settings.data_dir)
+        if not server.running():
+            return  # then it has no worker
+        url = server.url()
+    database = Database(url, role="look", pool_size=1)
+    try:
+        if _has_schema(database):
+            _require_no_worker_above(database, what)
+    finally:
+        database.close()
+
+
+def _has_schema(database: Database) -> bool:
+    from agentmesh.store import schema
+
+    return database.run(schema.revision, idempotent=True) is not None
+
+
+def _require_no_worker_above(database: Database, what: str, *, skip: int = 0) -> None:
+    """Raise NotAPerson when a worker of this database and host is above, ``skip`` nearest processes aside."""
+    from agentmesh.store import workers
+
+    alive = {one.pid: one for one in database.run(workers.of_host, socket.gethostname(), idempotent=True)}
+    for process in islice(ancestors(), skip, None):
+        if (worker := alive.get(process.pid)) and _is(process, worker):
+            raise _not_a_person(what, f"worker {worker.id} (pid {process.pid})")
+
+
+def _is(process: Process, worker: LocalWorker) -> bool:
+    """Whether this process is the worker, and not a later one with the pid of a worker that died without a word."""
+    return worker.is_beating or process.age is None or process.age + _SLACK >= worker.age
+
+
+def _guard_above() -> Process | None:
+    return next((one for one in ancestors() if any(word.endswith(_GUARD) for word in one.command)), None)
+
+
+def _is_the_users_own(settings: Settings, environ: Mapping[str, str]) -> bool:
+    """Whether these settings lead where the user's configuration does without variables and flags."""
+    from agentmesh.config.settings import load
+
+    without = {name: value for name, value in environ.items() if not name.startswith("AGENTMESH_")}
+    return _where(settings) == _where(load({}, without, Path.cwd()))
+
+
+def _where(settings: Settings) -> str:
+    return settings.database_url or str(settings.data_dir.resolve())
+
+
+def _not_a_person(what: str, above: str) -> NotAPerson:
+    return NotAPerson(f"only a person may {what}, and this runs below {above}", hint=_HINT)

@@ -175,7 +175,7 @@ def test_a_worker_gets_ready_for_a_first_call_behind_its_start(database_url, key
         f"found = settings.load({{'database_url': {database_url!r}}}, environ, pathlib.Path.cwd())\n"
         "def show(_event=''):\n"
         f"    print(*sorted(set(new()) & {ONLY_WORKERS}))\n"
-        "with open_mesh(found, role='worker', environ=environ) as mesh:\n"
+        "with open_mesh(found, role='worker', what='test', environ=environ) as mesh:\n"
         "    mesh.worker(on_event=show).start()\n"
         "    for thread in threading.enumerate():\n"
         "        if thread.name == 'warm':\n"

@@ -190,23 +190,6 @@ def test_a_run_names_what_nobody_was_asked_and_what_no_flag_allows(am, mesh):
 # Only a person
 
 
-def test_below_an_agent_nothing_that_loosens_can_be_done(am, mesh, approval):
-    inside = {AGENT_VARIABLE: str(uuid.uuid4())}
-    refused = [
-        am("answer", str(approval), "once", **inside),
-        am("budget", "none", **inside),
-        am("run", "--model", "demo", "--permission-mode", "all", "list files", **inside),
-        am("run", "-c", "--permission-mode", "plan", "list files", **inside),
-    ]
-    for done in refused:
-        assert done.code == 2, done.err
-        assert "only a person may" in done.err
-        assert "below agent" in done.err
-    assert answered(mesh, approval)[0] is None
-    assert am("answer", **inside).code == 0, "looking is free"
-    assert am("budget", **inside).code == 0
-
-
 @pytest.mark.parametrize("unset", ["", f"env -u {AGENT_VARIABLE} "])
 @pytest.mark.parametrize("away", [False, True])
 def test_a_real_agent_cannot_answer_also_when_it_hides(am, mesh, database_url, approval, unset, away):
@@ -219,7 +202,7 @@ def test_a_real_agent_cannot_answer_also_when_it_hides(am, mesh, database_url, a
     assert done.code == 0, done.err
     (result,) = [event["result"] for event in done.events if event["type"] == "tool_result"]
     assert result["exit_code"] == 2, result
-    assert "only a person may answer requests, and this runs below" in result["output"]
+    assert "only a person may use `agentmesh answer`, and this runs below" in result["output"]
     assert ("below worker" in result["output"]) == bool(unset)
     assert "cannot allow itself" in result["output"]
     assert answered(mesh, approval)[0] is None

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 
 from agentmesh.store import sessions, transcript
-from agentmesh.tools.environment import AGENT_VARIABLE
 from tests.fixtures.invariants import violations
 
 NASTY = "\x1b[31m needle \x9b2J [bold]x[/] \u202e\n«forged»"
@@ -141,14 +139,6 @@ def test_a_fork_that_makes_no_sense_is_refused(am, mesh, here, args, words, code
     assert done.code == code
     assert words in done.err
     assert mesh.one("select count(*) from agentmesh.agents where session_id = %s", mesh.session_of(here)) == 1
-
-
-def test_an_agent_begins_no_session_with_budgets_of_its_own(am, mesh, here):
-    done = am("fork", "--at", "root:0", "--new-session", **{AGENT_VARIABLE: "root"})
-    assert done.code == 2
-    assert "only a person may begin another session" in done.err
-    assert am("fork", "--at", "root:0", **{AGENT_VARIABLE: "root"}).code == 0
-    assert os.environ.get(AGENT_VARIABLE) is None
 
 
 def test_the_tree_of_a_time(am, mesh, here):
