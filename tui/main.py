@@ -50,6 +50,9 @@ def main(
     ``go_on`` shows the newest of the directory, ``resume`` the one named (the empty string: asks which); otherwise a
     new one is begun. Raise an AgentmeshError when it cannot be opened.
     """
+    from agentmesh.tools.environment import conceal_process
+
+    conceal_process()  # its environment, with the keys in it, is what a worker in the background gets
     keymap = Keymap(settings.tui.keys)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("the TUI needs a terminal", hint='Without one: agentmesh run "prompt".')

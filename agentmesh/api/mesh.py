@@ -110,9 +110,9 @@ class Mesh:
 
         ``concurrency``: model calls and tools at once. The end of the block hands over what still runs.
         """
-        from agentmesh.tools.environment import conceal_environment
+        from agentmesh.tools.environment import conceal_process
 
-        conceal_environment()
+        conceal_process()
         serves = session.id if session else None
         worker = self.core.worker(session=serves, concurrency=concurrency)
         try:

@@ -13,7 +13,7 @@ from agentmesh.cli.place import Place
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.states import PermissionMode
-from agentmesh.tools.environment import conceal_environment
+from agentmesh.tools.environment import conceal_process
 
 
 @click.command()
@@ -44,7 +44,7 @@ def mcp(
         raise UsageError("The MCP server needs the Python package mcp, which is not installed.", hint=hint) from error
     from agentmesh.mcp.member import Member, Wanted
 
-    conceal_environment()
+    conceal_process()
     mode = PermissionMode(permission_mode) if permission_mode else None
     wanted = Wanted(Path.cwd(), place.session, name, model, mode)
     place.settings_without_mesh()  # what is wrong is said at once, and not at the client's first call

@@ -20,7 +20,7 @@ from agentmesh.domain.ids import short
 from agentmesh.domain.rows import Session
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import printable
-from agentmesh.tools.environment import conceal_environment
+from agentmesh.tools.environment import conceal_process
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
@@ -76,7 +76,7 @@ def run(
     allowed = [allow_rule(rule) for rule in new["allow"]]
     text = text_argument(prompt, "prompt")
     flags = {"max_cost_usd": new["max_cost"], "concurrency": new["concurrency"]}
-    conceal_environment()
+    conceal_process()
     with place.mesh("run", pool_size=8, **flags) as mesh:
         if allowed:
             _require_person(mesh)
@@ -106,7 +106,7 @@ def demo(timeout: float | None, *, as_json: bool, place: Place) -> int:
     from agentmesh.llm.simulator.demo import DEMO_MODEL, DEMO_PROMPT
 
     say("The model of this demo is a script; everything else is real. In another terminal: agentmesh tree")
-    conceal_environment()
+    conceal_process()
     with place.mesh("demo", pool_size=8) as mesh:
         session = mesh.start_session(Path.cwd(), model=DEMO_MODEL, title="demo")
         code = _run(mesh, session, DEMO_PROMPT, concurrency=None, timeout=timeout, as_json=as_json)

@@ -19,7 +19,7 @@ from agentmesh.cli.stopping import stoppable
 from agentmesh.cli.talk import say
 from agentmesh.domain.ids import SessionId
 from agentmesh.telemetry.whose import EVENT
-from agentmesh.tools.environment import conceal_environment
+from agentmesh.tools.environment import conceal_process
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
@@ -55,7 +55,7 @@ def worker(*, serves_any: bool, concurrency: int | None, linger: float | None, c
         return _check(place.settings_without_mesh())
     from agentmesh.cli.logs import on_stderr
 
-    conceal_environment()
+    conceal_process()
     wakes: SimpleQueue[None] = SimpleQueue()
     with place.mesh("worker", pool_size=8, concurrency=concurrency) as mesh:
         session: SessionId | None = None

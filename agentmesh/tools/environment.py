@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import resource
 import sys
 from collections.abc import Mapping
 
@@ -73,6 +74,7 @@ _SET = {
     "GIT_CONFIG_KEY_0": "core.fsmonitor",
     "GIT_CONFIG_VALUE_0": "false",
 }
+_PR_SET_DUMPABLE = 4
 _ENV_START, _ENV_END = 47, 48
 """Places in /proc/self/stat, counted after the command's name."""
 
@@ -86,9 +88,25 @@ def command_environment(environ: Mapping[str, str], who: AgentId | str) -> dict[
         and not _SECRET_NAME.search(name)
         and not _CREDENTIALS_IN_URL.search(value)
     }
-    # A relative or empty entry would let a file of the working directory stand for `ls`.
-    path = ":".join(part for part in environ.get("PATH", os.defpath).split(":") if part.startswith("/"))
-    return {**kept, "PATH": path, **_SET, AGENT_VARIABLE: str(who)}
+    return {**kept, "PATH": absolute(environ.get("PATH", os.defpath)), **_SET, AGENT_VARIABLE: str(who)}
+
+
+def absolute(path: str) -> str:
+    """Return a list of folders without relative and empty entries, which mean the working directory."""
+    return ":".join(part for part in path.split(":") if part.startswith("/"))
+
+
+def conceal_process() -> None:
+    """Keep other processes of this user out of this one's memory, environment and open files, and write no core dump.
+
+    On Linux the kernel then lets nobody but root read or trace it, debuggers and profilers included. Programs that it
+    starts are not concerned. Call it once at the start of a process that runs agents or holds keys of providers.
+    """
+    conceal_environment()
+    _soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
+    if sys.platform == "linux" and (libc := ctypes.CDLL(None, use_errno=True)).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), f"prctl(PR_SET_DUMPABLE) failed: {libc}")
 
 
 def conceal_environment() -> None:
