@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from agentmesh.app import helper
 from agentmesh.config.settings import Settings
 from agentmesh.domain.rows import Session
 from agentmesh.store.tx import Database
@@ -46,7 +46,8 @@ class BackgroundWorker:
             if time.monotonic() - self._began < patience:
                 return False
         self._began = time.monotonic()
-        environ = dict(self._environ)
+        workdir = Path(session.workdir)
+        environ = helper.environment(self._environ, workdir)
         if self._settings.database_url:
             environ["AGENTMESH_DATABASE_URL"] = self._settings.database_url
         if self._settings.direct_database_url:
@@ -56,11 +57,11 @@ class BackgroundWorker:
             environ["AGENTMESH_LOG_FILE"] = self._settings.log.file
         with _open_worker_log() as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "agentmesh", "worker", "--linger", "60"],
+                helper.command("worker", "--linger", "60"),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                cwd=session.workdir if Path(session.workdir).is_dir() else None,
+                cwd=workdir if workdir.is_dir() else None,
                 env=environ,
                 start_new_session=True,
             )

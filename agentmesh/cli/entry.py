@@ -7,10 +7,12 @@ import sys
 from functools import partial
 
 from agentmesh import __version__
+from agentmesh.cli.imports import leave_out_the_directory
 
 
 def main() -> int:
     """Run the command line of this process; return its exit code."""
+    leave_out_the_directory()
     args = sys.argv[1:]
     if args in (["--version"], ["-V"]):
         print(f"agentmesh {__version__}")

@@ -75,9 +75,10 @@ def _psql(settings: Settings, url: str) -> int:
     """Run psql in this terminal; return 0, or 1 when it failed."""
     from agentmesh.store.embedded import EmbeddedServer
     from agentmesh.store.reader import psql_call
+    from agentmesh.tools.environment import absolute
 
     program = Path(
-        shutil.which("psql")
+        shutil.which("psql", path=absolute(os.environ.get("PATH", os.defpath)))
         or EmbeddedServer(settings.data_dir).binary("psql")
     )
     target, environ = psql_call(url)

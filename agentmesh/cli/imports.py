@@ -1,0 +1,22 @@
+"""Where this program imports from: not from the directory that it is started in. Imports nothing that is not loaded."""
+
+# ruff: noqa: I002  a planted __future__.py would be imported
+import os
+import sys
+
+
+def leave_out_the_directory(*, first: bool = False) -> None:
+    """Take the working directory off the path of imports, where a relative PYTHONPATH put it.
+
+    ``first``: take off the first entry too, which is the working directory under ``python -m``. The folder that this
+    program itself is in stays. What Python imports before the first line of ours cannot be helped here: sitecustomize,
+    with such a PYTHONPATH, and under ``python -m agentmesh`` a package agentmesh and what runpy needs.
+    """
+    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    if first and not sys.flags.safe_path and sys.path and os.path.realpath(sys.path[0]) != os.path.realpath(home):
+        del sys.path[0]
+    given = os.environ.get("PYTHONPATH")
+    entries = given.split(os.pathsep) if given else []
+    relative = {os.path.abspath(entry) for entry in entries if not os.path.isabs(entry)}
+    relative -= {home, *(entry for entry in entries if os.path.isabs(entry))}
+    sys.path[:] = [entry for entry in sys.path if entry not in relative]
