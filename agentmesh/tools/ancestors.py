@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 _PS: Final = "/bin/ps"
 _PARENT, _STARTED = 1, 19
@@ -28,7 +28,9 @@ class Process(NamedTuple):
 
 def ancestors() -> Iterator[Process]:
     """Yield the processes above this one, the nearest first; the last may be one that has just ended."""
-    pid, seen = os.getppid(), set[int]()
+    # Asked of /proc, because in a PID namespace of one's own getppid() tells of nobody.
+    pid = _linux("self").parent if sys.platform == "linux" else os.getppid()
+    seen = set[int]()
     while pid > 0 and pid not in seen:
         seen.add(pid)
         process = _linux(pid) if sys.platform == "linux" else _asked(pid)
@@ -36,16 +38,16 @@ def ancestors() -> Iterator[Process]:
         pid = process.parent
 
 
-def _linux(pid: int) -> Process:
-    folder = Path("/proc", str(pid))
+def _linux(pid: int | Literal["self"]) -> Process:
+    folder, number = Path("/proc", str(pid)), os.getpid() if pid == "self" else pid
     try:
         # The command's name, in parentheses, may hold blanks and parentheses.
         facts = (folder / "stat").read_bytes().rpartition(b")")[2].split()
         command = tuple((folder / "cmdline").read_bytes().split(b"\0"))
     except OSError:  # it has ended, or is hidden
-        return Process(pid, (), None, 0)
+        return Process(number, (), None, 0)
     started = int(facts[_STARTED]) / os.sysconf("SC_CLK_TCK")
-    return Process(pid, command, time.clock_gettime(time.CLOCK_BOOTTIME) - started, int(facts[_PARENT]))
+    return Process(number, command, time.clock_gettime(time.CLOCK_BOOTTIME) - started, int(facts[_PARENT]))
 
 
 def _asked(pid: int) -> Process:

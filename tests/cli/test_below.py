@@ -19,6 +19,8 @@ from agentmesh.tools.environment import AGENT_VARIABLE
 from tests.cli.conftest import ROOT, CommandLine
 from tests.fixtures.engine import until
 
+pytestmark = pytest.mark.timeout(240)  # each runs up to thirty commands, one after the other
+
 ARGUMENTS: dict[str, Sequence[str]] = {
     "": ("-c",),
     "run": ("--model", "demo", "--permission-mode", "all", "hello"),
@@ -93,7 +95,7 @@ class Below:
         script.write_text(f"cd {self.am.folder}\ncat {self.folder}/begin\n{body}cat {self.folder}/end\n")
         command = f"bash {script}"
         with self.am.start("run", "--model", "demo", "--permission-mode", "all", "--json", f"run {command}") as process:
-            begin = until(lambda: opened(self.folder / "begin", process), "the script")
+            begin = until(lambda: opened(self.folder / "begin", process), "the script", 60)
             before = self.digest()
             os.close(begin)
             end = until(lambda: opened(self.folder / "end", process), "the script's end", 200)
@@ -153,7 +155,6 @@ def program(*words: str, hiding: str, **environ: str) -> str:
     return f"{hiding or 'env '}{given} {shlex.join(['timeout', '20', sys.executable, *words])}"
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("how", HIDING)
 def test_every_command_is_refused_by_name_and_changes_nothing(below: Below, database_url: str, here, how: str):
     other = str(below.mesh.session_of(here))
@@ -184,6 +185,19 @@ def test_the_python_api_is_refused(below: Below, database_url: str, how: str):
     line = program("-c", opening, hiding=HIDING[how], AGENTMESH_DATABASE_URL=database_url)
     ((code, out),) = below.run([line])
     assert (code, out.partition(" below ")[0]) == (0, "only a person may use `agentmesh.open()`, and this runs"), out
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has namespaces, and guards that keep orphans")
+def test_whoever_hides_its_parents_is_refused_too(below: Below, database_url: str):
+    """As an orphan of a session of its own; in place of its shell; and, where it may make one, in a PID namespace."""
+    send = program("-m", "agentmesh", "send", "root", "hi", hiding="env -i ", AGENTMESH_DATABASE_URL=database_url)
+    orphan = f"setsid -f sh -c {shlex.quote(f'{send} > out 2>&1; echo $? > code')}"
+    lines = [f"{orphan}; until [ -s code ]; do sleep 0.05; done; cat out; exit_code=$(cat code); (exit $exit_code)"]
+    lines.append(f"(exec {send})")
+    if subprocess.run(["unshare", "-pf", "true"], check=False, capture_output=True).returncode == 0:
+        lines.append(f"unshare -pf {send}")
+    for code, out in below.run(lines):
+        assert (code, "and this runs below worker" in out) == (2, True), out
 
 
 @pytest.mark.parametrize("how", HIDING)
