@@ -290,6 +290,21 @@ def test_files_that_rules_withhold_cannot_be_read(spawner: Spawner, kind: str, w
     assert "canary" not in output
 
 
+def test_a_linked_worktree_has_its_repository(spawner: Spawner, kind: str, tmp_path: Path):
+    """Its administrative directory lies beside it, and points back at it."""
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run([*git, "init", "-q", "main"], cwd=tmp_path, check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], cwd=tmp_path / "main", check=True)
+    subprocess.run([*git, "worktree", "add", "-q", "../linked"], cwd=tmp_path / "main", check=True)
+    tool = commands.bash(spawner, "required", kind)
+    look = context(tmp_path / "linked", approved=False)
+    assert call(tool, look, command="git log --format=%s")["output"] == "first\n"
+    commit = f"{' '.join(git)} commit -q --allow-empty -m second"
+    assert call(tool, look, command=commit)["exit_code"] != 0
+    assert call(tool, context(tmp_path / "linked"), command=commit)["exit_code"] == 0
+    assert call(tool, look, command="git log --format=%s")["output"] == "second\nfirst\n"
+
+
 def test_too_many_withheld_files_refuse_the_command(spawner: Spawner, kind: str, work: Path):
     for number in range(2001):
         (work / f"{number}.pem").touch()

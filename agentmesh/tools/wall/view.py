@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from agentmesh.tools.shell.repository import git_directories
+
 _SYSTEM: Final = (
     "/usr",
     "/bin",
@@ -95,7 +97,7 @@ def reading_view(
     return View(
         here,
         reading=True,
-        readable=(*(() if etc else _present(_SYSTEM_FILES)), *_programs(env, here)),
+        readable=(*(() if etc else _present(_SYSTEM_FILES)), *_programs(env, here), *git_directories(workdir)),
         hidden=existing(hidden),
         withheld=tuple(withheld),
         temporary=temporary,
@@ -116,7 +118,7 @@ def approved_view(
     return View(
         os.path.realpath(workdir),
         reading=False,
-        writable=existing(writable),
+        writable=existing([*writable, *git_directories(workdir)]),
         hidden=existing(hidden),
         withheld=tuple(withheld),
         network=network,
