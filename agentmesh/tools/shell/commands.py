@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from agentmesh.tools.shell.conditions import bracket_objection
 from agentmesh.tools.shell.git import git_hazard, looks_into_files, split_globals
-from agentmesh.tools.shell.parse import Assignment
 from agentmesh.tools.shell.paths import Paths
+from agentmesh.tools.shell.pieces import Assignment
 from agentmesh.tools.shell.repository import repository_objection
 from agentmesh.tools.shell.spec import Spec
 from agentmesh.tools.shell.table import READ_ONLY, shows_version, uses_rustup

@@ -15,8 +15,9 @@ from pathlib import Path
 from agentmesh.domain.shell import ShellPart, ShellReading
 from agentmesh.tools.shell.commands import Commands
 from agentmesh.tools.shell.conditions import double_bracket_objection, files_of
-from agentmesh.tools.shell.parse import Assignment, Other, Parsed, Piece, Redirect, Simple, Test, parse
+from agentmesh.tools.shell.parse import Parsed, parse
 from agentmesh.tools.shell.paths import STREAMS, Paths
+from agentmesh.tools.shell.pieces import Assignment, Other, Piece, Redirect, Simple, Test
 from agentmesh.tools.shell.plain import plain_filter, plain_line, plain_redirect
 from agentmesh.tools.shell.table import READ_ONLY
 from agentmesh.tools.shell.variables import Variables, setting_objection

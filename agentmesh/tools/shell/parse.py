@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from agentmesh.tools.shell.lines import join_lines
+from agentmesh.tools.shell.pieces import Assignment, Other, Piece, Redirect, Simple, Test
 from agentmesh.tools.shell.scan import Found, UnclearError, scan
 from agentmesh.tools.shell.words import WORD_NODES, Word, covered, read_word, read_words, short_source, source_of
 
@@ -49,54 +50,6 @@ _SILENT = frozenset({"comment", "heredoc_start", "heredoc_end", "heredoc_content
 _PLAIN = re.compile(r"\$\{\w+\}", re.ASCII)
 _TEST_TOKENS = frozenset({"[", "[[", "]", "]]", "=", "==", "!=", "=~", "!", "&&", "||", "(", ")", "<", ">"})
 _ONLY_IN_DOUBLE = frozenset({"&&", "||", "(", ")", "<", ">", "=~"})
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """A variable that is set, by ``x=...`` or by a loop."""
-
-    text: str
-    name: str
-    values: tuple[Word, ...]
-    """All that it may be set to."""
-
-
-@dataclass(frozen=True, slots=True)
-class Simple:
-    """A command and its words; the first is its name."""
-
-    words: tuple[Word, ...]
-    assignments: str = ""
-    """The source of assignments in front of it."""
-    assigned: tuple[Assignment, ...] = ()
-    source: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Redirect:
-    """A redirection from or to a file."""
-
-    operator: str
-    target: Word
-    source: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Test:
-    """What stands between ``[[`` and ``]]``."""
-
-    text: str
-    words: tuple[Word, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Other:
-    """An expansion, an arithmetic command, or what declares variables; what it runs is listed apart."""
-
-    text: str
-
-
-Piece = Simple | Redirect | Assignment | Test | Other
 
 
 @dataclass(slots=True)

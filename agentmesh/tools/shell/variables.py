@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from agentmesh.tools.shell.parse import Assignment, Piece, Simple
+from agentmesh.tools.shell.pieces import Assignment, Piece, Simple
 from agentmesh.tools.shell.words import Word
 
 _MAX_VARIANTS = 64
