@@ -78,8 +78,6 @@ def run(
     flags = {"max_cost_usd": new["max_cost"], "concurrency": new["concurrency"]}
     conceal_process()
     with place.mesh("run", pool_size=8, **flags) as mesh:
-        if allowed:
-            _require_person(mesh)
         if go_on or which:
             session = mesh.find_session(session=which, workdir=Path.cwd())
             require_provider(mesh, session)
