@@ -43,9 +43,10 @@ class ConfiguredModels:
 
     def providers(self) -> dict[str, Provider]:
         """Return the model servers that this process can use: those whose key is set, or that want none."""
+        from agentmesh.llm.bounds import Bounds
         from agentmesh.llm.provider import Provider
 
-        calls = self._settings.model_calls
+        calls, limits = self._settings.model_calls, self._settings.limits
         usable = {}
         for name, provider in self._settings.providers.items():
             key = self._environ.get(provider.api_key_env or "", "")
@@ -60,6 +61,8 @@ class ConfiguredModels:
                 context_window=provider.context_window,
                 priced_as=provider.priced_as or "",
                 text_tool_calls=provider.text_tool_calls,
+                max_tokens=provider.max_tokens,
+                bounds=Bounds(limits.answer_tokens, limits.answer_bytes),
                 connect_timeout=calls.connect_timeout,
                 first_token_timeout=calls.first_token_timeout,
                 idle_timeout=calls.idle_timeout,

@@ -151,7 +151,7 @@ class OpenCall(NamedTuple):
     asked: bool = False
     """Whether a request about it waits for an answer."""
     cut: bool = False
-    """Whether it is the last of an answer that was cut at the model's output limit."""
+    """Whether it is the last of an answer that was cut at an output limit."""
 
 
 class Allowance(NamedTuple):

@@ -45,7 +45,7 @@ def require_whole(tool: Tool, arguments: str) -> None:
         jsontext.parse(arguments)
     except ValueError:
         raise ToolError(
-            f"the call of {tool.name} was cut at the model's output limit, before the end of its arguments",
+            f"the call of {tool.name} was cut at the output limit of one answer, before the end of its arguments",
             "Write less at once: a long text in several calls, each with a part of it.",
         ) from None
 

@@ -207,7 +207,8 @@ class StepCalls:
             arguments.require_whole(tool, call.arguments)
         args, _, note = self._asking.read(tool, call)
         context = self._asking.admitted(tool, call, self._context)
-        notes = " ".join(filter(None, (note, self._remark(call))))
+        cut = "Your answer was stopped after this call: it was too long. Write less at once." if call.cut else None
+        notes = " ".join(filter(None, (note, cut, self._remark(call))))
         lease = self._lease.call(call.seq, call.ordinal, notes or None)
         return _Ready(call, tool, args, replace(context, lease=lease, seen=[]))
 

@@ -11,6 +11,7 @@ from agentmesh.domain import jsontext
 from agentmesh.domain.rows import Row
 from agentmesh.domain.states import Kind
 from agentmesh.domain.text import storable_json
+from agentmesh.llm.port import LIMIT
 
 Message = dict[str, Any]
 _NO_NAME = re.compile("[^a-zA-Z0-9_-]")
@@ -48,7 +49,10 @@ def _assistant(content: Mapping[str, Any]) -> Message:
     text = content.get("text") or ""
     if content.get("interrupted"):
         text = f"{text}\n[interrupted by the user]".strip()
-    shown: Message = {"role": "assistant", "content": text or None}
+    if content.get("finish_reason") == LIMIT and text:
+        text = f"{text}\n[stopped here: the answer was too long]"
+    # Not null where there are only calls: LM Studio, llama-cpp-python and old versions of others refuse that.
+    shown: Message = {"role": "assistant", "content": text}
     if content.get("reasoning_field"):
         shown[content["reasoning_field"]] = content.get("reasoning", "")
     calls = content.get("calls") or []

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from agentmesh.domain.rows import OpenCall
-from agentmesh.llm.port import Reply
+from agentmesh.llm.port import LIMIT, Reply
 
 CUT = "the answer was cut at the model's output limit"
+STOPPED = "the answer was stopped: it was longer than limits.answer_tokens or limits.answer_bytes allows"
 WORDLESS = "the model answered without a word"
+_CUT_SHORT = ("length", LIMIT)
+"""Finish reasons of answers whose last call may lack the end of its arguments."""
 
 
 def content(reply: Reply) -> dict[str, Any]:
@@ -31,6 +34,8 @@ def _ending(reply: Reply) -> str | None:
     """Return why the answer that ends a turn is less than it should be; people and whoever waits for it are told."""
     if reply.finish_reason == "length":
         return CUT
+    if reply.finish_reason == LIMIT:
+        return STOPPED
     return None if reply.text.strip() else WORDLESS
 
 
@@ -50,7 +55,7 @@ def open_calls(seq: int, reply: Reply) -> list[OpenCall]:
     """Return the tool calls as they are to be run; ``seq`` is the reply's row."""
     last = len(reply.tool_calls) - 1
     return [
-        OpenCall(seq, n, call.id, call.name, call.arguments, cut=n == last and reply.finish_reason == "length")
+        OpenCall(seq, n, call.id, call.name, call.arguments, cut=n == last and reply.finish_reason in _CUT_SHORT)
         for n, call in enumerate(reply.tool_calls)
     ]
 

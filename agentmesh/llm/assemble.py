@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from agentmesh.domain.text import one_line, storable
+from agentmesh.llm.bounds import Bounds, Room
 from agentmesh.llm.port import Reply, ToolCall, Usage, Watch
 from agentmesh.llm.toolcalls import CallCollector, unique_ids
 from agentmesh.llm.usage import read_cost, read_usage
@@ -33,13 +34,17 @@ class ErrorInStream(Exception):
 class Assembly:
     """One answer as it arrives."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: Watch, bounds: Bounds | None = None) -> None:
         self._watch = watch
+        self._room = Room(bounds or Bounds())
         self._text: list[str] = []
         self._untold: list[str] = []
         """Pieces of text that the watch has not been told of."""
         self._reasoning: list[str] = []
-        self._calls = CallCollector(lambda name: watch.tool(storable(name)))
+        began = lambda name: watch.tool(storable(name))  # noqa: E731
+        self._calls = CallCollector(began, self._room)
+        self._legacy = CallCollector(began, self._room)
+        """The call in the field of older servers; some send it beside ``tool_calls``, and it is the same call."""
         self._reasoning_field = ""
         self._streamed = False
         self._refused = False
@@ -52,21 +57,20 @@ class Assembly:
     @property
     def touched(self) -> bool:
         """Whether anything of an answer has arrived."""
-        return bool(self._text or self._reasoning or self._calls.calls)
+        return bool(self._text or self._reasoning or self._calls.calls or self._legacy.calls)
 
     @property
     def wordless(self) -> bool:
         """Whether there is neither text nor a tool call."""
-        return not self._calls.calls and not any(map(str.strip, self._text))
+        return not (self._calls.calls or self._legacy.calls or any(map(str.strip, self._text)))
 
     @property
-    def characters(self) -> int:
-        """How much the model has written."""
-        written = sum(map(len, self._text)) + sum(map(len, self._reasoning))
-        return written + sum(len(call.name) + len(call.arguments) for call in self._calls.calls)
+    def size(self) -> int:
+        """Bytes that the model has written."""
+        return self._room.used
 
     def add(self, chunk: dict[str, Any]) -> None:
-        """Take a chunk of a stream or a whole answer, and tell of it; raise ErrorInStream."""
+        """Take a chunk of a stream or a whole answer, and tell of it; raise ErrorInStream or AnswerTooLong."""
         try:
             self.gather(chunk)
         finally:
@@ -91,6 +95,8 @@ class Assembly:
         for choice in choices if isinstance(choices, list) else ():
             if isinstance(choice, dict) and not choice.get("index"):
                 self._choose(choice)
+        # A total that comes with the end of an answer is no reason to stop it.
+        self._room.check(self.usage.output_tokens if self.usage and not self.finish_reason else 0)
 
     def tell(self) -> None:
         """Tell the watch of the text that came since the last time."""
@@ -138,8 +144,8 @@ class Assembly:
                 self._calls.add(call)
                 self._watch.arguments()
         legacy = delta.get("function_call")
-        if isinstance(legacy, dict):
-            self._calls.add({"index": -1, "function": legacy})
+        if isinstance(legacy, dict) and not self._calls.calls:
+            self._legacy.add({"index": 0, "function": legacy})
 
     def _parts(self, parts: Any) -> None:
         for part in parts if isinstance(parts, list) else (parts,):
@@ -156,6 +162,7 @@ class Assembly:
                     self._think("".join(word for word in words if isinstance(word, str)), "thinking")
 
     def _say(self, text: str) -> None:
+        text = self._room.take(text)
         self._text.append(text)
         self._untold.append(text)
 
@@ -163,7 +170,7 @@ class Assembly:
         # Some servers send the same words under two names.
         self._reasoning_field = self._reasoning_field or field
         self.tell()
-        if text and field == self._reasoning_field:
+        if text and field == self._reasoning_field and (text := self._room.take(text)):
             self._reasoning.append(text)
             self._watch.reasoning(storable(text))
 
@@ -171,7 +178,7 @@ class Assembly:
         self, usage: Usage, cost_usd: float | None, taken_ids: Callable[[], Collection[str]], seed: bytes
     ) -> Reply:
         """Return the answer as far as it has come."""
-        calls = [call for call in self._calls.calls if call.name or call.pieces]
+        calls = self._calls.meant() or self._legacy.meant()
         ids, made = unique_ids(calls, taken_ids(), seed) if calls else ([], 0)
         notes = list(self.notes)
         if made:

@@ -18,12 +18,12 @@ from agentmesh.llm.assemble import Assembly, ErrorInStream
 from agentmesh.llm.exchange import Exchange
 from agentmesh.llm.failure import Answer, AttemptFailed, explain
 from agentmesh.llm.pauses import Gate, Pass, Pauses, Visit
-from agentmesh.llm.port import CallCancelled, CallFailed, ChatRequest, Reply, Watch
+from agentmesh.llm.port import LIMIT, CallCancelled, CallFailed, ChatRequest, Reply, Watch
 from agentmesh.llm.provider import Provider
 from agentmesh.llm.reading import Reader
 from agentmesh.llm.request import Quirks, call_ids, encode, parameters
 from agentmesh.llm.retry import RetryPolicy, Tries
-from agentmesh.llm.usage import estimate
+from agentmesh.llm.usage import at_least, estimate
 
 if TYPE_CHECKING:
     from agentmesh.llm.wire import Wire
@@ -38,7 +38,7 @@ class _Prepared:
 
     request: ChatRequest
     sent: tuple[str, ...]
-    """Names of its parameters."""
+    """Names of its parameters, and what else a server may refuse."""
     body: bytes
 
 
@@ -63,7 +63,7 @@ class OpenAIChat:
         while (entered := self._enter(gate, visit)) is not None:
             watch.sent()
             prepared = self._prepare(request)
-            assembly = Assembly(watch)
+            assembly = Assembly(watch, self.provider.bounds)
             assembly.notes.extend(notes)
             try:
                 with entered:
@@ -78,7 +78,7 @@ class OpenAIChat:
             if failure.refused and partial is None:
                 # It ends: only a parameter that was sent can be refused, and it is not sent again.
                 self._learn(request.model, failure)
-                notes.append(f"The server refuses the parameter {failure.refused}; it was left out or renamed.")
+                notes.append(f"The server refuses {failure.refused}; it was left out or renamed.")
             elif failure.is_load:
                 self._slow_down(gate, entered, failure, visit, partial)
             elif (pause := tries.pause(failure)) is not None:
@@ -124,7 +124,9 @@ class OpenAIChat:
             return self._wire
 
     def _prepare(self, request: ChatRequest) -> _Prepared:
-        fields = parameters(request, self._quirks.get(request.model, Quirks()))
+        request = replace(request, settings={**self.provider.answer_settings, **request.settings})
+        quirks = self._quirks.get(request.model, Quirks())
+        fields = parameters(request, quirks)
         try:
             return _Prepared(request, tuple(fields), encode(fields, request))
         except ValueError as error:
@@ -161,8 +163,11 @@ class OpenAIChat:
                 raise explain(Answer(None, error.error), self.provider, model, prepared.sent) from None
 
     def _reply(self, prepared: _Prepared, assembly: Assembly) -> Reply:
-        usage = assembly.usage or estimate(len(prepared.body), assembly.characters)
-        if usage.estimated:
+        guessed = estimate(len(prepared.body), assembly.size)
+        usage = assembly.usage or guessed
+        if assembly.finish_reason in ("", LIMIT):
+            usage = at_least(usage, guessed)
+        if assembly.usage is None:
             assembly.notes.append("The server reported no usage; it was estimated.")
         cost = assembly.cost_usd
         if cost is None:

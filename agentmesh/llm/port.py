@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from agentmesh.domain.cancel import Cancel
 from agentmesh.domain.errors import ModelError
+
+LIMIT: Final = "limit"
+"""The finish reason of an answer that this client stopped, because it was longer than one answer may be."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from agentmesh.domain.errors import ConfigError
 from agentmesh.domain.text import one_line
+from agentmesh.llm.bounds import Bounds
 
 _HEADER_TEXT = re.compile(r"[\x20-\x7e]*")
 _USERINFO = re.compile(r"(?<=://)[^\s/@]+@")
@@ -36,6 +37,10 @@ class Provider:
     """Provider id of genai-prices, for gateways whose address it does not know."""
     text_tool_calls: bool = True
     """Whether an answer that is nothing but tool calls written as text is read as these calls."""
+    max_tokens: int | None = None
+    """Output tokens of one answer that the server is asked for; None: it decides."""
+    bounds: Bounds = field(default_factory=Bounds)
+    """How long one answer may be, whatever the server sends."""
     connect_timeout: float = 10.0
     """Seconds per address until the connection must stand."""
     first_token_timeout: float = 600.0
@@ -58,6 +63,17 @@ class Provider:
         for header, value in self.headers.items():
             if not (_HEADER_TEXT.fullmatch(header) and _HEADER_TEXT.fullmatch(value)):
                 raise ConfigError(f"Header {header!r} of provider {self.name} has characters that HTTP does not allow.")
+
+    @property
+    def answer_settings(self) -> dict[str, int]:
+        """The parameter that bounds an answer at the server, under the name that the server takes.
+
+        OpenAI's reasoning models refuse ``max_tokens``; vLLM, llama.cpp, Ollama, OpenRouter and older servers know it.
+        """
+        if self.max_tokens is None:
+            return {}
+        is_openai = urlsplit(self.base_url).hostname == "api.openai.com"
+        return {"max_completion_tokens" if is_openai else "max_tokens": min(self.max_tokens, self.bounds.tokens)}
 
     def named(self, model: str) -> str:
         """Return the provider and, if one is meant, the model, for messages."""

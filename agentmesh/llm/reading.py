@@ -7,17 +7,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from agentmesh.llm.assemble import Assembly
+from agentmesh.llm.bounds import AnswerTooLong
 from agentmesh.llm.exchange import Exchange
 from agentmesh.llm.failure import AttemptFailed
+from agentmesh.llm.port import LIMIT
 from agentmesh.llm.provider import Provider
-from agentmesh.llm.sse import LineTooLong, SseDecoder
+from agentmesh.llm.sse import EventTooLong, SseDecoder
 
 _DONE = "[DONE]"
 _AFTER_FINISH = 10.0
 """Seconds that usage may come after the last word."""
 _AFTER_DONE = 0.25
 """Seconds for the end of the body after [DONE]; a body read to its end lets the connection be used again."""
-_WHOLE_LIMIT = 64 * 1024 * 1024
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 _JSON = json.JSONDecoder()
 
@@ -35,7 +36,10 @@ class Reader:
     def read(self, chunks: Iterator[bytes]) -> None:
         """Read to the end; raise AttemptFailed, or ErrorInStream for an error that the server reports."""
         try:
-            done = self._body(chunks)
+            done = self._body(self._bounded(chunks))
+        except AnswerTooLong as stopped:
+            self._stop(stopped)
+            done = True
         except AttemptFailed:
             # After the last word only the usage is missing; an answer is not thrown away for that.
             if not self._assembly.finish_reason or self._exchange.cancelled:
@@ -50,14 +54,30 @@ class Reader:
             # Not server-sent events, whatever the content type says: the server does not stream.
             self._whole(first, chunks)
             return True
-        decoder = SseDecoder()
+        decoder = SseDecoder(self._provider.bounds.body)
         try:
             if self._take(decoder.feed(first)) or any(self._take(decoder.feed(chunk)) for chunk in chunks):
                 self._drain(chunks)
                 return True
             return self._take(decoder.finish())
-        except LineTooLong:
-            raise self._garbage("a line longer than any answer", retry=False) from None
+        except EventTooLong:
+            raise self._provider.bounds.of_size() from None
+
+    def _bounded(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        """Yield the chunks of a body; raise AnswerTooLong when it is longer than a stream of any answer."""
+        size, most = 0, self._provider.bounds.stream
+        for chunk in chunks:
+            size += len(chunk)
+            if size > most:
+                raise self._provider.bounds.of_size()
+            yield chunk
+
+    def _stop(self, stopped: AnswerTooLong) -> None:
+        """End an answer at its bound and keep what came; raise AttemptFailed when nothing did."""
+        if not self._assembly.touched:
+            raise self._garbage("more than any answer, and no word in it", retry=False) from None
+        self._assembly.finish_reason = LIMIT
+        self._assembly.notes.append(f"{str(stopped).capitalize()}; what came is kept.")
 
     def _take(self, events: list[str]) -> bool:
         """Take events that came together; return whether the server marked the end with one of them."""
@@ -93,8 +113,8 @@ class Reader:
         for chunk in chunks:
             pieces.append(chunk)
             size += len(chunk)
-            if size > _WHOLE_LIMIT:
-                raise self._garbage("more than any answer", retry=False)
+            if size > self._provider.bounds.body:
+                raise self._provider.bounds.of_size()
         text = b"".join(pieces).decode("utf-8-sig", "replace").strip()
         answer = self._decode(text, retry=not text.startswith("<"))
         for part in answer if isinstance(answer, list) else [answer]:

@@ -12,25 +12,27 @@ _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
 
 
-class LineTooLong(Exception):
-    """The server sent a line longer than any chunk of an answer is."""
+class EventTooLong(Exception):
+    """The server sent a line or an event longer than any chunk of an answer is."""
 
 
 class SseDecoder:
     """Turn chunks of a response body into the data of its events."""
 
-    def __init__(self, max_line: int = 16 * 1024 * 1024) -> None:
-        self._max_line = max_line
+    def __init__(self, longest: int) -> None:
+        """``longest``: bytes of a line, and of the data of an event."""
+        self._longest = longest
         self._pieces: list[bytes] = []
         self._size = 0
         self._data: list[bytes] = []
+        self._data_size = 0
         self._first = True
         self._after_cr = False
 
     def feed(self, chunk: bytes) -> list[str]:
-        """Return the data of each event that ``chunk`` completes; raise LineTooLong."""
-        if self._size > self._max_line:
-            raise LineTooLong
+        """Return the data of each event that ``chunk`` completes; raise EventTooLong."""
+        if self._size > self._longest or self._data_size > self._longest:
+            raise EventTooLong
         if self._after_cr and chunk:
             self._after_cr = False
             chunk = chunk.removeprefix(b"\n")
@@ -46,8 +48,9 @@ class SseDecoder:
         if rest:
             self._pieces.append(rest)
             self._size += len(rest)
-            if self._size > self._max_line and not events:
-                raise LineTooLong
+        # What came whole before it is handed on first; the next chunk raises.
+        if not events and (self._size > self._longest or self._data_size > self._longest):
+            raise EventTooLong
         return events
 
     def finish(self) -> list[str]:
@@ -71,7 +74,9 @@ class SseDecoder:
             # Comments, ids, retry times and event names say nothing that the data does not.
             if line.startswith(b"data:"):
                 data.append(line[6:] if line.startswith(b" ", 5) else line[5:])
+                self._data_size += len(line)
             elif not line and data:
                 events.append(b"\n".join(data).decode("utf-8", "replace"))
                 data.clear()
+                self._data_size = 0
         return events

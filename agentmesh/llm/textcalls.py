@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from agentmesh.domain import jsontext
+from agentmesh.llm.bounds import MOST_CALLS
 from agentmesh.llm.port import ChatRequest, Reply, ToolCall
 from agentmesh.llm.toolcalls import OpenCall, unique_ids
 
@@ -42,7 +43,7 @@ def read(reply: Reply, request: ChatRequest, taken_ids: Callable[[], Collection[
 
 
 def _calls(text: str, offered: Collection[str]) -> list[tuple[str, str]]:
-    """Return name and arguments of each call that the text is; nothing when it is anything else."""
+    """Return name and arguments of each call that the text is; nothing when it is anything else, or too many."""
     calls: list[tuple[str, str]] = []
     end = 0
     for piece in _PIECE.finditer(text):
@@ -53,7 +54,7 @@ def _calls(text: str, offered: Collection[str]) -> list[tuple[str, str]]:
         if not found:
             return []
         calls += found
-    return [] if text[end:].strip() else calls
+    return [] if text[end:].strip() or len(calls) > MOST_CALLS else calls
 
 
 def _document(text: str, offered: Collection[str]) -> list[tuple[str, str]]:

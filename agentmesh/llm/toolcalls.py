@@ -14,6 +14,7 @@ from hashlib import sha256
 from typing import Any
 
 from agentmesh.domain import jsontext
+from agentmesh.llm.bounds import MOST_CALLS, Room
 
 _ID_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 _ID_LENGTH = 9
@@ -50,13 +51,18 @@ class OpenCall:
 class CallCollector:
     """Collects the calls of one answer, in the order in which they began."""
 
-    def __init__(self, began: Callable[[str], None]) -> None:
+    def __init__(self, began: Callable[[str], None], room: Room) -> None:
         self.calls: list[OpenCall] = []
         self._by_index: dict[int, OpenCall] = {}
         self._began = began
+        self._room = room
+
+    def meant(self) -> list[OpenCall]:
+        """Return the calls that say anything."""
+        return [call for call in self.calls if call.name or call.pieces]
 
     def add(self, fragment: dict[str, Any]) -> None:
-        """Take one entry of ``tool_calls``."""
+        """Take one entry of ``tool_calls``; raise AnswerTooLong at one call too many."""
         function = fragment.get("function")
         if not isinstance(function, dict):
             function = fragment  # some servers flatten name and arguments into the entry
@@ -66,7 +72,9 @@ class CallCollector:
         piece = _arguments(function.get("arguments"))
         call = self._unnumbered(call_id) if index is None else self._by_index.get(index)
         if call is None or self._is_another(call, call_id, name, piece, numbered=index is not None):
-            call = OpenCall(id=call_id)
+            if len(self.calls) >= MOST_CALLS:
+                raise self._room.bounds.of_calls()
+            call = OpenCall()
             self.calls.append(call)
         if index is not None:
             self._by_index[index] = call
@@ -90,13 +98,14 @@ class CallCollector:
         return piece.lstrip().startswith("{") and call.whole()
 
     def _extend(self, call: OpenCall, call_id: str, name: str, piece: str) -> None:
-        call.id = call.id or call_id
+        take = self._room.take
+        call.id = call.id or take(call_id)
         if name and not call.name:
-            call.name = name
-            self._began(name)
+            call.name = take(name)
+            self._began(call.name)
         elif name and name != call.name and not call.pieces:
-            call.name += name  # the name itself came in pieces
-        if piece:
+            call.name += take(name)  # the name itself came in pieces
+        if piece and (piece := take(piece)):
             if call.pieces == ["{}"] and piece.lstrip().startswith("{"):
                 call.pieces.clear()  # gateways to other protocols (Bedrock, Anthropic) say so that a call begins
             call.pieces.append(piece)

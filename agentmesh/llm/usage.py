@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from agentmesh.llm.bounds import BYTES_PER_TOKEN
 from agentmesh.llm.port import Usage
 
-_BYTES_PER_TOKEN = 4
 _MOST_TOKENS = 1_000_000_000
 _MOST_USD = 1_000_000
 """Of one call. More is a counter that ran below zero: counted, it would use up every cap."""
@@ -72,10 +73,17 @@ def read_cost(chunk: Mapping[str, Any]) -> float | None:
     return float(cost) if 0 <= cost <= _MOST_USD else None
 
 
-def estimate(request_bytes: int, answer_chars: int) -> Usage:
-    """Return a guess for servers that report nothing: four characters are a token."""
+def estimate(request_bytes: int, answer_bytes: int) -> Usage:
+    """Return a guess for servers that report nothing: four bytes are a token."""
     return Usage(
-        input_tokens=request_bytes // _BYTES_PER_TOKEN,
-        output_tokens=-(-answer_chars // _BYTES_PER_TOKEN),
+        input_tokens=request_bytes // BYTES_PER_TOKEN,
+        output_tokens=-(-answer_bytes // BYTES_PER_TOKEN),
         estimated=True,
     )
+
+
+def at_least(reported: Usage, guessed: Usage) -> Usage:
+    """Return what an answer used that did not come to its end: a running total may lag behind what has come."""
+    if reported.output_tokens >= guessed.output_tokens:
+        return reported
+    return replace(reported, output_tokens=guessed.output_tokens, estimated=True)

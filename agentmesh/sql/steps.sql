@@ -43,7 +43,7 @@ select agentmesh.book_call(%(agent)s, %(usage)s);
 -- Calls of an agent without a result, in the order asked.
 select c.seq, c.ordinal, c.call_id, c.name, c.arguments, c.status, r.answer as approval,
   r.id is not null and r.answered_at is null and r.cancelled_at is null as asked,
-  coalesce(t.content ->> 'finish_reason' = 'length' and c.ordinal = jsonb_array_length(t.content -> 'calls') - 1, false) as cut
+  coalesce(t.content ->> 'finish_reason' in ('length', 'limit') and c.ordinal = jsonb_array_length(t.content -> 'calls') - 1, false) as cut
 from agentmesh.tool_calls c
 join agentmesh.transcript t on t.agent_id = c.agent_id and t.seq = c.seq
 left join agentmesh.requests r on r.agent_id = c.agent_id and r.seq = c.seq and r.ordinal = c.ordinal

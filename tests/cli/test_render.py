@@ -107,7 +107,13 @@ def test_an_answer_of_calls_alone_is_no_empty_message():
 
 
 @pytest.mark.parametrize(
-    ("reason", "words"), [("length", "limit of output"), ("content_filter", "content filter"), ("abort", "(abort)")]
+    ("reason", "words"),
+    [
+        ("length", "limit of output"),
+        ("limit", "limits.answer_tokens"),
+        ("content_filter", "content filter"),
+        ("abort", "(abort)"),
+    ],
 )
 def test_an_answer_that_was_cut_off_says_why(reason, words):
     answer = row(Kind.ASSISTANT, text="I", finish_reason=reason)

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from agentmesh.engine.recording import CUT, WORDLESS
+from agentmesh.engine.recording import CUT, STOPPED, WORDLESS
+from agentmesh.llm.bounds import MOST_CALLS
 from agentmesh.llm.simulator.reply import ScriptedCall, ScriptedReply
 from tests.fixtures.engine import Rig, call, do, say
 
@@ -116,3 +117,41 @@ def test_the_refusal_of_a_tool_like_none_names_all(rig: Rig):
     rig.worker()
     rig.run()
     assert rig.results()[0]["hint"].startswith("Your tools are: ")
+
+
+ENDLESS = "word " * 40_000
+
+
+def test_an_answer_that_is_too_long_is_kept_to_its_bound_and_said(rig: Rig):
+    rig.script("root", say(ENDLESS), say("well"))
+    rig.worker()
+    kept = rig.run()
+    assert kept == ENDLESS[: 4 * 32_768]
+    assert events(rig, "root") == [STOPPED]
+    rig.prompt("go on")
+    rig.rest()
+    shown = rig.requests()[-1].body["messages"][-2]
+    assert shown == {"role": "assistant", "content": f"{kept}\n[stopped here: the answer was too long]"}
+
+
+def test_a_call_that_is_too_long_does_not_run_and_its_model_goes_on(rig: Rig):
+    rig.script("root", do(call("write", path="x", content=ENDLESS)), say("well"))
+    rig.worker()
+    assert rig.run() == "well"
+    assert "output limit of one answer" in rig.results("write")[0]["error"]
+
+
+def test_calls_beyond_the_bound_are_told_to_the_model_that_made_them(rig: Rig):
+    rig.script("root", do(*[call("read", path=f"{n}") for n in range(MOST_CALLS + 9)]), say("well"))
+    rig.worker()
+    assert rig.run() == "well"
+    results = rig.results("read")
+    assert len(results) == MOST_CALLS
+    assert [("stopped after this call" in str(result)) for result in results] == [False] * (MOST_CALLS - 1) + [True]
+
+
+def test_a_message_with_calls_alone_has_empty_content_not_null(rig: Rig):
+    rig.script("root", do(call("read", path="x")), say("well"))
+    rig.worker()
+    rig.run()
+    assert [each.get("content") for each in rig.requests()[-1].body["messages"] if each["role"] == "assistant"] == [""]

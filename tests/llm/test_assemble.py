@@ -144,6 +144,41 @@ def test_legacy_function_call():
     assert (reply.tool_calls[0].name, reply.tool_calls[0].arguments, reply.finish_reason) == ("bash", LS, "tool_calls")
 
 
+NATIVE = {"name": "bash", "arguments": LS}
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [
+            {
+                "choices": [
+                    {
+                        "message": {
+                            "content": None,
+                            "function_call": NATIVE,
+                            "tool_calls": [{"id": "a", "function": NATIVE}],
+                        }
+                    }
+                ]
+            }
+        ],
+        [delta(function_call=NATIVE, tool_calls=[{"index": 0, "id": "a", "function": NATIVE}])],
+        [
+            delta(function_call={"name": "bash", "arguments": half}, tool_calls=[part("bash", half, index=0, id="a")])
+            for half in (LS_1, LS_2)
+        ],
+        [delta(function_call=NATIVE), delta(tool_calls=[{"index": 0, "id": "a", "function": NATIVE}])],
+        [delta(tool_calls=[{"index": 0, "id": "a", "function": NATIVE}]), delta(function_call=NATIVE)],
+        [delta(function_call=NATIVE, tool_calls=[])],
+        [delta(function_call=NATIVE, tool_calls=None), delta(tool_calls=[part()])],
+    ],
+    ids=["whole", "one chunk", "pieces", "legacy first", "legacy last", "no calls", "calls that say nothing"],
+)
+def test_a_call_in_both_fields_is_one_call(chunks):
+    assert [(call.name, call.arguments) for call in assembled(*chunks).tool_calls] == [("bash", LS)]
+
+
 @pytest.mark.parametrize(
     ("said", "meant"),
     [("stop", "stop"), ("length", "length"), ("STOP", "stop"), ("end_turn", "stop"), ("max_tokens", "length")],

@@ -56,6 +56,8 @@ def cut_off(content: Mapping[str, object]) -> str:
             return ""
         case "length":
             return "cut off at the model's limit of output"
+        case "limit":
+            return "stopped at the limit of one answer (limits.answer_tokens, limits.answer_bytes)"
         case "content_filter":
             return "cut off by the provider's content filter"
         case other:

@@ -1,0 +1,80 @@
+"""How long one answer may be, and how much of it has come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+BYTES_PER_TOKEN = 4
+"""The usual estimate where no tokens are reported."""
+MOST_CALLS = 128
+"""Tool calls of one answer."""
+_BODY_FACTOR, _BODY_EXTRA = 4, 256 * 1024
+"""JSON escapes make a text longer on the wire: four times covers all that models write."""
+_STREAM_FACTOR, _STREAM_EXTRA = 128, 16 * 1024 * 1024
+"""A stream wraps each token, about four bytes, in a chunk of some 300."""
+
+
+class AnswerTooLong(Exception):
+    """The answer reached a bound. What came up to it is kept."""
+
+    def __init__(self, bound: str) -> None:
+        super().__init__(f"the answer was stopped at {bound}")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Bounds of one answer."""
+
+    tokens: int = 32_768
+    """Output tokens, estimated unless the server reports them while it streams."""
+    size: int = 1024 * 1024
+    """Bytes of text, reasoning and tool calls."""
+
+    @property
+    def body(self) -> int:
+        """Bytes of an answer that is not streamed, and of one event of a stream."""
+        return _BODY_FACTOR * self.size + _BODY_EXTRA
+
+    @property
+    def stream(self) -> int:
+        """Bytes of a whole stream, also of one that says nothing."""
+        return _STREAM_FACTOR * self.size + _STREAM_EXTRA
+
+    def of_tokens(self) -> AnswerTooLong:
+        """Return the error for too many tokens."""
+        return AnswerTooLong(f"limits.answer_tokens ({self.tokens:,} output tokens)")
+
+    def of_size(self) -> AnswerTooLong:
+        """Return the error for too many bytes."""
+        return AnswerTooLong(f"limits.answer_bytes ({self.size:,} bytes)")
+
+    def of_calls(self) -> AnswerTooLong:
+        """Return the error for too many tool calls."""
+        return AnswerTooLong(f"{MOST_CALLS} tool calls")
+
+
+class Room:
+    """What one answer may still say. Every text of the answer is taken from it before it is kept."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.bounds = bounds
+        self.used = 0
+        """Bytes so far."""
+        self._is_full = False
+        self._most = min(bounds.size, bounds.tokens * BYTES_PER_TOKEN)
+
+    def take(self, text: str) -> str:
+        """Return the beginning of the text that fits. Called for each token."""
+        size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+        if self.used + size <= self._most:
+            self.used += size
+            return text
+        left, self.used, self._is_full = self._most - self.used, self._most, True
+        return text.encode("utf-8", "surrogatepass")[:left].decode("utf-8", "ignore")
+
+    def check(self, reported_tokens: int = 0) -> None:
+        """Raise AnswerTooLong when something did not fit, or the server reports too many tokens."""
+        if self._is_full:
+            raise self.bounds.of_size() if self._most == self.bounds.size else self.bounds.of_tokens()
+        if reported_tokens > self.bounds.tokens:
+            raise self.bounds.of_tokens()
