@@ -14,6 +14,7 @@ from agentmesh.domain.text import one_line
 from agentmesh.llm import wording
 from agentmesh.llm.port import CallFailed, Reply
 from agentmesh.llm.provider import Provider
+from agentmesh.llm.request import EMPTY_CONTENT
 
 _RETRIED_REFUSALS = frozenset({408, 409, 425})
 _LAST_STATUS = 599
@@ -182,7 +183,10 @@ def _refused(answer: Answer, provider: Provider, model: str, said: str, sent: It
             hint="Choose another model.",
             status=status,
         )
-    refused = wording.refused_parameter(text, answer.parameter, sent)
+    if EMPTY_CONTENT in sent and wording.refuses_empty_content(text):
+        refused = EMPTY_CONTENT
+    else:
+        refused = wording.refused_parameter(text, answer.parameter, sent)
     if refused:
         return AttemptFailed(
             "bad_request",

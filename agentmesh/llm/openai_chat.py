@@ -21,7 +21,15 @@ from agentmesh.llm.pauses import Gate, Pass, Pauses, Visit
 from agentmesh.llm.port import LIMIT, CallCancelled, CallFailed, ChatRequest, Reply, Watch
 from agentmesh.llm.provider import Provider
 from agentmesh.llm.reading import Reader
-from agentmesh.llm.request import Quirks, call_ids, encode, parameters
+from agentmesh.llm.request import (
+    EMPTY_CONTENT,
+    Quirks,
+    call_ids,
+    encode,
+    has_empty_content,
+    parameters,
+    with_null_content,
+)
 from agentmesh.llm.retry import RetryPolicy, Tries
 from agentmesh.llm.usage import at_least, estimate
 
@@ -126,9 +134,12 @@ class OpenAIChat:
     def _prepare(self, request: ChatRequest) -> _Prepared:
         request = replace(request, settings={**self.provider.answer_settings, **request.settings})
         quirks = self._quirks.get(request.model, Quirks())
+        if EMPTY_CONTENT in quirks.without:
+            request = with_null_content(request)
         fields = parameters(request, quirks)
+        sent = (*fields, EMPTY_CONTENT) if has_empty_content(request) else tuple(fields)
         try:
-            return _Prepared(request, tuple(fields), encode(fields, request))
+            return _Prepared(request, sent, encode(fields, request))
         except ValueError as error:
             raise CallFailed(
                 f"The request to {self.provider.name} (model {request.model}) cannot be written as JSON: {error}.",

@@ -14,6 +14,8 @@ from agentmesh.llm.port import ChatRequest
 _OURS = frozenset({"model", "messages", "tools", "stream", "stream_options"})
 _LATER_NAME = {"max_tokens": "max_completion_tokens"}
 """What OpenAI's newer models want instead of a parameter that they refuse."""
+EMPTY_CONTENT = "empty content"
+"""What a request has, beside parameters, that some servers refuse: a message of tool calls whose text is ``""``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,20 @@ def parameters(request: ChatRequest, quirks: Quirks) -> dict[str, Any]:
     if request.tools:
         fields["tools"] = list(request.tools)
     return fields
+
+
+def has_empty_content(request: ChatRequest) -> bool:
+    """Whether a message of the request has tool calls and an empty text."""
+    return any(message.get("tool_calls") and message.get("content") == "" for message in request.messages)
+
+
+def with_null_content(request: ChatRequest) -> ChatRequest:
+    """Return the request with null in place of the empty text beside tool calls."""
+    messages = [
+        {**message, "content": None} if message.get("tool_calls") and message.get("content") == "" else message
+        for message in request.messages
+    ]
+    return replace(request, messages=messages)
 
 
 def encode(fields: Mapping[str, Any], request: ChatRequest) -> bytes:

@@ -79,6 +79,10 @@ _REFUSAL = _any(
     r"no such (parameter|field)",
 )
 _NO_STREAM = _any(r"stream(ing)?\W{1,3}(mode )?(is )?(not supported|unsupported)", r"not support stream(ing)?\b(?!_)")
+_NO_EMPTY_CONTENT = _any(
+    r"\b(content|text)\b.{0,80}\b(non-?empty|not be (empty|blank)|is (empty|blank)|cannot be (empty|blank))",
+    r"\b(non-?empty|empty|blank)\b.{0,40}\bcontent\b",
+)
 _DISTINCTIVE_LENGTH = 8
 _NEVER_REFUSED = frozenset({"model", "messages", "tools", "stream"})
 
@@ -122,6 +126,11 @@ def is_overloaded(text: str) -> bool:
 def is_rate_limited(text: str) -> bool:
     """Whether the caller asks too often."""
     return bool(_RATE.search(text))
+
+
+def refuses_empty_content(text: str) -> bool:
+    """Whether the server wants null for a message without text, or none at all."""
+    return bool(_NO_EMPTY_CONTENT.search(text))
 
 
 def refused_parameter(text: str, named: str, sent: Iterable[str]) -> str:

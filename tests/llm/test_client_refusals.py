@@ -10,7 +10,7 @@ import pytest
 
 from agentmesh.domain.cancel import Cancel
 from agentmesh.llm.openai_chat import OpenAIChat
-from agentmesh.llm.port import CallFailed, Watch
+from agentmesh.llm.port import CallFailed, ChatRequest, Watch
 from agentmesh.llm.provider import Provider
 from tests.llm.asking import AT_ONCE, Asking, Log, ask, client, request
 from tests.llm.misbehaving import PATIENCE, Exchange, delta, error, good, misbehaving, plain, stream, text
@@ -276,3 +276,38 @@ def test_number_that_json_does_not_have_is_refused_before_the_call():
         client(server).complete(request(temperature=float("nan")), Cancel(), Watch())
     assert caught.value.kind == "bad_request"
     assert server.seen == []
+
+
+CALLED = {"id": "a", "type": "function", "function": {"name": "bash", "arguments": "{}"}}
+TURN: list[dict[str, object]] = [
+    {"role": "user", "content": "hi"},
+    {"role": "assistant", "content": "", "tool_calls": [CALLED]},
+    {"role": "tool", "tool_call_id": "a", "content": ""},
+]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ValidationException: messages: text content blocks must be non-empty",
+        "The text field in the ContentBlock object at messages.1.content.0 is blank.",
+        "messages[1].content must not be empty",
+    ],
+)
+def test_a_server_that_refuses_empty_text_beside_calls_gets_null_once_and_for_all(said):
+    with misbehaving(error(400, said), good(), good()) as server:
+        model = client(server)
+        for _ in range(2):
+            model.complete(ChatRequest("m-1", TURN), Cancel(), Watch())
+        model.close()
+    assert [seen.json["messages"][1]["content"] for seen in server.chats] == ["", None, None]
+    assert [seen.json["messages"][2]["content"] for seen in server.chats] == ["", "", ""]
+
+
+def test_a_server_that_refuses_null_too_is_asked_no_further():
+    with misbehaving(error(400, "messages: content must be non-empty")) as server:
+        model = client(server)
+        with pytest.raises(CallFailed):
+            model.complete(ChatRequest("m-1", TURN), Cancel(), Watch())
+        model.close()
+    assert len(server.chats) == 2
