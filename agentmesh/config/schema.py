@@ -142,7 +142,7 @@ class ModelCalls(NamedTuple):
     retries: Annotated[int, _up_to(100)] = 5
     """Tries after the first, for failures that may pass."""
     longest_pause: Annotated[float, _seconds(86_400)] = 600.0
-    """Pauses of one call together while its server is overloaded or limits its rate; these use up no retries."""
+    """Pauses of one call together while its server is overloaded, limits its rate or is away; they use no retries."""
 
 
 class Provider(NamedTuple):

@@ -10,7 +10,7 @@ from agentmesh.domain.cancel import Cancel
 from agentmesh.domain.errors import AgentmeshError, ModelError
 from agentmesh.domain.rows import Agent
 from agentmesh.domain.states import AgentStatus
-from agentmesh.engine import compaction, recording
+from agentmesh.engine import compaction, recording, telling
 from agentmesh.engine.compaction import Plan
 from agentmesh.engine.conversation import Conversation
 from agentmesh.engine.feed import Feed
@@ -54,6 +54,19 @@ def _not_smaller(usage: Mapping[str, Any] | None) -> NoSummary:
         hint="/clear or /rewind it, or choose a model with a larger context.",
         kind="context",
         usage=usage,
+    )
+
+
+def too_long(refused: CallFailed, conversation: Conversation) -> NoSummary:
+    """Return the error for a request that a server refused for its length and that cannot be made smaller."""
+    asked = f"{refused.asked:,}" if refused.asked else f"about {conversation.tokens:,}"
+    reads = f"{refused.window:,} tokens" if refused.window else "fewer"
+    return NoSummary(
+        f"the request has {asked} tokens, the model reads {reads}, and the context cannot be made smaller: "
+        f"{refused.message}",
+        hint="Give the model a larger window (llama.cpp: -c, Ollama: num_ctx, vLLM: --max-model-len) or choose one "
+        "that has it; an agent type with few tools takes less.",
+        kind="context",
     )
 
 
@@ -147,10 +160,13 @@ class Compactor:
         def retry(seconds: float, why: str) -> None:
             self._feed.activity(agent.id, f"compacting: retrying in {seconds:.0f} s: {why}")
 
+        def paused(seconds: float, why: str, left: float) -> None:
+            self._feed.activity(agent.id, f"compacting: {telling.pause(seconds, why, left)}")
+
         try:
             # The tools stay in the request although none may be called: without them the provider's cache would miss.
             reply = self._model.complete(
-                ChatRequest(agent.model, messages, conversation.tools), cancel, Watch(retry=retry)
+                ChatRequest(agent.model, messages, conversation.tools), cancel, Watch(retry=retry, paused=paused)
             )
         except CallCancelled as cancelled:
             raise Stopped(usage(cancelled.partial, "cancelled")) from None

@@ -27,6 +27,11 @@ class Signs:
         self.first = self.last = None
 
 
+def pause(seconds: float, why: str, left: float) -> str:
+    """Return what people read while a call pauses."""
+    return f"paused {seconds:.0f} s (gives up in {left:.0f} s): {why}"
+
+
 def watch(feed: Feed, agent: Agent, after: int, signs: Signs) -> Watch:
     """Return what a model call of this agent tells; ``after`` is the newest own row that it is asked with."""
     message = feed.message(agent.session_id, agent.id, after)
@@ -44,11 +49,11 @@ def watch(feed: Feed, agent: Agent, after: int, signs: Signs) -> Watch:
         signs.void()
         feed.activity(agent.id, f"retrying in {seconds:.0f} s: {why}")
 
-    def paused(seconds: float, why: str) -> None:
+    def paused(seconds: float, why: str, left: float) -> None:
         if signs.first is not None:
             message.void()
         signs.void()
-        feed.activity(agent.id, f"paused {seconds:.0f} s: {why}")
+        feed.activity(agent.id, pause(seconds, why, left))
 
     return Watch(
         text=text,

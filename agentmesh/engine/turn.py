@@ -21,7 +21,7 @@ from agentmesh.domain.rows import Agent, Allowance, OpenCall
 from agentmesh.domain.states import AgentStatus
 from agentmesh.engine import loops, recording, telling
 from agentmesh.engine.calls import Parked, StepCalls
-from agentmesh.engine.compacting import Compactor, NoSummary, Stopped
+from agentmesh.engine.compacting import Compactor, NoSummary, Stopped, too_long
 from agentmesh.engine.conversation import Conversation
 from agentmesh.engine.engine import Engine
 from agentmesh.engine.messages import Message
@@ -164,15 +164,19 @@ class Runner:
         rows = self._engine.database.run(transcript.context, self._agent.id, idempotent=True)
         return Conversation(self._agent.id, settings, rows)
 
-    def _compact(self, conversation: Conversation, *, asked: bool = False) -> Going:
-        """Replace older rows by a summary; the next step reads what is sent then. ``asked`` for, it ends the turn."""
+    def _compact(self, conversation: Conversation, *, asked: bool = False, refusal: CallFailed | None = None) -> Going:
+        """Replace older rows by a summary; the next step reads what is sent then. ``asked`` for, it ends the turn.
+
+        ``refusal``: the server refused the request for its length.
+        """
         self._is_compacted = True
         try:
             return self._compactor.compact(self._lease, self._agent, conversation, self._cancel, asked=asked)
         except Stopped as stopped:
             return self._cancelled(None, stopped.usage)
         except NoSummary as failed:
-            return self.fail({"error": failed.message, "hint": failed.hint, "kind": failed.kind}, failed.usage)
+            told = too_long(refusal, conversation) if refusal and failed.kind == "context" else failed
+            return self.fail({"error": told.message, "hint": told.hint, "kind": failed.kind}, failed.usage)
 
     def _renew(self, begun: steps.Begun) -> bool:
         """Take over, with a new turn, the model and the settings that a person may have changed during the last one.
@@ -230,8 +234,9 @@ class Runner:
         except CallFailed as failed:
             if failed.kind == "context" and not self._is_compacted and self._compactor.helps(agent, conversation):
                 self._engine.database.run(steps.book_call, agent.id, usage(Reply(), failed.kind))
-                return self._compact(conversation)
-            error = {"error": failed.message, "hint": failed.hint, "kind": failed.kind}
+                return self._compact(conversation, refusal=failed)
+            told = too_long(failed, conversation) if failed.kind == "context" else failed
+            error = {"error": told.message, "hint": told.hint, "kind": failed.kind}
             streamed = failed.partial or Reply()
             return self.fail({**error, "partial": streamed.text}, usage(streamed, failed.kind))
         except AgentmeshError as unusable:  # no such provider, a bad URL

@@ -34,6 +34,8 @@ class AttemptFailed(Exception):
         after: float | None = None,
         refused: str = "",
         window: int | None = None,
+        asked: int | None = None,
+        away: bool = False,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -47,6 +49,10 @@ class AttemptFailed(Exception):
         """The parameter without which the server would have answered."""
         self.window = window
         """Context size that the server named."""
+        self.asked = asked
+        """Tokens of the request, as the server counted them."""
+        self.away = away
+        """Whether no connection came about, so that trying again costs nothing."""
 
     @property
     def is_load(self) -> bool:
@@ -60,7 +66,15 @@ class AttemptFailed(Exception):
     def final(self, partial: Reply | None) -> CallFailed:
         """Return the error that the caller sees when no attempt is left."""
         wait = f"The server asks to wait {self.after:.0f} s. " if self.after else ""
-        return CallFailed(self.message, hint=wait + self.hint, kind=self.kind, partial=partial, status=self.status)
+        return CallFailed(
+            self.message,
+            hint=wait + self.hint,
+            kind=self.kind,
+            partial=partial,
+            status=self.status,
+            window=self.window,
+            asked=self.asked,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +143,7 @@ def explain(answer: Answer, provider: Provider, model: str, sent: Iterable[str])
             hint="Start a new session, or choose a model with a larger context.",
             status=status,
             window=wording.context_size(text),
+            asked=wording.request_size(text),
         )
     if wording.is_out_of_credit(text) or status == 402:
         return AttemptFailed(

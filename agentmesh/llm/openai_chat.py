@@ -68,7 +68,8 @@ class OpenAIChat:
         gate = self._pauses.gate(self.provider.name, request.model)
         visit, tries = Visit(cancel, watch), Tries(self._policy)
         notes: list[str] = []
-        while (entered := self._enter(gate, visit)) is not None:
+        kept: Reply | None = None
+        while (entered := self._enter(gate, visit, kept)) is not None:
             watch.sent()
             prepared = self._prepare(request)
             assembly = Assembly(watch, self.provider.bounds)
@@ -81,22 +82,23 @@ class OpenAIChat:
             except AttemptFailed as caught:
                 failure = caught
             partial = self._partial(prepared, assembly)
+            kept = partial or kept  # what had come before the server went away is not lost
             if cancel.is_set():
-                raise CallCancelled(partial or Reply(finish_reason="cut"))
+                raise CallCancelled(kept or Reply(finish_reason="cut"))
             if failure.refused and partial is None:
                 # It ends: only a parameter that was sent can be refused, and it is not sent again.
                 self._learn(request.model, failure)
                 notes.append(f"The server refuses {failure.refused}; it was left out or renamed.")
-            elif failure.is_load:
-                self._slow_down(gate, entered, failure, visit, partial)
+            elif self._policy.waits_out(failure):
+                self._slow_down(gate, entered, failure, visit, kept)
             elif (pause := tries.pause(failure)) is not None:
                 watch.retry(pause, failure.message)
                 cancel.wait(pause)
             elif failure.kind == "wordless":
                 return self._whole(prepared, assembly)
             else:
-                raise self._final(failure, request.model, partial, cancel)
-        raise CallCancelled(Reply(finish_reason="cut"))
+                raise self._final(failure, request.model, kept, cancel)
+        raise CallCancelled(kept or Reply(finish_reason="cut"))
 
     def context_window(self, model: str) -> int | None:
         """Return the model's context size in tokens, or None where unknown."""
@@ -147,19 +149,20 @@ class OpenAIChat:
                 kind="bad_request",
             ) from None
 
-    def _enter(self, gate: Gate, visit: Visit) -> Pass | None:
+    def _enter(self, gate: Gate, visit: Visit, partial: Reply | None) -> Pass | None:
         try:
             return gate.enter(visit)
         except AttemptFailed as failure:
-            raise failure.final(None) from None
+            raise failure.final(partial) from None
 
     def _slow_down(
         self, gate: Gate, entered: Pass, failure: AttemptFailed, visit: Visit, partial: Reply | None
     ) -> None:
         what = "is asked too often" if failure.kind == "rate_limit" else "is overloaded"
         number = f" ({failure.status})" if failure.status else ""
+        reason = failure.message if failure.away else f"{self.provider.named(gate.model)} {what}{number}"
         try:
-            gate.slow_down(entered, failure, visit, f"{self.provider.named(gate.model)} {what}{number}")
+            gate.slow_down(entered, failure, visit, reason)
         except AttemptFailed:
             raise failure.final(partial) from None
 

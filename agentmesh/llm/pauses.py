@@ -1,4 +1,4 @@
-"""One pause per provider and model: a server that is asked too often is left alone by all, and asked again gently.
+"""One pause per provider and model: a server that is overloaded or away is left alone by all, and asked again gently.
 
 Each request of a call passes its model's :class:`Gate`. A refusal for load (429, 503, 529) closes the gate for
 everybody; afterwards one request goes first, and each that the server takes lets two more go. What other processes
@@ -25,6 +25,8 @@ _SHORTEST = 0.05
 """Seconds of any pause, so that nobody asks in a circle."""
 _SAME = 0.25
 """Seconds within which the ends of two pauses are the same one, heard twice."""
+_LONGEST_AWAY = 5.0
+"""Seconds between two attempts to reach a server that is away: to look costs nothing, and it may be back."""
 _CROWD = 16
 """So many requests under way at once without a refusal, and the gate is open to all again."""
 _TAKEN = 3.0
@@ -139,16 +141,17 @@ class Gate:
             visit.paused += time.monotonic() - began
 
     def slow_down(self, entered: Pass, failure: AttemptFailed, visit: Visit, reason: str) -> None:
-        """Begin a pause because the server refused this request for load; raise the failure if none is long enough."""
+        """Begin a pause because this server is overloaded or away; raise the failure if no pause helps."""
         visit.failure = failure
         asked = failure.after or 0.0
         hopeless = asked > self._policy.longest_pause
         with self._changed:
             is_news = entered.wave == self._wave
             self._strikes += is_news
-            seconds = self._policy.longest if hopeless else asked + (self._backoff() if is_news else 0.0)
+            longest = _LONGEST_AWAY if failure.away else self._policy.longest
+            seconds = self._policy.longest if hopeless else asked + (self._backoff(longest) if is_news else 0.0)
             is_longer = self._close(seconds, reason, failure if hopeless else None)
-        if is_longer:
+        if is_longer and not failure.away:  # for another host the server may well be there
             self._tell(Pause(self._provider, self.model, seconds, reason))
         if hopeless or not self._policy.longest_pause:
             raise failure
@@ -198,7 +201,8 @@ class Gate:
                     continue
             # Outside of the lock: what is told leads elsewhere.
             visit.told = until
-            visit.watch.paused(max(until - now, 0.0), reason)
+            spent = visit.paused + time.monotonic() - began
+            visit.watch.paused(max(until - now, 0.0), reason, max(self._policy.longest_pause - spent, 0.0))
 
     def _wake(self) -> None:
         with self._changed:
@@ -231,16 +235,18 @@ class Gate:
 
     def _gave_up(self, visit: Visit) -> AttemptFailed:
         known, longest = visit.failure, self._policy.longest_pause
+        is_away = known is not None and known.away
+        advice = "Check base_url and that the server runs," if is_away else "Try again later, choose another model,"
         return AttemptFailed(
             known.kind if known else "overload",
             f"{(known.message if known else self._reason).rstrip('.')}. "
             f"Pauses of {longest:g} s together did not help, or would not.",
-            hint="Try again later, choose another model, or raise model_calls.longest_pause.",
+            hint=f"{advice} or raise model_calls.longest_pause.",
             status=known.status if known else None,
         )
 
-    def _backoff(self) -> float:
-        most = min(self._policy.longest, self._policy.first * 2.0 ** min(self._strikes - 1, 30))
+    def _backoff(self, longest: float) -> float:
+        most = min(longest, self._policy.first * 2.0 ** min(self._strikes - 1, 30))
         return max(most * (0.5 + 0.5 * self._policy.jitter()), _SHORTEST)
 
     def _close(self, seconds: float, reason: str, final: AttemptFailed | None) -> bool:

@@ -72,7 +72,15 @@ class CallFailed(ModelError):
     """The model call failed for good (after the retries that made sense)."""
 
     def __init__(
-        self, message: str, *, hint: str = "", kind: str, partial: Reply | None = None, status: int | None = None
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        kind: str,
+        partial: Reply | None = None,
+        status: int | None = None,
+        window: int | None = None,
+        asked: int | None = None,
     ) -> None:
         super().__init__(message, hint=hint)
         self.kind = kind
@@ -82,6 +90,10 @@ class CallFailed(ModelError):
         """What had been streamed."""
         self.status = status
         """HTTP status, where there was one."""
+        self.window = window
+        """Context size in tokens that the server named in a refusal."""
+        self.asked = asked
+        """Tokens of the refused request, as the server counted them."""
 
 
 class CallCancelled(Exception):
@@ -106,8 +118,8 @@ class Watch:
     """A piece of a call's arguments."""
     retry: Callable[[float, str], None] = lambda _seconds, _why: None
     """The call failed and is tried again in so many seconds; what was streamed is void."""
-    paused: Callable[[float, str], None] = lambda _seconds, _why: None
-    """The call waits because everybody who asks this model pauses: so many seconds more, and why."""
+    paused: Callable[[float, str, float], None] = lambda _seconds, _why, _left: None
+    """The call pauses because its model is overloaded or away: seconds, why, and seconds after which it gives up."""
     sent: Callable[[], None] = lambda: None
     """A request is sent, the first one or another."""
 

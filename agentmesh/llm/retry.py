@@ -26,9 +26,15 @@ class RetryPolicy:
     patience: float = 180.0
     """Pauses of one call together; a longer Retry-After is not waited for."""
     longest_pause: float = 600.0
-    """The same for refusals for load (429, 503, 529), which use up no retries: see ``pauses``."""
+    """The same while a server is overloaded (429, 503, 529) or away, which use up no retries: see ``pauses``."""
     jitter: Callable[[], float] = field(default=random.random)
     """Number from 0 to 1 by which a pause is shortened, so that a crowd does not come back as one."""
+
+    def waits_out(self, failure: AttemptFailed) -> bool:
+        """Whether a call pauses until what failed has passed, instead of counting its tries."""
+        if failure.is_load:
+            return True
+        return failure.retry and failure.away and self.retries > 0 and self.longest_pause > 0
 
     def pause(self, failure: AttemptFailed, failures: int, paused: float) -> float | None:
         """Return the seconds until the next attempt, or None if there is none.

@@ -169,6 +169,7 @@ class Wire:
             f"{where} cannot be reached: {said}",
             hint="Check that the server runs and that base_url and the network are right.",
             retry="CERTIFICATE_VERIFY_FAILED" not in said,
+            away=isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout),
         )
 
     def _said(self, error: BaseException) -> str:

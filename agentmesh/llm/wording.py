@@ -40,6 +40,11 @@ _CONTEXT_SIZE = _any(
     r"tokens > (\d{3,}) maximum",
     r"maximum number of tokens allowed \((\d{3,})\)",
 )
+_REQUEST_SIZE = _any(
+    r"(?:you requested|you sent|resulted in|request has|prompt (?:has|contains)(?: at least)?|input (?:has|is)"
+    r"|request \(|prompt is too long: ?|\"n_prompt_tokens\": ?|number of input tokens is)(?: about)? ?\(?(\d{2,})",
+    r"(\d{2,}) tokens? (?:in the messages|of the prompt|from the input)",
+)
 _UNKNOWN_MODEL = _any(
     r"model_not_found",
     r"\bmodel\b.{0,120}\b(not found|does not exist|doesn't exist|not exist|is not available|not supported by any)",
@@ -95,6 +100,12 @@ def is_context_overflow(text: str) -> bool:
 def context_size(text: str) -> int | None:
     """Return the context size in tokens that the server names in a refusal."""
     found = _CONTEXT_SIZE.search(text)
+    return int(next(group for group in found.groups() if group)) if found else None
+
+
+def request_size(text: str) -> int | None:
+    """Return how many tokens the refused request has, as the server counts."""
+    found = _REQUEST_SIZE.search(text)
     return int(next(group for group in found.groups() if group)) if found else None
 
 

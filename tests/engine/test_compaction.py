@@ -420,3 +420,17 @@ def test_a_mark_during_a_turn_does_not_disturb_it(rig: Rig):
     rig.db.run(context.rewind, rig.root)
     rig.run("again")
     assert texts(rig.requests()[-1])[1] == "go"
+
+
+@pytest.mark.parametrize("said", ["This model's maximum context length is 2048 tokens. However, you sent 3212 tokens."])
+@pytest.mark.parametrize("prompt", ["hello", LONG], ids=["too short to sum up", "cut, and still too long"])
+def test_a_first_word_that_no_window_takes_names_both_numbers_and_what_helps(rig: Rig, said, prompt):
+    body = {"error": {"message": said, "type": "invalid_request_error", "code": "context_length_exceeded"}}
+    rig.script("root", *[ScriptedReply(fault=Fault(FaultKind.STATUS, status=400, body=body))] * 9)
+    worker(rig, window=None)
+    rig.prompt(prompt)
+    rig.rest()
+    (row,) = [content for kind, content in rig.rows() if kind == "error"]
+    assert "the request has 3,212 tokens, the model reads 2,048 tokens" in row["error"]
+    assert "larger window" in row["hint"]
+    assert "few tools" in row["hint"]

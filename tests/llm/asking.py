@@ -44,7 +44,7 @@ class Log:
             reasoning=self.reasoning.append,
             tool=self.tools.append,
             retry=lambda pause, why: self.retries.append((pause, why)),
-            paused=lambda pause, why: self.pauses.append((pause, why)),
+            paused=lambda pause, why, _left: self.pauses.append((pause, why)),
         )
 
 

@@ -131,6 +131,7 @@ def test_context_overflow_names_its_size_to_the_engine():
         assert model.context_window("m-1") == 8192
         model.close()
     assert (caught.value.kind, len(server.chats)) == ("context", 1)
+    assert (caught.value.window, caught.value.asked) == (8192, 9000)
 
 
 def test_model_without_tools_is_refused_in_words():

@@ -222,7 +222,7 @@ def test_a_watch_hears_how_long_and_why():
     pauses.heed(Pause("acme", "m-1", 3600, "busy elsewhere"))
     cancel = Cancel()
 
-    def paused(seconds: float, why: str) -> None:
+    def paused(seconds: float, why: str, _left: float) -> None:
         log.pauses.append((seconds, why))
         cancel.set(CancelReason.KILL)
 

@@ -127,3 +127,18 @@ def test_models_without_tools_are_recognized(text):
 def test_refused_parameter(text, named, refused):
     sent = ["model", "messages", "tools", "stream", "stream_options", "parallel_tool_calls", "temperature", "user"]
     assert wording.refused_parameter(text, named, sent) == refused
+
+
+@pytest.mark.parametrize(
+    ("said", "asked", "reads"),
+    [
+        ("maximum context length is 4097 tokens. However, your messages resulted in 5003 tokens.", 5003, 4097),
+        ("maximum context length is 8192 tokens. However, you requested 9000 tokens (5000 in the messages", 9000, 8192),
+        ("request (3212 tokens) exceeds the available context size (2048 tokens), try increasing it", 3212, 2048),
+        ('{"n_prompt_tokens": 3212, "n_ctx": 2048}', 3212, 2048),
+        ("prompt is too long: 210000 tokens > 200000 maximum", 210000, 200000),
+        ("The input is longer than the model's context length", None, None),
+    ],
+)
+def test_both_numbers_of_a_refusal_for_length_are_read(said, asked, reads):
+    assert (wording.request_size(said), wording.context_size(said)) == (asked, reads)

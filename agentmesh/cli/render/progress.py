@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import re
 import sys
+import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Protocol, Self
@@ -12,6 +15,9 @@ from agentmesh.cli.talk import say
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import AgentView
 from agentmesh.domain.states import AgentStatus
+
+_PAUSE = re.compile(r"(compacting: )?(paused|retrying in) \d")
+_TOLD_EVERY = 10.0
 
 
 class Progress(Protocol):
@@ -56,10 +62,12 @@ class Silence(_Plain):
 
 
 class Lines(_Plain):
-    """One line for each agent that begins or changes its state; no escape byte."""
+    """One line for each agent that begins or changes its state, and for pauses of its model; no escape byte."""
 
     def __init__(self) -> None:
         self._before: dict[AgentId, str] = {}
+        self._told: dict[str, float] = {}
+        """When each reason for a pause was last told."""
 
     def show(self, agents: Sequence[AgentView]) -> None:
         """Say what changed."""
@@ -69,6 +77,15 @@ class Lines(_Plain):
                 self._before[agent.id] = agent.status
                 rested = before is not None and agent.status != AgentStatus.RUNNING
                 say(f"{agent.path}  {state(agent.status)}" + (f"  {used(agent)}" if rested else ""))
+            if agent.status == AgentStatus.RUNNING and _PAUSE.match(agent.activity or ""):
+                self._tell_pause(agent)
+
+    def _tell_pause(self, agent: AgentView) -> None:
+        """Say why nothing happens: once for all agents that pause for one reason, and again every ten seconds."""
+        why, now = agent.activity.partition(": ")[2], time.monotonic()
+        if now - self._told.get(why, -math.inf) >= _TOLD_EVERY:
+            self._told[why] = now
+            say(f"{agent.path}  {agent.activity}")
 
 
 class LiveTree:
