@@ -48,13 +48,20 @@ class Cleaner:
         if isinstance(value, str):
             return self._text(value, left)
         if isinstance(value, dict):
-            return {self._redactor(str(key)): self._value(item, left) for key, item in value.items()}
+            return {self._redactor(str(key)): self._field(str(key), item, left) for key, item in value.items()}
         if isinstance(value, list):
             return [self._value(item, left) for item in value]
         return value
 
+    def _field(self, name: str, value: Any, left: _Left) -> Any:
+        if isinstance(value, str):
+            return self._cut(self._redactor.value(name, value), left)
+        return self._value(value, left)
+
     def _text(self, text: str, left: _Left) -> str:
-        text = self._redactor(text)
+        return self._cut(self._redactor(text), left)
+
+    def _cut(self, text: str, left: _Left) -> str:
         room = left.take(len(text))
         if room is None or len(text) <= room:
             return text

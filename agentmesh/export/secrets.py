@@ -1,54 +1,99 @@
-"""Taking secrets out of what leaves the database: what is configured here, and what looks like a key anywhere."""
+"""Taking secrets out of what leaves the database: what is configured here, and what looks like a secret anywhere.
+
+Keys of known makers are found by the rules of kingfisher (decision 0026), which are kept by others. The shapes here are
+what a library of keys leaves to its users: what a name, a header or an option says is secret, whatever its form.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 if TYPE_CHECKING:
+    from kingfisher_sdk import Scanner
+
     from agentmesh.config.settings import Settings
 
 REDACTED: Final = "***"
 
 _SHORTEST: Final = 6
 """Characters; shorter values would be found in innocent words."""
-_SECRET_NAME: Final = re.compile("KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|COOKIE", re.IGNORECASE)
+_SECRET_NAME: Final = re.compile("KEY|TOKEN|SECRET|PASS|PWD|CREDENTIAL|AUTH|COOKIE", re.IGNORECASE)
+_ESCAPED: Final = re.compile(r"""\\+([nrt"'/])""")
+"""What JSON makes of line ends and quotation marks: the letter behind the backslash is not part of what follows."""
 
 _SHAPES: Final = re.compile(
     r"""
-    -----BEGIN\ [A-Z ]*PRIVATE\ KEY-----.*?(?:-----END\ [A-Z ]*PRIVATE\ KEY-----|\Z)
-    | \b(?:sk|pk|rk|gsk|xai|nvapi|hf|glpat|npm|pypi|dop_v1)[-_](?:(?=[\w-]{0,60}\d)[\w-]{12,}|[A-Za-z]{20,})
-    | \b(?:gh[pousr]_|github_pat_)\w{16,}
-    | \bxox[abeoprs]-[\w-]{10,}
-    | \b(?:AKIA|ASIA)[0-9A-Z]{16}\b
-    | \bAIza[\w-]{30,}
-    | \beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}
+    -----BEGIN\ [A-Z ]*PRIVATE\ KEY(?:\ BLOCK)?-----.*?(?:-----END\ [A-Z ]*PRIVATE\ KEY(?:\ BLOCK)?-----|\Z)
+    | (?:(?<![A-Za-z0-9_])|(?<=\\[nrt])) (?:
+        (?:sk|pk|rk|gsk|xai|nvapi|hf|glpat|npm|pypi|dop_v1)[-_](?:(?=[\w-]{0,60}\d)[\w-]{12,}|[A-Za-z]{20,})
+      | (?:gh[pousr]_|github_pat_)\w{16,}
+      | xox[abeoprs]-[\w-]{10,}
+      | (?:AKIA|ASIA)[0-9A-Z]{16}\b
+      | AIza[\w-]{30,}
+      | ya29\.[\w-]{20,}
+      | eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}
+    )
     | (?<=://)[^\s/@:]{0,200}:[^\s/@]{1,200}(?=@)
     | (?i:(?<=\bbearer\ ))[\w.~+/-]{12,}=*
+    | (?:(?<=AccountKey=)|(?<=AccessKey=))[\w+/]{20,}={0,2}
     """,
     re.VERBOSE | re.DOTALL,
 )
 """Keys of known makers, private keys, signed tokens, user and password of a URL, what follows ``Bearer``."""
-_ASSIGNED: Final = re.compile(
-    r"""
-    ((?:api[_-]?key|secret|password|passwd|(?:access|auth|private)[_-]?(?:token|key))[\w-]{0,64}\\?["']?\s{0,4}[:=]\s{0,4})
-    ( \\?["'][^\s"'\\]{8,}(?=\\?["']) | (?=\S{0,200}\d)[^\s"'\\,;&(){}\[\]]{8,}+(?![\[(]) )
+
+_QUOTED: Final = r"""\\{0,3}["']"""
+_NAMED: Final = re.compile(
+    rf"""
+    ( (?:api[_-]?key|secret|passw(?:or)?d|passphrase|pwd|token|(?<=[_-])pass|credential
+        |(?:access|auth|private|account|signing|encryption)[_-]?key)
+      [\w-]{{0,64}}(?:{_QUOTED})?\s{{0,4}}(?:[:=]|=>)\s{{0,4}})
+    ( {_QUOTED}(?![$<{{%])[^\s"'\\]{{8,}}(?={_QUOTED}) | (?=\S{{0,200}}\d)[^\s"'\\,;&(){{}}\[\]<>$]{{8,}}+(?![\[(]) )
     """,
     re.VERBOSE | re.IGNORECASE,
 )
 """What a name that speaks of a secret is set to, as in ``API_KEY=...`` or ``"password": "..."``."""
-
-
-_QUOTE: Final = 2
-"""Characters of a quotation mark, which may be escaped."""
+_HARMLESS: Final = re.compile(
+    r"tokens|token_?(?:count|limit|type|usage|budget|ize|id\b)|_(?:env|name|file|path|var|variable)\b", re.IGNORECASE
+)
+"""Names that speak of tokens as models count them, or of where a secret is."""
+_EXPORTED: Final = re.compile(
+    r"""((?:\b|(?<=\\[nrt]))(?:[A-Z0-9]+_)+(?:TOKEN|SECRET|PASS|PASSWORD|PASSWD|PWD|PASSPHRASE|CREDENTIALS?)=\\{0,3}["']?)"""
+    r"""([^\s"'\\$<>{}(*]{6,})"""
+)
+"""An environment variable that is set: without a digit, too."""
+_HEADER: Final = re.compile(
+    rf"""
+    ( (?:\b|(?<=\\[nrt]))(?:proxy-)?authorization(?:{_QUOTED})?\s{{0,4}}[:=]\s{{0,4}}(?:{_QUOTED})?
+      (?:[A-Za-z][\w-]{{1,20}}\ +)? )
+    ( (?=[^\s"']{{0,400}}[\d=])[\w.~+/:=-]{{8,}} )
+    | ( (?:\b|(?<=\\[nrt]))(?:set-)?cookie2?(?:{_QUOTED})?\s{{0,4}}[:=]\s{{0,4}}(?:{_QUOTED})? )
+      ( [\w.%-]+=[^\r\n"'\\]{{4,}} )
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+"""Headers that carry who somebody is."""
+_OPTION: Final = re.compile(
+    r"""
+    ( \bcurl\b[^\r\n|;]{0,400}?\s(?:-u|--user|-U|--proxy-user)[ =]{0,4}\\{0,3}["']? )
+      ( [^\s:"'\\$<]{1,100}:[^\s"'\\]{1,200} )
+    | ( (?<![\w-])--?(?:[a-z]+-)?(?:password|passwd|pass|token|secret|api-?key)(?:=|[ ]+)\\{0,3}["']? )
+      ( (?=[^\s"']{0,200}[\d!@\#%^&*+=/])[^\s"'\\$<>{}()\[\]-][^\s"'\\$<>{}()\[\]]{3,} )
+    """,
+    re.VERBOSE,
+)
+"""Options of commands that take a secret."""
 
 
 class Redactor:
     """Replaces secrets by ``***`` and counts them."""
 
-    def __init__(self, values: Collection[str] = ()) -> None:
+    def __init__(self, values: Collection[str] = (), *, library: bool = False) -> None:
+        """``library``: look by kingfisher's rules too. It takes a second and 65 MB to begin, so logs do without."""
+        self._library = library
         known = sorted({value for value in values if len(value) >= _SHORTEST}, key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, known))) if known else None
         self.found = 0
@@ -59,19 +104,65 @@ class Redactor:
         if self._known:
             text = self._count(self._known.subn(REDACTED, text))
         text = self._count(_SHAPES.subn(REDACTED, text))
-        return _ASSIGNED.sub(self._assigned, text)
+        text = self._by_names(text)
+        return self._keys(text) if self._library else text
+
+    def value(self, name: str, text: str) -> str:
+        """Return the value of a field without secrets; the field's name may say that all of it is one."""
+        text = self(text)
+        if _SECRET_NAME.search(name) and "\n" not in text:
+            for field in (f'{name}: "{text}"', f"{name}={text}", f"{name}: {text}"):
+                if text and text not in self._by_names(field):
+                    return REDACTED
+        return text
+
+    def _by_names(self, text: str) -> str:
+        for pattern in (_HEADER, _OPTION, _EXPORTED, _NAMED):
+            text = pattern.sub(self._assigned, text)
+        return text
+
+    def _keys(self, text: str) -> str:
+        """Replace what the library finds, also behind escapes, which hide where a key begins."""
+        found = set(_found(text))
+        if "\\" in text:
+            found |= set(_found(_ESCAPED.sub(r" ", text)))
+        for secret in sorted(found, key=len, reverse=True):
+            self.found += text.count(secret)
+            text = text.replace(secret, REDACTED)
+        return text
 
     def _assigned(self, found: re.Match[str]) -> str:
-        if REDACTED in found[2]:
+        name, value = (group for group in found.groups() if group is not None)
+        if REDACTED in value or _HARMLESS.search(name):
             return found[0]
         self.found += 1
-        quote = found[2][: found[2].find('"') + 1 or found[2].find("'") + 1]
-        return found[1] + (quote if len(quote) <= _QUOTE else "") + REDACTED
+        quote = re.match(_QUOTED, value)
+        return name + (quote[0] if quote else "") + REDACTED
 
     def _count(self, done: tuple[str, int]) -> str:
         text, number = done
         self.found += number
         return text
+
+
+def _found(text: str) -> Iterator[str]:
+    """Yield the secrets that the library finds in a text, as they stand there."""
+    if len(text) < _SHORTEST:
+        return
+    raw = text.encode("utf-8", "replace")
+    for finding in _scanner().scan(raw):
+        place = finding.location
+        secret = raw[place["start_offset"] : place["end_offset"]].decode("utf-8", "ignore")
+        if finding.visible and len(secret) >= _SHORTEST and secret != REDACTED:
+            yield secret
+
+
+@cache
+def _scanner() -> Scanner:
+    # A second to read the compiled rules, some more when they are compiled for the first time: only when one exports.
+    from kingfisher_sdk import Rules, Scanner
+
+    return Scanner(Rules())
 
 
 def configured(settings: Settings, environ: Mapping[str, str]) -> set[str]:

@@ -60,7 +60,7 @@ def write(
     zone: tzinfo | None = None,
 ) -> Written:
     """Write the session as it is at one instant; raise UnknownSession, or Timeout when it takes too long."""
-    clean = Cleaner(Redactor(secrets), full=full)
+    clean = Cleaner(Redactor(secrets, library=True), full=full)
     with database.connection() as conn, snapshot(conn, session, seconds) as snap:
         match format_:
             case Format.JSONL:
