@@ -24,7 +24,7 @@ def test_it_tells_by_its_exit_code_whether_a_worker_of_this_host_is_at_work(am, 
 
 
 def test_one_that_hangs_is_not_at_work(am, conn, mesh):
-    mesh.join(host=worker_host())
+    mesh.join(host=worker_host(), pid=2**31 - 1)  # nobody's: a process above would be refused
     assert am("worker", "--check").code == 0
     conn.execute("update agentmesh.workers set seen_at = clock_timestamp() - interval '31 s'")
     assert am("worker", "--check").code == 1
