@@ -48,13 +48,10 @@ def open_mesh(
 ) -> Mesh:
     """Connect to the configured database, or start the embedded one, and see that its schema is the program's.
 
-    Raise NotAPerson below a worker, where only a person may do ``what``, and a DatabaseError when the database fails.
-    ``migrate=False`` looks at no schema.
+    Raise NotAPerson below a worker (``what`` is refused), or a DatabaseError. ``migrate=False`` looks at no schema.
     """
-    database, server = open_as_person(
-        settings, role=role, what=what, environ=environ, migrate=migrate, pool_size=pool_size
-    )
-    return Mesh(settings, database, server, environ)
+    opened = open_as_person(settings, role=role, what=what, environ=environ, migrate=migrate, pool_size=pool_size)
+    return Mesh(settings, *opened, environ)
 
 
 class Mesh:
@@ -117,13 +114,8 @@ class Mesh:
 
         name = self.models.name(model)
         limits = self.settings.limits._asdict()
-        for own in (
-            "tool_output_bytes",
-            "max_task_steps",
-            "task_silence",
-            "answer_tokens",
-            "answer_bytes",
-        ):  # not the session's: each worker has its own
+        # Each worker has its own of these.
+        for own in ("tool_output_bytes", "max_task_steps", "task_silence", "answer_tokens", "answer_bytes"):
             del limits[own]
         permissions = rules.permissions(self.settings.rules)
         told = skills.section(skills.offered(self.skills(workdir), permissions))
@@ -180,9 +172,7 @@ class Mesh:
     def agent_types(self, workdir: Path) -> Loaded:
         """Return the types of sub-agents for a working directory, as their files are now, and what is wrong there."""
         found = self._catalog.of(workdir.resolve())
-        if not self.own_types:
-            return found
-        return replace(found, types={**found.types, **self.own_types})
+        return replace(found, types={**found.types, **self.own_types}) if self.own_types else found
 
     def skills(self, workdir: Path) -> Mapping[str, Skill]:
         """Return the skills for a working directory, as their files are now."""

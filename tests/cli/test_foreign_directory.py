@@ -162,7 +162,8 @@ def test_the_terminal_ui_runs_nothing_of_its_directory(am, hostile: Path, mesh):
 
 
 def test_variables_that_name_code_are_kept_only_where_they_name_no_code_of_the_directory(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "path", sys.path[1:])  # where pytest put the checkout
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["/usr/bin", *sys.path])  # as if started by the installed script
     inside, outside = str(tmp_path / "lib"), "/opt/lib"
     given = {
         "PYTHONPATH": f".::lib:{inside}:{outside}:{tmp_path}",
