@@ -316,6 +316,14 @@ class MeshApp(App[None], inherit_bindings=False):
             self.main.composer.custom = lambda: link.custom.now()  # noqa: PLW0108  made when first asked for
             self.call_after_refresh(link.start)  # its threads would keep the first board from being painted: 3 ms
             self.set_timer(_READY, self._link.get_ready)
+            if self.main.has_files:
+                self.set_timer(_READY, self._look_for_walls)
+
+    @work
+    async def _look_for_walls(self) -> None:
+        """Find out whether this machine can put commands behind a wall; the status line says so where it cannot."""
+        if self.opened:
+            self.main.walled = await asyncio.to_thread(self.opened.mesh.has_walls)
 
     def _make_link(self, opened: Opened, session: Session, board: Board | None) -> Link:
         from tui.link import Link

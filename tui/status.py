@@ -165,10 +165,13 @@ def separator(board: Board, agent: AgentId, width: int) -> Line:
     )
 
 
-def status_line(board: Board, agent: AgentId, width: int, trouble: str | None = None, answers: str = "") -> Line:
+def status_line(
+    board: Board, agent: AgentId, width: int, trouble: str | None = None, answers: str = "", *, walled: bool = True
+) -> Line:
     """Return session, mode, model, tokens, cost and what needs the person; ``trouble`` (LinkChanged) comes first.
 
-    ``answers`` is the key that answers requests. What has no room is left out, the least important first.
+    ``answers`` is the key that answers requests; ``walled`` says whether approved commands run behind a wall. What has
+    no room is left out, the least important first.
     """
     face = board.get(agent) or board.root
     working = board.working
@@ -182,6 +185,8 @@ def status_line(board: Board, agent: AgentId, width: int, trouble: str | None = 
     ]
     if working:
         ranked.append((6, Piece(f"{working} running", "running")))
+    if not walled:
+        ranked.append((1, Piece("no wall", "warning")))
     if needs := needs_text(board, agent, answers):
         ranked.append((0, Piece(needs, "warning")))
     head = [Piece(one_line(trouble, max(width - 2, 8)), "warning")] if trouble else []
@@ -194,14 +199,20 @@ def trouble_lines(trouble: str, width: int) -> list[Line]:
 
 
 def status_lines(
-    board: Board | None, agent: AgentId | None, width: int, trouble: str | None, answers: str = ""
+    board: Board | None,
+    agent: AgentId | None,
+    width: int,
+    trouble: str | None,
+    answers: str = "",
+    *,
+    walled: bool = True,
 ) -> list[Line]:
     """Return the status line; what is wrong takes its place where there is no room for both, or nothing else to say."""
     if trouble and (board is None or cell_len(trouble) > width - 2):
         return trouble_lines(trouble, width)
     if board is None or agent is None:
         return [(Piece(" "), Piece("opening the session", "dim"))]
-    return [status_line(board, agent, width, trouble, answers)]
+    return [status_line(board, agent, width, trouble, answers, walled=walled)]
 
 
 def is_near(used: Decimal | int | None, cap: Decimal | int | None) -> bool:

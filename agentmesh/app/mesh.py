@@ -169,6 +169,10 @@ class Mesh:
         self._closers.append(made.close)
         return made
 
+    def has_walls(self) -> bool:
+        """Return whether approved commands of agents run behind a wall here; takes a moment, the first time."""
+        return self.settings.sandbox.bash != "off" and not self.walls.problem()
+
     def agent_types(self, workdir: Path) -> Loaded:
         """Return the types of sub-agents for a working directory, as their files are now, and what is wrong there."""
         found = self._catalog.of(workdir.resolve())

@@ -28,6 +28,12 @@ def fan_in(**more):
     )
 
 
+def test_a_machine_without_walls_is_named_in_the_status_line():
+    assert "no wall" in plain(status_line(board(), ROOT, 80, walled=False))
+    assert "no wall" in plain(status_line(board(), ROOT, 40, walled=False)), "also where there is little room"
+    assert "no wall" not in plain(status_line(board(), ROOT, 80))
+
+
 def test_the_status_layer_is_as_in_the_contract():
     assert [plain(line) for line in wait_lines(fan_in(), ROOT, 80)] == [
         "  file-reader      ◐ running    22 calls  13k tokens",

@@ -61,6 +61,8 @@ class Layout(Screen[None]):
         """Made and mounted when it is first wanted: the first frame need not wait for it."""
         self.underway = Underway()
         self._trouble: str | None = None
+        self.walled = True
+        """Whether approved commands of this session run behind a wall, as far as is known."""
         self._was_shown = False
         self._laid_out: Size | None = None
         """For which size, last."""
@@ -233,10 +235,10 @@ class Layout(Screen[None]):
     def _refresh_lines(self) -> None:
         if not self.app.is_running:
             return
-        board, agent, face, trouble = self.board, self.in_view, self.face, self._trouble
+        board, agent, face, trouble, walled = self.board, self.in_view, self.face, self._trouble, self.walled
         answers = self.keymap.label("requests.answer")
         self.query_one("#status-line", Lines).show(
-            lambda width: status.status_lines(board, agent, width, trouble, answers)
+            lambda width: status.status_lines(board, agent, width, trouble, answers, walled=walled)
         )
         held = [Unsent(text, True) for text in self.composer.held]
         if board is None or agent is None or face is None:
