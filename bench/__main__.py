@@ -34,6 +34,7 @@ from bench import (
     takeover,
     tui,
     waking,
+    walls,
     workers,
 )
 from bench.harness import Bench
@@ -63,6 +64,7 @@ GROUPS: Final[Mapping[str, Group]] = {
     "start": Group(start.run, 2),
     "forking": Group(forking.run, 3),
     "killing": Group(killing.run, 3),
+    "walls": Group(walls.run, 12),
     "takeover": Group(takeover.run, 10),
     "orchestration": Group(orchestration.run, 48),
     "streaming": Group(streaming.run, 22),
