@@ -121,6 +121,16 @@ def test_a_model_server_that_is_not_there_exits_1_with_its_sentence(am):
     assert result["error"] == error["error"]
 
 
+def test_a_model_server_that_is_away_is_told_at_once_on_stderr_and_waited_for(am):
+    environ = {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "OPENAI_API_KEY": "k", "AGENTMESH_MODEL_LONGEST_PAUSE": "4"}
+    done = am("run", "--model", "gpt", "hello", **environ)
+    assert done.code == 1
+    (told,) = [line for line in done.err.splitlines() if "paused" in line]
+    assert "(gives up in " in told
+    assert "openai (model gpt) at http://127.0.0.1:1/v1 cannot be reached" in told
+    assert "Pauses of 4 s together did not help" in done.err
+
+
 @pytest.mark.parametrize(
     ("reply", "words"),
     [

@@ -156,7 +156,7 @@ def _ordinary() -> str:
             '{"type": "token", "max_tokens": 20000000, "prompt_tokens": 123456789, "token_count": 12345678}',
             "for token in tokens[0:12345678]: total_tokens += token.size1",
             "Cookie: how they are made, and what --password means; --token is an option, see --token TOKEN",
-            "Authorization: see docs/explanation/security.md; the passwords: never in the log",
+            "Authorization: see the page on walls; the passwords: never in the log",
             "password = getpass() or settings.password2; secret = load_secret(path1)",
             "curl -s https://example.org/v1/users:batchGet -o users.json",
             "the basic idea and the bearer of news, cookie=yes",
