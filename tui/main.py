@@ -41,13 +41,14 @@ def main(
     *,
     go_on: bool = False,
     resume: str | None = None,
+    pick: bool = False,
     model: str | None = None,
     mode: PermissionMode | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> int:
     """Show a session until it is left; return the exit code.
 
-    ``go_on`` shows the newest of the directory, ``resume`` the one named (the empty string: asks which); otherwise a
+    ``go_on`` shows the newest of the directory, ``resume`` the one named, ``pick`` asks which; otherwise a
     new one is begun. Raise an AgentmeshError when it cannot be opened.
     """
     from agentmesh.tools.environment import conceal_process
@@ -65,10 +66,10 @@ def main(
             from tui.app import MeshApp
             from tui.drafts import History, history_path
 
-            choice = partial(choose, workdir=workdir, go_on=go_on, resume=resume, model=model, mode=mode)
+            choice = partial(choose, workdir=workdir, go_on=go_on, resume=resume, pick=pick, model=model, mode=mode)
             opening = partial(_open, settings, environ, keymap, choice)
             history = History(partial(history_path, state, workdir))
-            app = MeshApp(opening, keymap=keymap, look=settings.tui.theme, history=history, pick=resume == "")
+            app = MeshApp(opening, keymap=keymap, look=settings.tui.theme, history=history, pick=pick)
             app.run()
             said = _left(app.opened, app.session)
     finally:
@@ -87,6 +88,7 @@ def choose(
     *,
     go_on: bool = False,
     resume: str | None = None,
+    pick: bool = False,
     model: str | None = None,
     mode: PermissionMode | None = None,
 ) -> tuple[Session, bool]:
@@ -94,10 +96,10 @@ def choose(
     from agentmesh.app import DEMO
     from agentmesh.store import sessions
 
-    if go_on or resume is not None:
+    if go_on or pick or resume is not None:
         if model:
             raise UsageError("--model cannot be given for a session that exists", hint="/model changes it there.")
-        session = mesh.find_session(session=resume or _newest(mesh, resume), workdir=workdir)
+        session = mesh.find_session(session=_newest(mesh) if pick else resume, workdir=workdir)
         if mode:
             mesh.database.run(sessions.set_mode, session.id, mode, idempotent=True)
         return session, False
@@ -105,11 +107,11 @@ def choose(
     return mesh.start_session(workdir, model=DEMO if is_scripted else model, mode=mode), is_scripted
 
 
-def _newest(mesh: Mesh, resume: str | None) -> str | None:
+def _newest(mesh: Mesh) -> str | None:
     """Return the newest session of all when a person is to pick one, for the screen to begin with."""
     from agentmesh.store import sessions
 
-    known = mesh.database.run(sessions.list_sessions, idempotent=True) if resume == "" else []
+    known = mesh.database.run(sessions.list_sessions, None, 1, idempotent=True)
     return str(known[0].id) if known else None
 
 

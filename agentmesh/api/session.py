@@ -94,8 +94,10 @@ class Session:
 
     def send(self, message: str, *, to: Who = "root", key: str | None = None) -> MailId:
         """Write to an agent as the user; durable when it returns. The same key again is the same message."""
+        if key is not None and not key.strip():
+            raise UsageError("the key of a message is empty", hint="Leave it out, or give one. Is a variable not set?")
         # With a key of our own a repetition after a lost connection is harmless.
-        key = key or f"api-{uuid.uuid4()}"
+        key = f"api-{uuid.uuid4()}" if key is None else key
         sent = self.run_store(mailbox.send, None, self.agent(to).id, message, key, idempotent=True)
         self.mesh.have_it_run(self)
         return sent

@@ -243,8 +243,8 @@ class Mesh:
         return [*self._tools(), *(f"{PREFIX}{slug}__*" for slug in servers)]
 
     def find_session(self, *, session: str | None, workdir: Path) -> Session:
-        """Return the session named, else the newest of this directory; raise UnknownSession."""
-        if session:
+        """Return the session named, with None the newest of this directory; raise UnknownSession."""
+        if session is not None:
             return self.database.run(sessions.resolve, session)
         found = self.database.run(sessions.newest, str(workdir.resolve()), self.place.host, self.place.os_user)
         if found is None:

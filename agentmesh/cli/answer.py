@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options, text_argument
 from agentmesh.cli.place import Place
 from agentmesh.cli.render.data import emit, request_data
@@ -23,7 +24,7 @@ _DECISIONS = ("once", "always", "no")
 
 
 @click.command()
-@click.argument("request", required=False)
+@click.argument("request", type=NAMED, required=False)
 @click.argument("answer", required=False)
 @click.option("--reason", metavar="TEXT", help="With no: why; the agent reads it.")
 @click.option("--arguments", metavar="JSON", help="With once or always: all arguments of the call, instead of its own.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from agentmesh.cli.address import find_agent
+from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.place import Place
 from agentmesh.cli.render.data import emit
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("words", nargs=-1, metavar="[AGENT] [AMOUNT]")
+@click.argument("words", type=NAMED, nargs=-1, metavar="[AGENT] [AMOUNT]")
 @json_option
 @place_options()
 def budget(words: tuple[str, ...], *, as_json: bool, place: Place) -> None:

@@ -13,6 +13,8 @@ from click.core import ParameterSource
 from click.exceptions import NoSuchCommand
 
 from agentmesh import __version__
+from agentmesh.cli.named import NAMED
+from agentmesh.cli.usual import PICK
 
 _SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = MappingProxyType(
     {
@@ -128,11 +130,13 @@ class _LazyGroup(click.Group):
 )
 @click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")
 @click.option("-c", "--continue", "go_on", is_flag=True, help="Show the newest session of this directory.")
-@click.option("--resume", metavar="[SESSION]", is_flag=False, flag_value="", help="Show this session, or pick one.")
-@click.option("--model", metavar="NAME", help="Model of a new session; demo is a script.")
+@click.option(
+    "--resume", type=NAMED, metavar="[SESSION]", is_flag=False, flag_value=PICK, help="Show this session, or pick one."
+)
+@click.option("--model", type=NAMED, metavar="NAME", help="Model of a new session; demo is a script.")
 @click.option("--permission-mode", type=click.Choice(["ask", "edits", "all", "plan"]), help="Mode of a new session.")
-@click.option("--database-url", metavar="URL", help="PostgreSQL to use instead of the embedded one.")
-@click.option("--data-dir", metavar="FOLDER", help="Folder of the embedded PostgreSQL.")
+@click.option("--database-url", type=NAMED, metavar="URL", help="PostgreSQL to use instead of the embedded one.")
+@click.option("--data-dir", type=NAMED, metavar="FOLDER", help="Folder of the embedded PostgreSQL.")
 @click.pass_context
 def cli(context: click.Context, /, **options: Any) -> int | None:
     """Several LLM agents at once, from a terminal. Agents, their mail and their conversations are rows in PostgreSQL.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from agentmesh.cli.address import find_agent
+from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.place import Place
 from agentmesh.cli.render.data import emit
@@ -13,7 +14,7 @@ from agentmesh.domain.ids import short
 
 
 @click.command()
-@click.argument("agent")
+@click.argument("agent", type=NAMED)
 @json_option
 @place_options()
 def context(agent: str, *, as_json: bool, place: Place) -> None:

@@ -10,6 +10,7 @@ from typing import TextIO
 
 import click
 
+from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import place_options
 from agentmesh.cli.place import Place
 from agentmesh.cli.talk import say
@@ -22,7 +23,7 @@ _ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".md": "md", ".markdown": "md
 
 @click.command()
 @click.option("--format", "format_name", type=click.Choice(_FORMATS), help="Else by the file's ending, or jsonl.")
-@click.option("-o", "--output", metavar="FILE", help="Where to; else, and for `-`, stdout.")
+@click.option("-o", "--output", type=NAMED, metavar="FILE", help="Where to; else, and for `-`, stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE.")
 @click.option("--full", is_flag=True, help="Whole rows; else those of more than 16,000 characters are cut.")
 @click.option(

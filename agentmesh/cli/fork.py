@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agentmesh.cli.address import find_agent
+from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options, text_argument
 from agentmesh.cli.place import Place
 from agentmesh.cli.render.data import emit
@@ -30,11 +31,11 @@ _FORM = 'agentmesh fork --at AGENT:ROW [--name NAME] ["PROMPT"]'
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", type=NAMED, required=False)
 @click.argument("prompt", required=False)
-@click.option("--parent", metavar="AGENT", help="Whose conversation it inherits; the root's by default.")
-@click.option("--at", "point", metavar="AGENT:ROW", help="It inherits AGENT's conversation up to this row.")
-@click.option("--name", "at_name", metavar="NAME", help="With --at: the child's name; fork by default.")
+@click.option("--parent", type=NAMED, metavar="AGENT", help="Whose conversation it inherits; the root's by default.")
+@click.option("--at", "point", type=NAMED, metavar="AGENT:ROW", help="It inherits AGENT's conversation up to this row.")
+@click.option("--name", "at_name", type=NAMED, metavar="NAME", help="With --at: the child's name; fork by default.")
 @click.option("--new-session", is_flag=True, help="With --at: begin a session, as is done when AGENT is dead.")
 @json_option
 @place_options()

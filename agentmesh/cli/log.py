@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agentmesh.cli.address import find_agent
+from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.place import Place
 from agentmesh.cli.render.data import emit
@@ -33,7 +34,7 @@ TellTask = Callable[["GivenTask"], None]
 
 
 @click.command()
-@click.argument("agent")
+@click.argument("agent", type=NAMED)
 @click.option("-f", "--follow", is_flag=True, help="Go on showing what comes, until Ctrl+C or the agent's death.")
 @click.option("--inherited", is_flag=True, help="Also what the agent inherited when it was forked.")
 @click.option("--full", is_flag=True, help="Whole tool results, and the model's reasoning.")

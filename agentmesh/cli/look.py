@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.place import Place
 from agentmesh.cli.render.data import agent_data, emit
@@ -81,7 +82,7 @@ def ps(*, everything: bool, limit: int, as_json: bool, place: Place) -> None:
 
 @click.command()
 @click.option("-a", "--all", "everything", is_flag=True, help="Also sub-agents whose task is over.")
-@click.option("--at", "moment", metavar="TIME", help="As it was at 14:30, 2026-11-22 14:30, or 10m ago.")
+@click.option("--at", "moment", type=NAMED, metavar="TIME", help="As it was at 14:30, 2026-11-22 14:30, or 10m ago.")
 @_limit_option
 @json_option
 @place_options()

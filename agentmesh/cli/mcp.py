@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import place_options
 from agentmesh.cli.place import Place
 from agentmesh.cli.talk import say
@@ -17,15 +18,19 @@ from agentmesh.tools.environment import conceal_process
 
 
 @click.command()
-@click.option("--name", default="mcp", show_default=True, metavar="NAME", help="Name of the agent, with --session.")
-@click.option("--model", metavar="NAME", help="Model of a new session's agents; demo is a script.")
+@click.option(
+    "--name", default="mcp", show_default=True, type=NAMED, metavar="NAME", help="Name of the agent, with --session."
+)
+@click.option("--model", type=NAMED, metavar="NAME", help="Model of a new session's agents; demo is a script.")
 @click.option(
     "--permission-mode", type=click.Choice([mode.value for mode in PermissionMode]), help="Mode of a new session."
 )
 @click.option(
     "--http", type=click.IntRange(0, 65_535), metavar="PORT", help="Streamable HTTP on loopback; 0: any port."
 )
-@click.option("--token-env", metavar="NAME", help="Environment variable with the token for --http; else one is made.")
+@click.option(
+    "--token-env", type=NAMED, metavar="NAME", help="Environment variable with the token for --http; else one is made."
+)
 @place_options(session_help="Join this session as a child of its root; else begin one, as its root.", logs=True)
 def mcp(
     *, name: str, model: str | None, permission_mode: str | None, http: int | None, token_env: str | None, place: Place

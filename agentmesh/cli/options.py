@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from agentmesh.cli.named import NAMED
 from agentmesh.cli.place import Place
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import UsageError
@@ -24,15 +25,19 @@ def place_options(
 ) -> Callable[[Function], Function]:
     """Add --database-url, --data-dir and --session, with ``logs`` what records; the command gets them as ``place``."""
     options = [
-        click.option("--database-url", metavar="URL", help="PostgreSQL to use instead of the embedded one."),
-        click.option("--data-dir", metavar="FOLDER", help="Folder of the embedded PostgreSQL."),
+        click.option(
+            "--database-url", type=NAMED, metavar="URL", help="PostgreSQL to use instead of the embedded one."
+        ),
+        click.option("--data-dir", type=NAMED, metavar="FOLDER", help="Folder of the embedded PostgreSQL."),
     ]
     if session:
-        options.insert(0, click.option("--session", metavar="ID", help=session_help))
+        options.insert(0, click.option("--session", type=NAMED, metavar="ID", help=session_help))
     if logs:
         options += [
             click.option("-v", "--verbose", is_flag=True, help="Say what goes on: model calls, tools, turns."),
-            click.option("--log-file", metavar="FILE", help="The same and more as JSON lines; `-`: on stderr."),
+            click.option(
+                "--log-file", type=NAMED, metavar="FILE", help="The same and more as JSON lines; `-`: on stderr."
+            ),
         ]
 
     def decorate(command: Function) -> Function:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentmesh.cli.allowing import allow_for_session, allow_options, allow_rule
+from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options, text_argument
 from agentmesh.cli.place import Place
 from agentmesh.cli.render.data import emit
@@ -34,9 +35,9 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
 
 @click.command()
 @click.argument("prompt", required=False)
-@click.option("--model", metavar="NAME", help="Model of a new session: NAME, PROVIDER/NAME, or `demo`.")
+@click.option("--model", type=NAMED, metavar="NAME", help="Model of a new session: NAME, PROVIDER/NAME, or `demo`.")
 @click.option("-c", "--continue", "go_on", is_flag=True, help="Go on with the newest session of this directory.")
-@click.option("--resume", metavar="ID", help="Go on with this session.")
+@click.option("--resume", type=NAMED, metavar="ID", help="Go on with this session.")
 @click.option(
     "--permission-mode", type=click.Choice(_MODES), help="What tools may do; nobody is asked here, so `ask` refuses."
 )

@@ -6,6 +6,7 @@ import importlib
 from pathlib import Path
 
 from agentmesh.cli.place import Place
+from agentmesh.cli.usual import PICK
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.states import PermissionMode
 
@@ -26,7 +27,9 @@ def open_screen(
         raise UsageError("--model and --permission-mode are for a new session.", hint="In the UI: /model, /mode.")
     mode = PermissionMode(permission_mode) if permission_mode else None
     settings = Place(database_url, data_dir).settings()
+    pick = resume == PICK
+    named = None if pick else resume
     code: int = importlib.import_module("tui.main").main(
-        settings, Path.cwd(), go_on=go_on, resume=resume, model=model, mode=mode
+        settings, Path.cwd(), go_on=go_on, resume=named, pick=pick, model=model, mode=mode
     )
     return code

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agentmesh.cli.address import find_agent
+from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options, text_argument
 from agentmesh.cli.place import Place
 from agentmesh.cli.render.data import emit
@@ -23,7 +24,7 @@ _MOST = 1000
 @click.command()
 @click.argument("words", nargs=-1)
 @click.option("-a", "--all", "everything", is_flag=True, help="In the newest sessions, whatever their directory.")
-@click.option("--agent", "who", metavar="AGENT", help="Only what this agent was told, said and did.")
+@click.option("--agent", "who", type=NAMED, metavar="AGENT", help="Only what this agent was told, said and did.")
 @click.option("-n", "--limit", type=click.IntRange(1, _MOST), default=20, show_default=True, help="At most so many.")
 @json_option
 @place_options()
@@ -37,7 +38,7 @@ def search(
     """
     from agentmesh.store import search as store
 
-    wanted = text_argument(" ".join(words) or None, "word to look for")
+    wanted = text_argument(" ".join(words) if words else None, "word to look for")
     if everything and (who is not None or place.session is not None):
         raise UsageError("--all looks into all sessions.", hint="Leave it out, or --agent and --session.")
     with place.mesh("search") as mesh:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from agentmesh.cli.confirm import confirmed, yes_option
+from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.place import Place
 from agentmesh.cli.render.data import emit, session_data
 from agentmesh.cli.render.figures import plural
 from agentmesh.cli.talk import say
 from agentmesh.domain.ids import short
+from agentmesh.domain.text import one_line
+
+if TYPE_CHECKING:
+    from agentmesh.app import Mesh
+    from agentmesh.domain.rows import Session
 
 
 class _ListByDefault(click.Group):
@@ -49,34 +57,55 @@ def list_sessions(*, here: bool, limit: int, as_json: bool, place: Place) -> Non
 
 
 @sessions.command()
-@click.argument("session_id", metavar="ID")
+@click.argument("session_id", type=NAMED, metavar="ID")
+@yes_option
 @json_option
 @place_options(session=False)
-def end(session_id: str, *, as_json: bool, place: Place) -> None:
-    """Kill all agents of session ID, the root too. Everything stays readable."""
+def end(session_id: str, *, yes: bool, as_json: bool, place: Place) -> int:
+    """Kill all agents of session ID, the root too. Everything stays readable. On a terminal it asks before."""
     from agentmesh.store import sessions as store
 
     with place.mesh("sessions") as mesh:
         session = mesh.find_session(session=session_id, workdir=Path.cwd())
+        if not confirmed(f"This ends {_described(mesh, session)}", yes=yes):
+            return 1
         count = mesh.database.run(store.end_session, session.id, idempotent=True)
     if as_json:
         emit({"session_id": session.id, "killed": count})
     else:
         say(f"Ended session {short(session.id)}: {plural(count, 'agent')} killed.")
+    return 0
 
 
 @sessions.command()
-@click.argument("session_id", metavar="ID")
+@click.argument("session_id", type=NAMED, metavar="ID")
+@yes_option
 @json_option
 @place_options(session=False)
-def delete(session_id: str, *, as_json: bool, place: Place) -> None:
-    """Erase session ID for good. Its agents, messages and conversations go; refused while anything runs."""
+def delete(session_id: str, *, yes: bool, as_json: bool, place: Place) -> int:
+    """Erase session ID for good. Its agents, messages and conversations go; refused while anything runs.
+
+    On a terminal it asks before.
+    """
     from agentmesh.store import sessions as store
 
     with place.mesh("sessions") as mesh:
         session = mesh.find_session(session=session_id, workdir=Path.cwd())
+        if not confirmed(f"This erases {_described(mesh, session)}", yes=yes):
+            return 1
         mesh.database.run(store.delete_session, session.id)
     if as_json:
         emit({"session_id": session.id, "deleted": True})
     else:
         say(f"Deleted session {short(session.id)}.")
+    return 0
+
+
+def _described(mesh: Mesh, session: Session) -> str:
+    """Return ``session 1234abcd (title) in /directory, 3 living agents``."""
+    from agentmesh.store import agents
+
+    view = mesh.database.run(agents.view, session.id, idempotent=True)
+    living = sum(agent.died_at is None for agent in view)
+    title = f" ({one_line(session.title, 60)})" if session.title else ""
+    return f"session {short(session.id)}{title} in {session.workdir}, {plural(living, 'living agent')}"

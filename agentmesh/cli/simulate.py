@@ -9,6 +9,7 @@ from queue import SimpleQueue
 
 import click
 
+from agentmesh.cli.named import NAMED
 from agentmesh.cli.stopping import stoppable
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import UsageError
@@ -17,15 +18,21 @@ from agentmesh.domain.errors import UsageError
 @click.command()
 @click.option(
     "--script",
-    type=click.Path(path_type=Path),
+    type=NAMED,
+    metavar="FILE",
     help="What it answers (docs/reference/simulator.md); else the demo's script.",
 )
 @click.option(
-    "--profile", default="openai", show_default=True, metavar="NAME", help="Which kind of server it resembles."
+    "--profile",
+    default="openai",
+    show_default=True,
+    type=NAMED,
+    metavar="NAME",
+    help="Which kind of server it resembles.",
 )
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, help="Port on loopback; a free one by default.")
-@click.option("--token-env", metavar="NAME", help="Environment variable with the only API key it accepts.")
-def simulate(script: Path | None, profile: str, port: int, token_env: str | None) -> None:
+@click.option("--token-env", type=NAMED, metavar="NAME", help="Environment variable with the only API key it accepts.")
+def simulate(script: str | None, profile: str, port: int, token_env: str | None) -> None:
     """Serve a scripted model that speaks Chat Completions, on loopback, until Ctrl+C. Prints its base URL."""
     from agentmesh.llm.simulator.serve import serve
 
@@ -42,7 +49,14 @@ def simulate(script: Path | None, profile: str, port: int, token_env: str | None
 
     threading.Thread(target=end_when_asked, name="simulate-stop", daemon=True).start()
     with stoppable(lambda: asked.put(None)):
-        serve(script=script, profile=profile, port=port, token=token, started=_announce, stop=ended)
+        serve(
+            script=Path(script) if script else None,
+            profile=profile,
+            port=port,
+            token=token,
+            started=_announce,
+            stop=ended,
+        )
 
 
 def _announce(base_url: str) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agentmesh.cli.address import find_agent
+from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.place import Place
 from agentmesh.cli.render.data import emit
@@ -27,7 +28,7 @@ _SECONDS = 60.0
 
 
 @click.command()
-@click.option("--agent", metavar="AGENT", help="Only this agent and all below it.")
+@click.option("--agent", type=NAMED, metavar="AGENT", help="Only this agent and all below it.")
 @click.option("--width", type=click.IntRange(40, 1000), metavar="N", help="Columns; else the terminal's.")
 @json_option
 @place_options()

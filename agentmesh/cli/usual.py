@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
+
+PICK: Final = "pick one"
+"""What ``--resume`` alone stands for; no id looks like that."""
 
 
 def screen_options(args: Sequence[str]) -> Mapping[str, Any] | None:
@@ -18,7 +21,7 @@ def screen_options(args: Sequence[str]) -> Mapping[str, Any] | None:
         case ["-c" | "--continue"]:
             return {"go_on": True}
         case ["--resume"]:
-            return {"resume": ""}
-        case ["--resume", session] if session and not session.startswith("-"):
+            return {"resume": PICK}
+        case ["--resume", session] if session.strip() and not session.startswith("-"):
             return {"resume": session}
     return None

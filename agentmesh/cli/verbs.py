@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from agentmesh.cli.address import find_agent
+from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options, text_argument
 from agentmesh.cli.place import Place
 from agentmesh.cli.render.data import emit
@@ -23,9 +24,11 @@ def label(ref: Ref) -> str:
 
 
 @click.command()
-@click.argument("agent")
+@click.argument("agent", type=NAMED)
 @click.argument("message", required=False)
-@click.option("--key", metavar="TEXT", help="The same key again is the same message: a retry sends nothing twice.")
+@click.option(
+    "--key", type=NAMED, metavar="TEXT", help="The same key again is the same message: a retry sends nothing twice."
+)
 @json_option
 @place_options()
 def send(agent: str, message: str | None, *, key: str | None, as_json: bool, place: Place) -> None:
@@ -45,7 +48,7 @@ def send(agent: str, message: str | None, *, key: str | None, as_json: bool, pla
 
 
 @click.command()
-@click.argument("agent")
+@click.argument("agent", type=NAMED)
 @json_option
 @place_options()
 def kill(agent: str, *, as_json: bool, place: Place) -> None:
@@ -65,7 +68,7 @@ def kill(agent: str, *, as_json: bool, place: Place) -> None:
 
 
 @click.command()
-@click.argument("agent", required=False)
+@click.argument("agent", type=NAMED, required=False)
 @json_option
 @place_options()
 def reap(agent: str | None, *, as_json: bool, place: Place) -> None:
@@ -85,7 +88,7 @@ def reap(agent: str | None, *, as_json: bool, place: Place) -> None:
 
 
 @click.command()
-@click.argument("agent", required=False)
+@click.argument("agent", type=NAMED, required=False)
 @click.option("--all", "everybody", is_flag=True, help="All running agents of the session.")
 @json_option
 @place_options()

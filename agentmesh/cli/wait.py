@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentmesh.cli.address import find_agent
+from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.place import Place
 from agentmesh.cli.render.data import emit
@@ -28,9 +29,11 @@ _SETTLE = 10.0
 
 
 @click.command()
-@click.argument("agents", nargs=-1)
+@click.argument("agents", type=NAMED, nargs=-1)
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Give up after so long; exit code 3.")
-@click.option("--as", "waiter", metavar="AGENT", help="This agent waits, and takes the messages that end its wait.")
+@click.option(
+    "--as", "waiter", type=NAMED, metavar="AGENT", help="This agent waits, and takes the messages that end its wait."
+)
 @json_option
 @place_options()
 def wait(agents: tuple[str, ...], *, timeout: float | None, waiter: str | None, as_json: bool, place: Place) -> int:

@@ -11,7 +11,7 @@ from psycopg import Connection
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from agentmesh.domain.errors import UnknownSession
+from agentmesh.domain.errors import UnknownSession, UsageError
 from agentmesh.domain.ids import AgentId, SessionId, beginning_with
 from agentmesh.domain.rows import Session, SessionSummary
 from agentmesh.domain.states import PermissionMode
@@ -71,7 +71,9 @@ def get(conn: Connection, session: SessionId) -> Session:
 
 
 def resolve(conn: Connection, prefix: str) -> Session:
-    """Return the session whose id is or begins with this; raise UnknownSession."""
+    """Return the session whose id is or begins with this; raise UnknownSession, or UsageError when it is empty."""
+    if not prefix.strip():
+        raise UsageError("the id of a session is empty", hint="Is a variable not set? agentmesh sessions lists them.")
     ids = beginning_with(prefix)
     found = _sessions(conn, statement("sessions.by_prefix"), {"first": ids[0], "last": ids[1]}) if ids else []
     if len(found) == 1:

@@ -207,6 +207,22 @@ def test_a_session_is_resumed_by_id_by_prefix_and_as_the_newest(rig: Rig, mesh: 
         other.resume_session("0000")
 
 
+def test_17_8_an_empty_id_or_key_is_no_newest_session_and_no_agent(rig: Rig, mesh: agentmesh.Mesh):
+    session = session_of(mesh)
+    with pytest.raises(agentmesh.UsageError, match="is empty"):
+        mesh.resume_session("")
+    for verb in (session.agent, session.kill, session.interrupt, session.wait):
+        with pytest.raises(agentmesh.UnknownAgent):
+            verb("")
+    with pytest.raises(agentmesh.UnknownAgent):
+        session.send("hello", to="")
+    with pytest.raises(agentmesh.UnknownAgent):
+        session.fork("child", parent="")
+    with pytest.raises(agentmesh.UsageError, match="key"):
+        session.send("hello", key="")
+    assert [one.name for one in session.list_agents()] == ["root"]
+
+
 def test_errors_are_the_domains_with_their_advice(mesh: agentmesh.Mesh):
     session = session_of(mesh)
     session.fork("reader")

@@ -139,12 +139,12 @@ def test_sessions_lists_ends_and_deletes(am, mesh, here):
     listed = am("sessions", "--json").data
     assert {UUID(one["session_id"]) for one in listed} == {session, mesh.session}
     assert [one["title"] for one in am("sessions", "list", "--here", "--json").data] == ["here"]
-    refused = am("sessions", "delete", str(session))
+    refused = am("sessions", "delete", str(session), "--yes")
     assert refused.code == 1
     assert "worker-bee" in refused.err
-    assert am("sessions", "end", str(session)[:8], "--json").data["killed"] == 2
+    assert am("sessions", "end", str(session)[:8], "--yes", "--json").data["killed"] == 2
     assert view(mesh, here).status == "dead"
-    assert am("sessions", "delete", str(session)).code == 0
+    assert am("sessions", "delete", str(session), "--yes").code == 0
     assert mesh.one("select count(*) from agentmesh.sessions where id = %s", session) == 0
 
 

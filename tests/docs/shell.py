@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -21,6 +22,9 @@ PATIENCE = 150
 """Seconds for one command, also on a machine that is busy."""
 
 _END = "\x01end of command\x01"
+_WATCH = """set -o errtrace
+trap 'if [ "$BASH_SUBSHELL" -gt 0 ]; then echo "$BASH_COMMAND" >> {}; fi' ERR"""
+"""Bash forgets how ``$(...)`` ended when it is an argument of another command."""
 
 
 class Reader:
@@ -52,11 +56,14 @@ class Reader:
             text=True,
             errors="replace",
         )
+        self._failed = folder / "failed"
+        """What failed inside ``$(...)``, where the command around it goes on with an empty text."""
         self._told = threading.Condition()
         self._lines: list[str] = []
         self._ended = False
         self._thread = threading.Thread(target=self._listen, name="reader", daemon=True)
         self._thread.start()
+        self.run(_WATCH.format(shlex.quote(str(self._failed))))
 
     def _listen(self) -> None:
         assert self._bash.stdout
@@ -69,14 +76,17 @@ class Reader:
             self._told.notify_all()
 
     def run(self, command: str) -> tuple[int, str]:
-        """Run a command; return its exit code and what it printed."""
+        """Run a command; return its exit code and what it printed. What fails inside ``$(...)`` is an assertion."""
         with self._told:
             self._lines.clear()
+        self._failed.unlink(missing_ok=True)
         assert self._bash.stdin
         self._bash.stdin.write(f"{{ {command}\n}} </dev/null\nprintf '\\n{_END}%s\\n' $?\n")
         self._bash.stdin.flush()
         output = "".join(self._wait_for(lambda text: _END in text and text.endswith("\n"), f"the end of {command}"))
         printed, _, code = output.rpartition(_END)
+        failed = self._failed.read_text(encoding="utf-8") if self._failed.exists() else ""
+        assert not failed, f"in {command}\nthis failed inside $(...):\n{failed}{printed}"
         return int(code), printed.removesuffix("\n")
 
     def run_until(self, command: str, wanted: str) -> str:

@@ -11,6 +11,7 @@ from tests.docs.blocks import ROOT, Block, fits, pages, read
 from tests.docs.not_run import NOT_RUN
 from tests.docs.shell import Reader, commands
 
+_TRACEBACK = "Traceback (most recent call last)"
 PAGES = [path for path in pages() if any(block.language for block in read(path))]
 EMBEDDED = "docs/tutorial/first-team.md"
 """This one is read by somebody who has nothing: not even a database."""
@@ -46,6 +47,7 @@ def _play(block: Block, reader: Reader) -> None:
 def _must(reader: Reader, command: str, block: Block, exit_code: int = 0) -> str:
     code, printed = reader.run(command)
     assert code == exit_code, f"{block.where}: {command}\nended with {code}:\n{printed}"
+    assert _TRACEBACK not in printed, f"{block.where}: {command}\nprints a traceback:\n{printed}"
     return printed
 
 
@@ -122,6 +124,27 @@ def test_a_command_that_fails_is_seen(reader):
         _play(Block("page", 1, "console", "$ false\n", {}), reader)
     with pytest.raises(AssertionError, match="ended with 3"):
         _play(Block("page", 1, "sql", "select nothing_like_that();\n", {}), reader)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        'echo "$(false)"',
+        'echo "$(true; ls /no/such/folder)"',
+        'echo "${NOTHING:=$(false)}"',
+        'true "$(echo "$(false)")"',
+    ],
+)
+def test_17_8_a_command_that_fails_inside_another_is_seen(reader, command):
+    with pytest.raises(AssertionError, match=r"failed inside \$\(\.\.\.\)"):
+        _play(Block("page", 1, "console", f"$ {command}\n", {}), reader)
+    _play(Block("page", 1, "console", '$ echo "$(echo fine)"\nfine\n', {}), reader)
+    _play(Block("page", 1, "console", '$ if ! echo "$(false || echo fine)"; then :; fi\nfine\n', {}), reader)
+
+
+def test_17_8_a_traceback_is_seen_though_the_command_goes_on(reader):
+    with pytest.raises(AssertionError, match="prints a traceback"):
+        _play(Block("page", 1, "console", "$ python -c 'import nothing' || true\n…\n", {}), reader)
 
 
 @pytest.mark.parametrize(

@@ -47,9 +47,15 @@ def test_going_on_shows_the_newest_of_the_directory_or_the_one_named(mesh, tmp_p
     assert choose(mesh, tmp_path, go_on=True)[0].id == second.id
     assert choose(mesh, tmp_path, resume=short(first.id), mode=PermissionMode.EDITS)[0].id == first.id
     assert mesh.database.run(sessions.get, first.id).permission_mode is PermissionMode.EDITS
-    assert choose(mesh, tmp_path / "elsewhere", resume="")[0].id == second.id, "the one that the list is shown over"
+    assert choose(mesh, tmp_path / "elsewhere", pick=True)[0].id == second.id, "the one that the list is shown over"
     with pytest.raises(UsageError, match="--model"):
         choose(mesh, tmp_path, go_on=True, model="demo")
+
+
+def test_17_8_an_empty_id_opens_no_session(mesh, tmp_path):
+    choose(mesh, tmp_path)
+    with pytest.raises(UsageError, match="is empty"):
+        choose(mesh, tmp_path, resume="")
 
 
 def test_it_needs_a_terminal(tmp_path):

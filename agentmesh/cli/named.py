@@ -1,0 +1,20 @@
+"""The type of every option and argument that names something: an id, an agent, a file, a URL."""
+
+from __future__ import annotations
+
+import click
+
+
+class _Named(click.ParamType[str]):
+    """A text that is not empty. An unset shell variable would else leave a command without what it is about."""
+
+    name = "text"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text; fail when there is nothing in it."""
+        if not value.strip():
+            self.fail("it is empty. Is a shell variable not set?", param, ctx)
+        return value
+
+
+NAMED = _Named()
