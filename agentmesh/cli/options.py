@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from agentmesh.cli import piped
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.place import Place
 from agentmesh.cli.talk import say
@@ -17,6 +18,8 @@ from agentmesh.domain.text import storable
 
 Function = Callable[..., Any]
 
+_MOST_BYTES = 16 << 20
+"""Of a text through stdin: none that is longer is taken by the database, and an endless one fills no memory."""
 _HOW_TO_GIVE = "Give it as an argument, or `-` to read it from stdin."
 
 
@@ -64,10 +67,15 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 """``--json``, as the argument ``as_json``."""
 
 
-def text_argument(given: str | None, what: str) -> str:
-    """Return a text given as an argument, as ``-`` for stdin, or through a pipe; UsageError when there is none."""
-    if given == "-" or (given is None and sys.stdin and not sys.stdin.isatty()):
-        text = sys.stdin.buffer.read().decode("utf-8", "replace")
+def text_argument(given: str | None, what: str, *, patience: float = piped.PATIENCE) -> str:
+    """Return a text given as an argument, as ``-`` for stdin, or through a pipe; UsageError when there is none.
+
+    A pipe that nobody asked for by ``-`` is waited for only so long.
+    """
+    if given == "-":
+        text = _piped(what, None)
+    elif given is None and sys.stdin and not sys.stdin.isatty():
+        text = _piped(what, patience)
     elif given is None:
         raise UsageError(f"There is no {what}.", hint=_HOW_TO_GIVE)
     else:
@@ -78,3 +86,13 @@ def text_argument(given: str | None, what: str) -> str:
     if clean != text:
         say(f"The {what} has characters that no database can store; each became U+FFFD.")
     return clean
+
+
+def _piped(what: str, patience: float | None) -> str:
+    """Return what comes through stdin; raise UsageError for more than any text of ours."""
+    if sys.stdin is None:
+        return ""
+    read = piped.read_input(_MOST_BYTES, patience)
+    if not read.is_whole:
+        raise UsageError(f"The {what} is longer than {_MOST_BYTES >> 20} MiB.", hint="Give it as a file to read.")
+    return read.data.decode("utf-8", "replace")

@@ -11,6 +11,7 @@ import click
 from agentmesh.cli.allowing import allow_for_session, allow_options, allow_rule
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options, text_argument
+from agentmesh.cli.piped import PATIENCE, beside_prompt, joined
 from agentmesh.cli.place import Place
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.render.figures import count, money, plural
@@ -65,6 +66,7 @@ def run(
 ) -> int:
     """Give PROMPT (`-` or a pipe: stdin) to a new mesh, run its agents, and print the root's last words.
 
+    What is piped in beside a PROMPT goes with it: git diff | agentmesh run "Review this".
     A PROMPT of /NAME with arguments sends the custom command or skill of that name.
     Ends when the root and all others are idle or dead. Ctrl+C interrupts all agents; a second one leaves at once.
     """
@@ -75,7 +77,8 @@ def run(
         options = " and ".join(f"--{name.replace('_', '-')}" for name in given)
         raise UsageError(f"{options} cannot be changed for a session that exists.", hint="Leave it out, or start anew.")
     allowed = [allow_rule(rule) for rule in new["allow"]]
-    text = text_argument(prompt, "prompt")
+    text = text_argument(prompt, "prompt", patience=min(timeout or PATIENCE, PATIENCE))
+    piped = beside_prompt(timeout) if prompt not in (None, "-") else None
     flags = {"max_cost_usd": new["max_cost"], "concurrency": new["concurrency"]}
     conceal_process()
     with place.mesh("run", pool_size=8, **flags) as mesh:
@@ -90,6 +93,8 @@ def run(
         _remark(mesh, session)
         if prompt and prompt.startswith("/"):
             text = _expanded(mesh, session, text)
+        if piped:
+            text = joined(text, piped)
         return _run(mesh, session, text, concurrency=new["concurrency"], timeout=timeout, as_json=as_json)
 
 
