@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @place_options(session=False)
 def sql(query: str | None, *, as_csv: bool, as_json: bool, timeout: float, place: Place) -> int:
     """Ask one QUERY (`-`: stdin) of the views v_agents, v_mail, v_transcript, v_waits, v_cost, v_budgets,
-    v_timeline, v_stuck.
+    v_timeline, v_stuck, v_requests, v_sessions.
 
     Runs as a role that can read the views and nothing else. Without a QUERY it opens psql.
     """

@@ -486,9 +486,9 @@ CREATE FUNCTION agentmesh.bury(ids uuid[], session uuid, killed_by uuid) RETURNS
 declare
   killer text := coalesce((select a.name from agentmesh.agents a where a.id = bury.killed_by), 'the user');
 begin
-  perform agentmesh.end_tasks_of_dead(ids);
   perform agentmesh.cancel_requests(ids);
   perform agentmesh.close_open_calls(ids, '{"error": "killed"}');
+  perform agentmesh.end_tasks_of_dead(ids);  -- after the calls: its results count them
   delete from agentmesh.reservations r where r.agent_id = any (ids);
   delete from agentmesh.wait w where w.waiter = any (ids);
   insert into agentmesh.transcript (agent_id, seq, kind, content, created_at)
@@ -1245,7 +1245,7 @@ begin
   if exists (select from pg_roles where rolname = 'agentmesh_reader') then
     grant usage on schema agentmesh to agentmesh_reader;
     grant select on agentmesh.v_agents, agentmesh.v_mail, agentmesh.v_transcript, agentmesh.v_waits, agentmesh.v_cost, agentmesh.v_budgets,
-      agentmesh.v_timeline, agentmesh.v_stuck, agentmesh.v_requests to agentmesh_reader;
+      agentmesh.v_timeline, agentmesh.v_stuck, agentmesh.v_requests, agentmesh.v_sessions to agentmesh_reader;
     grant execute on function agentmesh.path, agentmesh.lineage, agentmesh.subtree, agentmesh.serves to agentmesh_reader;
     if to_regproc('agentmesh.search') is not null then  -- a later migration makes it
       grant execute on function agentmesh.search to agentmesh_reader;
@@ -3577,6 +3577,33 @@ CREATE VIEW agentmesh.v_requests WITH (security_barrier='true') AS
    FROM (agentmesh.requests r
      JOIN agentmesh.agents a ON ((a.id = r.agent_id)));
 
+CREATE VIEW agentmesh.v_sessions WITH (security_barrier='true') AS
+ SELECT s.id AS session_id,
+    s.title,
+    s.workdir,
+    s.host,
+    s.os_user,
+    s.permission_mode,
+    s.attended,
+    s.created_at,
+    s.ended_at,
+    f.agents,
+    f.running,
+    f.tokens,
+        CASE
+            WHEN ((f.unpriced_calls = 0) OR (f.cost_usd > (0)::numeric)) THEN f.cost_usd
+            ELSE NULL::numeric
+        END AS cost_usd,
+    f.unpriced_calls
+   FROM (agentmesh.sessions s
+     LEFT JOIN LATERAL ( SELECT count(*) AS agents,
+            count(*) FILTER (WHERE (a.status = 'running'::text)) AS running,
+            (sum(((a.input_tokens - a.cached_tokens) + a.output_tokens)))::bigint AS tokens,
+            sum(a.cost_usd) AS cost_usd,
+            sum(a.unpriced_calls) AS unpriced_calls
+           FROM agentmesh.agents a
+          WHERE (a.session_id = s.id)) f ON (true));
+
 CREATE VIEW agentmesh.v_stuck WITH (security_barrier='true') AS
  SELECT a.session_id,
     a.id AS agent_id,
@@ -4571,6 +4598,9 @@ GRANT SELECT ON TABLE agentmesh.v_mail TO agentmesh_worker;
 
 GRANT SELECT ON TABLE agentmesh.v_requests TO agentmesh_reader;
 GRANT SELECT ON TABLE agentmesh.v_requests TO agentmesh_worker;
+
+GRANT SELECT ON TABLE agentmesh.v_sessions TO agentmesh_reader;
+GRANT SELECT ON TABLE agentmesh.v_sessions TO agentmesh_worker;
 
 GRANT SELECT ON TABLE agentmesh.v_stuck TO agentmesh_reader;
 GRANT SELECT ON TABLE agentmesh.v_stuck TO agentmesh_worker;

@@ -25,7 +25,9 @@ from agentmesh.store.pool import connect, describe
 from agentmesh.store.scalar import scalar
 
 READER: Final = "agentmesh_reader"
-_VIEWS: Final = "v_agents, v_mail, v_transcript, v_waits, v_cost, v_budgets, v_timeline, v_stuck, v_requests"
+_VIEWS: Final = (
+    "v_agents, v_mail, v_transcript, v_waits, v_cost, v_budgets, v_timeline, v_stuck, v_requests, v_sessions"
+)
 _ADVICE: Final = MappingProxyType(
     {
         "42601": "Give one statement of SQL, nothing after a semicolon.",

@@ -9,11 +9,11 @@ import pytest
 
 from agentmesh.domain.states import AgentStatus
 from agentmesh.store import agents, sessions, status, steps, workers
-from tests.fixtures.mesh import Mesh
+from tests.fixtures.mesh import HOST, Mesh
 
 pytestmark = pytest.mark.only_rows
 
-VIEWS = ["v_agents", "v_mail", "v_transcript", "v_waits", "v_cost", "v_budgets", "v_timeline", "v_stuck"]
+VIEWS = ["v_agents", "v_mail", "v_transcript", "v_waits", "v_cost", "v_budgets", "v_timeline", "v_stuck", "v_sessions"]
 
 
 @pytest.fixture
@@ -145,6 +145,21 @@ def test_v_mail_says_whether_it_was_read(mesh: Mesh):
 def test_v_timeline_says_who_did_what(busy: Mesh):
     what = {(name, what) for name, what in busy.conn.execute("select name, what from agentmesh.v_timeline")}
     assert {("b", "send"), ("b", "model"), ("b", "user"), ("b", "assistant"), ("user", "send")} <= what
+
+
+def test_17_10_v_sessions_has_title_directory_and_figures(busy: Mesh):
+    empty = busy.new_session()
+    busy.conn.execute("update agentmesh.sessions set title = 'mine' where id = %s", [busy.session])
+    found = busy.conn.execute(
+        "select s.session_id, s.title, s.workdir, s.host, s.agents, s.running, s.tokens, s.cost_usd, s.ended_at"
+        " from agentmesh.v_sessions s order by s.created_at"
+    ).fetchall()
+    first, second = found
+    assert first[:7] == (busy.session, "mine", "/tmp", HOST, 4, 4, 15)
+    assert float(first[7]) == 0.5
+    assert (second[0], second[4:7]) == (busy.session_of(empty), (1, 0, 0))
+    busy.run(sessions.end_session, busy.session)
+    assert busy.one("select ended_at is not null and running = 0 from agentmesh.v_sessions where title = 'mine'")
 
 
 def test_v_stuck_is_empty_when_all_is_well(mesh: Mesh):
