@@ -236,11 +236,15 @@ def _stuck(mesh: Mesh) -> Iterator[Finding]:
     from agentmesh.store import health
 
     found = mesh.database.run(health.stuck, idempotent=True)
-    if not found:
+    if not any(one.recent for one in found):
         yield Finding(State.OK, "agents", "none is stuck")
     for one in found:
         words = f"{one.name} of session {str(one.session_id)[:8]}: {one.problem}: {one.why}"
-        yield Finding(State.BROKEN, "agents", words)
+        if one.recent:
+            yield Finding(State.BROKEN, "agents", words)
+        else:
+            left = f"{words}; nothing has happened to it since {moment(one.at)}"
+            yield Finding(State.NOTE, "old session", left, f"agentmesh sessions end {one.session_id} ends it.")
 
 
 def _sandbox(settings: Settings) -> Finding:

@@ -14,11 +14,11 @@ from agentmesh.api.following import Following, working
 from agentmesh.api.wakes import Wakes
 from agentmesh.cli.below import Below, below, sub_agents
 from agentmesh.cli.render import events
-from agentmesh.cli.render.figures import cut_off
+from agentmesh.cli.render.figures import cut_off, plural
 from agentmesh.cli.render.progress import Progress
 from agentmesh.cli.stopping import Stop, stoppable
 from agentmesh.cli.talk import complain, say
-from agentmesh.domain.errors import AgentmeshError, DatabaseUnreachable
+from agentmesh.domain.errors import AgentmeshError, DatabaseUnreachable, Interrupted
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import AgentView, Row, Session
 from agentmesh.domain.states import AgentStatus, Kind
@@ -32,6 +32,8 @@ _TICK = 1.0
 """Seconds after which the agents' states are looked at although nothing was heard."""
 _SETTLE = 8.0
 """Seconds that interrupted agents are given to come to rest."""
+_NAMED = 5
+"""Agents that a sentence names; the rest is counted."""
 _FAREWELL = "Left at once. What still ran goes on with the next worker; `agentmesh interrupt --all` stops it."
 
 
@@ -57,6 +59,8 @@ class Result:
     """Tools that were refused where no flag would have helped."""
     unasked: int = 0
     """Questions that nobody was there to answer."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """Why the last turns of agents below the root ended, by path, where that was an error."""
     remark: str = ""
     """What there is to say about the root's last words, for a person."""
 
@@ -88,6 +92,8 @@ class Headless:
         self._result = Result()
         self._last_error: dict[str, Any] = {}
         self._last_answer: dict[str, Any] = {}
+        self._errors: dict[AgentId, dict[str, Any]] = {}
+        """Of each agent below the root whose last turn ended with an error: that error's content."""
 
     def run(self, prompt: str, *, concurrency: int | None = None, timeout: float | None = None) -> Result:
         """Send the prompt and work until root and all others are idle or dead, or somebody or ``timeout`` stops it."""
@@ -104,7 +110,7 @@ class Headless:
                 # Whoever read the events has left: nobody is there for whom to work on.
                 self._tell = _tell_nobody
                 self._interrupt(wakes, "Nobody reads the events any more. ")
-                raise
+                raise Interrupted("nobody read the events to their end") from None
             finally:
                 worker.stop()
                 if worker.failed:
@@ -174,10 +180,15 @@ class Headless:
         return now
 
     def _note(self, agent: AgentView, row: Row, parent_call: str | None) -> None:
-        if row.kind == Kind.ERROR and agent.id == self._session.root_id:
+        is_root = agent.id == self._session.root_id
+        if row.kind == Kind.ERROR and is_root:
             self._last_error = dict(row.content)
-        if row.kind == Kind.ASSISTANT and agent.id == self._session.root_id:
+        elif row.kind == Kind.ERROR:
+            self._errors[agent.id] = dict(row.content)
+        if row.kind == Kind.ASSISTANT and is_root:
             self._last_answer = dict(row.content)
+        elif row.kind == Kind.ASSISTANT:
+            self._errors.pop(agent.id, None)
         if row.kind == Kind.TOOL_RESULT:
             result = row.content.get("result")
             if isinstance(result, dict):
@@ -196,12 +207,26 @@ class Headless:
         elif error is not None and result.status == "completed":
             result.status = "limit" if self._last_error.get("kind") == "limit" else "failed"
             result.error, result.hint = error, str(self._last_error.get("hint", ""))
+        self._conclude_children(after)
         if result.status == "completed":
             result.remark = cut_off(self._last_answer) or ("" if result.text.strip() else "empty")
         result.agents = len(after)
         result.tokens = (root.tree_tokens or 0) - (_root(before).tree_tokens or 0)
         if root.tree_cost_usd is not None:
             result.cost_usd = root.tree_cost_usd - (_root(before).tree_cost_usd or 0)
+
+    def _conclude_children(self, after: Sequence[AgentView]) -> None:
+        """Note whose last turn below the root ended with an error; at a budget, that is how the run ended too."""
+        living = [agent for agent in after if agent.id in self._errors and agent.status != AgentStatus.DEAD]
+        self._result.failed = {agent.path: str(self._errors[agent.id].get("error", "")) for agent in living}
+        capped = [agent for agent in living if self._errors[agent.id].get("kind") == "limit"]
+        if self._result.status == "completed" and capped:
+            first = self._errors[capped[0].id]
+            names = ", ".join(agent.name for agent in capped[:_NAMED]) + (", ..." if len(capped) > _NAMED else "")
+            who = f"{plural(len(capped), 'agent')} stopped at a budget ({names})"
+            self._result.status = "limit"
+            self._result.error = f"the root is done, but {who}: {first.get('error')}"
+            self._result.hint = str(first.get("hint", ""))
 
 
 def _tell_nobody(_event: events.Event) -> None:

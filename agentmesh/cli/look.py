@@ -11,6 +11,7 @@ from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.place import Place
 from agentmesh.cli.render.data import agent_data, emit
 from agentmesh.cli.render.figures import plural
+from agentmesh.cli.serving import tell_unserved
 from agentmesh.cli.talk import say
 from agentmesh.domain.ids import short
 from agentmesh.domain.resting import resting
@@ -70,6 +71,7 @@ def ps(*, everything: bool, limit: int, as_json: bool, place: Place) -> None:
         else:
             chosen = [place.find_session(mesh).id]
         rows = [row for one in chosen for row in _agents(mesh, one, limit, 0, everybody=everything, sums=as_json)]
+        tell_unserved(mesh, rows, one_session=len(chosen) == 1)
     at_rest = resting(rows)
     shown = [row for row in rows if everything or not (row.status == AgentStatus.DEAD or row.id in at_rest)]
     if as_json:
@@ -98,6 +100,7 @@ def tree(*, everything: bool, moment: str | None, limit: int, as_json: bool, pla
     with place.mesh("tree") as mesh:
         session = place.find_session(mesh)
         rows = _agents(mesh, session.id, limit, limit, everybody=False, sums=as_json)
+        tell_unserved(mesh, rows)
     if as_json:
         emit({"session_id": session.id, "agents": tree_data(rows, everything=everything)})
         return

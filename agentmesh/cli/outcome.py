@@ -11,17 +11,18 @@ from collections.abc import Callable
 from agentmesh.cli.talk import complain, debugging, start_logging
 from agentmesh.domain.errors import AgentmeshError
 
-FAILED, USAGE, LIMIT, INTERRUPTED = 1, 2, 3, 130
+DONE, FAILED, USAGE, LIMIT, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 def run(work: Callable[[], int]) -> int:
     """Do what was asked for and return the exit code; nothing but that leaves this function."""
     start_logging()
+    code = DONE
     try:
         code = _outcome(work)
         sys.stdout.flush()
-    except BrokenPipeError:  # `agentmesh ps | head`: the reader has what it wanted
-        return _leave_quietly()
+    except BrokenPipeError:  # `agentmesh ps | head`: the reader has what it wanted, so nothing failed
+        _leave_quietly()
     except KeyboardInterrupt:
         return INTERRUPTED
     return code
@@ -55,11 +56,10 @@ def _about(error: OSError) -> str:
     return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
 
 
-def _leave_quietly() -> int:
+def _leave_quietly() -> None:
     """Point the broken streams at nothing, so that the interpreter's last flush does not complain either."""
     with open(os.devnull, "wb") as nothing:
         for descriptor in (1, 2):
             with contextlib.suppress(OSError):
                 if not os.isatty(descriptor):
                     os.dup2(nothing.fileno(), descriptor)
-    return FAILED

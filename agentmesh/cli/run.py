@@ -21,7 +21,7 @@ from agentmesh.domain.errors import UsageError
 from agentmesh.domain.ids import short
 from agentmesh.domain.rows import Session
 from agentmesh.domain.states import PermissionMode
-from agentmesh.domain.text import printable
+from agentmesh.domain.text import one_line, printable
 from agentmesh.tools.environment import conceal_process
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _MODES = [str(mode) for mode in PermissionMode]
 _MOST_RULES = 8
 """That are named at the end; a mode is said in fewer words than more of them."""
+_FAILED = 5
+"""Agents whose errors are said at the end of a run."""
 _SECONDS = click.FloatRange(min=0, min_open=True)
 
 
@@ -145,7 +147,7 @@ def _run(
     _sum_up(session, result)
     if as_json:
         emit(_data(session, result))
-    elif result.status == "completed":
+    elif result.status == "completed" or (result.status == "limit" and result.text):
         print(printable(result.text), flush=True)
     if error := failure(result):
         raise error
@@ -160,6 +162,10 @@ def _sum_up(session: Session, result: Result) -> None:
     )
     if result.cost_usd is None and result.tokens and session.max_cost_usd is not None:
         say(f"No price is known for its model: the cost cap of {money(session.max_cost_usd)} counts known cost only.")
+    for path, error in sorted(result.failed.items())[:_FAILED]:
+        say(f"{path} ended with an error: {one_line(error, 300)}")
+    if len(result.failed) > _FAILED:
+        say(f"So did {len(result.failed) - _FAILED} more; agentmesh tree names all.")
     if result.remark:
         say(f"The root's last answer is {result.remark}.")
     for flag, tools in sorted(result.refused.items()):
@@ -179,6 +185,8 @@ def _data(session: Session, result: Result) -> dict[str, Any]:
     ended = (
         {"result": data.pop("text")} if result.status == "completed" else {"error": result.error, "hint": result.hint}
     )
+    if result.status == "limit" and result.text:
+        ended["result"] = result.text  # the root was done; agents below it were not
     for used in ("text", "error", "hint", "remark", "denied", "unasked", "allow"):
         data.pop(used, None)
     data["refused"] = [
@@ -215,6 +223,4 @@ def _expanded(mesh: Mesh, session: Session, text: str) -> str:
 
 
 def _title(prompt: str) -> str:
-    from agentmesh.domain.text import one_line
-
     return one_line(prompt, 60)

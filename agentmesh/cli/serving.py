@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from agentmesh.cli.render.figures import plural
 from agentmesh.cli.talk import complain, say
 from agentmesh.domain.errors import NoModel, UsageError
 from agentmesh.domain.ids import short
-from agentmesh.domain.rows import Session
+from agentmesh.domain.rows import AgentView, Session
+from agentmesh.domain.states import AgentStatus
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
@@ -55,3 +59,19 @@ def _model(mesh: Mesh, session: Session) -> str:
     from agentmesh.store import agents
 
     return mesh.database.run(agents.get, session.root_id, idempotent=True).model
+
+
+def tell_unserved(mesh: Mesh, rows: Sequence[AgentView], *, one_session: bool = True) -> None:
+    """Say of each session whose running agents no living worker serves that they stand still, and what to do."""
+    from agentmesh.store import sessions, workers
+
+    running = [row for row in rows if row.status == AgentStatus.RUNNING and not row.external]
+    wanted = {(row.session_id, row.model.partition("/")[0]) for row in running}
+    unserved = {one for one in wanted if not mesh.database.run(workers.serving, *one, idempotent=True)}
+    still = Counter(row.session_id for row in running if (row.session_id, row.model.partition("/")[0]) in unserved)
+    for id_, count in still.items():
+        session = mesh.database.run(sessions.get, id_, idempotent=True)
+        which = "this session" if one_session else f"session {short(id_)}"
+        who = f"its {plural(count, 'running agent')} {'stands' if count == 1 else 'stand'} still"
+        what = f"the Python program that has {', '.join(session.needs)}" if session.needs else "agentmesh worker"
+        say(f"No worker serves {which}, so {who}: {what} goes on with {'it' if count == 1 else 'them'}.")

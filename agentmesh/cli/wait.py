@@ -14,7 +14,7 @@ from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.place import Place
 from agentmesh.cli.render.data import emit
-from agentmesh.cli.serving import start_worker_if_none
+from agentmesh.cli.serving import start_worker_if_none, tell_unserved
 from agentmesh.cli.stopping import stoppable
 from agentmesh.domain.errors import DatabaseUnreachable, Interrupted
 from agentmesh.domain.states import WaitOutcome
@@ -62,10 +62,13 @@ def _watch(mesh: Mesh, place: Place, names: Sequence[str], timeout: float | None
     """Look on until the agents rest."""
     from agentmesh.api.resting import until_rest
     from agentmesh.api.wakes import Wakes
+    from agentmesh.store import agents
 
     found = [find_agent(mesh, place, name) for name in names]
     listed = {ref.id: ref for ref, _ in found}
     sessions = {session.id for _, session in found} or {place.find_session(mesh).id}
+    seen = [view for one in sessions for view in mesh.database.run(agents.view, one, idempotent=True)]
+    tell_unserved(mesh, [one for one in seen if not listed or one.id in listed], one_session=len(sessions) == 1)
     with Wakes(mesh, sessions) as wakes:
         return until_rest(mesh.database, wakes, sessions, list(listed), timeout, tick=_TICK).json()
 

@@ -19,6 +19,7 @@ from agentmesh.domain.rows import Agent
 from agentmesh.domain.states import AgentStatus, WaitOutcome
 from agentmesh.engine.engine import Engine
 from agentmesh.engine.hosts import Hosted, Hosts
+from agentmesh.engine.log_place import log_place
 from agentmesh.engine.offers import Offers
 from agentmesh.engine.threads import Threads
 from agentmesh.engine.turn import Runner
@@ -233,7 +234,7 @@ class Crew:
         runner, hosted.runner = hosted.runner, None
         if runner is None:
             return False
-        told = {"error": "agentmesh itself failed while running this agent", "hint": "The worker's log has more."}
+        told = {"error": "agentmesh itself failed while running this agent", "hint": log_place()}
         if isinstance(cause, AgentmeshError):
             told = {"error": cause.message, "hint": cause.hint}
         try:

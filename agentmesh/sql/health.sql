@@ -6,8 +6,13 @@ select current_setting('server_version') as version, current_database() as datab
   pg_database_size(current_database()) as bytes;
 
 -- name: stuck
--- What looks wrong, and why.
-select name, session_id, problem, why from agentmesh.v_stuck order by session_id, name limit 20;
+-- What looks wrong, why, and when something last happened to the agent: its newest row, its newest mail, or that it was queued.
+select v.name, v.session_id, v.problem, v.why, h.at, h.at > clock_timestamp() - interval '1 day' as recent
+from agentmesh.v_stuck v join agentmesh.agents a on a.id = v.agent_id
+cross join lateral (select greatest(a.created_at, a.queued_at,
+  (select max(t.created_at) from agentmesh.transcript t where t.agent_id = a.id),
+  (select max(m.sent_at) from agentmesh.mail m where m.recipient = a.id)) as at) h
+order by recent desc, v.session_id, v.name limit 20;
 
 -- name: can_change
 -- Whether this role may change a row of ours.

@@ -39,6 +39,10 @@ class Stuck:
     session_id: UUID
     problem: str
     why: str
+    at: datetime
+    """When something last happened to the agent."""
+    recent: bool
+    """Whether that is less than a day ago."""
 
 
 @contextmanager

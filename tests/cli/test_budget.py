@@ -61,7 +61,7 @@ def test_cost_by_agent_model_and_day_with_their_sum(am, mesh, here):
     shown = am("cost")
     assert shown.code == 0
     assert [line.split() for line in shown.out.splitlines()] == [
-        ["AGENT", "CALLS", "TOKENS", "INPUT", "CACHED", "OUTPUT", "COST"],
+        ["AGENT", "MODEL", "CALLS", "TOKENS", "INPUT", "CACHED", "OUTPUT", "COST"],
         ["root", "1", "2k", "2k", "500", "500", "$0.2500"],
         ["coder", "1", "2k", "2k", "500", "500", "?"],
         ["total", "2", "3k", "3k", "1k", "1k", "$0.2500", "+", "?"],
@@ -74,7 +74,7 @@ def test_cost_by_agent_model_and_day_with_their_sum(am, mesh, here):
 
 def test_a_session_without_calls_has_no_costs(am, here):
     assert am("cost", "--json").data == []
-    assert am("cost").out.split() == ["AGENT", "CALLS", "TOKENS", "INPUT", "CACHED", "OUTPUT", "COST"]
+    assert am("cost").out.split() == ["AGENT", "MODEL", "CALLS", "TOKENS", "INPUT", "CACHED", "OUTPUT", "COST"]
 
 
 def test_a_budget_that_was_too_small_is_raised_and_the_run_goes_on(am, mesh):

@@ -22,7 +22,18 @@ def test_ps_lists_the_living_of_this_directorys_newest_session(am, mesh, here):
     assert listed.data[1]["agent_id"] == str(child)
     assert listed.data[1]["parent_id"] == str(here)
     text = am("ps").out.splitlines()
-    assert text[0].split() == ["AGENT", "NAME", "STATUS", "ACTIVITY", "UNREAD", "CALLS", "TOKENS", "COST", "MODEL"]
+    assert text[0].split() == [
+        "AGENT",
+        "NAME",
+        "STATUS",
+        "ACTIVITY",
+        "UNREAD",
+        "TOOL",
+        "CALLS",
+        "TOKENS",
+        "COST",
+        "MODEL",
+    ]
     assert "◐ running" in text[2]
     assert "\x1b" not in "".join(text)
 

@@ -40,6 +40,27 @@ def test_doctor_says_what_is_broken(am, mesh, here):
     assert done.out.endswith("Broken: agents, models openai.\n")
 
 
+def test_17_5_doctor_is_not_broken_by_what_was_left_lying_days_ago(am, mesh, here):
+    a, b = mesh.fork(here, "ping"), mesh.fork(here, "pong")
+    mesh.send(b, a, "again?")
+    mesh.conn.execute("update agentmesh.agents set status = 'idle', agent_wakes = 25 where id = %s", [a])
+    recent = am("doctor")
+    assert recent.code == 1
+    assert "✗ agents         ping of session" in recent.out
+    for table, column in (
+        ("mail", "sent_at"),
+        ("agents", "created_at"),
+        ("agents", "queued_at"),
+        ("transcript", "created_at"),
+    ):
+        mesh.conn.execute(f"update agentmesh.{table} set {column} = {column} - interval '2 days'")
+    old = am("doctor")
+    assert old.code == 0, old.out
+    assert "✓ agents         none is stuck" in old.out
+    assert "· old session    ping of session" in old.out
+    assert f"agentmesh sessions end {mesh.session_of(here)}" in old.out
+
+
 def test_doctor_looks_at_every_row_when_asked_to(am, mesh, here):
     done = am("doctor", "--deep")
     assert done.code == 0, done.out

@@ -73,6 +73,7 @@ def test_what_was_not_permitted_is_named_with_the_flag_that_allows_it(am):
 
 def test_ctrl_c_interrupts_all_agents_and_exits_130(am, mesh):
     with am.start("run", *DEMO, "--json", "--permission-mode", "all", "run sleep 300") as run:
+        run.stdin.close()
         for line in run.stdout:
             if json.loads(line)["type"] == "tool_call":
                 break
@@ -108,6 +109,39 @@ def test_a_spent_budget_exits_3_with_advice(am):
     done = am("run", *DEMO, "list files", AGENTMESH_MAX_TOKENS="0")
     assert (done.code, done.out) == (3, "")
     assert "budget" in done.err
+
+
+def test_17_5_a_run_whose_children_hit_their_budgets_is_not_completed(am, mesh, here):
+    for name in ("one", "two"):
+        child = mesh.fork(here, name, "list files")
+        mesh.conn.execute("update agentmesh.agents set max_tokens = 1 where id = %s", [child])
+    mesh.kill(mesh.fork(here, "gone", "list files"))
+    done = am("run", "-c", "list files")
+    assert done.code == 3
+    assert done.out.strip(), "the root's last words are there all the same"
+    assert "limit in " in done.err
+    assert "completed" not in done.err
+    assert "root/one ended with an error: the next model call of one" in done.err
+    assert "agentmesh: the root is done, but 2 agents stopped at a budget (one, two)" in done.err
+    assert "agentmesh budget one AMOUNT" in done.err
+    again = am("run", "-c", "--json", "list files")
+    assert again.code == 0, "this run had no such end"
+    child = mesh.fork(here, "three", "list files")
+    mesh.conn.execute("update agentmesh.agents set max_tokens = 1 where id = %s", [child])
+    last = am("run", "-c", "--json", "list files").events[-1]
+    assert (last["status"], bool(last["result"])) == ("limit", True)
+    assert "1 agent stopped at a budget (three)" in last["error"]
+    assert [*last["failed"]] == ["root/three"]
+
+
+def test_17_5_a_child_that_failed_is_named_though_the_root_is_done(am, mesh, here):
+    child = mesh.fork(here, "unlucky", "hello")
+    mesh.conn.execute("update agentmesh.agents set model = 'openai/gpt' where id = %s", [child])
+    environ = {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "OPENAI_API_KEY": "k", "AGENTMESH_MODEL_RETRIES": "0"}
+    done = am("run", "-c", "list files", **environ)
+    assert done.code == 0, done.err
+    assert "completed in " in done.err
+    assert "root/unlucky ended with an error: openai (model gpt) at http://127.0.0.1:1/v1 cannot be reached" in done.err
 
 
 def test_a_model_server_that_is_not_there_exits_1_with_its_sentence(am):
@@ -179,10 +213,11 @@ def test_a_session_whose_model_cannot_be_used_here_is_refused_at_once(am, mesh, 
 
 def test_a_reader_that_leaves_ends_the_run_and_interrupts_its_agents(am, mesh):
     with am.start("run", *DEMO, "--json", "--permission-mode", "all", "fork") as run:
+        run.stdin.close()
         run.stdout.readline()
         run.stdout.close()
         said = run.stderr.read().decode()
-        assert run.wait(30) == 1
+        assert run.wait(30) == 130
     assert "Traceback" not in said
     assert "Nobody reads the events any more." in said
     assert "running" not in mesh.column("select status from agentmesh.agents")

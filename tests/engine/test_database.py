@@ -161,6 +161,9 @@ def test_a_defect_of_the_engine_ends_the_turn_and_says_so(rig: Rig, caplog):
     rig.prompt()
     rig.rest()
     assert "agentmesh itself failed" in str(rig.last()[1])
+    assert "prints more on stderr" in rig.one(
+        "select content ->> 'hint' from agentmesh.transcript where kind = 'error'"
+    )
     assert any("ZeroDivisionError" in str(record.exc_info) for record in caplog.records)
 
 

@@ -18,7 +18,7 @@ _AGENT = (
     Column("STATUS"),
     Column("ACTIVITY", least=10, spare=1),
     Column("UNREAD", right=True, spare=4),
-    Column("CALLS", right=True, spare=5),
+    Column("TOOL CALLS", right=True, spare=5),
     Column("TOKENS", right=True, spare=3),
     Column("COST", right=True, spare=2),
     Column("MODEL", least=8, spare=6),

@@ -41,7 +41,7 @@ def print_costs(by: str, lines: Sequence[CostLine]) -> None:
     """Print costs, and their sum where there is more than one line."""
     columns = (
         Column(by.upper(), least=12),
-        Column("CALLS", right=True, spare=1),
+        Column("MODEL CALLS", right=True, spare=1),
         Column("TOKENS", right=True),
         Column("INPUT", right=True, spare=3),
         Column("CACHED", right=True, spare=4),

@@ -35,8 +35,8 @@ def money(usd: Decimal | float | None) -> str:
 
 
 def used(agent: AgentView) -> str:
-    """Return ``9 calls  14k tokens  cost $0.0312``."""
-    return f"{plural(agent.tool_calls, 'call')}  {count(agent.tokens)} tokens  cost {money(agent.cost_usd)}"
+    """Return ``9 tool calls  14k tokens  cost $0.0312``."""
+    return f"{plural(agent.tool_calls, 'tool call')}  {count(agent.tokens)} tokens  cost {money(agent.cost_usd)}"
 
 
 def plural(number: int, noun: str) -> str:

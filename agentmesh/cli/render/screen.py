@@ -18,11 +18,19 @@ _GAP = 2
 """Blanks between two columns."""
 
 
+class _Console(Console):
+    """A console that lets the program's top frame see that the reader has left; rich itself would exit with 1."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise BrokenPipeError."""
+        raise BrokenPipeError
+
+
 def console(stream: TextIO | None = None) -> Console:
     """Return a console on stdout or another stream: markup, emoji codes and highlighting off; no colour in a pipe."""
     stream = stream or sys.stdout
     terminal = stream.isatty()
-    return Console(
+    return _Console(
         file=stream,
         markup=False,
         emoji=False,

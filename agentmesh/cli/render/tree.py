@@ -59,7 +59,7 @@ def _cells(
             Text(state(status), style),
             *([Text(f"row {rows[agent.id]}", "dim")] if rows else []),
             cell(doing, "dim", 40),
-            plural(agent.tool_calls, "call"),
+            plural(agent.tool_calls, "tool call"),
             f"{count(agent.tokens)} tokens",
             money(agent.cost_usd),
         ]
