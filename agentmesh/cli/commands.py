@@ -48,7 +48,7 @@ _SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = MappingProxyType
             "doctor": ("doctor", "Say what works and what does not."),
             "worker": ("worker", "Run agents in the foreground."),
             "mcp": ("mcp", "Let another agent program use the verbs (an MCP server)."),
-            "db": ("db", "The database: upgrade, status, url, stop."),
+            "db": ("db", "The database: upgrade, status, start, url, stop."),
             "simulate": ("simulate", "Serve a scripted model over HTTP."),
         },
     }

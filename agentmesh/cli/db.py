@@ -1,4 +1,4 @@
-"""``agentmesh db``: upgrade, status, url, stop."""
+"""``agentmesh db``: upgrade, status, start, url, stop."""
 
 from __future__ import annotations
 
@@ -22,9 +22,19 @@ _MISSING = (
 )
 
 
+_linger_option = click.option(
+    "--linger",
+    type=click.FloatRange(min=1),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Keep the embedded server for so long after its last client.",
+)
+
+
 @click.group()
 def db() -> None:
-    """The database: its schema, the facts, its URL, the end of the embedded server."""
+    """The database: its schema, the facts, its URL; start and stop of the embedded server."""
 
 
 @db.command()
@@ -70,19 +80,36 @@ def status(*, as_json: bool, place: Place) -> None:
     (emit if as_json else print_facts)(facts)
 
 
+@db.command()
+@_linger_option
+@place_options(session=False)
+def start(*, linger: float, place: Place) -> None:
+    """Start the embedded server, and keep it while it has clients and for --linger after the last one."""
+    if place.settings().database_url:
+        raise UsageError("A database given by URL is not ours to start.", hint="Start it where it is.")
+    with place.mesh("db", pool_size=1) as mesh:
+        assert mesh.server is not None  # noqa: S101  no URL is given
+        mesh.server.keep(linger)
+    say(f"The embedded server runs; it ends when it has had no client for {linger:g} s.")
+
+
 @db.command("url")
 @click.option("--reader", "as_reader", is_flag=True, help="For the role that can only read the views.")
+@_linger_option
 @place_options(session=False)
-def show_url(*, as_reader: bool, place: Place) -> None:
-    """Print the URL for psql and other programs. It may hold a password."""
+def show_url(*, as_reader: bool, linger: float, place: Place) -> None:
+    """Print the URL for psql and other programs. It may hold a password.
+
+    The embedded server is started, and kept while it has clients and for --linger after the last one.
+    """
     from agentmesh.store.reader import READER, reader_url
 
     settings = place.settings_without_mesh()
-    server = _embedded(settings)
-    if server:
-        print(server.url(role=READER) if as_reader else server.url())
-        if not server.running():
-            say("The embedded server is not running; it runs while a command of agentmesh does (a worker, say).")
+    if not settings.database_url:
+        with place.mesh("db", pool_size=1) as mesh:
+            assert mesh.server is not None  # noqa: S101  no URL is given
+            mesh.server.keep(linger)
+            print(mesh.server.url(role=READER) if as_reader else mesh.server.url())
     elif as_reader:
         print(settings.reader_url or reader_url(settings.database_url or ""))
     else:

@@ -31,6 +31,8 @@ class Places:
         self.start_log = self.logs / "start.log"
         self.start_lock = self.home / "start.lock"
         self.shares = self.home / "shares.lock"
+        self.keeper_lock = self.home / "keeper.lock"
+        self.keeper_wish = self.home / "keeper.seconds"
         self.pid_file = self.cluster / "postmaster.pid"
         self.socket_dir = self._socket_dir()
 

@@ -15,7 +15,7 @@ from typing import Final, Self
 from psycopg.pq import Ping
 
 from agentmesh.domain.errors import EmbeddedServerError
-from agentmesh.store.embedded import locks
+from agentmesh.store.embedded import keeper, locks
 from agentmesh.store.embedded.account import existing_account, server_account
 from agentmesh.store.embedded.cluster import OWNER, Cluster
 from agentmesh.store.embedded.places import Places
@@ -109,6 +109,11 @@ class EmbeddedServer:
             with self._changing():
                 return self._stop(force=force)
 
+    def keep(self, seconds: float) -> None:
+        """Keep the server, of which this process holds a share, until it has had no client for so long."""
+        with self._guard, self._told(), self._changing():
+            keeper.keep(self._places, seconds)
+
     @property
     def home(self) -> Path:
         """The folder of all that the server keeps; without it the next start makes an empty one."""
@@ -175,8 +180,13 @@ class EmbeddedServer:
         return locks.exclusive(self._places.start_lock, _LOCK_SECONDS)
 
     def _leave(self, share: locks.Share) -> None:
+        """Stop the server as the last one, unless it is kept or has clients: then it is kept until they have left."""
         share.lend()
-        if not locks.held(self._places.shares):
+        if locks.held(self._places.shares) or keeper.is_kept(self._places):
+            return
+        if keeper.clients(self._cluster()):
+            keeper.keep(self._places, keeper.LINGER)
+        else:
             self._cluster().stop()
 
     def _stop(self, *, force: bool) -> bool:
@@ -188,6 +198,9 @@ class EmbeddedServer:
         try:
             if not force and locks.held(self._places.shares):
                 raise self._in_use()
+            if not force and (count := keeper.clients(self._cluster())):
+                raise _has_clients(count)
+            keeper.end(self._places)
             return self._cluster().stop()
         finally:
             if share:
@@ -219,3 +232,11 @@ class EmbeddedServer:
             self.release()
         except EmbeddedServerError as error:
             _log.warning("embedded server in %s: %s", self._places.data_dir, error.message)
+
+
+def _has_clients(count: int) -> EmbeddedServerError:
+    who = "1 client is" if count == 1 else f"{count} clients are"
+    return EmbeddedServerError(
+        f"{who} connected to the embedded server.",
+        hint="Leave them first (psql, for example), or stop it under them: `agentmesh db stop --force`.",
+    )

@@ -1,0 +1,215 @@
+"""Keeps the embedded server while it has clients, and for a while after the last one; a process of its own.
+
+It holds the keeper's lock instead of a share: whoever gives back the last share leaves the server to it. The lock is
+taken by the process that starts the keeper, and handed down, so there is no moment in which nobody holds it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import psycopg
+
+from agentmesh.domain.errors import EmbeddedServerError
+from agentmesh.store.embedded import locks
+from agentmesh.store.embedded.cluster import Cluster
+from agentmesh.store.embedded.places import Places
+
+LINGER: Final = 600.0
+"""Seconds that the server is kept after its last client."""
+_LOCK_SECONDS: Final = 180.0
+_END_SECONDS: Final = 5.0
+_SHORTEST_LOOK: Final = 0.1
+_LONGEST_LOOK: Final = 5.0
+_LEAVING: Final = 0.5
+"""Seconds that connections which were closed a moment ago may still be seen."""
+_FULL: Final = "53300"
+_CLIENTS: Final = (
+    "select count(*) from pg_stat_activity where backend_type in ('client backend', 'walsender')"
+    " and pid <> pg_backend_pid() and application_name <> %s"
+)
+_SESSIONS: Final = "select coalesce(sum(sessions), 0)::bigint from pg_stat_database"
+_NAME: Final = "agentmesh/keeper"
+
+
+class _Wish(NamedTuple):
+    """How long the server is to be kept, as its file says."""
+
+    seconds: float
+    written: int
+    """When that was last said: whoever says it again counts as a client."""
+
+
+def keep(places: Places, seconds: float) -> None:
+    """Have the running server kept, by the keeper that there is or a new one. Call it under the start lock."""
+    places.keeper_wish.write_text(f"{seconds}\n", encoding="ascii")
+    lock = _take(places)
+    if lock is None:
+        return
+    try:
+        package = Path(__file__).parents[3]
+        environ = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, (str(package), os.environ.get("PYTHONPATH")))),
+        }
+        with (places.logs / "keeper.log").open("wb") as log:
+            process = subprocess.Popen(  # the caller may wait for the end of its own output: it is not handed down
+                [sys.executable, "-m", __name__, str(places.data_dir), str(lock)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=places.home,
+                env=environ,
+                pass_fds=(lock,),
+                start_new_session=True,
+            )
+        process.returncode = 0  # it outlives this process, which never asks how it ended
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, str(process.pid).encode(), 0)
+    finally:
+        os.close(lock)
+
+
+def is_kept(places: Places) -> bool:
+    """Tell whether a keeper runs. Call it under the start lock: it takes the keeper's lock for an instant."""
+    if not places.keeper_lock.exists():
+        return False
+    lock = _take(places)
+    if lock is not None:
+        os.close(lock)
+    return lock is None
+
+
+def end(places: Places) -> None:
+    """End the keeper, if there is one; the server goes on. Call it under the start lock."""
+    deadline = time.monotonic() + _END_SECONDS
+    while is_kept(places) and time.monotonic() < deadline:
+        with suppress(OSError, ValueError):
+            os.kill(int(places.keeper_lock.read_text(encoding="ascii")), signal.SIGTERM)
+        time.sleep(0.02)
+
+
+def clients(cluster: Cluster) -> int:
+    """Return how many clients are connected, this process aside; what was closed a moment ago is waited for."""
+    deadline = time.monotonic() + _LEAVING
+    while True:
+        try:
+            with _connect(cluster) as connection:
+                count = _count(connection)
+        except psycopg.Error as error:
+            return 1 if error.sqlstate == _FULL else 0  # what cannot be asked serves nobody
+        if not count or time.monotonic() >= deadline:
+            return count
+        time.sleep(0.02)
+
+
+class _Keeper:
+    """The loop of the process."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._cluster = Cluster(places, Path(), {})
+        self._seen = time.monotonic()
+        self._sessions = -1
+        self._wish = _Wish(LINGER, 0)
+
+    def run(self) -> None:
+        """Return when the server was stopped or does not run any more."""
+        while True:
+            try:
+                with _connect(self._cluster) as connection:
+                    self._wait(connection)
+                if self._stop():
+                    return
+            except psycopg.Error:
+                if self._is_gone():
+                    return
+                time.sleep(_SHORTEST_LOOK)
+
+    def _wait(self, connection: psycopg.Connection) -> None:
+        """Return when no client was there for as long as is wished."""
+        while True:
+            self._look(connection)
+            left = self._seen + self._wish.seconds - time.monotonic()
+            if left <= 0:
+                return
+            time.sleep(min(left, max(_SHORTEST_LOOK, min(self._wish.seconds / 10, _LONGEST_LOOK))))
+
+    def _look(self, connection: psycopg.Connection) -> None:
+        """Note whether somebody is there, or was since the last look."""
+        wish = self._read_wish()
+        sessions = _scalar(connection, _SESSIONS)
+        if _count(connection) or sessions != self._sessions or wish != self._wish:
+            self._seen = time.monotonic()
+        self._sessions, self._wish = sessions, wish
+
+    def _stop(self) -> bool:
+        """Stop the server unless somebody came meanwhile; return whether the keeper is done."""
+        with locks.exclusive(self._places.start_lock, _LOCK_SECONDS):
+            if self._read_wish() != self._wish or clients(self._cluster):
+                return False
+            if not locks.held(self._places.shares):  # else whoever gives back the last share stops it
+                self._cluster.stop()
+            return True
+
+    def _is_gone(self) -> bool:
+        if not self._places.home.exists():
+            return True
+        with locks.exclusive(self._places.start_lock, _LOCK_SECONDS):
+            return self._cluster.postmaster() is None
+
+    def _read_wish(self) -> _Wish:
+        try:
+            text = self._places.keeper_wish.read_text(encoding="ascii")
+            return _Wish(float(text), self._places.keeper_wish.stat().st_mtime_ns)
+        except (OSError, ValueError):
+            return self._wish  # it is being written
+
+
+def _connect(cluster: Cluster) -> psycopg.Connection:
+    url = cluster.url(database="postgres")
+    return psycopg.connect(url, autocommit=True, connect_timeout=2, application_name=_NAME)
+
+
+def _count(connection: psycopg.Connection) -> int:
+    found = connection.execute(_CLIENTS, [_NAME]).fetchone()
+    return int(found[0]) if found else 0
+
+
+def _scalar(connection: psycopg.Connection, query: str) -> int:
+    found = connection.execute(query.encode()).fetchone()
+    return int(found[0]) if found else 0
+
+
+def _take(places: Places) -> int | None:
+    """Return a descriptor with the keeper's lock; None while a keeper holds it."""
+    lock = os.open(places.keeper_lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def main() -> int:
+    """Keep the server of the data folder; the second argument is the lock's descriptor, held until this ends."""
+    os.set_inheritable(int(sys.argv[2]), False)
+    try:
+        _Keeper(Places(Path(sys.argv[1]))).run()
+    except EmbeddedServerError as error:
+        sys.stderr.write(f"{error.message}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
