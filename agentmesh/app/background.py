@@ -9,15 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from agentmesh.app import helper
+from agentmesh.app import helper, starting
 from agentmesh.config.settings import Settings
 from agentmesh.domain.rows import Session
 from agentmesh.store.tx import Database
 
-_STARTING: Final = 15.0
-"""Seconds that a worker is given to start before this process starts another one."""
 _AGAIN: Final = 3.0
-"""The same for one that has ended."""
+"""Seconds before another worker is started where one has just ended."""
+_LOOK: Final = 0.1
 _MOST_BYTES: Final = 10_000_000
 """Of the workers' log, when a worker starts; one older file is kept."""
 
@@ -32,6 +31,7 @@ class BackgroundWorker:
         self.process: subprocess.Popen[bytes] | None = None
         """The last one started, which outlives this process."""
         self._began = 0.0
+        self._workdir = ""
 
     def ensure(self, session: Session) -> bool:
         """Start a worker when none serves the session, nor is one starting; return whether one was started."""
@@ -41,11 +41,47 @@ class BackgroundWorker:
         provider = root.model.partition("/")[0]
         if session.needs or bool(self._database.run(workers.serving, session.id, provider)):
             return False  # what a Python program has, no other process offers
-        if self.process is not None:
-            patience = _STARTING if self.process.poll() is None else _AGAIN
-            if time.monotonic() - self._began < patience:
-                return False
-        self._began = time.monotonic()
+        if self._failed_before(session.workdir):
+            return False
+        lock = self._starting_lock(f"{provider} {session.workdir}")
+        if isinstance(lock, str):
+            return False  # another process starts one here: it serves this session too
+        try:
+            if self._database.run(workers.serving, session.id, provider):
+                return False  # it was registered while this process took the lock
+            self._start(session, lock)
+        finally:
+            if lock is not None:
+                os.close(lock)
+        return True
+
+    def _failed_before(self, workdir: str) -> bool:
+        """Tell whether this process's last worker in the directory still starts, or ended a moment ago."""
+        if self.process is None or workdir != self._workdir:
+            return False  # what ends a worker in one directory need not end it in another
+        patience = starting.PATIENCE if self.process.poll() is None else _AGAIN
+        return time.monotonic() - self._began < patience
+
+    def _starting_lock(self, what: str) -> int | str | None:
+        """Take the lock of whoever starts a worker.
+
+        One that starts for another provider or in another directory is waited for: it may fail, or serve others only.
+        """
+        file = starting.lock_file(self._settings)
+        deadline = time.monotonic() + starting.PATIENCE
+        while file is not None:
+            lock = starting.take(file, what)
+            if not isinstance(lock, str) or lock == what:
+                return lock
+            if time.monotonic() >= deadline:
+                return None
+            time.sleep(_LOOK)
+        return None
+
+    def _start(self, session: Session, lock: int | None) -> None:
+        self._began, self._workdir = time.monotonic(), session.workdir
+        inherited = () if lock is None else (lock,)
+        options = [] if lock is None else ["--starting-lock", str(lock)]
         workdir = Path(session.workdir)
         environ = helper.environment(self._environ, workdir)
         if self._settings.database_url:
@@ -57,15 +93,15 @@ class BackgroundWorker:
             environ["AGENTMESH_LOG_FILE"] = self._settings.log.file
         with _open_worker_log() as log:
             self.process = subprocess.Popen(
-                helper.command("worker", "--linger", "60"),
+                helper.command("worker", "--linger", "60", *options),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 cwd=workdir if workdir.is_dir() else None,
                 env=environ,
+                pass_fds=inherited,
                 start_new_session=True,
             )
-        return True
 
 
 def _open_worker_log() -> BinaryIO:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import time
 from functools import partial
@@ -44,9 +45,20 @@ _AWAY = 10.0
     metavar="SECONDS",
     help="End when nothing ran and no TUI was open for so long, or the database was away ten times as long.",
 )
+@click.option(
+    "--starting-lock", type=click.IntRange(min=3), hidden=True, help="Descriptor to close when it is registered."
+)
 @click.option("--check", is_flag=True, help="Run none: say whether one of this host is at work; exit code 1 if not.")
 @place_options(session_help="Only agents of this session.", logs=True)
-def worker(*, serves_any: bool, concurrency: int | None, linger: float | None, check: bool, place: Place) -> int | None:
+def worker(
+    *,
+    serves_any: bool,
+    concurrency: int | None,
+    linger: float | None,
+    starting_lock: int | None,
+    check: bool,
+    place: Place,
+) -> int | None:
     """Run agents of this host and user until Ctrl+C or SIGTERM, which hand them over to other workers.
 
     Ends with exit code 4, and hands over too, when somebody upgrades the schema to one that is newer than this program.
@@ -56,6 +68,7 @@ def worker(*, serves_any: bool, concurrency: int | None, linger: float | None, c
     from agentmesh.cli.logs import on_stderr
 
     conceal_process()
+    _keep_from_children(starting_lock)
     wakes: SimpleQueue[None] = SimpleQueue()
     with place.mesh("worker", pool_size=8, concurrency=concurrency) as mesh:
         session: SessionId | None = None
@@ -65,6 +78,7 @@ def worker(*, serves_any: bool, concurrency: int | None, linger: float | None, c
         running = mesh.worker(session=session, serves_any=serves_any, concurrency=concurrency, on_event=tell)
         with stoppable(lambda: wakes.put(None)) as stop:
             running.start()
+            _release(starting_lock)
             seen = time.monotonic()
             while not stop.asked and not running.failed:
                 if linger is not None and running.idle_since is not None:
@@ -82,6 +96,18 @@ def worker(*, serves_any: bool, concurrency: int | None, linger: float | None, c
     if running.failed:
         raise running.failed
     return None
+
+
+def _keep_from_children(lock: int | None) -> None:
+    """Keep the lock of a worker that starts from the programs that it runs."""
+    if lock is not None:
+        os.set_inheritable(lock, False)
+
+
+def _release(lock: int | None) -> None:
+    """Let go of it: the worker is registered, and whoever waited for that looks again."""
+    if lock is not None:
+        os.close(lock)
 
 
 def _check(settings: Settings) -> int:

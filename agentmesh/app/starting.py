@@ -1,0 +1,52 @@
+"""Whether a background worker is being started: a lock that the new worker inherits and holds until it is registered.
+
+The kernel frees it when the worker dies before. So two commands in a row start one worker, and nobody waits for long.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import time
+from pathlib import Path
+from typing import Final
+
+from agentmesh.config.settings import Settings
+
+PATIENCE: Final = 15.0
+"""Seconds that a worker is given to start before another one is started."""
+
+
+def lock_file(settings: Settings) -> Path | None:
+    """Return the lock of this user's workers on the configured database; None where none can be made."""
+    import platformdirs
+
+    folder = platformdirs.user_state_path("agentmesh", appauthor=False)
+    database = settings.database_url or str(settings.data_dir.resolve())
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError:
+        return None
+    return folder / f"worker-{hashlib.sha256(database.encode()).hexdigest()[:16]}.starting"
+
+
+def take(file: Path, what: str) -> int | str | None:
+    """Return a descriptor that holds the lock, with ``what`` in the file; while a worker starts, what its file says.
+
+    None where the file cannot be made, or that worker has been starting for too long: then nobody is waited for.
+    """
+    try:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        found = os.fsdecode(os.pread(descriptor, 65_536, 0))
+        began = os.fstat(descriptor).st_mtime
+        os.close(descriptor)
+        return found if abs(time.time() - began) < PATIENCE else None
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, os.fsencode(what), 0)
+    return descriptor

@@ -1,0 +1,118 @@
+"""Issue 17, point 10: two commands in a row start one background worker, and one that fails fails for its directory."""
+
+from __future__ import annotations
+
+import fcntl
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.cli.conftest import CommandLine
+
+_PATIENCE = 40.0
+_STARTED = "one was started in the background"
+
+
+def _until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"waited for {what}"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def tidy(am) -> Iterator[CommandLine]:
+    """The command line; the workers that it leaves are ended."""
+    am.folder.mkdir()
+    yield am
+    for process in _workers(am.folder.parent):
+        with suppress(psutil.Error):
+            process.kill()
+
+
+def _workers(below: Path) -> list[psutil.Process]:
+    """Return the background workers that run in a folder."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if Path(process.cwd()).is_relative_to(below) and "--linger" in process.cmdline():
+                found.append(process)
+    return found
+
+
+@pytest.fixture
+def session(tidy, mesh, here) -> str:
+    """A session here which nobody serves."""
+    mesh.conn.execute("update agentmesh.workers set ended_at = now()")
+    return str(mesh.session_of(here))
+
+
+def test_17_10_two_forks_in_a_row_start_one_worker(tidy, mesh, session):
+    first, second = tidy("fork", "one", "list files"), tidy("fork", "two", "list files")
+    assert (first.code, second.code) == (0, 0)
+    assert _STARTED in first.err
+    assert _STARTED not in second.err
+    busy = "select count(*) from agentmesh.agents where name in ('one', 'two') and status = 'running'"
+    _until(lambda: mesh.one(busy) == 0, "both agents' end")
+    assert mesh.one("select count(*) from agentmesh.workers where providers <> '{}' and ended_at is null") == 1
+    assert len(_workers(tidy.folder)) == 1
+
+
+def test_17_10_forks_at_the_same_time_start_one_worker(tidy, mesh, session):
+    command = [sys.executable, "-m", "agentmesh", "fork"]
+    options = {"cwd": tidy.folder, "env": tidy.environ, "stdin": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    running = [
+        subprocess.Popen([*command, f"f{n}", "list files"], stdout=subprocess.DEVNULL, **options) for n in range(4)
+    ]
+    said = [process.communicate(timeout=90)[1].decode() for process in running]
+    assert sum(_STARTED in one for one in said) == 1
+    _until(lambda: mesh.one("select count(*) from agentmesh.agents where status = 'running'") == 0, "the agents' end")
+    assert mesh.one("select count(*) from agentmesh.workers where providers <> '{}' and ended_at is null") == 1
+
+
+def test_17_10_a_worker_that_fails_in_its_directory_does_not_fail_for_others(tidy, mesh, session):
+    broken = tidy.folder / ".agentmesh" / "config.toml"
+    elsewhere = CommandLine(tidy.folder.parent / "elsewhere", **tidy.environ)
+    elsewhere.folder.mkdir()
+    mesh.conn.execute("update agentmesh.sessions set workdir = %s where id = %s", [str(elsewhere.folder), mesh.session])
+    mesh.conn.execute(
+        "update agentmesh.sessions s set host = t.host, os_user = t.os_user from agentmesh.sessions t where t.id = %s",
+        [session],
+    )
+    mesh.conn.execute("update agentmesh.agents set model = 'demo/demo'")
+    broken.parent.mkdir()
+    broken.write_text("modle = 'x'")
+    first = elsewhere("fork", "doomed", "list files", "--session", session)
+    assert _STARTED in first.err
+    second = elsewhere("fork", "lucky", "list files", "--session", str(mesh.session))
+    assert second.code == 0
+    _until(lambda: mesh.one("select status from agentmesh.agents where name = 'lucky'") == "idle", "lucky's end")
+    log = Path(tidy.environ["XDG_STATE_HOME"]) / "agentmesh" / "worker.log"
+    assert "modle is not a known key" in log.read_text()
+
+
+def test_17_10_the_lock_is_free_when_the_worker_is_registered_or_dead(tidy, mesh, session):
+    assert _STARTED in tidy("fork", "one", "list files").err
+    _until(lambda: mesh.one("select count(*) from agentmesh.workers where ended_at is null") == 1, "the worker")
+    (lock,) = (Path(tidy.environ["XDG_STATE_HOME"]) / "agentmesh").glob("worker-*.starting")
+
+    def is_free() -> bool:
+        with lock.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            return True
+
+    _until(is_free, "the lock")
+    for worker in _workers(tidy.folder):
+        worker.send_signal(signal.SIGKILL)
+        worker.wait(20)
+    assert _STARTED in tidy("fork", "two", "list files").err
