@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.errors import AgentmeshError
+from agentmesh.domain.log import logger
 from tui.calls import END_SHELL, INTERRUPT_TREE, SHELL, Call, Done, Failed
 from tui.messages import ActionDone
 from tui.outdated import SchemaWatch
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agentmesh.domain.ids import AgentId
     from agentmesh.domain.rows import Session
 
-LOG = logging.getLogger(__name__)
+LOG = logger(__name__)
 
 _SLOW = frozenset({SHELL, END_SHELL, INTERRUPT_TREE, "context", "export", "interrupt", "search", "sql", "timeline"})
 """What may take long or must not wait its turn: on a thread of its own."""

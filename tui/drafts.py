@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 from collections.abc import Callable
 from functools import cached_property
@@ -11,8 +10,9 @@ from pathlib import Path
 
 from agentmesh.domain import jsontext
 from agentmesh.domain.ids import AgentId
+from agentmesh.domain.log import logger
 
-LOG = logging.getLogger(__name__)
+LOG = logger(__name__)
 
 _KEPT = 1000
 """Inputs that are kept per directory."""

@@ -7,7 +7,6 @@ Rows are read before the board and posted with it: of whom a conversation speaks
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import deque
@@ -17,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.errors import AgentmeshError, UnknownAgent, UnknownRequest
+from agentmesh.domain.log import logger
 from agentmesh.store import requests
 from agentmesh.store.status import session_channel
 from tui.hints import Hints
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from agentmesh.store.listener import Listener
     from tui.state import Board
 
-LOG = logging.getLogger(__name__)
+LOG = logger(__name__)
 
 _PACE = 0.1
 """Seconds between two looks at least: no screen needs more than ten a second."""

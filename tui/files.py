@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import threading
 import time
@@ -11,9 +10,10 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from agentmesh.domain.log import logger
 from tui.fuzzy import best
 
-LOG = logging.getLogger(__name__)
+LOG = logger(__name__)
 
 _FRESH = 5.0
 """Seconds that a list is good for."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import threading
@@ -19,6 +18,7 @@ from agentmesh.api.hearing import Hearing
 from agentmesh.api.session import Session
 from agentmesh.domain.errors import AgentmeshError, NoModel, UsageError
 from agentmesh.domain.ids import SessionId, short
+from agentmesh.domain.log import logger
 from agentmesh.domain.rows import Session as Row
 from agentmesh.domain.rows import SessionSummary
 from agentmesh.domain.states import PermissionMode
@@ -28,7 +28,7 @@ from agentmesh.store import agents, requests, sessions, workers
 if TYPE_CHECKING:
     from agentmesh.config.agent_types import AgentType
 
-LOG = logging.getLogger(__name__)
+LOG = logger(__name__)
 
 _TYPE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -13,11 +12,12 @@ from agentmesh.api.mesh import Mesh
 from agentmesh.config import sources
 from agentmesh.config.settings import load
 from agentmesh.domain.errors import ConfigError
+from agentmesh.domain.log import logger
 
 if TYPE_CHECKING:
     from agentmesh.config.agent_types import AgentType
 
-LOG = logging.getLogger(__name__)
+LOG = logger(__name__)
 
 
 def open(  # noqa: A001  agentmesh.open, as in webbrowser.open

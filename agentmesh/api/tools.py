@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from agentmesh.api.context import ToolContext
 from agentmesh.api.functions import OwnArgs, signature
 from agentmesh.domain.errors import AgentmeshError
+from agentmesh.domain.log import logger
 from agentmesh.domain.text import clip, one_line
 from agentmesh.engine.tool import Effect, ToolError
 from agentmesh.engine.tool import ToolContext as EngineContext
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agentmesh.api.declaring import Declared
     from agentmesh.api.mesh import Mesh
 
-LOG = logging.getLogger(__name__)
+LOG = logger(__name__)
 
 
 class PythonTool:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentmesh.cli.talk import Voice
+from agentmesh.cli.talk import Voice, write
 from agentmesh.domain.errors import ConfigError
 from agentmesh.export.secrets import Redactor, configured
 from agentmesh.telemetry.lines import BoundedFile, JsonLines
@@ -55,5 +53,4 @@ class _Stderr(logging.Handler):
     """Writes where stderr is at that moment; where nobody reads, nothing."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        with suppress(BrokenPipeError):
-            print(self.format(record), file=sys.stderr, flush=True)
+        write(self.format(record))

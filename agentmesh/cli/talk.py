@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import math
 import os
 import sys
+import threading
 import time
+from queue import Full, Queue
 
 from agentmesh.domain.text import printable
 
@@ -15,10 +18,55 @@ _ECHO = 5.0
 """Seconds within which the same log record again is an echo."""
 
 
+_MOST_LINES = 1000
+"""Lines that wait while stderr takes none; further ones are dropped."""
+_FAREWELL = 1.0
+"""Seconds that the lines that wait have when the program ends."""
+
+
 def say(text: str) -> None:
     """Say something; where nobody listens any more, that is no reason to fail."""
-    with contextlib.suppress(BrokenPipeError):
-        print(printable(text), file=sys.stderr, flush=True)
+    write(printable(text))
+
+
+def write(line: str) -> None:
+    """Write a line to stderr; one that cannot be written is dropped: a full disk or a closed pipe stops no work."""
+    if waiting := _Aside.lines:
+        with contextlib.suppress(Full):
+            waiting.put_nowait(line)
+    elif sys.stderr is not None:  # None: it was closed before the program began
+        with contextlib.suppress(OSError, ValueError):
+            print(line, file=sys.stderr, flush=True)
+
+
+class _Aside:
+    """Where lines wait for the thread that writes them; None while everybody writes himself."""
+
+    lines: Queue[str | None] | None = None
+
+
+def write_aside() -> None:
+    """From now on let a thread write to stderr: a terminal that was stopped or a pager must not stop agents."""
+    if sys.stderr is None:
+        return
+    lines = _Aside.lines = Queue[str | None](_MOST_LINES)
+    writer = threading.Thread(target=_write_lines, args=(lines, sys.stderr.fileno()), name="stderr", daemon=True)
+    writer.start()
+    atexit.register(_finish, lines, writer)
+
+
+def _finish(lines: Queue[str | None], writer: threading.Thread) -> None:
+    with contextlib.suppress(Full):
+        lines.put_nowait(None)
+        writer.join(_FAREWELL)
+
+
+def _write_lines(lines: Queue[str | None], descriptor: int) -> None:
+    while (line := lines.get()) is not None:
+        left = f"{line}\n".encode(errors="backslashreplace")
+        with contextlib.suppress(OSError):  # the next line may find space again
+            while left:  # not by sys.stderr: what it could not write it keeps, and fails with at the program's end
+                left = left[os.write(descriptor, left) :]
 
 
 def complain(sentence: str, hint: str = "") -> None:

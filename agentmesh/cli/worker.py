@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import socket
 import time
@@ -17,8 +16,9 @@ from agentmesh.cli.options import place_options
 from agentmesh.cli.place import Place
 from agentmesh.cli.render.figures import plural
 from agentmesh.cli.stopping import stoppable
-from agentmesh.cli.talk import say
+from agentmesh.cli.talk import say, write_aside
 from agentmesh.domain.ids import SessionId
+from agentmesh.domain.log import logger
 from agentmesh.telemetry.whose import EVENT
 from agentmesh.tools.environment import conceal_process
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from agentmesh.config.settings import Settings
     from agentmesh.engine.worker import Worker
 
-LOG = logging.getLogger(__name__)
+LOG = logger(__name__)
 
 _TICK = 1.0
 _AWAY = 10.0
@@ -65,10 +65,19 @@ def worker(
     """
     if check:
         return _check(place.settings_without_mesh())
+    conceal_process()
+    write_aside()
+    _keep_from_children(starting_lock)
+    _work(place, serves_any=serves_any, concurrency=concurrency, linger=linger, starting_lock=starting_lock)
+    return None
+
+
+def _work(
+    place: Place, *, serves_any: bool, concurrency: int | None, linger: float | None, starting_lock: int | None
+) -> None:
+    """Run agents until somebody or something ends it."""
     from agentmesh.cli.logs import on_stderr
 
-    conceal_process()
-    _keep_from_children(starting_lock)
     wakes: SimpleQueue[None] = SimpleQueue()
     with place.mesh("worker", pool_size=8, concurrency=concurrency) as mesh:
         session: SessionId | None = None
@@ -95,7 +104,6 @@ def worker(
             running.stop()
     if running.failed:
         raise running.failed
-    return None
 
 
 def _keep_from_children(lock: int | None) -> None:

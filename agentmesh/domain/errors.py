@@ -21,6 +21,7 @@
     │   ├── DatabaseUnreachable, SchemaBehind, SchemaDiffers, ReaderMissing, EmbeddedServerError
     │   └── SchemaAhead
     │       └── SchemaReplaced   under a worker that runs
+    ├── WorkerFailed            a thread that a worker cannot do without has ended, and the worker with it
     ├── ModelError              a model server failed for good (after retries)
     ├── Timeout                 a time limit of the caller's own passed
     └── Interrupted             a person stopped it
@@ -364,6 +365,12 @@ class EmbeddedServerError(DatabaseError):
     """The embedded PostgreSQL server does not start."""
 
     code = "AM115"
+
+
+class WorkerFailed(AgentmeshError):
+    """A thread of the worker has ended, and the worker with it."""
+
+    code = "AM118"
 
 
 class ModelError(AgentmeshError):

@@ -8,7 +8,6 @@ result; the results of reading tools are written together, the last ones with th
 from __future__ import annotations
 
 import difflib
-import logging
 import math
 import threading
 import time
@@ -29,6 +28,7 @@ from agentmesh.domain.errors import (
     Refused,
     TurnInterrupted,
 )
+from agentmesh.domain.log import logger
 from agentmesh.domain.rows import OpenCall
 from agentmesh.domain.states import CallStatus
 from agentmesh.domain.text import clip
@@ -40,7 +40,7 @@ from agentmesh.store import steps
 from agentmesh.store.callers import Lease
 from agentmesh.store.tx import Database
 
-LOG = logging.getLogger(__name__)
+LOG = logger(__name__)
 
 Result = Mapping[str, Any]
 

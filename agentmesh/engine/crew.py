@@ -6,7 +6,6 @@ it has none, and ``watch`` ends the wait; what happens to it meanwhile (interrup
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +14,8 @@ from contextlib import contextmanager
 from agentmesh.domain.cancel import CancelReason
 from agentmesh.domain.errors import AgentmeshError, DatabaseError, DatabaseUnreachable, Fenced
 from agentmesh.domain.ids import AgentId, WorkerId
+from agentmesh.domain.log import logger
+from agentmesh.domain.loop import Died
 from agentmesh.domain.rows import Agent
 from agentmesh.domain.states import AgentStatus, WaitOutcome
 from agentmesh.engine.engine import Engine
@@ -26,7 +27,7 @@ from agentmesh.engine.turn import Runner
 from agentmesh.engine.watch import Watch
 from agentmesh.store import steps, waits, workers
 
-LOG = logging.getLogger(__name__)
+LOG = logger(__name__)
 
 _AGAIN = 1.0
 """Seconds before a run that the database cut short is tried again; one that it refuses again waits longer each time."""
@@ -73,9 +74,10 @@ class Crew:
         """Since when (monotonic) there is no agent; None while there is one."""
         return self._hosts.idle_since
 
-    def start(self) -> None:
-        """Begin to watch."""
-        self._watch.start()
+    def start(self, died: Died) -> None:
+        """Begin to watch; ``died`` is told when an error ends one of the threads."""
+        self._threads.died = died
+        self._watch.start(died)
 
     def stop(self, seconds: float) -> list[str]:
         """Stop all work, leaving the agents as their rows say; return the threads that did not end in time."""

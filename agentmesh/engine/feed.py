@@ -7,7 +7,6 @@ NOTIFY, and each wakes everybody who listens.
 from __future__ import annotations
 
 import json
-import logging
 import threading
 from collections import defaultdict
 from itertools import chain
@@ -15,10 +14,12 @@ from typing import NamedTuple
 
 from agentmesh.domain.errors import AgentmeshError
 from agentmesh.domain.ids import AgentId, SessionId
+from agentmesh.domain.log import logger
+from agentmesh.domain.loop import Died, Loop, log_death
 from agentmesh.store import status
 from agentmesh.store.tx import Database
 
-LOG = logging.getLogger(__name__)
+LOG = logger(__name__)
 
 _INTERVAL = 0.1
 _ACTIVITY_EVERY = 3
@@ -90,10 +91,11 @@ class Feed:
         """Of which there is something to say."""
         self._stepped: dict[SessionId, set[AgentId]] = defaultdict(set)
         """Whose new rows nobody was told of yet."""
-        self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
+        self._thread = Loop(self._run, "feed")
 
-    def start(self) -> None:
-        """Begin to flush."""
+    def start(self, died: Died = log_death) -> None:
+        """Begin to flush; ``died`` is told when an error ends the thread."""
+        self._thread.died = died
         self._thread.start()
 
     def stop(self) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import logging
-
 from agentmesh.domain.errors import AgentmeshError
+from agentmesh.domain.log import logger
 from agentmesh.domain.rows import Pause
 from agentmesh.llm.pauses import Pauses
 from agentmesh.store import pauses
 from agentmesh.store.tx import Database
 
-LOG = logging.getLogger(__name__)
+LOG = logger(__name__)
 
 
 class SharedPauses:

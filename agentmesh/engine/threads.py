@@ -11,6 +11,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from agentmesh.domain.loop import Died, Loop, log_death
+
 Work = Callable[[], None]
 
 
@@ -18,6 +20,8 @@ class Threads:
     """Runs work, at most so many pieces at once; a thread starts when it is first needed."""
 
     def __init__(self, most: int, name: str) -> None:
+        self.died: Died = log_death
+        """Is told when work has raised, which ends its thread."""
         self._most = most
         self._name = name
         self._changed = threading.Condition()
@@ -55,7 +59,7 @@ class Threads:
             self._changed.notify()
         elif len(self._threads) < self._most and not self._stopping:
             self._started += 1
-            thread = threading.Thread(target=self._run, name=f"{self._name}-{self._started - 1}", daemon=True)
+            thread = Loop(self._run, f"{self._name}-{self._started - 1}", self.died)
             self._threads.append(thread)
             thread.start()
 

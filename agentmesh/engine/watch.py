@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import logging
 import threading
 import time
 from collections.abc import Callable, Hashable
@@ -17,8 +16,10 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from agentmesh.domain.errors import AgentmeshError
+from agentmesh.domain.log import logger
+from agentmesh.domain.loop import Died, Loop, log_death
 
-LOG = logging.getLogger(__name__)
+LOG = logger(__name__)
 
 Key = TypeVar("Key", bound=Hashable)
 """What stands for an agent."""
@@ -75,10 +76,11 @@ class Watch(Generic[Key]):
         self._queue: list[tuple[float, int, Key]] = []  # when to look at whom; entries may be stale
         self._count = itertools.count()
         self._stopping = False
-        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+        self._thread = Loop(self._run, "watch")
 
-    def start(self) -> None:
-        """Begin to look."""
+    def start(self, died: Died = log_death) -> None:
+        """Begin to look; ``died`` is told when an error ends the thread."""
+        self._thread.died = died
         self._thread.start()
 
     def stop(self, seconds: float) -> bool:

@@ -6,7 +6,6 @@ and ``agent-N`` are the crew's, ``feed`` tells screens; ``warm`` gets the model 
 
 from __future__ import annotations
 
-import logging
 import random
 import sys
 import threading
@@ -16,8 +15,17 @@ from functools import lru_cache
 from typing import Any, Protocol
 from uuid import UUID
 
-from agentmesh.domain.errors import AgentmeshError, DatabaseError, DatabaseUnreachable, Fenced, SchemaReplaced
+from agentmesh.domain.errors import (
+    AgentmeshError,
+    DatabaseError,
+    DatabaseUnreachable,
+    Fenced,
+    SchemaReplaced,
+    WorkerFailed,
+)
 from agentmesh.domain.ids import AgentId, WorkerId, short
+from agentmesh.domain.log import logger
+from agentmesh.domain.loop import Died, Loop
 from agentmesh.domain.rows import Agent
 from agentmesh.engine.crew import Crew
 from agentmesh.engine.engine import Engine
@@ -25,7 +33,7 @@ from agentmesh.store import schema, workers
 from agentmesh.store.status import PAUSE_CHANNEL, WORK_CHANNEL, agent_channel
 from agentmesh.store.workers import Identity
 
-LOG = logging.getLogger(__name__)
+LOG = logger(__name__)
 
 _TICK = 1.0
 _AGAIN = 1.0
@@ -36,8 +44,8 @@ _STOP_SECONDS = 10.0
 class Ears(Protocol):
     """The listener, as a worker uses it."""
 
-    def start(self) -> None:
-        """Connect."""
+    def start(self, died: Died) -> None:
+        """Connect; ``died`` is told when an error ends the thread."""
 
     def stop(self) -> None:
         """Disconnect."""
@@ -98,11 +106,11 @@ class Worker:
         self._worker_id: WorkerId | None = None
         self.beat_at = time.monotonic()
         """When the database last answered its heartbeat."""
-        self.failed: SchemaReplaced | None = None
+        self.failed: SchemaReplaced | WorkerFailed | None = None
         """Why it stopped by itself; whoever runs it ends with that."""
         self._loops = [
-            threading.Thread(target=self._claims, name="claims", daemon=True),
-            threading.Thread(target=self._ticks, name="tick", daemon=True),
+            Loop(self._claims, "claims", self._died),
+            Loop(self._ticks, "tick", self._died),
         ]
 
     @property
@@ -121,10 +129,10 @@ class Worker:
         """Connect, register and begin to claim; raise when the database cannot be reached."""
         sys.setswitchinterval(0.001)  # many short waits for the interpreter lock, no long ones: wake-ups stay quick
         self._ears.listen(WORK_CHANNEL, PAUSE_CHANNEL)
-        self._ears.start()
+        self._ears.start(self._died)
         self._heed()
-        self._engine.feed.start()
-        self._crew.start()
+        self._engine.feed.start(self._died)
+        self._crew.start(self._died)
         for loop in self._loops:
             loop.start()
         self._work.set()
@@ -160,13 +168,30 @@ class Worker:
         except DatabaseError as error:
             LOG.warning("worker %s could not hand over its agents; others will notice: %s", self._worker_id, error)
         else:
-            self._on_event(f"worker {self._worker_id} stopped, {freed} agents handed over")
+            self._tell(f"worker {self._worker_id} stopped, {freed} agents handed over")
 
-    def _retire(self, found: str) -> None:
-        """Stop because the schema is newer than this code; from any thread, so a thread of its own does it."""
+    def _retire(self, why: SchemaReplaced | WorkerFailed) -> None:
+        """Stop by itself; from any thread, so a thread of its own does it."""
         if self.failed is None:
-            self.failed = self._outdated(found)
+            self.failed = why
             threading.Thread(target=self.stop, name="retire", daemon=True).start()
+
+    def _died(self, name: str, error: BaseException) -> None:
+        """End the worker, because without this thread it would hold agents that nobody runs."""
+        LOG.critical("worker %s: the thread %s has ended", self._worker_id, name, exc_info=error)
+        self._retire(
+            WorkerFailed(
+                f"The worker's thread {name} has ended ({error!r}), and the worker with it.",
+                hint="Its agents go on with the next worker: start it again. AGENTMESH_DEBUG=1 shows where it failed.",
+            )
+        )
+
+    def _tell(self, words: str) -> None:
+        """Tell whoever runs the worker; what they raise is theirs, and ends no thread of ours."""
+        try:
+            self._on_event(words)
+        except Exception:
+            LOG.warning("worker %s could not tell: %s", self._worker_id, words, exc_info=True)
 
     def _outdated(self, found: str) -> SchemaReplaced:
         return SchemaReplaced(
@@ -180,16 +205,17 @@ class Worker:
     def _join(self, connection: Any) -> None:
         """Take the worker's lock, before anything else is done on a new LISTEN connection."""
         if found := workers.ahead(connection, self._revision):
+            outdated = self._outdated(found)
             if self._worker_id is not None:
-                self._retire(found)
-            raise self._outdated(found)
+                self._retire(outdated)
+            raise outdated
         if self._worker_id is not None:
             if workers.rejoin(connection, self._worker_id):
                 return
             LOG.warning("worker %s was declared dead; it begins anew", self._worker_id)
             self._crew.lose_all()
         self._worker_id = workers.join(connection, self._identity)
-        self._on_event(f"worker {self._worker_id} started")
+        self._tell(f"worker {self._worker_id} started")
 
     def _heard(self, channel: str, payload: str) -> None:
         if channel == WORK_CHANNEL:
@@ -274,7 +300,7 @@ class Worker:
         except DatabaseError as error:
             LOG.warning("%d agents start without a listener, the tick looks after them: %s", len(new), error)
         for hosted in new:
-            self._on_event(f"claimed {hosted.agent.name} ({short(hosted.agent.id)})")
+            self._tell(f"claimed {hosted.agent.name} ({short(hosted.agent.id)})")
             self._crew.begin(hosted)
 
     def _freed(self) -> None:
@@ -283,7 +309,7 @@ class Worker:
 
     def _gone(self, agent: Agent) -> None:
         self._ears.unlisten(agent_channel(agent.id))
-        self._on_event(f"released {agent.name} ({short(agent.id)})")
+        self._tell(f"released {agent.name} ({short(agent.id)})")
 
     # The thread "warm".
 
@@ -319,7 +345,7 @@ class Worker:
             LOG.warning("the schema's revision is not known: %s", error)
         else:
             if found:
-                self._retire(found)
+                self._retire(self._outdated(found))
 
     def _tick(self) -> None:
         all_seen = self._engine.database.run(workers.tick, self.worker_id, self._crew.epochs(), self._revision)

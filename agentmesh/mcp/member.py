@@ -6,7 +6,6 @@ It is registered like a worker that runs nobody (``store.external``). Threads: t
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from agentmesh.domain.errors import (
     Fenced,
 )
 from agentmesh.domain.ids import AgentId, WorkerId, short
+from agentmesh.domain.log import logger
 from agentmesh.domain.rows import Session
 from agentmesh.domain.states import PermissionMode
 from agentmesh.store import agents, external, workers
@@ -32,7 +32,7 @@ from agentmesh.store.errors import translated
 from agentmesh.store.listener import Listener
 from agentmesh.store.status import agent_channel
 
-LOG = logging.getLogger(__name__)
+LOG = logger(__name__)
 
 Result = TypeVar("Result")
 

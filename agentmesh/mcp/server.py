@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -18,12 +17,13 @@ from mcp.server.stdio import stdio_server
 
 from agentmesh import __version__
 from agentmesh.domain.errors import AgentmeshError
+from agentmesh.domain.log import logger
 from agentmesh.engine.tool import Effect, ToolError
 from agentmesh.mcp import tools
 from agentmesh.mcp.member import Member
 from agentmesh.mcp.waiting import Waits, in_thread
 
-LOG = logging.getLogger(__name__)
+LOG = logger(__name__)
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """What asks to stop."""

@@ -6,7 +6,6 @@ A wait that is given up leaves nothing behind and takes no mail: what came lies 
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -18,13 +17,14 @@ import anyio.lowlevel
 from anyio import to_thread
 
 from agentmesh.domain.errors import AgentmeshError, DatabaseUnreachable, Fenced
+from agentmesh.domain.log import logger
 from agentmesh.domain.states import WaitOutcome
 from agentmesh.mcp import tools
 from agentmesh.mcp.member import Member
 from agentmesh.mcp.own_wait import OwnWait
 from agentmesh.tools.wait import WaitArgs
 
-LOG = logging.getLogger(__name__)
+LOG = logger(__name__)
 
 Result = TypeVar("Result")
 Report = Callable[[float, float | None, str | None], Awaitable[None]]

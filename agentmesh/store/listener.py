@@ -7,7 +7,6 @@ everybody look again. A silent peer is found by an echo: the connection notifies
 
 from __future__ import annotations
 
-import logging
 import random
 import secrets
 import socket
@@ -20,12 +19,14 @@ from typing import Any, Final, Self
 import psycopg
 
 from agentmesh.domain.errors import AgentmeshError, DatabaseError, DatabaseUnreachable
+from agentmesh.domain.log import logger
+from agentmesh.domain.loop import Died, Loop, log_death
 from agentmesh.store.errors import domain_error
 from agentmesh.store.link import Link, Pulse
 from agentmesh.store.pool import configure, connection_string, describe, shares_its_session
 from agentmesh.store.subscriptions import Subscriptions
 
-LOG = logging.getLogger(__name__)
+LOG = logger(__name__)
 
 _ROLE: Final = "listener"
 _MAX_NAME: Final = 63
@@ -82,9 +83,12 @@ class Listener:
         self._wake_reader.setblocking(False)
         self._wake_writer.setblocking(False)
 
-    def start(self) -> None:
-        """Connect, and listen to what was asked for before; raise when that fails."""
-        self._thread = threading.Thread(target=self._run, name="listener", daemon=True)
+    def start(self, died: Died = log_death) -> None:
+        """Connect, and listen to what was asked for before; raise when that fails.
+
+        ``died`` is told when an error ends the thread.
+        """
+        self._thread = Loop(self._run, "listener", died)
         self._thread.start()
         self._first_outcome.wait()
         if not self._started:

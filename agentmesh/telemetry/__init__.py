@@ -5,14 +5,15 @@ Nothing of OpenTelemetry is imported before that is known, and nothing that goes
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentmesh.engine.observer import Observer
 
-LOG = logging.getLogger(__name__)
+from agentmesh.domain.log import logger
+
+LOG = logger(__name__)
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")

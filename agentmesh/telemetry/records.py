@@ -14,13 +14,14 @@ from functools import partial
 from typing import Any, Final
 
 from agentmesh.domain.ids import short
+from agentmesh.domain.log import logger
 from agentmesh.domain.rows import Agent
 from agentmesh.engine.observer import Observer
 from agentmesh.engine.tool import Tool, ToolContext
 from agentmesh.telemetry.calls import Observed
 from agentmesh.telemetry.whose import EVENT, FIGURES, whose
 
-LOG: Final = logging.getLogger(__name__)
+LOG: Final = logger(__name__)
 
 
 def are_wanted() -> bool:

@@ -6,7 +6,6 @@ one trace. An agent's parent is known here only where this process ran it; elsew
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import OrderedDict
@@ -22,13 +21,14 @@ from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, S
 
 from agentmesh import __version__
 from agentmesh.domain.ids import AgentId
+from agentmesh.domain.log import logger
 from agentmesh.domain.rows import Agent
 from agentmesh.engine.observer import Observer
 from agentmesh.engine.tool import Tool, ToolContext
 from agentmesh.telemetry.calls import Observed
 from agentmesh.telemetry.sending import SessionIds
 
-LOG = logging.getLogger(__name__)
+LOG = logger(__name__)
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
