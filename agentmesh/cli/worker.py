@@ -119,7 +119,7 @@ def _release(lock: int | None) -> None:
 
 
 def _check(settings: Settings) -> int:
-    """Say whether a worker of this host beats in the database; starts nothing. A container is a host."""
+    """Say whether a worker of this host beats in the database and leaves no agent alone; starts nothing."""
     from agentmesh.store import health, workers
     from agentmesh.store.embedded import EmbeddedServer
 
@@ -133,8 +133,13 @@ def _check(settings: Settings) -> int:
     host = socket.gethostname()
     with health.look(url) as connection:
         count = workers.beating(connection, host)
-    say(f"{plural(count, 'worker')} of {host} at work." if count else f"No worker of {host} is at work.")
-    return 0 if count else 1
+        left = workers.left_alone(connection, host) if count else 0
+    beating = f"{plural(count, 'worker')} of {host} at work"
+    if left:
+        say(f"{beating}, but {plural(left, 'agent')} that it could run is left: agentmesh doctor.")
+    else:
+        say(f"{beating}." if count else f"No worker of {host} is at work.")
+    return 0 if count and not left else 1
 
 
 def _has_lingered(running: Worker, seen: float, seconds: float) -> bool:

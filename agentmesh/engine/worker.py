@@ -100,6 +100,8 @@ class Worker:
         """Whether there may be agents that the last claim had no slots for: only then it claims when one is free."""
         self._waits_are_queued = True
         """Whether agents inside a wait may be: who queues one tells of work, and they need no slot to become free."""
+        self._in_doubt = False
+        """Whether it may own agents that it does not know: a claim may have been made although its answer was lost."""
         self._stopping = threading.Event()
         self._stop_lock = threading.Lock()
         self._revision = schema.head()  # of the code that is loaded: the files may be replaced while it runs
@@ -244,22 +246,21 @@ class Worker:
     # The thread "claims".
 
     def _claims(self) -> None:
-        in_doubt = False
         while True:
             self._work.wait()
             if self._stopping.is_set():
                 return
             self._work.clear()
             try:
-                if in_doubt:  # the claim may have been made although its answer was lost
+                if self._in_doubt:
+                    self._in_doubt = False
                     self._host(self._engine.database.run(workers.owned, self.worker_id, idempotent=True))
-                    in_doubt = False
                 self._claim_all()
             except Fenced:
                 self._ears.reconnect()  # others took it for dead: it was frozen, or cut off
                 self._stopping.wait(_AGAIN)
             except Exception as error:
-                in_doubt = True
+                self._in_doubt = True
                 LOG.warning("could not claim agents: %s", error, exc_info=not isinstance(error, AgentmeshError))
                 self._stopping.wait(_AGAIN)
                 self._told_of_work()
@@ -348,7 +349,9 @@ class Worker:
                 self._retire(self._outdated(found))
 
     def _tick(self) -> None:
-        all_seen = self._engine.database.run(workers.tick, self.worker_id, self._crew.epochs(), self._revision)
+        all_seen = self._engine.database.run(
+            workers.tick, self.worker_id, self._crew.epochs(), self._revision, names_all=True
+        )
         self.beat_at = time.monotonic()
         if any(seen.what == "ahead" for seen in all_seen):
             self._look_at_schema()
@@ -359,6 +362,7 @@ class Worker:
             elif seen.agent_id is None and seen.what == "paused":
                 self._heed()
             elif seen.agent_id is None:
+                self._in_doubt |= seen.what == "owned"
                 self._told_of_work()
             elif seen.what == "wait":
                 self._crew.poke(seen.agent_id)

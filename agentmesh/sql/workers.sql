@@ -31,9 +31,11 @@ select agentmesh.claimable(%(worker)s, %(slots)s);
 select unnest(agentmesh.give_back(%(worker)s, %(ids)s, %(epochs)s));
 
 -- name: tick
--- Heartbeat, sweep, which agents need a look, whether a model pauses, and whether the schema is newer than the caller.
+-- Heartbeat, sweep, which agents need a look, whether a model pauses, whether the schema is newer than the caller, and whether it has agents that it
+-- does not know: a claim may have been made although its answer was lost.
 select agent_id, what from agentmesh.tick(%(worker)s, %(ids)s, %(epochs)s)
 union all select null, 'paused' where exists (select from agentmesh.pauses where until > clock_timestamp())
+union all select null, 'owned' where %(all)s and (select count(*) from agentmesh.agents a where a.worker_id = %(worker)s) > cardinality(%(ids)s)
 union all select null, 'ahead' where exists (select from agentmesh.alembic_version where version_num collate "C" > %(revision)s);
 
 -- name: ahead
@@ -76,3 +78,10 @@ from agentmesh.workers where host = %(host)s and ended_at is null and providers 
 -- name: beating
 -- How many workers of a host tick: a hanging one does not, and after 30 s its agents are freed.
 select count(*) from agentmesh.workers where host = %(host)s and ended_at is null and providers <> '{}' and seen_at > clock_timestamp() - interval '30 s';
+
+-- name: left_alone
+-- How many agents have waited to run although workers of a host tick, have room and may run them: a worker takes one at once.
+select count(*) from agentmesh.agents a
+where a.status = 'running' and a.worker_id is null and not a.external and a.queued_at < clock_timestamp() - interval '30 s'
+  and exists (select from agentmesh.workers w where w.host = %(host)s and w.ended_at is null and w.seen_at > clock_timestamp() - interval '30 s'
+              and agentmesh.serves(w, a) and agentmesh.has_room(w));

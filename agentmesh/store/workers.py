@@ -95,15 +95,22 @@ def give_back(conn: Connection, worker: WorkerId, epochs: Mapping[AgentId, int])
 
 
 def tick(
-    conn: Connection, worker: WorkerId, epochs: Mapping[AgentId, int], revision: str | None = None
+    conn: Connection,
+    worker: WorkerId,
+    epochs: Mapping[AgentId, int],
+    revision: str | None = None,
+    *,
+    names_all: bool = False,
 ) -> list[Attention]:
     """Beat, sweep dead workers, and return which of these agents need a look although no NOTIFY came.
 
-    Four entries name no agent: ``fenced`` (this worker was declared dead), ``work`` (something can be claimed),
-    ``paused`` (models pause) and ``ahead`` (the schema is newer than this revision, if one is given).
+    Five entries name no agent: ``fenced`` (this worker was declared dead), ``work`` (something can be claimed),
+    ``owned`` (with ``names_all``: the rows give the worker more agents than these), ``paused`` (models pause) and
+    ``ahead`` (the schema is newer than this revision, if one is given).
     """
     with conn.cursor(row_factory=class_row(Attention)) as cursor:
-        values = {"worker": worker, "ids": list(epochs), "epochs": list(epochs.values()), "revision": revision}
+        named = {"ids": list(epochs), "epochs": list(epochs.values()), "all": names_all}
+        values = {"worker": worker, "revision": revision, **named}
         return cursor.execute(statement("workers.tick"), values).fetchall()
 
 
@@ -144,6 +151,11 @@ def of_host(conn: Connection, host: str) -> list[LocalWorker]:
     """Return the workers of a host that have not ended."""
     with conn.cursor(row_factory=class_row(LocalWorker)) as cursor:
         return cursor.execute(statement("workers.of_host"), {"host": host}).fetchall()
+
+
+def left_alone(conn: Connection, host: str) -> int:
+    """Return how many agents the workers of a host leave alone although they could run them."""
+    return scalar(conn, statement("workers.left_alone"), {"host": host}, int)
 
 
 def alive(conn: Connection) -> Sequence[dict[str, Any]]:

@@ -41,3 +41,17 @@ def test_it_starts_nothing_and_tells_of_a_database_that_is_not_there(am, lonely,
 def worker_host() -> str:
     """The name by which workers of this host are known."""
     return socket.gethostname()
+
+
+def test_one_that_beats_and_takes_no_agent_is_not_well(am, conn, mesh):
+    """Issue 17, point 1: the heartbeat of a worker whose other threads are dead says nothing."""
+    mesh.conn.execute("update agentmesh.workers set ended_at = clock_timestamp()")
+    mesh.join(host=worker_host(), serves_any=True)
+    mesh.fork(mesh.root, "a", "work")
+    assert am("worker", "--check").code == 0
+    conn.execute("update agentmesh.agents set queued_at = clock_timestamp() - interval '31 s'")
+    ill = am("worker", "--check")
+    assert ill.code == 1
+    assert ill.err == f"1 worker of {worker_host()} at work, but 1 agent that it could run is left: agentmesh doctor.\n"
+    mesh.claim(worker=mesh.one("select max(id) from agentmesh.workers"))
+    assert am("worker", "--check").code == 0

@@ -239,3 +239,21 @@ def test_waits_that_ended_early_leave_nothing_behind():
         watch.park(n, float("inf"))
         watch.forget(n)
     assert len(watch._queue) <= 1002
+
+
+def test_an_agent_that_the_rows_give_to_a_worker_and_that_it_does_not_know_is_found_by_its_tick(rig):
+    """Issue 17, point 1: whatever came between a claim and the first thread, nobody is left with a dead owner."""
+    held, go_on = threading.Event(), threading.Event()
+
+    def hold(when: str, name: str) -> None:
+        if (when, name) == ("before", "claim") and rig.status() == "running" and not held.is_set():
+            held.set()
+            assert go_on.wait(20)
+
+    parts = rig.worker(hook=hold, tick=0.1)
+    rig.prompt()
+    assert held.wait(20)
+    rig.conn.execute("select agentmesh.claim(%s, 1)", [parts.worker.worker_id])
+    go_on.set()
+    rig.rest()
+    assert rig.last()[0] == "done"

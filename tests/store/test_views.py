@@ -200,3 +200,31 @@ def test_list_agents_holds_the_living(mesh: Mesh):
         {"agent_id": str(a), "name": "a", "parent": "root", "status": "running", "activity": "queued", "unread": 1},
     ]
     assert mesh.run(agents.busy, mesh.session) == 1
+
+
+def problems(mesh: Mesh) -> set[tuple[str, str]]:
+    return {(name, problem) for name, problem in mesh.conn.execute("select name, problem from agentmesh.v_stuck")}
+
+
+def test_v_stuck_names_agents_that_a_worker_with_room_does_not_take(mesh: Mesh):
+    mesh.fork(mesh.root, "a", "work")
+    mesh.conn.execute("update agentmesh.agents set queued_at = clock_timestamp() - interval '31 s' where name = 'a'")
+    assert problems(mesh) == {("a", "not claimed")}
+    mesh.conn.execute("update agentmesh.workers set concurrency = 1")
+    assert mesh.claim(0) == []
+    mesh.fork(mesh.root, "b", "work")
+    mesh.conn.execute("update agentmesh.agents set queued_at = '2020-01-01' where name = 'b'")
+    assert mesh.claim(1) == [mesh.one("select id from agentmesh.agents where name = 'b'")]
+    assert ("a", "not claimed") not in problems(mesh), "its worker is busy: it waits for its turn"
+
+
+def test_v_stuck_names_agents_of_which_nothing_is_heard_although_their_worker_beats(mesh: Mesh):
+    a = mesh.fork(mesh.root, "a", "work")
+    mesh.begin(a)
+    assert problems(mesh) == set()
+    mesh.conn.execute("update agentmesh.workers set started_at = '2020-01-01'")
+    mesh.conn.execute("update agentmesh.agents set queued_at = '2020-01-01'")
+    mesh.conn.execute("update agentmesh.transcript set created_at = '2020-01-01'")
+    assert problems(mesh) == {("a", "no sign of life")}
+    mesh.conn.execute("insert into agentmesh.activity (agent_id, activity) values (%s, 'thinking')", [a])
+    assert problems(mesh) == set()

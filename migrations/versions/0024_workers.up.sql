@@ -1,0 +1,112 @@
+-- What proves that a worker lives, works and may run a session.
+
+-- Agents that a worker could run and does not, and agents that a worker has and that show no sign of life, were "running" for ever: v_stuck names them.
+
+-- Whether fewer agents than it has threads have one or wait for one.
+create function agentmesh.has_room(worker agentmesh.workers) returns boolean
+language sql stable security definer set search_path = pg_catalog as $$
+  select worker.concurrency > (
+    select count(*) from agentmesh.agents a where a.worker_id = worker.id
+      and not exists (select from agentmesh.wait x where x.waiter = a.id)
+      and not exists (select from agentmesh.tool_calls c where c.agent_id = a.id and c.status in ('asking', 'delegated')))
+$$;
+
+create or replace view agentmesh.v_stuck with (security_barrier) as
+  select a.session_id, a.id as agent_id, a.name, 'no worker' as problem,
+    format('has waited %s s to run, and no worker may run it (host %s, user %s, model %s%s): start %s',
+      extract(epoch from clock_timestamp() - a.queued_at)::integer, s.host, s.os_user, a.model,
+      case when s.needs <> '{}' then ', ' || array_to_string(s.needs, ', ') end,
+      case when s.needs = '{}' then 'one with agentmesh worker' else 'the Python program that has them' end) as why
+  from agentmesh.agents a join agentmesh.sessions s on s.id = a.session_id
+  where a.status = 'running' and a.worker_id is null and not a.external
+    and not exists (select from agentmesh.workers w where w.ended_at is null and w.seen_at > clock_timestamp() - interval '30 s' and agentmesh.serves(w, a))
+  union all
+  select a.session_id, a.id, a.name, 'not claimed',
+    format('has waited %s s to run, and worker %s (pid %s on %s), which has room, does not take it: end that worker and start another',
+      extract(epoch from clock_timestamp() - a.queued_at)::integer, w.id, w.pid, w.host)
+  from agentmesh.agents a cross join lateral (
+    select w.id, w.pid, w.host from agentmesh.workers w
+    where w.ended_at is null and w.seen_at > clock_timestamp() - interval '30 s' and agentmesh.serves(w, a) and agentmesh.has_room(w)
+    order by w.id limit 1) w
+  where a.status = 'running' and a.worker_id is null and not a.external and a.queued_at < clock_timestamp() - interval '30 s'
+  union all
+  select a.session_id, a.id, a.name, 'no sign of life',
+    format('worker %s (pid %s on %s) has it, and nothing was heard of it for %s: interrupt it, or end that worker',
+      w.id, w.pid, w.host, date_trunc('second', clock_timestamp() - n.heard_at))
+  from agentmesh.agents a join agentmesh.workers w on w.id = a.worker_id
+  cross join lateral (
+    select greatest(a.queued_at, w.started_at,
+      (select t.created_at from agentmesh.transcript t where t.agent_id = a.id order by t.seq desc limit 1),
+      (select x.at from agentmesh.activity x where x.agent_id = a.id)) as heard_at) n
+  where a.status = 'running' and not a.external and n.heard_at < clock_timestamp() - interval '30 min'
+    and not exists (select from agentmesh.wait h where h.waiter = a.id)
+    and not exists (select from agentmesh.tool_calls c where c.agent_id = a.id and c.status in ('started', 'asking', 'delegated'))
+  union all
+  select a.session_id, a.id, a.name, 'worker silent',
+    format('worker %s (pid %s on %s) was last seen %s ago', w.id, w.pid, w.host, date_trunc('second', clock_timestamp() - w.seen_at))
+  from agentmesh.agents a join agentmesh.workers w on w.id = a.worker_id
+  where w.seen_at < clock_timestamp() - interval '10 s'
+  union all
+  select a.session_id, a.id, a.name, 'wait overdue', format('its wait should have ended %s ago', date_trunc('second', clock_timestamp() - h.deadline))
+  from agentmesh.wait h join agentmesh.agents a on a.id = h.waiter
+  where h.deadline < clock_timestamp() - interval '5 s'
+  union all
+  select a.session_id, a.id, a.name, 'idle with mail', 'is idle although unread mail should have woken it'
+  from agentmesh.agents a
+  where a.status = 'idle' and not a.external and exists (
+    select from agentmesh.mail m where m.recipient = a.id and m.read_at is null and m.withdrawn_at is null and m.id > a.held_mail)
+  union all
+  select a.session_id, a.id, a.name, 'held', 'was woken 25 times in a row by agents only; its mail waits for a word from a person'
+  from agentmesh.agents a
+  where a.status = 'idle' and a.agent_wakes >= 25 and exists (
+    select from agentmesh.mail m where m.recipient = a.id and m.read_at is null and m.withdrawn_at is null)
+  union all
+  select a.session_id, a.id, a.name, 'all wait for anyone', 'every running agent of the session waits for a message from anyone: nobody is left to send one'
+  from agentmesh.wait h join agentmesh.agents a on a.id = h.waiter
+  where h.targets is null
+    and not exists (select from agentmesh.agents b left join agentmesh.wait o on o.waiter = b.id
+                    where b.session_id = a.session_id and b.status = 'running' and o.waiter is null)
+    and not exists (select from agentmesh.mail m where m.recipient = a.id and m.read_at is null and m.withdrawn_at is null);
+
+-- Give the roles that exist their rights, once more where they have them. For the schema's owner: `agentmesh db upgrade` calls it, because roles are the
+-- server's: they may be made after the schema, or stay behind when a dump is restored elsewhere.
+create or replace function agentmesh.grant_roles() returns void
+language plpgsql as $$
+begin
+  perform pg_advisory_xact_lock(7018698886636662113);  -- an upgrade's (store/schema.py): two GRANTs at once on one table fail
+  revoke execute on all functions in schema agentmesh from public;
+  if exists (select from pg_roles where rolname = 'agentmesh_reader') then
+    grant usage on schema agentmesh to agentmesh_reader;
+    grant select on agentmesh.v_agents, agentmesh.v_mail, agentmesh.v_transcript, agentmesh.v_waits, agentmesh.v_cost, agentmesh.v_budgets,
+      agentmesh.v_timeline, agentmesh.v_stuck, agentmesh.v_requests to agentmesh_reader;
+    grant execute on function agentmesh.path, agentmesh.lineage, agentmesh.subtree, agentmesh.serves, agentmesh.has_room to agentmesh_reader;
+    if to_regproc('agentmesh.search') is not null then  -- a later migration makes it
+      grant execute on function agentmesh.search to agentmesh_reader;
+    end if;
+  end if;
+  if exists (select from pg_roles where rolname = 'agentmesh_worker') then
+    grant usage on schema agentmesh to agentmesh_worker;
+    grant execute on all functions in schema agentmesh to agentmesh_worker;
+    revoke execute on function agentmesh.grant_roles from agentmesh_worker;
+    grant select on all tables in schema agentmesh to agentmesh_worker;
+    grant insert on agentmesh.sessions, agentmesh.settings, agentmesh.workers, agentmesh.agents, agentmesh.activity, agentmesh.transcript,
+      agentmesh.mail, agentmesh.wait, agentmesh.waits, agentmesh.tool_calls, agentmesh.requests, agentmesh.tasks, agentmesh.model_calls,
+      agentmesh.file_seen, agentmesh.pauses, agentmesh.session_usage, agentmesh.bookings, agentmesh.reservations to agentmesh_worker;
+    grant update (title, permission_mode, rules, attended, max_tokens, max_cost_usd, ended_at, tree_version) on agentmesh.sessions to agentmesh_worker;
+    grant update (backend_pid, seen_at, lost_at, ended_at) on agentmesh.workers to agentmesh_worker;
+    grant update (status, model, settings_id, turn, started_turn, interrupt_turn, compact_turn, held_mail, owes_report, agent_wakes, ended_seq,
+      worker_id, epoch, queued_at, tool_calls, model_calls, input_tokens, output_tokens, cached_tokens, cost_usd, unpriced_calls, max_tokens,
+      max_cost_usd, died_at, killed_by, reaped_at) on agentmesh.agents to agentmesh_worker;
+    grant update (activity, at) on agentmesh.activity to agentmesh_worker;
+    grant update (read_at, read_seq, withdrawn_at) on agentmesh.mail to agentmesh_worker;
+    grant update (status, result_seq, started_at, ended_at, epoch) on agentmesh.tool_calls to agentmesh_worker;
+    grant update (answer, answered_at, answered_by, cancelled_at) on agentmesh.requests to agentmesh_worker;
+    grant update (status, ended_at) on agentmesh.tasks to agentmesh_worker;
+    grant update (until, reason, set_by, at) on agentmesh.pauses to agentmesh_worker;
+    grant update (tokens, cost_usd) on agentmesh.session_usage to agentmesh_worker;
+    grant update (epoch, tokens, cost_usd, at) on agentmesh.reservations to agentmesh_worker;
+    grant delete on agentmesh.wait, agentmesh.bookings, agentmesh.reservations to agentmesh_worker;
+  end if;
+end $$;
+
+select agentmesh.grant_roles();
