@@ -68,7 +68,7 @@ select exists (select from pg_stat_activity where datname = current_database() a
 -- Workers that have not ended, for people; external agents' clients (without providers) run nobody.
 select id, host, os_user, pid, concurrency, started_at, seen_at, session_id,
   (select count(*) from agentmesh.agents a where a.worker_id = w.id) as agents
-from agentmesh.workers w where ended_at is null and providers <> '{}' order by id;
+from agentmesh.workers w where ended_at is null and providers <> '{}' order by started_at, id;
 
 -- name: of_host
 -- Workers of a host that have not ended: since how many seconds, and whether they tick.

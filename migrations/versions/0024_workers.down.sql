@@ -39,6 +39,25 @@ begin
   end if;
 end $$;
 
+-- Register a worker. Call it on the LISTEN connection: its session keeps the lock that shows it lives.
+create or replace function agentmesh.join_worker(host text, os_user text, pid integer, concurrency integer, providers text[],
+  serves_any boolean default false, session uuid default null, offers text[] default '{}') returns bigint
+language plpgsql as $$
+declare
+  new_id bigint;
+begin
+  insert into agentmesh.workers (host, os_user, pid, serves_any, session_id, providers, offers, concurrency, backend_pid)
+  values (join_worker.host, join_worker.os_user, join_worker.pid, join_worker.serves_any, join_worker.session, join_worker.providers,
+    join_worker.offers, join_worker.concurrency, pg_backend_pid())
+  returning id into new_id;
+  perform pg_advisory_lock(agentmesh.lock_class(), new_id::integer);
+  return new_id;
+end $$;
+
+alter table agentmesh.workers alter id drop default;
+alter table agentmesh.workers alter id add generated always as identity;
+select setval(pg_get_serial_sequence('agentmesh.workers', 'id'), (select max(id) from agentmesh.workers)) where exists (select from agentmesh.workers);
+
 create or replace view agentmesh.v_stuck with (security_barrier) as
   select a.session_id, a.id as agent_id, a.name, 'no worker' as problem,
     format('has waited %s s to run, and no worker may run it (host %s, user %s, model %s%s): start %s',

@@ -68,6 +68,29 @@ create or replace view agentmesh.v_stuck with (security_barrier) as
                     where b.session_id = a.session_id and b.status = 'running' and o.waiter is null)
     and not exists (select from agentmesh.mail m where m.recipient = a.id and m.read_at is null and m.withdrawn_at is null);
 
+-- A worker's id was counted. A database that is restored or made anew under living workers counts from the beginning: two processes had one id, ended each other's
+-- LISTEN connection for ever, and no fence could tell them apart. Now the id is drawn, so it is the token of one start: every lease, claim, tick and lock proves
+-- it. It has 31 bits, because it is the key of the advisory lock too.
+alter table agentmesh.workers alter id drop identity;
+alter table agentmesh.workers alter id set default ('x' || left(gen_random_uuid()::text, 8))::bit(32)::bigint & 2147483647;
+
+-- Register a worker. Call it on the LISTEN connection: its session keeps the lock that shows it lives.
+create or replace function agentmesh.join_worker(host text, os_user text, pid integer, concurrency integer, providers text[],
+  serves_any boolean default false, session uuid default null, offers text[] default '{}') returns bigint
+language plpgsql as $$
+declare
+  new_id bigint;
+begin
+  while new_id is null loop  -- should a worker of the past have had the same
+    insert into agentmesh.workers (host, os_user, pid, serves_any, session_id, providers, offers, concurrency, backend_pid)
+    values (join_worker.host, join_worker.os_user, join_worker.pid, join_worker.serves_any, join_worker.session, join_worker.providers,
+      join_worker.offers, join_worker.concurrency, pg_backend_pid())
+    on conflict (id) do nothing returning id into new_id;
+  end loop;
+  perform pg_advisory_lock(agentmesh.lock_class(), new_id::integer);
+  return new_id;
+end $$;
+
 -- Give the roles that exist their rights, once more where they have them. For the schema's owner: `agentmesh db upgrade` calls it, because roles are the
 -- server's: they may be made after the schema, or stay behind when a dump is restored elsewhere.
 create or replace function agentmesh.grant_roles() returns void

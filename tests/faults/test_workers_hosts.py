@@ -96,7 +96,7 @@ def test_a_host_is_cut_off_and_comes_back(rig: Rig, host: Host, tmp_path: Path, 
         log = closing.enter_context((tmp_path / "worker.log").open("wb"))
         far = closing.enter_context(subprocess.Popen(command, env=environ, cwd=rig.workdir, stderr=log, stdout=log))
         closing.callback(far.kill)
-        alive = "select id from agentmesh.workers where ended_at is null order by id desc limit 1"
+        alive = "select id from agentmesh.workers where ended_at is null order by started_at desc limit 1"
         worker = until(lambda: rig.one(alive), "its registration")
         rig.prompt()
         for _moment in crowd.at_moments(rig, random.Random(seed), 1):

@@ -6,7 +6,7 @@ create temp table a as select gen_random_uuid() as id, s.id as session, s.root, 
 insert into agentmesh.sessions (id, workdir, host, os_user, root_id) select id, '/w', 'elsewhere', 'somebody', root from s;
 insert into agentmesh.workers (host, os_user, pid, providers, concurrency, backend_pid, seen_at) values ('elsewhere', 'somebody', 1, '{other}', 1, 1, 'infinity');
 insert into agentmesh.agents (id, session_id, name, depth, status, settings_id, model, worker_id)
-  select root, id, 'root', 0, 'running', repeat('0', 64), 'other/x', (select min(id) from agentmesh.workers) from s;
+  select root, id, 'root', 0, 'running', repeat('0', 64), 'other/x', (select id from agentmesh.workers where host = 'elsewhere') from s;
 insert into agentmesh.agents (id, session_id, parent_id, name, depth, status, died_at, settings_id, forked_at, model)
   select id, session, root, 'child-' || n, 1, case when n % 2 = 0 then 'dead' else 'idle' end, case when n % 2 = 0 then now() end,
     repeat('0', 64), 0, 'other/x' from a;
