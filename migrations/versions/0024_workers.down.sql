@@ -39,6 +39,74 @@ begin
   end if;
 end $$;
 
+-- Free the agents of workers that died: their lock is gone at two looks a second apart, or they were not seen for 30 s.
+create or replace function agentmesh.sweep(worker bigint) returns integer
+language plpgsql as $$
+declare
+  other record;
+  dead bigint[] := '{}';
+begin
+  for other in
+    select w.id, w.seen_at, w.lost_at, w.seen_at < clock_timestamp() - interval '30 s' as silent,
+      w.lost_at < clock_timestamp() - interval '0.9 s' as gone,
+      exists (select from pg_locks l where l.locktype = 'advisory' and l.classid = agentmesh.lock_class()::oid and l.objid = w.id::oid
+              and l.objsubid = 2 and l.pid = w.backend_pid and l.granted
+              and l.database = (select d.oid from pg_database d where d.datname = current_database())) as holds
+    from agentmesh.workers w where w.ended_at is null and w.id is distinct from worker order by w.id
+  loop
+    continue when not other.silent and other.holds = (other.lost_at is null) and not (other.gone and not other.holds);
+    -- Two sweepers may look at each other: neither waits for the other. One that has just beaten is left alone.
+    perform from agentmesh.workers w where w.id = other.id and w.ended_at is null and w.seen_at = other.seen_at for no key update skip locked;
+    if not found then
+      continue;
+    elsif other.silent or (other.gone and not other.holds) then
+      dead := dead || other.id;
+    else
+      update agentmesh.workers w set lost_at = case when other.holds then null else clock_timestamp() end where w.id = other.id;
+    end if;
+  end loop;
+  return case when cardinality(dead) > 0 then agentmesh.free_agents(dead) else 0 end;
+end $$;
+
+-- A worker's one periodic query: heartbeat, sweep, attention. Two rows name no agent: fenced (this worker was declared
+-- dead) and work (something can be claimed).
+create or replace function agentmesh.tick(worker bigint, ids uuid[], epochs bigint[]) returns table (agent_id uuid, what text)
+language plpgsql as $$
+begin
+  perform agentmesh.require_read_committed();
+  perform set_config('synchronous_commit', 'off', true);
+  update agentmesh.workers w set seen_at = clock_timestamp(), lost_at = null where w.id = worker and w.ended_at is null;
+  if not found then
+    return query select null::uuid, 'fenced';
+    return;
+  end if;
+  perform agentmesh.sweep(worker);
+  return query select n.agent_id, n.what from agentmesh.attention(worker, ids, epochs) n;
+  if agentmesh.claimable(worker, 1) then
+    return query select null::uuid, 'work';
+  end if;
+end $$;
+
+-- After a lost LISTEN connection: take the lock again on the new one. False when the worker was declared dead meanwhile.
+-- A connection that only this side has given up (its peer fell silent) would hold the lock for minutes: it is ended.
+create or replace function agentmesh.rejoin_worker(worker bigint) returns boolean
+language plpgsql as $$
+begin
+  if not exists (select from agentmesh.workers w where w.id = worker and w.ended_at is null) then
+    return false;
+  end if;
+  perform pg_terminate_backend(l.pid) from pg_locks l join agentmesh.workers w on w.backend_pid = l.pid
+  where w.id = worker and l.pid <> pg_backend_pid() and l.locktype = 'advisory' and l.classid = agentmesh.lock_class()::oid
+    and l.objid = worker::oid and l.objsubid = 2 and l.granted
+    and l.database = (select d.oid from pg_database d where d.datname = current_database());
+  perform pg_advisory_lock(agentmesh.lock_class(), worker::integer);
+  update agentmesh.workers w set backend_pid = pg_backend_pid(), lost_at = null, seen_at = clock_timestamp() where w.id = worker and w.ended_at is null;
+  return found;
+end $$;
+
+drop function agentmesh.was_away, agentmesh.is_spared;
+alter table agentmesh.workers drop column back_at;
+
 -- Register a worker. Call it on the LISTEN connection: its session keeps the lock that shows it lives.
 create or replace function agentmesh.join_worker(host text, os_user text, pid integer, concurrency integer, providers text[],
   serves_any boolean default false, session uuid default null, offers text[] default '{}') returns bigint

@@ -91,6 +91,99 @@ begin
   return new_id;
 end $$;
 
+-- After an outage of the database, or a jump of its clock, the first worker back declared all others dead: what they ran was told to have been interrupted. Now a
+-- worker knows since when it has been seen without a gap, and nobody is buried for what happened in a gap.
+alter table agentmesh.workers add column back_at timestamptz not null default clock_timestamp();  -- since when it has been seen every few seconds
+
+-- Whether a worker that was seen then has been away, or the clock was set: it beats every second, an external agent's client every few.
+create function agentmesh.was_away(seen_at timestamptz) returns boolean
+language sql as $$
+  select was_away.seen_at not between clock_timestamp() - interval '10 s' and clock_timestamp() + interval '1 s'
+$$;
+
+-- Whether a worker that was last seen before everybody could be seen again has a lease from then on, which is not over.
+create function agentmesh.is_spared(seen_at timestamptz, back_at timestamptz, lease interval) returns boolean
+language sql as $$
+  select coalesce(is_spared.seen_at < is_spared.back_at and is_spared.back_at > clock_timestamp() - lease, false)
+$$;
+
+-- A worker's one periodic query: heartbeat, sweep, attention. Two rows name no agent: fenced (this worker was declared
+-- dead) and work (something can be claimed).
+create or replace function agentmesh.tick(worker bigint, ids uuid[], epochs bigint[]) returns table (agent_id uuid, what text)
+language plpgsql as $$
+begin
+  perform agentmesh.require_read_committed();
+  perform set_config('synchronous_commit', 'off', true);
+  update agentmesh.workers w set seen_at = clock_timestamp(), lost_at = null,
+    back_at = case when agentmesh.was_away(w.seen_at) then clock_timestamp() else w.back_at end
+  where w.id = worker and w.ended_at is null;
+  if not found then
+    return query select null::uuid, 'fenced';
+    return;
+  end if;
+  perform agentmesh.sweep(worker);
+  return query select n.agent_id, n.what from agentmesh.attention(worker, ids, epochs) n;
+  if agentmesh.claimable(worker, 1) then
+    return query select null::uuid, 'work';
+  end if;
+end $$;
+
+-- After a lost LISTEN connection: take the lock again on the new one. False when the worker was declared dead meanwhile.
+-- A connection that only this side has given up (its peer fell silent) would hold the lock for minutes: it is ended.
+create or replace function agentmesh.rejoin_worker(worker bigint) returns boolean
+language plpgsql as $$
+begin
+  if not exists (select from agentmesh.workers w where w.id = worker and w.ended_at is null) then
+    return false;
+  end if;
+  perform pg_terminate_backend(l.pid) from pg_locks l join agentmesh.workers w on w.backend_pid = l.pid
+  where w.id = worker and l.pid <> pg_backend_pid() and l.locktype = 'advisory' and l.classid = agentmesh.lock_class()::oid
+    and l.objid = worker::oid and l.objsubid = 2 and l.granted
+    and l.database = (select d.oid from pg_database d where d.datname = current_database());
+  perform pg_advisory_lock(agentmesh.lock_class(), worker::integer);
+  update agentmesh.workers w set backend_pid = pg_backend_pid(), seen_at = clock_timestamp(), lost_at = null,
+    back_at = clock_timestamp()
+  where w.id = worker and w.ended_at is null;
+  return found;
+end $$;
+
+-- Free the agents of workers that died: their lock is gone at two looks a second apart, or they hold it and were not seen for 30 s.
+-- Who was last seen before the server or the sweeper itself was away (or the clock was set) has another lease of 30 s from then on: nobody could be seen meanwhile.
+create or replace function agentmesh.sweep(worker bigint) returns integer
+language plpgsql as $$
+declare
+  lease constant interval := interval '30 s';
+  other record;
+  since timestamptz := (select w.back_at from agentmesh.workers w where w.id = worker and w.back_at > w.started_at);
+  dead bigint[] := '{}';
+begin
+  for other in
+    select w.id, w.seen_at, w.lost_at, l.holds, w.seen_at > clock_timestamp() + lease as ahead,
+      case when l.holds then w.seen_at < clock_timestamp() - lease and not agentmesh.is_spared(w.seen_at, since, lease)
+        else w.lost_at < clock_timestamp() - interval '0.9 s' and not agentmesh.is_spared(w.seen_at, greatest(since, pg_postmaster_start_time()), lease)
+        end is true as died
+    from agentmesh.workers w cross join lateral (
+      select exists (select from pg_locks l where l.locktype = 'advisory' and l.classid = agentmesh.lock_class()::oid and l.objid = w.id::oid
+        and l.objsubid = 2 and l.pid = w.backend_pid and l.granted
+        and l.database = (select d.oid from pg_database d where d.datname = current_database())) as holds) l
+    where w.ended_at is null and w.id is distinct from worker order by w.id
+  loop
+    continue when not other.died and not other.ahead and other.holds = (other.lost_at is null);
+    -- Two sweepers may look at each other: neither waits for the other. One that has just beaten is left alone.
+    perform from agentmesh.workers w where w.id = other.id and w.ended_at is null and w.seen_at = other.seen_at for no key update skip locked;
+    if not found then
+      continue;
+    elsif other.died then
+      dead := dead || other.id;
+    else
+      update agentmesh.workers w set seen_at = least(w.seen_at, clock_timestamp()),  -- where the clock was set back its lease begins anew
+        lost_at = case when other.holds then null else coalesce(w.lost_at, clock_timestamp()) end
+      where w.id = other.id;
+    end if;
+  end loop;
+  return case when cardinality(dead) > 0 then agentmesh.free_agents(dead) else 0 end;
+end $$;
+
 -- Give the roles that exist their rights, once more where they have them. For the schema's owner: `agentmesh db upgrade` calls it, because roles are the
 -- server's: they may be made after the schema, or stay behind when a dump is restored elsewhere.
 create or replace function agentmesh.grant_roles() returns void
@@ -116,7 +209,7 @@ begin
       agentmesh.mail, agentmesh.wait, agentmesh.waits, agentmesh.tool_calls, agentmesh.requests, agentmesh.tasks, agentmesh.model_calls,
       agentmesh.file_seen, agentmesh.pauses, agentmesh.session_usage, agentmesh.bookings, agentmesh.reservations to agentmesh_worker;
     grant update (title, permission_mode, rules, attended, max_tokens, max_cost_usd, ended_at, tree_version) on agentmesh.sessions to agentmesh_worker;
-    grant update (backend_pid, seen_at, lost_at, ended_at) on agentmesh.workers to agentmesh_worker;
+    grant update (backend_pid, seen_at, lost_at, back_at, ended_at) on agentmesh.workers to agentmesh_worker;
     grant update (status, model, settings_id, turn, started_turn, interrupt_turn, compact_turn, held_mail, owes_report, agent_wakes, ended_seq,
       worker_id, epoch, queued_at, tool_calls, model_calls, input_tokens, output_tokens, cached_tokens, cost_usd, unpriced_calls, max_tokens,
       max_cost_usd, died_at, killed_by, reaped_at) on agentmesh.agents to agentmesh_worker;

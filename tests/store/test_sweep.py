@@ -162,3 +162,94 @@ def test_a_released_workers_wait_is_finished_by_the_next(mesh: Mesh):
     assert set(mesh.claim(0)) == {mesh.root}
     seen = mesh.run(workers.tick, mesh.worker, {mesh.root: mesh.lease(mesh.root).epoch})
     assert (mesh.root, "wait") in [(each.agent_id, each.what) for each in seen], "its deadline has passed"
+
+
+# Issue 17, point 16: what happened while nobody could be seen is held against nobody.
+
+
+def beats(mesh: Mesh) -> None:
+    mesh.run(workers.tick, mesh.worker, {})
+
+
+def older(mesh: Mesh, seconds: float) -> None:
+    """Let everything that workers' rows say of time have happened so much earlier: so far has the clock gone on."""
+    mesh.conn.execute(
+        "update agentmesh.workers set started_at = started_at - d, seen_at = seen_at - d, lost_at = lost_at - d,"
+        " back_at = back_at - d from (select make_interval(secs => %s)) x (d)",
+        [seconds],
+    )
+
+
+def alive(mesh: Mesh, worker: WorkerId) -> bool:
+    return bool(mesh.one("select ended_at is null from agentmesh.workers where id = %s", worker))
+
+
+@pytest.mark.parametrize("seconds", [40, 3600], ids=["an outage", "a jump of the clock"])
+def test_the_first_worker_that_is_back_gives_the_others_a_lease(
+    mesh: Mesh, process: subprocess.Popen[str], seconds: float
+):
+    """All were away alike, or the clock has jumped: the heartbeats are old because nobody could beat."""
+    worker = started(process)
+    older(mesh, seconds)
+    beats(mesh)
+    assert alive(mesh, worker)
+    older(mesh, 29)
+    beats(mesh)  # it was seen 29 s ago, which is another gap: only its own beats count
+    assert alive(mesh, worker)
+
+
+def test_who_does_not_come_back_within_the_lease_is_dead(mesh: Mesh, process: subprocess.Popen[str]):
+    worker = started(process)
+    mesh.fork(mesh.root, "a", "work")
+    mesh.claim(worker=worker)
+    older(mesh, 40)
+    beats(mesh)
+    for _ in range(4):
+        older(mesh, 7)
+        beats(mesh)
+        assert alive(mesh, worker), "not yet"
+    older(mesh, 7)
+    beats(mesh)
+    assert not alive(mesh, worker)
+
+
+def test_a_lock_that_is_missing_after_an_outage_is_not_believed_for_a_lease(mesh: Mesh, database_url: str):
+    """The server ended everybody's connections; who is first back looks twice before the others are."""
+    with psycopg.connect(database_url, autocommit=True) as old:
+        worker = mesh.join(old)
+    wait_until_gone(mesh, worker)
+    older(mesh, 12)
+    for _ in range(5):
+        beats(mesh)
+        assert alive(mesh, worker)
+        older(mesh, 2)
+    with psycopg.connect(database_url, autocommit=True) as new:
+        assert workers.rejoin(new, worker) is True
+        beats(mesh)
+    wait_until_gone(mesh, worker)
+    beats(mesh)
+    older(mesh, 2)
+    beats(mesh)
+    assert not alive(mesh, worker), "it was seen since, and lost afterwards"
+
+
+def test_a_worker_that_comes_back_first_does_not_hide_by_its_lock_that_it_was_away(mesh: Mesh, database_url: str):
+    """Its LISTEN connection is back before its first tick, and says that it was seen."""
+    with psycopg.connect(database_url, autocommit=True) as theirs, psycopg.connect(database_url) as new:
+        other, mesh.worker = mesh.worker, mesh.join(theirs)
+        older(mesh, 40)
+        assert workers.rejoin(new, mesh.worker) is True
+        new.commit()
+        beats(mesh)
+        assert alive(mesh, other)
+
+
+def test_a_clock_that_was_set_back_makes_nobody_immortal(mesh: Mesh, process: subprocess.Popen[str]):
+    worker = started(process)
+    older(mesh, -3600)
+    beats(mesh)
+    assert alive(mesh, worker)
+    for _ in range(6):
+        older(mesh, 7)
+        beats(mesh)
+    assert not alive(mesh, worker), "it was not seen for 42 s"
