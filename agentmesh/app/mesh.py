@@ -96,7 +96,11 @@ class Mesh:
         """Return a listener on a connection of its own, not started."""
         from agentmesh.store.listener import Listener  # 5 ms, and the screen shows the session before
 
-        return Listener(self.database.direct_url, on_notify=on_notify, on_reconnect=on_reconnect, setup=setup)
+        def reconnected() -> None:
+            self.database.renew()
+            on_reconnect()
+
+        return Listener(self.database.direct_url, on_notify=on_notify, on_reconnect=reconnected, setup=setup)
 
     def start_session(
         self,

@@ -15,6 +15,7 @@ from psycopg.rows import class_row
 
 from agentmesh.domain.ids import SessionId
 from agentmesh.sql import sentence, statement
+from agentmesh.store.deadline import ANSWER_SECONDS, answering_within
 
 INVARIANTS: Final = (
     "checks.tree_is_whole",
@@ -45,6 +46,8 @@ INVARIANTS: Final = (
 )
 """The names of their statements, in the order in which people are shown them."""
 
+_LONGEST: Final = 600.0
+"""Seconds for one statement."""
 MOST: Final = 100
 """Rows that are returned of one invariant; more would tell nobody more."""
 
@@ -92,7 +95,7 @@ def examine(conn: Connection, session: SessionId | None = None) -> list[Invarian
     """Do so in a transaction of the caller's."""
     conn.execute(_SETTINGS)
     values = {"session": session, "most": MOST}
-    with conn.cursor(row_factory=class_row(Breach)) as cursor:
+    with answering_within(conn, _LONGEST + ANSWER_SECONDS), conn.cursor(row_factory=class_row(Breach)) as cursor:
         return [
             Invariant(
                 name.partition(".")[2],

@@ -14,7 +14,10 @@ from psycopg.rows import dict_row
 from agentmesh.domain.errors import Timeout, UnknownSession
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.sql import statement
+from agentmesh.store.deadline import ANSWER_SECONDS, answering_within
 
+_LONGEST: Final = 60.0
+"""Seconds for one statement."""
 _PAGE: Final = 64
 """Rows that are fetched at once; a row may be hundreds of kilobytes long."""
 
@@ -86,7 +89,7 @@ class Snapshot:
 @contextmanager
 def snapshot(conn: Connection, session: SessionId, seconds: float) -> Iterator[Snapshot]:
     """Lend one instant of the session, for so many seconds at most."""
-    with conn.transaction():
+    with answering_within(conn, _LONGEST + ANSWER_SECONDS), conn.transaction():
         conn.execute("set transaction isolation level repeatable read, read only")
         conn.execute(
             "select set_config('jit', 'off', true), set_config('statement_timeout', '60s', true),"

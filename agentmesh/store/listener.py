@@ -21,6 +21,7 @@ import psycopg
 from agentmesh.domain.errors import AgentmeshError, DatabaseError, DatabaseUnreachable
 from agentmesh.domain.log import logger
 from agentmesh.domain.loop import Died, Loop, log_death
+from agentmesh.store.deadline import BoundedConnection
 from agentmesh.store.errors import domain_error
 from agentmesh.store.link import Link, Pulse
 from agentmesh.store.pool import configure, connection_string, describe, shares_its_session
@@ -178,7 +179,7 @@ class Listener:
                     link.step()
 
     def _connect(self) -> psycopg.Connection:
-        connection = psycopg.connect(connection_string(self._url, role=_ROLE), autocommit=True)
+        connection = BoundedConnection.connect(connection_string(self._url, role=_ROLE), autocommit=True)
         try:
             self._refuse_transaction_pooler(connection)
             if self._setup:

@@ -19,6 +19,7 @@ from psycopg.pq.abc import PGconn
 from psycopg.rows import RowFactory, TupleRow, tuple_row
 
 from agentmesh.domain.errors import ConfigError
+from agentmesh.store.deadline import BoundedConnection
 
 if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
@@ -48,7 +49,7 @@ _RECONNECT_SECONDS: Final = 0.5
 """How long the pool tries by itself; longer, its pauses grow to minutes, while ``Database`` asks again each second."""
 
 
-class KeptConnection(psycopg.Connection[TupleRow]):
+class KeptConnection(BoundedConnection):
     """A connection with what each call would otherwise make anew."""
 
     def __init__(self, pgconn: PGconn, row_factory: RowFactory[TupleRow] = tuple_row) -> None:
@@ -111,7 +112,7 @@ def shares_its_session(connection: psycopg.Connection, url: str, *, role: str) -
     have been given another, has lost its LISTEN. (Alone, it would get the same process again and look all right.)
     """
     connection.execute("listen agentmesh_probe")
-    with psycopg.connect(connection_string(url, role=role)) as other:
+    with BoundedConnection.connect(connection_string(url, role=role)) as other:
         if _one(other, "select pg_backend_pid()") == _one(connection, "select pg_backend_pid()"):
             return True
         kept = _one(connection, "select 'agentmesh_probe' = any (array(select pg_listening_channels()))")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote, urlencode
 
 import psycopg
@@ -20,8 +20,9 @@ from psycopg.types.string import TextLoader
 from agentmesh.domain.errors import ConfigError, DatabaseError, ReaderMissing, Timeout
 from agentmesh.domain.text import one_line, printable, storable
 from agentmesh.sql import statement
+from agentmesh.store.deadline import ANSWER_SECONDS
 from agentmesh.store.errors import domain_error, is_connection_failure
-from agentmesh.store.pool import connect, describe
+from agentmesh.store.pool import KeptConnection, connect, describe
 from agentmesh.store.scalar import scalar
 
 READER: Final = "agentmesh_reader"
@@ -99,7 +100,7 @@ def _parts(url: str) -> dict[str, str]:
     return {key: str(value) for key, value in parts.items() if value is not None}
 
 
-def _connected(url: str) -> psycopg.Connection[Any]:
+def _connected(url: str) -> KeptConnection:
     try:
         return connect(url, role="sql")
     except psycopg.OperationalError as error:
@@ -110,10 +111,11 @@ def _connected(url: str) -> psycopg.Connection[Any]:
         ) from error
 
 
-def _answer(connection: psycopg.Connection[Any], text: str, seconds: float) -> Answer:
+def _answer(connection: KeptConnection, text: str, seconds: float) -> Answer:
     connection.execute("select set_config('search_path', 'agentmesh', false)")
     connection.execute("select set_config('statement_timeout', %s, false)", [f"{round(seconds * 1000)}ms"])
     connection.execute("begin read only")
+    connection.answer_seconds = seconds + ANSWER_SECONDS
     with connection.cursor() as cursor:
         for known in connection.adapters.types:
             for oid in filter(None, (known.oid, known.array_oid)):

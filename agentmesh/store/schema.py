@@ -163,8 +163,9 @@ def alembic_config(connection: psycopg.Connection) -> Config:
     return config
 
 
-def _upgrade(connection: psycopg.Connection, where: str, folder: Path | None) -> None:
+def _upgrade(connection: KeptConnection, where: str, folder: Path | None) -> None:
     connection.execute("select set_config('statement_timeout', '0', false)")
+    connection.answer_seconds = None
     connection.execute("select pg_advisory_lock(%s)", [_LOCK_KEY])
     # The look comes after the lock: whoever held it may have done the work.
     found = revision(connection)

@@ -76,6 +76,10 @@ class Database:
         """One that nobody uses: the way through the pool costs who was just woken a tenth of a send."""
         if first:
             first.pooled_again = time.monotonic() + _AT_HAND
+        self._lent: set[KeptConnection] = set()
+        """Those that somebody uses."""
+        self._renewed_at = 0.0
+        """When (monotonic) the server was last found to be another, or back; connections from before go."""
         self._asking = 0
         """Callers that found none at hand and have none yet; after ``close`` one more, so that none is kept."""
 
@@ -115,6 +119,17 @@ class Database:
             finally:
                 self._give_back(connection)
 
+    def renew(self) -> None:
+        """Use no connection made before: the server was replaced, and the one behind them may be silent for ever.
+
+        What is in flight has a few seconds left, and is then given up.
+        """
+        with self._lock:
+            self._renewed_at = time.monotonic()
+            lent = list(self._lent)
+        for connection in lent:
+            connection.hurry()
+
     def close(self) -> None:
         """Close every connection; idempotent."""
         with self._making:
@@ -133,15 +148,23 @@ class Database:
     def _take(self) -> KeptConnection:
         """Take a living connection: the one at hand, or one from the pool."""
         while connection := self._from_hand():
-            if is_alive(connection):
-                return connection
+            if self._is_good(connection):
+                return self._lend(connection)
             connection.close()
             self._put_away(connection)
         try:
-            return self._from_pool()
+            return self._lend(self._from_pool())
         finally:
             with self._lock:
                 self._asking -= 1
+
+    def _lend(self, connection: KeptConnection) -> KeptConnection:
+        with self._lock:
+            self._lent.add(connection)
+        return connection
+
+    def _is_good(self, connection: KeptConnection) -> bool:
+        return connection.made_at > self._renewed_at and is_alive(connection)
 
     def _give_back(self, connection: KeptConnection) -> None:
         """Keep it at hand if there is none and nobody asks the pool for one; else give it to the pool."""
@@ -149,6 +172,7 @@ class Database:
         fresh = time.monotonic() < connection.pooled_again
         # Critical section: whoever finds none at hand is counted in the same moment, and then gets it from the pool.
         with self._lock:
+            self._lent.discard(connection)
             kept = idle and fresh and self._at_hand is None and not self._asking
             if kept:
                 self._at_hand = connection
@@ -202,7 +226,7 @@ class Database:
                 if self._revive:
                     self._revive()
                 continue
-            if is_alive(connection):
+            if self._is_good(connection):
                 connection.pooled_again = time.monotonic() + _AT_HAND
                 return connection
             connection.close()

@@ -1,0 +1,133 @@
+"""A connection whose statements are answered in time, or given up.
+
+A server can fall silent while its kernel answers for it (stopped, or a primary that was replaced and is frozen): then
+no keepalive notices anything, and a statement in flight waits for ever. So each statement has a deadline on this side,
+longer than any lock and any statement may legally take there.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+import psycopg
+from psycopg.pq.abc import PGconn
+from psycopg.rows import RowFactory, TupleRow, tuple_row
+from psycopg.waiting import Ready
+
+from agentmesh.domain.log import logger
+
+LOG = logger(__name__)
+
+Result = TypeVar("Result")
+
+ANSWER_SECONDS: Final = 20.0
+"""Seconds without a word from the server after which a statement is given up; the server's own limit is 15 s."""
+_SLOW_SECONDS: Final = 5.0
+"""Seconds after which somebody looks why a statement takes so long."""
+_HASTE_SECONDS: Final = 5.0
+"""Seconds left to statements in flight once the server was replaced: as long as locks are waited for."""
+_TOLD_EVERY: Final = 30.0
+
+_STANDBY: Final = (
+    "select current_setting('synchronous_standby_names') from pg_stat_activity"
+    " where pid = %s and wait_event = 'SyncRep'"
+)
+
+
+class BoundedConnection(psycopg.Connection[TupleRow]):
+    """A connection on which no statement waits for ever; of one thread, but for ``hurry``."""
+
+    def __init__(self, pgconn: PGconn, row_factory: RowFactory[TupleRow] = tuple_row) -> None:
+        super().__init__(pgconn, row_factory)
+        self.made_at: Final = time.monotonic()
+        self.answer_seconds: float | None = ANSWER_SECONDS
+        """How long the server may be silent; None: as long as it likes."""
+        self._answer_by: float | None = None
+        """Until when an answer must be there, since somebody said so."""
+        self._standby = ""
+        """For which synchronous standbys a commit waits, when somebody has looked."""
+
+    def hurry(self) -> None:
+        """Leave what is in flight a few more seconds; from any thread."""
+        self._answer_by = time.monotonic() + _HASTE_SECONDS
+
+    def wait(self, gen: Generator[Any, Any, Result], *args: Any, **kwargs: Any) -> Result:
+        """Wait for the server; raise OperationalError, with the connection closed, when it is silent for too long."""
+        return super().wait(self._bounded(gen), *args, **kwargs)
+
+    def _bounded(self, gen: Generator[Any, Any, Result]) -> Generator[Any, Any, Result]:
+        silent_since: float | None = None  # as of the first look after the server's last word: most have none
+        is_looking = False
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                if ready != Ready.NONE:
+                    silent_since = None
+                else:
+                    silent_since = silent_since or time.monotonic()
+                    silent = time.monotonic() - silent_since
+                    self._keep_deadline(silent)
+                    if silent > _SLOW_SECONDS and not is_looking:
+                        is_looking = True
+                        threading.Thread(target=self._look_for_standby, name="slow statement", daemon=True).start()
+                wanted = gen.send(ready)
+        except StopIteration as done:
+            result: Result = done.value
+            return result
+
+    def _keep_deadline(self, silent: float) -> None:
+        is_late = self.answer_seconds is not None and silent > self.answer_seconds
+        if is_late or (self._answer_by is not None and time.monotonic() > self._answer_by):
+            self.pgconn.finish()
+            why = f", because a commit waits for a synchronous standby ({self._standby})" if self._standby else ""
+            raise psycopg.OperationalError(f"the server has not answered a statement for {silent:.0f} s{why}")
+
+    def _look_for_standby(self) -> None:
+        """Say that commits wait for a standby, if that is it; on a connection and a thread of its own."""
+        try:
+            pid, info = self.info.backend_pid, self.info
+            with psycopg.connect(info.dsn, password=info.password, autocommit=True, connect_timeout=5) as looking:
+                found = looking.execute(_STANDBY, [pid]).fetchone()
+        except psycopg.Error as error:
+            LOG.debug("it is not known why a statement takes long: %s", error)
+            return
+        if found:
+            self._standby = f"synchronous_standby_names is {found[0]!r}"
+            _say_once(info.dbname, self._standby)
+
+
+class _Told:
+    at = -_TOLD_EVERY
+    lock = threading.Lock()
+
+
+def _say_once(database: str, standby: str) -> None:
+    """Warn, but not for each of many commits that hang at once."""
+    with _Told.lock:
+        if time.monotonic() - _Told.at < _TOLD_EVERY:
+            return
+        _Told.at = time.monotonic()
+    LOG.warning(
+        "commits of the database %s hang: a synchronous standby does not confirm them (%s). "
+        "Bring the standby back, or take it out of synchronous_standby_names.",
+        database,
+        standby,
+    )
+
+
+@contextmanager
+def answering_within(connection: psycopg.Connection[Any], seconds: float | None) -> Iterator[None]:
+    """Let statements that read much take so long; None: for ever."""
+    if not isinstance(connection, BoundedConnection):
+        yield
+        return
+    before, connection.answer_seconds = connection.answer_seconds, seconds
+    try:
+        yield
+    finally:
+        connection.answer_seconds = before
