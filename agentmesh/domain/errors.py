@@ -18,7 +18,7 @@
     ├── UsageError              the command line, a configuration file or the environment is wrong
     │   └── ConfigError, NoModel, NotAPerson
     ├── DatabaseError           the database cannot be reached or used
-    │   ├── DatabaseUnreachable, SchemaBehind, SchemaDiffers, ReaderMissing, EmbeddedServerError
+    │   ├── DatabaseUnreachable, DatabaseBusy, SchemaBehind, SchemaDiffers, ReaderMissing, EmbeddedServerError
     │   └── SchemaAhead
     │       └── SchemaReplaced   under a worker that runs
     ├── WorkerFailed            a thread that a worker cannot do without has ended, and the worker with it
@@ -328,6 +328,12 @@ class DatabaseUnreachable(DatabaseError):
     """The database cannot be reached."""
 
     code = "AM111"
+
+
+class DatabaseBusy(DatabaseError):
+    """The database could not take this now; nothing was changed."""
+
+    code = "AM119"
 
 
 class SchemaBehind(DatabaseError):

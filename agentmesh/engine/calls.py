@@ -22,6 +22,7 @@ from agentmesh.domain.cancel import CancelReason
 from agentmesh.domain.errors import (
     AgentmeshError,
     CallClosed,
+    DatabaseBusy,
     DatabaseError,
     DatabaseUnreachable,
     Fenced,
@@ -275,7 +276,7 @@ class StepCalls:
                 self._results = {}
                 self._stored()
             except DatabaseError as error:
-                refused += not isinstance(error, DatabaseUnreachable)
+                refused += not isinstance(error, (DatabaseUnreachable, DatabaseBusy))
                 if refused == _STORE_TRIES or self._cancel.reason is CancelReason.STOP:
                     raise
                 LOG.warning("results of agent %s cannot be stored yet: %s", self._lease.agent_id, error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from agentmesh.domain.cancel import Cancel
@@ -14,6 +15,7 @@ from agentmesh.engine import compaction, recording, telling
 from agentmesh.engine.compaction import Plan
 from agentmesh.engine.conversation import Conversation
 from agentmesh.engine.feed import Feed
+from agentmesh.engine.keeping import keep
 from agentmesh.engine.observer import Observer
 from agentmesh.llm.port import CallCancelled, CallFailed, ChatModel, ChatRequest, Reply, Watch
 from agentmesh.store import context
@@ -105,7 +107,8 @@ class Compactor:
         if refused is not None:
             raise NoSummary(refused["error"], hint=refused["hint"], kind="limit")
         content, usage = self._summarize(agent, conversation, cancel, asked=asked)
-        return self._database.run(context.summarize, lease, content, usage, ends=asked)
+        store = partial(self._database.run, context.summarize, lease, content, usage, ends=asked)
+        return keep(store, cancel.is_set, f"the summary of {agent.name} ({agent.id})")
 
     def _summarize(
         self, agent: Agent, conversation: Conversation, cancel: Cancel, *, asked: bool

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from agentmesh.domain.cancel import CancelReason
-from agentmesh.domain.errors import AgentmeshError, DatabaseError, DatabaseUnreachable, Fenced
+from agentmesh.domain.errors import AgentmeshError, DatabaseBusy, DatabaseError, DatabaseUnreachable, Fenced
 from agentmesh.domain.ids import AgentId, WorkerId
 from agentmesh.domain.log import logger
 from agentmesh.domain.loop import Died
@@ -224,7 +224,7 @@ class Crew:
     def _go_on_from_rows(self, hosted: Hosted, error: DatabaseError) -> bool:
         """Prepare to run again from what was committed, after a pause; return whether to."""
         LOG.warning("%s (%s) goes on from its rows: %s", hosted.agent.name, hosted.agent.id, error)
-        if not isinstance(error, DatabaseUnreachable):
+        if not isinstance(error, (DatabaseUnreachable, DatabaseBusy)):
             hosted.failures += 1
             if hosted.failures % _REFUSED_RUNS == 0:
                 return self._give_up(hosted, error)

@@ -13,13 +13,14 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial as bind
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from agentmesh.domain.cancel import Cancel, CancelReason
 from agentmesh.domain.errors import AgentBusy, AgentmeshError, DatabaseError, Fenced, TurnInterrupted
+from agentmesh.domain.log import logger
 from agentmesh.domain.rows import Agent, Allowance, OpenCall
 from agentmesh.domain.states import AgentStatus
-from agentmesh.engine import loops, recording, telling
+from agentmesh.engine import keeping, loops, recording, telling
 from agentmesh.engine.calls import Parked, StepCalls
 from agentmesh.engine.compacting import Compactor, NoSummary, Stopped, too_long
 from agentmesh.engine.conversation import Conversation
@@ -29,6 +30,10 @@ from agentmesh.engine.tool import Rights, Tool, ToolContext
 from agentmesh.llm.port import CallCancelled, CallFailed, ChatRequest, Reply
 from agentmesh.store import steps, transcript
 from agentmesh.store.callers import Lease
+
+LOG = logger(__name__)
+
+Stored = TypeVar("Stored")
 
 _SAME_REFUSALS = 3
 
@@ -107,7 +112,7 @@ class Runner:
         """End the turn with an error."""
         self._refused, self._is_compacted = {}, False
         self._engine.observer.failed(self._agent, str(error.get("kind", "error")))
-        return self._engine.database.run(steps.fail_turn, self._lease, error, usage)
+        return self._keep(lambda: self._engine.database.run(steps.fail_turn, self._lease, error, usage))
 
     def _resume(self) -> Going:
         """Find out where the agent stands: in the middle of a turn after a crash or a wait, or before a new one."""
@@ -244,24 +249,40 @@ class Runner:
         signs.void()
         self._is_compacted = False
         conversation.count(0 if reply.usage.estimated else reply.usage.input_tokens)
-        done = self._store(reply, usage(reply))
+        done = self._store(reply, usage(reply), conversation.last_seq)
         if not reply.tool_calls:
             self._refused = {}
             return done.status
         self._allowance = done.allowance or self._allowance
         return self._call_tools(recording.open_calls(done.seq, reply))
 
-    def _store(self, reply: Reply, usage: Mapping[str, Any]) -> steps.Finished:
-        """Store the model's answer."""
+    def _store(self, reply: Reply, usage: Mapping[str, Any], after: int) -> steps.Finished:
+        """Store the model's answer to what it was sent, own rows up to ``after``; what it cost is booked anyway."""
         content, calls = recording.content(reply), recording.calls(reply)
+        finish = bind(self._engine.database.run, steps.finish_step, idempotent=True)
         try:
-            done = self._engine.database.run(steps.finish_step, self._lease, content, calls, usage)
+            done = self._keep(lambda: finish(self._lease, content, calls, usage, after=after), also_unreachable=True)
         except AgentBusy as undone:  # the server has crashed since, and results that the model has read are lost
-            self._engine.database.run(steps.book_call, self._agent.id, usage)
+            self._book(usage)
             raise DatabaseError(undone.message, hint="The agent goes on from its rows.") from undone
+        except (Fenced, DatabaseError):
+            self._book(usage)
+            raise
         if calls:  # the end of a turn is told by its commit
             self._stored()
         return done
+
+    def _keep(self, commit: Callable[[], Stored], *, also_unreachable: bool = False) -> Stored:
+        """Return what a commit of something that was paid for returns, however long somebody's lock is in its way."""
+        what = f"what {self._agent.name} ({self._agent.id}) has found"
+        return keeping.keep(commit, lambda: self._halted is not None, what, also_unreachable=also_unreachable)
+
+    def _book(self, usage: Mapping[str, Any]) -> None:
+        """Book what a model call cost whose answer is not kept; where that fails too, whoever failed first is told."""
+        try:
+            self._engine.database.run(steps.book_call, self._agent.id, usage)
+        except DatabaseError as error:
+            LOG.warning("a model call of %s is not booked: %s (%s)", self._agent.id, error, usage)
 
     def _call_tools(self, calls: list[OpenCall]) -> Going:
         """Run open calls, step by step."""
@@ -310,7 +331,8 @@ class Runner:
 
     def _stop_turn(self, partial: Reply | None = None, usage: Mapping[str, Any] | None = None) -> Going:
         """End the turn that a person interrupted, keeping what was streamed; go on if it was for an earlier one."""
-        status = self._engine.database.run(steps.stop_turn, self._lease, recording.partial(partial), usage)
+        stop = bind(self._engine.database.run, steps.stop_turn, self._lease, recording.partial(partial), usage)
+        status = self._keep(stop)
         self._refused = {}
         with self._lock:
             self._cancel = Cancel()

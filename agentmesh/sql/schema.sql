@@ -1022,6 +1022,28 @@ begin
   return jsonb_build_object('seq', at_seq, 'status', 'running', 'allowance', agentmesh.allowance(me.session_id));
 end $$;
 
+CREATE FUNCTION agentmesh.finish_step_once(agent uuid, caller agentmesh.caller, after bigint, content jsonb, calls jsonb, usage jsonb) RETURNS jsonb
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    AS $$
+declare
+  me agentmesh.agents;
+  stored bigint;
+begin
+  if jsonb_array_length(calls) = 0 then
+    select (l.me).* into me from agentmesh.lock_with_parent(agent) l;
+  else
+    select * into me from agentmesh.agents a where a.id = agent for no key update;
+  end if;
+  perform agentmesh.fence(me, caller);
+  select min(t.seq) into stored from agentmesh.transcript t where t.agent_id = agent and t.seq > after and t.kind = 'assistant';
+  if stored is null then
+    return agentmesh.finish_step(agent, caller, content, calls, usage);
+  end if;
+  return jsonb_build_object('seq', stored, 'status', me.status, 'allowance', agentmesh.allowance(me.session_id));
+end $$;
+
 CREATE FUNCTION agentmesh.forget_rules(session uuid, place integer DEFAULT NULL::integer) RETURNS integer
     LANGUAGE plpgsql
     AS $$
@@ -4159,6 +4181,9 @@ GRANT ALL ON FUNCTION agentmesh.finish_calls(agent uuid, caller agentmesh.caller
 
 REVOKE ALL ON FUNCTION agentmesh.finish_step(agent uuid, caller agentmesh.caller, content jsonb, calls jsonb, usage jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.finish_step(agent uuid, caller agentmesh.caller, content jsonb, calls jsonb, usage jsonb) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.finish_step_once(agent uuid, caller agentmesh.caller, after bigint, content jsonb, calls jsonb, usage jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.finish_step_once(agent uuid, caller agentmesh.caller, after bigint, content jsonb, calls jsonb, usage jsonb) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.forget_rules(session uuid, place integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.forget_rules(session uuid, place integer) TO agentmesh_person;

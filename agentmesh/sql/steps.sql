@@ -15,6 +15,10 @@ select agentmesh.begin_step(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ord
 -- Store the model's answer, its calls and its usage; without calls the turn ends.
 select agentmesh.finish_step(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(content)s, %(calls)s, %(usage)s);
 
+-- name: finish_step_once
+-- The same, unless it was done already since the newest row that the model was sent: so it may be repeated when its outcome is unknown.
+select agentmesh.finish_step_once(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(after)s, %(content)s, %(calls)s, %(usage)s);
+
 -- name: start_calls
 -- Mark calls as started.
 select agentmesh.start_calls(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(ordinals)s);

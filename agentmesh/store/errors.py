@@ -35,18 +35,18 @@ _ADVICE: MappingProxyType[str, tuple[type[errors.DatabaseError], str]] = Mapping
     {
         "25006": (errors.DatabaseError, "This server takes no writes (a standby?); use the URL of the primary."),
         "3F000": (errors.SchemaBehind, _UPGRADE_HINT),
-        "40001": (errors.DatabaseError, "Others changed the same rows again and again; try once more."),
-        "40P01": (errors.DatabaseError, "Others locked the same rows again and again; try once more."),
+        "40001": (errors.DatabaseBusy, "Others changed the same rows again and again; try once more."),
+        "40P01": (errors.DatabaseBusy, "Others locked the same rows again and again; try once more."),
         "42501": (
             errors.DatabaseError,
             "Grant agentmesh_person (for workers: agentmesh_worker) to this role; only the schema's owner may do more.",
         ),
         "42P01": (errors.SchemaBehind, _UPGRADE_HINT),
-        "53100": (errors.DatabaseError, "Free space on the database server's disk; nothing was changed."),
+        "53100": (errors.DatabaseBusy, "Free space on the database server's disk; nothing was changed."),
         "53300": (errors.DatabaseUnreachable, "Close other clients, or raise max_connections."),
-        "55P03": (errors.DatabaseError, "Another session holds the lock; look for it in pg_stat_activity."),
+        "55P03": (errors.DatabaseBusy, "Another session holds the lock; look for it in pg_stat_activity."),
         "57014": (
-            errors.DatabaseError,
+            errors.DatabaseBusy,
             "It ran into statement_timeout, or somebody cancelled it; nothing was changed.",
         ),
     }

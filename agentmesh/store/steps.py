@@ -116,9 +116,13 @@ def finish_step(
     content: Mapping[str, Any],
     calls: Sequence[Mapping[str, Any]],
     usage: Mapping[str, Any],
+    *,
+    after: int | None = None,
 ) -> Finished:
     """Store the model's answer with its tool calls, usage and cost; without calls this ends the turn.
 
+    With ``after``, the newest own row that the model was sent, it may be repeated: an answer that has been stored since
+    is not stored again.
     Raise AgentBusy when calls have no result: their commit was not flushed yet when the server crashed.
     """
     values = {
@@ -126,9 +130,10 @@ def finish_step(
         "content": written(content),
         "calls": written(calls),
         "usage": written(usage),
+        "after": after,
         **caller(lease),
     }
-    finished = _document(conn, "steps.finish_step", values)
+    finished = _document(conn, "steps.finish_step" if after is None else "steps.finish_step_once", values)
     allowance = finished["allowance"]
     return Finished(finished["seq"], AgentStatus(finished["status"]), allowance and Allowance.from_json(allowance))
 

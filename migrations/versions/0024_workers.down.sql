@@ -39,6 +39,8 @@ begin
   end if;
 end $$;
 
+drop function agentmesh.finish_step_once;
+
 -- Free the agents of workers that died: their lock is gone at two looks a second apart, or they were not seen for 30 s.
 create or replace function agentmesh.sweep(worker bigint) returns integer
 language plpgsql as $$

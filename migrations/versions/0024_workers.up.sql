@@ -184,6 +184,28 @@ begin
   return case when cardinality(dead) > 0 then agentmesh.free_agents(dead) else 0 end;
 end $$;
 
+-- An answer whose commit met a lock, or was lost on its way, was thrown away and the model asked again. Now the commit alone is repeated.
+
+-- finish_step, unless the answer to the rows up to ``after`` has been stored: the first try may have been made although its answer was lost, or be made late.
+create function agentmesh.finish_step_once(agent uuid, caller agentmesh.caller, after bigint, content jsonb, calls jsonb, usage jsonb) returns jsonb
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
+  me agentmesh.agents;
+  stored bigint;
+begin
+  if jsonb_array_length(calls) = 0 then
+    select (l.me).* into me from agentmesh.lock_with_parent(agent) l;
+  else
+    select * into me from agentmesh.agents a where a.id = agent for no key update;
+  end if;
+  perform agentmesh.fence(me, caller);
+  select min(t.seq) into stored from agentmesh.transcript t where t.agent_id = agent and t.seq > after and t.kind = 'assistant';
+  if stored is null then
+    return agentmesh.finish_step(agent, caller, content, calls, usage);
+  end if;
+  return jsonb_build_object('seq', stored, 'status', me.status, 'allowance', agentmesh.allowance(me.session_id));
+end $$;
+
 -- Give the roles that exist their rights, once more where they have them. For the schema's owner: `agentmesh db upgrade` calls it, because roles are the
 -- server's: they may be made after the schema, or stay behind when a dump is restored elsewhere.
 create or replace function agentmesh.grant_roles() returns void
