@@ -113,12 +113,21 @@ def _database_checks(mesh: Mesh) -> Iterator[Finding]:
         yield _holders(mesh)
     found = mesh.database.run(schema.state, idempotent=True)
     yield from _schema(mesh, found)
+    yield from _notify_queue(mesh)
     yield from _listen(mesh)
     yield from _pooler(mesh)
     if found is schema.SchemaState.CURRENT:
         yield from _reader(mesh)
         yield _workers(mesh)
         yield from _stuck(mesh)
+
+
+def _notify_queue(mesh: Mesh) -> Iterator[Finding]:
+    from agentmesh.store import notify_queue
+
+    queue = mesh.database.run(notify_queue.look, idempotent=True)
+    if queue.used >= notify_queue.NEARLY_FULL:
+        yield Finding(State.BROKEN, "server", queue.words, queue.hint)
 
 
 def _holders(mesh: Mesh) -> Finding:

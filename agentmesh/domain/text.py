@@ -47,6 +47,11 @@ def visible(text: str) -> str:
     return "".join(one if printable(one) == one else f"\\u{ord(one):04x}" for one in text)
 
 
+def bytes_of(text: str) -> int:
+    """Return how many bytes a text takes in the database."""
+    return len(text.encode("utf-8", "replace"))
+
+
 def one_line(text: str, width: int = 80) -> str:
     """Return the text on one printable line of at most ``width`` characters, cut with an ellipsis."""
     line = " ".join(printable(text).split())

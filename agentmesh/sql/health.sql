@@ -5,6 +5,15 @@ select current_setting('server_version') as version, current_database() as datab
   (select sum(numbackends) from pg_stat_database)::integer as connections,
   pg_database_size(current_database()) as bytes;
 
+-- name: notify_queue
+-- How full the server's queue of notifications is, and who holds it: a session that has been in a transaction, or whose client takes nothing, for longest.
+select pg_notification_queue_usage() as used, a.pid,
+  coalesce(concat_ws(', ', 'database ' || a.datname, 'user ' || a.usename, nullif(a.application_name, '')), '') as whose
+from (select) here left join lateral (
+  select s.pid, s.datname, s.usename, s.application_name from pg_stat_activity s
+  where s.backend_type = 'client backend' and s.pid <> pg_backend_pid() and (s.state like 'idle in transaction%%' or s.wait_event = 'ClientWrite')
+  order by coalesce(s.xact_start, s.state_change) limit 1) a on true;
+
 -- name: stuck
 -- What looks wrong, why, and when something last happened to the agent: its newest row, its newest mail, or that it was queued.
 select v.name, v.session_id, v.problem, v.why, h.at, h.at > clock_timestamp() - interval '1 day' as recent

@@ -17,6 +17,7 @@ from agentmesh.domain.states import Kind
 from agentmesh.domain.text import one_line, storable
 from agentmesh.sql import statement
 from agentmesh.store.callers import Lease, caller
+from agentmesh.store.mailbox import require_size
 from agentmesh.store.scalar import scalar
 from agentmesh.store.typed import typed_row
 
@@ -31,7 +32,9 @@ def fork(
     With a lease the prompt comes from the parent and the tool's result is written too; without, from the user.
     Raise a LimitReached, BadName, ReservedName, DeadAgent or UnknownAgent when refused.
     """
-    prompt = storable(prompt) if prompt is not None else None
+    if prompt is not None:
+        require_size(prompt)
+        prompt = storable(prompt)
     values = {"parent": parent, "name": storable(name), "prompt": prompt, **caller(lease)}
     return AgentId(scalar(conn, statement("agents.fork"), values, UUID))
 

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from psycopg import Connection
 
+from agentmesh.domain.errors import MessageTooLarge
 from agentmesh.domain.ids import AgentId, MailId
-from agentmesh.domain.text import storable
+from agentmesh.domain.text import bytes_of, storable
 from agentmesh.sql import statement
 from agentmesh.store import prepared
 from agentmesh.store.callers import Lease, caller
+
+_MOST_BYTES: Final = 262_144
+
+
+def require_size(body: str) -> None:
+    """Raise MessageTooLarge for what the database would refuse, so that it is not sent there first."""
+    if len(body) * 4 > _MOST_BYTES and (size := bytes_of(body)) > _MOST_BYTES:
+        raise MessageTooLarge(
+            f"the message is {size} bytes long, the limit is {_MOST_BYTES} (256 KiB)",
+            hint="Write it to a file and send the path.",
+        )
 
 
 def send(
@@ -24,6 +38,7 @@ def send(
     The same key again, for the same sender and recipient, returns the same id. Raise EmptyMessage, MessageTooLarge,
     UnknownAgent, DeadAgent, OtherSession, SelfTarget, MailboxFull or KeyReused when refused.
     """
+    require_size(body)
     key = storable(key) if key is not None else None
     values = {"sender": sender, "recipient": recipient, "body": storable(body), "key": key, **caller(lease)}
     sent = prepared.value(conn, statement("mailbox.send"), values, int)

@@ -18,7 +18,7 @@ from psycopg.pq import ConnStatus
 from psycopg.pq.abc import PGconn
 from psycopg.rows import RowFactory, TupleRow, tuple_row
 
-from agentmesh.domain.errors import ConfigError
+from agentmesh.domain.errors import ConfigError, DatabaseError
 from agentmesh.store.deadline import BoundedConnection
 
 if TYPE_CHECKING:
@@ -39,6 +39,19 @@ _LIMITS: Final = {
     "statement_timeout": "15s",
     "idle_in_transaction_session_timeout": "5s",
     "default_transaction_isolation": "read committed",
+    "idle_session_timeout": "0",  # a listener is idle by trade
+    "DateStyle": "ISO, MDY",  # times and intervals are read in these forms only
+    "IntervalStyle": "postgres",
+    "TimeZone": "UTC",
+    "bytea_output": "hex",
+    "extra_float_digits": "1",
+    "array_nulls": "on",
+    "standard_conforming_strings": "on",
+    "quote_all_identifiers": "off",
+    "transform_null_equals": "off",
+    "search_path": "pg_catalog",  # every name of ours has its schema
+    "plan_cache_mode": "auto",
+    "gin_fuzzy_search_limit": "0",
     "jit": "off",  # compiling a statement takes 40 ms where it runs for one: plans of many small parts look expensive
 }
 
@@ -85,15 +98,21 @@ def describe(url: str) -> str:
 def connect(url: str, *, role: str) -> KeptConnection:
     """Return a new autocommit connection of the caller's own, with our limits set."""
     connection = KeptConnection.connect(connection_string(url, role=role), autocommit=True)
-    configure(connection)
+    try:
+        configure(connection)
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
 def configure(connection: psycopg.Connection) -> bool:
     """Set our limits on a direct connection; on one through a pooler set nothing and return False.
 
-    A pooler shows in that the process which runs the statement is not the one that answered the connect.
+    A pooler shows in that the process which runs the statement is not the one that answered the connect. Raise
+    DatabaseError where the database cannot hold every text.
     """
+    _require_utf8(connection)
     done = connection.execute(
         "select set_config(name, value, false) from unnest(%s::text[], %s::text[]) as limits(name, value)"
         " where pg_backend_pid() = %s",
@@ -153,6 +172,15 @@ def is_alive(connection: KeptConnection) -> bool:
     except psycopg.OperationalError:
         return False
     return True
+
+
+def _require_utf8(connection: psycopg.Connection) -> None:
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding not in (None, "UTF8"):
+        raise DatabaseError(
+            f"The database {connection.info.dbname} has the encoding {encoding}; agentmesh needs UTF8.",
+            hint="Use another database: createdb --template template0 --encoding UTF8 NAME",
+        )
 
 
 def _configure_pooled(connection: KeptConnection) -> None:

@@ -113,6 +113,7 @@ def _connected(url: str) -> KeptConnection:
 
 def _answer(connection: KeptConnection, text: str, seconds: float) -> Answer:
     connection.execute("select set_config('search_path', 'agentmesh', false)")
+    connection.execute("reset timezone")  # people see times as psql shows them
     connection.execute("select set_config('statement_timeout', %s, false)", [f"{round(seconds * 1000)}ms"])
     connection.execute("begin read only")
     connection.answer_seconds = seconds + ANSWER_SECONDS

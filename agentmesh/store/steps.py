@@ -19,6 +19,7 @@ from agentmesh.sql import statement
 from agentmesh.store import prepared
 from agentmesh.store.callers import Lease, caller
 from agentmesh.store.jsonb import jsonb, written
+from agentmesh.store.mailbox import require_size
 from agentmesh.store.scalar import scalar
 from agentmesh.store.typed import typed_row
 
@@ -179,6 +180,7 @@ def task(conn: Connection, lease: Lease, spec: Mapping[str, Any]) -> AgentId:
 
     Raise a LimitReached, BadName, UnknownAgent, DeadAgent, AgentBusy or NotATask when refused.
     """
+    require_size(str(spec.get("prompt", "")))
     return AgentId(
         scalar(conn, statement("steps.task"), {"agent": lease.agent_id, "spec": _json(spec), **caller(lease)}, UUID)
     )

@@ -18,7 +18,8 @@ import psycopg
 from psycopg import errors as pg
 from psycopg.pq import TransactionStatus
 
-from agentmesh.domain.errors import DatabaseError, DatabaseUnreachable
+from agentmesh.domain.errors import AgentmeshError, DatabaseBusy, DatabaseError, DatabaseUnreachable
+from agentmesh.store import notify_queue
 from agentmesh.store.errors import domain_error, translated
 from agentmesh.store.pool import KeptConnection, connect, describe, is_alive, open_pool
 
@@ -105,6 +106,8 @@ class Database:
                 finally:
                     self._give_back(connection)
                 time.sleep(_pause(attempt))
+        except pg.ProgramLimitExceeded as error:
+            raise self._about_limit(error) from error
         except psycopg.Error as error:
             raise domain_error(error, self.where) from error
         raise AssertionError("the last attempt returns or raises")
@@ -237,6 +240,14 @@ class Database:
             f"No connection to the database {self.where} became free within {self._patience:g} s.",
             hint="Statements hang: look at pg_stat_activity; or raise the size of the pool.",
         )
+
+    def _about_limit(self, error: psycopg.Error) -> AgentmeshError:
+        """Say whom to end where the limit is the server's queue of notifications."""
+        with translated(self.where), connect(self.url, role=self._role) as connection:
+            queue = notify_queue.look(connection)
+        if queue.used < notify_queue.NEARLY_FULL:
+            return domain_error(error, self.where)
+        return DatabaseBusy(f"The database {self.where} takes no changes: {queue.words}.", hint=queue.hint)
 
     def _outcome_unknown(self, error: psycopg.Error) -> DatabaseUnreachable:
         return DatabaseUnreachable(

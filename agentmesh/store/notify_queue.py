@@ -1,0 +1,45 @@
+"""The server's queue of notifications, which all its databases share: one listener that does not read fills it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from agentmesh.sql import statement
+
+NEARLY_FULL = 0.5
+"""Share from which on it is worth a word; PostgreSQL warns there too."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotifyQueue:
+    """How full it is, and who most probably keeps it from being emptied."""
+
+    used: float
+    """Share of its room."""
+    pid: int | None
+    """The server's process to end; None where this role may not see any."""
+    whose: str
+    """Database, user and program of that process."""
+
+    @property
+    def words(self) -> str:
+        """What is wrong, in a sentence without its full stop."""
+        held = f": process {self.pid} ({self.whose}) does not take its notifications" if self.pid else ""
+        return f"the server's NOTIFY queue is {self.used:.0%} full{held}"
+
+    @property
+    def hint(self) -> str:
+        """What to do about it."""
+        if self.pid:
+            return f"End that process: select pg_terminate_backend({self.pid});"
+        return "As a superuser find the session that has been in a transaction for longest in pg_stat_activity; end it."
+
+
+def look(conn: Connection) -> NotifyQueue:
+    """Return how the queue is."""
+    with conn.cursor(row_factory=class_row(NotifyQueue)) as cursor:
+        (found,) = cursor.execute(statement("health.notify_queue")).fetchall()
+    return found
