@@ -42,6 +42,8 @@ class Lookout:
             known = self._mesh.settings.providers.get(provider)
             why = f": {known.api_key_env} is not set" if known and known.api_key_env else ""
             return f"no worker runs {wanted[provider]}, and its model provider {provider} cannot be used here{why}"
+        if obstacle := self._mesh.models.obstacle(self._session, f"{provider}/"):
+            return f"no worker runs {wanted[provider]}: {obstacle.message}"
         if self._session.needs:
             return (
                 f"no worker runs {wanted[provider]}: that takes a Python program with {', '.join(self._session.needs)}"

@@ -162,12 +162,11 @@ class Mesh:
                 f"no worker at work has what session {short(session.id)} needs: {', '.join(session.needs)}",
                 hint="Register it in this program and run the agents here: with mesh.worker():",
             )
-        model = self._model(session)
-        if model.partition("/")[0] in (app.DEMO, *self.core.models.providers()):
+        obstacle = self.core.models.obstacle(self._row(session), self._model(session))
+        if obstacle is None:
             return None
         return NoModel(
-            f"no worker serves session {short(session.id)}, and its model {model} cannot be used here",
-            hint="Its provider is not configured, or has no key.",
+            f"no worker serves session {short(session.id)}, and {obstacle.message.rstrip('.')}", hint=obstacle.hint
         )
 
     def _is_served(self, session: Session) -> bool:

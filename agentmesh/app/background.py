@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from agentmesh.app import helper, starting
+from agentmesh.app.models import ConfiguredModels
 from agentmesh.config.settings import Settings
 from agentmesh.domain.rows import Session
 from agentmesh.store.tx import Database
@@ -24,8 +25,11 @@ _MOST_BYTES: Final = 10_000_000
 class BackgroundWorker:
     """Starts ``agentmesh worker`` on its own when a session has nobody who serves it."""
 
-    def __init__(self, database: Database, settings: Settings, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, database: Database, settings: Settings, environ: Mapping[str, str], models: ConfiguredModels
+    ) -> None:
         self._database = database
+        self._models = models
         self._settings = settings
         self._environ = environ
         self.process: subprocess.Popen[bytes] | None = None
@@ -41,6 +45,8 @@ class BackgroundWorker:
         provider = root.model.partition("/")[0]
         if session.needs or bool(self._database.run(workers.serving, session.id, provider)):
             return False  # what a Python program has, no other process offers
+        if self._models.obstacle(session, root.model):
+            return False  # it would be configured as this process is
         if self._failed_before(session.workdir):
             return False
         lock = self._starting_lock(f"{provider} {session.workdir}")

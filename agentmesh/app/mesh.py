@@ -65,7 +65,7 @@ class Mesh:
         self.server = server
         self.place = Place.here()
         self.models = ConfiguredModels(settings, environ)
-        self.background = BackgroundWorker(database, settings, environ)
+        self.background = BackgroundWorker(database, settings, environ, self.models)
         self.own_tools: dict[str, Tool] = {}
         """Tools of the program around it; before the first session and worker."""
         self.own_types: dict[str, AgentType] = {}
@@ -135,6 +135,7 @@ class Mesh:
             permissions=permissions.to_json(),
             limits=limits,
             needs=self.offers,
+            endpoints=self.models.endpoints(),
             external=external,
         )
         root = self.database.run(sessions.start_session, new)
@@ -307,6 +308,7 @@ class Mesh:
             providers=(*usable, DEMO),
             serves_any=serves_any,
             session=session,
+            endpoints=self.models.endpoints(),
             offers=self.offers,
         )
         made = Worker(engine, identity, self.listener, on_event, heed=shared.read)

@@ -9,6 +9,7 @@ from agentmesh.config.settings import Settings, resolve_model
 from agentmesh.domain.errors import AgentmeshError, NoModel
 
 if TYPE_CHECKING:
+    from agentmesh.domain.rows import Session
     from agentmesh.llm.provider import Provider
 
 DEMO: Final = "demo"
@@ -69,6 +70,31 @@ class ConfiguredModels:
             )
         return usable
 
+    def endpoints(self) -> tuple[str, ...]:
+        """Return what sessions and workers say of these servers: provider, URL, and the name of the key's variable."""
+        return tuple(
+            f"{name} {provider.address} {provider.api_key_env or '-'}" for name, provider in self.providers().items()
+        )
+
+    def obstacle(self, session: Session, model: str) -> NoModel | None:
+        """Return why no worker of this process could run a session's agents with this model; None: it could."""
+        provider = model.partition("/")[0]
+        if provider == DEMO:
+            return None
+        if provider not in self.providers():
+            known = self._settings.providers.get(provider)
+            hint = f"Set {known.api_key_env}." if known else "Configure it: [providers.NAME] in the configuration."
+            why = f"the session's model {model} cannot be used here: its provider {provider} has no key"
+            return NoModel(why, hint=hint)
+        begun = [each for each in session.endpoints if each.partition(" ")[0] == provider]
+        here = [each for each in self.endpoints() if each.partition(" ")[0] == provider]
+        if not begun or begun == here:
+            return None
+        return NoModel(
+            f"the session began with {_shown(begun[0])}; here {provider} is another server, {_shown(here[0])}",
+            hint="Configure it as it was, or begin a new session. A worker that has that server can run this one.",
+        )
+
     def context_window(self, model: str) -> int | None:
         """Return the size in tokens of what a model reads, None where unknown."""
         from agentmesh.llm.models import Models
@@ -80,6 +106,11 @@ class ConfiguredModels:
             return None
         finally:
             models.close()
+
+
+def _shown(endpoint: str) -> str:
+    provider, url, key = endpoint.split(" ")
+    return f"{provider} at {url}" + (f" (key in {key})" if key != "-" else "")
 
 
 def _is_openai(base_url: str) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from agentmesh.cli.render.figures import plural
 from agentmesh.cli.talk import complain, say
-from agentmesh.domain.errors import NoModel, UsageError
+from agentmesh.domain.errors import UsageError
 from agentmesh.domain.ids import short
 from agentmesh.domain.rows import AgentView, Session
 from agentmesh.domain.states import AgentStatus
@@ -19,20 +19,13 @@ if TYPE_CHECKING:
 
 def require_provider(mesh: Mesh, session: Session) -> None:
     """Raise NoModel, or UsageError for a Python program's session, when a worker of this process could not run it."""
-    from agentmesh.app import DEMO
-
     if session.needs:
         raise UsageError(
             f"the session {short(session.id)} needs what only a Python program has: {', '.join(session.needs)}",
             hint="Start the program that has them; its worker runs the session's agents.",
         )
-    model = _model(mesh, session)
-    provider = model.partition("/")[0]
-    if provider in (DEMO, *mesh.models.providers()):
-        return
-    known = mesh.settings.providers.get(provider)
-    hint = f"Set {known.api_key_env}." if known else "Configure it: [providers.NAME] in the configuration."
-    raise NoModel(f"the session's model {model} cannot be used here: its provider {provider} has no key", hint=hint)
+    if obstacle := mesh.models.obstacle(session, _model(mesh, session)):
+        raise obstacle
 
 
 def start_worker_if_none(mesh: Mesh, session: Session) -> None:

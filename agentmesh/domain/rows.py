@@ -37,6 +37,8 @@ class Session(NamedTuple):
     """Cap on the known cost."""
     needs: Sequence[str] = ()
     """What only some workers offer: ``tool weather``, ``type reviewer`` of a Python program."""
+    endpoints: Sequence[str] = ()
+    """Model servers as they were configured when it began; see ``ConfiguredModels.endpoints``."""
 
 
 @dataclass(frozen=True, slots=True)

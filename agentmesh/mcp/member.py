@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agentmesh.app import DEMO, Mesh
+from agentmesh.app import Mesh
 from agentmesh.domain.errors import (
     AgentBusy,
     AgentmeshError,
@@ -139,12 +139,13 @@ class Member:
         """Have somebody run the session's agents; return what to say when nobody can."""
         root = self.mesh.database.run(agents.get, self.session.root_id, idempotent=True)
         provider = root.model.partition("/")[0]
-        if provider in (DEMO, *self.mesh.models.providers()):
+        obstacle = self.mesh.models.obstacle(self.session, root.model)
+        if obstacle is None:
             with self._starting:
                 self.mesh.ensure_worker(self.session)
         elif not self.mesh.database.run(workers.serving, self.session.id, provider, idempotent=True):
             return (
-                f"Nobody runs this session's agents: its model {root.model} has no key here. "
+                f"Nobody runs this session's agents: {obstacle.message}. "
                 "Tell the user to start `agentmesh worker` where it has one."
             )
         return None

@@ -1,20 +1,20 @@
 -- name: start
 -- Begin a session; its root's id.
-select agentmesh.start_session(%(workdir)s, %(host)s, %(os_user)s, %(model)s, %(system_prompt)s, %(tools)s, %(title)s, %(permission_mode)s,
-  %(permissions)s, %(limits)s, %(needs)s, %(external)s);
+select agentmesh.set_endpoints(agentmesh.start_session(%(workdir)s, %(host)s, %(os_user)s, %(model)s, %(system_prompt)s, %(tools)s, %(title)s,
+  %(permission_mode)s, %(permissions)s, %(limits)s, %(needs)s, %(external)s), %(endpoints)s);
 
 -- name: by_id
 -- A session.
-select id, title, workdir, host, os_user, root_id, permission_mode, created_at, ended_at, max_tokens, max_cost_usd, needs from agentmesh.sessions where id = %(session)s;
+select id, title, workdir, host, os_user, root_id, permission_mode, created_at, ended_at, max_tokens, max_cost_usd, needs, endpoints from agentmesh.sessions where id = %(session)s;
 
 -- name: by_prefix
 -- Sessions by the beginning of their id.
-select id, title, workdir, host, os_user, root_id, permission_mode, created_at, ended_at, max_tokens, max_cost_usd, needs from agentmesh.sessions
+select id, title, workdir, host, os_user, root_id, permission_mode, created_at, ended_at, max_tokens, max_cost_usd, needs, endpoints from agentmesh.sessions
 where id between %(first)s and %(last)s order by created_at desc limit 10;
 
 -- name: newest
 -- The newest session of a directory.
-select id, title, workdir, host, os_user, root_id, permission_mode, created_at, ended_at, max_tokens, max_cost_usd, needs from agentmesh.sessions
+select id, title, workdir, host, os_user, root_id, permission_mode, created_at, ended_at, max_tokens, max_cost_usd, needs, endpoints from agentmesh.sessions
 where workdir = %(workdir)s and host = %(host)s and os_user = %(os_user)s and ended_at is null order by created_at desc limit 1;
 
 -- name: all

@@ -1,6 +1,7 @@
 -- name: join
 -- Register a worker on its LISTEN connection.
-select agentmesh.join_worker(%(host)s, %(os_user)s, %(pid)s, %(concurrency)s, %(providers)s, %(serves_any)s, %(session)s, %(offers)s);
+select agentmesh.set_worker_endpoints(agentmesh.join_worker(%(host)s, %(os_user)s, %(pid)s, %(concurrency)s, %(providers)s, %(serves_any)s, %(session)s,
+  %(offers)s), %(endpoints)s);
 
 -- name: rejoin
 -- Take the worker's lock on a new LISTEN connection; false when it was declared dead.
@@ -55,7 +56,8 @@ select id from unnest(%(agents)s::uuid[]) as id where not exists (select from ag
 -- (gone at once when it dies; the next worker frees its agents).
 select exists (select from agentmesh.workers w, agentmesh.sessions s
   where s.id = %(session)s and w.ended_at is null and w.seen_at > clock_timestamp() - interval '10 s' and %(provider)s = any (w.providers)
-    and (w.session_id is null or w.session_id = s.id) and s.needs <@ w.offers and (w.serves_any or (w.host = s.host and w.os_user = s.os_user))
+    and (w.session_id is null or w.session_id = s.id) and s.needs <@ w.offers
+    and agentmesh.endpoint(s.endpoints, %(provider)s) <@ w.endpoints and (w.serves_any or (w.host = s.host and w.os_user = s.os_user))
     and exists (select from pg_locks l where l.locktype = 'advisory' and l.classid = agentmesh.lock_class()::oid and l.objid = w.id::oid
                 and l.objsubid = 2 and l.pid = w.backend_pid and l.granted
                 and l.database = (select d.oid from pg_database d where d.datname = current_database())));

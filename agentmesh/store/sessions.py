@@ -39,6 +39,8 @@ class NewSession(NamedTuple):
     """max_depth, max_children, max_agents, max_unread, max_tokens, max_cost_usd; the database's defaults otherwise."""
     needs: Sequence[str] = ()
     """What a worker must offer to run it: ``tool weather``, ``type reviewer`` of a Python program."""
+    endpoints: Sequence[str] = ()
+    """Model servers that are configured where it begins; workers run its agents if they have the same."""
     external: bool = False
     """Whether somebody else runs the root's turns (an MCP client); it joins as the root then."""
 
@@ -58,6 +60,7 @@ def start_session(conn: Connection, new: NewSession) -> AgentId:
         "limits": Jsonb(dict(new.limits)),
         "needs": list(new.needs),
         "external": new.external,
+        "endpoints": list(new.endpoints),
     }
     return AgentId(scalar(conn, statement("sessions.start"), values, UUID))
 

@@ -28,6 +28,8 @@ class Identity(NamedTuple):
     """Also sessions of other hosts and users (containers, shared disks)."""
     session: SessionId | None = None
     """Only this session (a headless run)."""
+    endpoints: tuple[str, ...] = ()
+    """Its model servers, as sessions name them."""
     offers: tuple[str, ...] = ()
     """What it has that sessions may need: ``tool weather``, ``type reviewer`` of a Python program."""
 
@@ -53,6 +55,7 @@ def join(conn: Connection, me: Identity) -> WorkerId:
         "serves_any": me.serves_any,
         "session": me.session,
         "offers": list(me.offers),
+        "endpoints": list(me.endpoints),
     }
     return WorkerId(scalar(conn, statement("workers.join"), values, int))
 

@@ -164,6 +164,18 @@ create or replace view agentmesh.v_stuck with (security_barrier) as
                     where b.session_id = a.session_id and b.status = 'running' and o.waiter is null)
     and not exists (select from agentmesh.mail m where m.recipient = a.id and m.read_at is null and m.withdrawn_at is null);
 
-drop function agentmesh.has_room;
+-- Whether an agent is one that this worker may run.
+create or replace function agentmesh.serves(worker agentmesh.workers, agent agentmesh.agents) returns boolean
+language sql stable security definer set search_path = pg_catalog as $$
+  select agent.status = 'running' and agent.worker_id is null and not agent.external
+    and split_part(agent.model, '/', 1) = any (worker.providers)
+    and (worker.session_id is null or worker.session_id = agent.session_id)
+    and exists (select from agentmesh.sessions s where s.id = agent.session_id and s.needs <@ worker.offers
+                and (worker.serves_any or (s.host = worker.host and s.os_user = worker.os_user)))
+$$;
+
+drop function agentmesh.has_room, agentmesh.endpoint, agentmesh.set_endpoints, agentmesh.set_worker_endpoints;
+alter table agentmesh.sessions drop column endpoints;
+alter table agentmesh.workers drop column endpoints;
 
 select agentmesh.grant_roles();

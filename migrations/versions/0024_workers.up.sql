@@ -1,5 +1,44 @@
 -- What proves that a worker lives, works and may run a session.
 
+-- Workers matched sessions by the provider's name: a session that began with a server of one's own was run by whichever worker had that name, and sent to its
+-- server. A session remembers the endpoints that were configured when it began, and only a worker that has the same one for an agent's model runs the agent.
+-- What is written of each is the provider, the URL without passwords, and the name of the variable with the key: never a key.
+alter table agentmesh.sessions add column endpoints text[] not null default '{}';
+alter table agentmesh.workers add column endpoints text[] not null default '{}';
+
+-- The endpoint of a model's provider among these, as an array of one; empty where none is known: any worker that has the provider may run it.
+create function agentmesh.endpoint(endpoints text[], model text) returns text[]
+language sql immutable set search_path = pg_catalog as $$
+  select array(select e from unnest(endpoints) e where split_part(e, ' ', 1) = split_part(model, '/', 1))
+$$;
+
+-- Whether an agent is one that this worker may run.
+create or replace function agentmesh.serves(worker agentmesh.workers, agent agentmesh.agents) returns boolean
+language sql stable security definer set search_path = pg_catalog as $$
+  select agent.status = 'running' and agent.worker_id is null and not agent.external
+    and split_part(agent.model, '/', 1) = any (worker.providers)
+    and (worker.session_id is null or worker.session_id = agent.session_id)
+    and exists (select from agentmesh.sessions s where s.id = agent.session_id and s.needs <@ worker.offers
+                and agentmesh.endpoint(s.endpoints, agent.model) <@ worker.endpoints
+                and (worker.serves_any or (s.host = worker.host and s.os_user = worker.os_user)))
+$$;
+
+-- Remember which endpoints were configured where a session began, in its own commit; returns its root.
+create function agentmesh.set_endpoints(root uuid, endpoints text[]) returns uuid
+language plpgsql as $$
+begin
+  update agentmesh.sessions s set endpoints = set_endpoints.endpoints where s.id = (select a.session_id from agentmesh.agents a where a.id = root);
+  return root;
+end $$;
+
+-- Remember which endpoints a worker has, in the commit by which it joins; returns the worker.
+create function agentmesh.set_worker_endpoints(worker bigint, endpoints text[]) returns bigint
+language plpgsql as $$
+begin
+  update agentmesh.workers w set endpoints = set_worker_endpoints.endpoints where w.id = worker;
+  return worker;
+end $$;
+
 -- Agents that a worker could run and does not, and agents that a worker has and that show no sign of life, were "running" for ever: v_stuck names them.
 
 -- Whether fewer agents than it has threads have one or wait for one.
@@ -13,8 +52,9 @@ $$;
 
 create or replace view agentmesh.v_stuck with (security_barrier) as
   select a.session_id, a.id as agent_id, a.name, 'no worker' as problem,
-    format('has waited %s s to run, and no worker may run it (host %s, user %s, model %s%s): start %s',
+    format('has waited %s s to run, and no worker may run it (host %s, user %s, model %s%s%s): start %s',
       extract(epoch from clock_timestamp() - a.queued_at)::integer, s.host, s.os_user, a.model,
+      ', endpoint ' || nullif(array_to_string(agentmesh.endpoint(s.endpoints, a.model), ''), ''),
       case when s.needs <> '{}' then ', ' || array_to_string(s.needs, ', ') end,
       case when s.needs = '{}' then 'one with agentmesh worker' else 'the Python program that has them' end) as why
   from agentmesh.agents a join agentmesh.sessions s on s.id = a.session_id
@@ -217,7 +257,7 @@ begin
     grant usage on schema agentmesh to agentmesh_reader;
     grant select on agentmesh.v_agents, agentmesh.v_mail, agentmesh.v_transcript, agentmesh.v_waits, agentmesh.v_cost, agentmesh.v_budgets,
       agentmesh.v_timeline, agentmesh.v_stuck, agentmesh.v_requests to agentmesh_reader;
-    grant execute on function agentmesh.path, agentmesh.lineage, agentmesh.subtree, agentmesh.serves, agentmesh.has_room to agentmesh_reader;
+    grant execute on function agentmesh.path, agentmesh.lineage, agentmesh.subtree, agentmesh.serves, agentmesh.has_room, agentmesh.endpoint to agentmesh_reader;
     if to_regproc('agentmesh.search') is not null then  -- a later migration makes it
       grant execute on function agentmesh.search to agentmesh_reader;
     end if;
@@ -230,8 +270,8 @@ begin
     grant insert on agentmesh.sessions, agentmesh.settings, agentmesh.workers, agentmesh.agents, agentmesh.activity, agentmesh.transcript,
       agentmesh.mail, agentmesh.wait, agentmesh.waits, agentmesh.tool_calls, agentmesh.requests, agentmesh.tasks, agentmesh.model_calls,
       agentmesh.file_seen, agentmesh.pauses, agentmesh.session_usage, agentmesh.bookings, agentmesh.reservations to agentmesh_worker;
-    grant update (title, permission_mode, rules, attended, max_tokens, max_cost_usd, ended_at, tree_version) on agentmesh.sessions to agentmesh_worker;
-    grant update (backend_pid, seen_at, lost_at, back_at, ended_at) on agentmesh.workers to agentmesh_worker;
+    grant update (title, permission_mode, rules, attended, max_tokens, max_cost_usd, ended_at, tree_version, endpoints) on agentmesh.sessions to agentmesh_worker;
+    grant update (backend_pid, seen_at, lost_at, back_at, ended_at, endpoints) on agentmesh.workers to agentmesh_worker;
     grant update (status, model, settings_id, turn, started_turn, interrupt_turn, compact_turn, held_mail, owes_report, agent_wakes, ended_seq,
       worker_id, epoch, queued_at, tool_calls, model_calls, input_tokens, output_tokens, cached_tokens, cost_usd, unpriced_calls, max_tokens,
       max_cost_usd, died_at, killed_by, reaped_at) on agentmesh.agents to agentmesh_worker;
