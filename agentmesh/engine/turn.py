@@ -259,14 +259,14 @@ class Runner:
     def _store(self, reply: Reply, usage: Mapping[str, Any], after: int) -> steps.Finished:
         """Store the model's answer to what it was sent, own rows up to ``after``; what it cost is booked anyway."""
         content, calls = recording.content(reply), recording.calls(reply)
-        finish = bind(self._engine.database.run, steps.finish_step, idempotent=True)
+        finish = bind(self._engine.database.run, steps.finish_step)
         try:
             done = self._keep(lambda: finish(self._lease, content, calls, usage, after=after), also_unreachable=True)
         except AgentBusy as undone:  # the server has crashed since, and results that the model has read are lost
             self._book(usage)
             raise DatabaseError(undone.message, hint="The agent goes on from its rows.") from undone
         except (Fenced, DatabaseError):
-            self._book(usage)
+            self._book(usage, unless=(after, content))
             raise
         if calls:  # the end of a turn is told by its commit
             self._stored()
@@ -277,12 +277,17 @@ class Runner:
         what = f"what {self._agent.name} ({self._agent.id}) has found"
         return keeping.keep(commit, lambda: self._halted is not None, what, also_unreachable=also_unreachable)
 
-    def _book(self, usage: Mapping[str, Any]) -> None:
-        """Book what a model call cost whose answer is not kept; where that fails too, whoever failed first is told."""
+    def _book(self, usage: Mapping[str, Any], unless: tuple[int, Mapping[str, Any]] | None = None) -> None:
+        """Book what a model call cost whose answer is not kept, ``unless`` this was stored after that row.
+
+        A try whose own answer was lost may have stored it. Where booking fails, whoever failed first is told.
+        """
+        run, agent = self._engine.database.run, self._agent.id
         try:
-            self._engine.database.run(steps.book_call, self._agent.id, usage)
+            if unless is None or not run(steps.is_stored, agent, *unless, idempotent=True):
+                run(steps.book_call, agent, usage)
         except DatabaseError as error:
-            LOG.warning("a model call of %s is not booked: %s (%s)", self._agent.id, error, usage)
+            LOG.warning("a model call of %s is not booked: %s (%s)", agent, error, usage)
 
     def _call_tools(self, calls: list[OpenCall]) -> Going:
         """Run open calls, step by step."""

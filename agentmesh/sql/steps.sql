@@ -19,6 +19,11 @@ select agentmesh.finish_step(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(or
 -- The same, unless it was done already since the newest row that the model was sent: so it may be repeated when its outcome is unknown.
 select agentmesh.finish_step_once(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(after)s, %(content)s, %(calls)s, %(usage)s);
 
+-- name: is_stored
+-- Whether an answer was stored after a row.
+select exists (select from agentmesh.transcript t
+  where t.agent_id = %(agent)s and t.seq > %(after)s and t.kind = 'assistant' and t.content = %(content)s::jsonb);
+
 -- name: start_calls
 -- Mark calls as started.
 select agentmesh.start_calls(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(ordinals)s);

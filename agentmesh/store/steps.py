@@ -139,6 +139,12 @@ def finish_step(
     return Finished(finished["seq"], AgentStatus(finished["status"]), allowance and Allowance.from_json(allowance))
 
 
+def is_stored(conn: Connection, agent: AgentId, after: int, content: Mapping[str, Any]) -> bool:
+    """Tell whether this answer of the agent's model was stored after a row."""
+    values = {"agent": agent, "after": after, "content": written(content)}
+    return scalar(conn, statement("steps.is_stored"), values, bool)
+
+
 def start_calls(conn: Connection, lease: Lease, ordinals: Sequence[int]) -> Allowance:
     """Mark calls of the lease's step as started, before they run; return what may be done without asking, now."""
     values = {"agent": lease.agent_id, "ordinals": list(ordinals), **caller(lease)}

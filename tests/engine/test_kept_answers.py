@@ -119,6 +119,23 @@ def test_an_answer_is_stored_once_although_nobody_knows_whether_its_commit_was_m
     assert booked(rig) == (2, 2)
 
 
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_an_answer_that_ended_the_turn_is_booked_once_although_its_commit_s_answer_was_lost(rig, moment):
+    """The repetition is refused, because nobody runs the agent any more: that does not mean that it was not stored."""
+    lost: list[str] = []
+
+    def lose(when: str, name: str) -> None:
+        if (when, name) == (moment, "finish_step") and not lost:
+            lost.append(name)
+            raise DatabaseUnreachable("lost, on purpose")
+
+    parts = rig.worker(hook=lose)
+    assert rig.run() == "done"
+    rig.until(lambda: any(told.startswith("released") for told in parts.events), "the end of the run")
+    assert booked(rig) == (1, 1)
+    assert len(rig.requests()) == 1
+
+
 def test_a_commit_that_is_made_late_after_its_repetition_changes_nothing(mesh: Mesh):
     lease = mesh.begin(mesh.root)
     after = mesh.one("select max(seq) from agentmesh.transcript where agent_id = %s", mesh.root)
