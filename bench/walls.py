@@ -36,7 +36,7 @@ def run(bench: Bench) -> None:
                 f"what {kind} adds to one call of bash that runs `true`",
                 {"reading": "ms", "approved": "ms", "a call without": "ms"},
                 [Target("reading", "<=", limit), Target("approved", "<=", limit)],
-                note="Reading: nobody approved the command. The calls take turns; what is shown are differences of medians.",
+                note="Reading: nobody approved the command. The calls take turns; shown are differences of medians.",
             )
             if problem := walls.problem():
                 bench.failed(figure.key, figure.title, problem)

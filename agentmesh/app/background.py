@@ -49,7 +49,7 @@ class BackgroundWorker:
             return False  # it would be configured as this process is
         if self._failed_before(session.workdir):
             return False
-        lock = self._starting_lock(f"{provider} {session.workdir}")
+        lock = self._starting_lock(" ".join((provider, session.workdir, *session.endpoints)))
         if isinstance(lock, str):
             return False  # another process starts one here: it serves this session too
         try:

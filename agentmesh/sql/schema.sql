@@ -418,6 +418,7 @@ CREATE TABLE agentmesh.sessions (
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     ended_at timestamp with time zone,
     tree_version bigint DEFAULT 0 NOT NULL,
+    endpoints text[] DEFAULT '{}'::text[] NOT NULL,
     CONSTRAINT sessions_max_agents_check CHECK ((max_agents >= 1)),
     CONSTRAINT sessions_max_children_check CHECK ((max_children >= 0)),
     CONSTRAINT sessions_max_cost_usd_check CHECK ((max_cost_usd >= (0)::numeric)),
@@ -904,6 +905,13 @@ CREATE FUNCTION agentmesh.ended_with(content jsonb) RETURNS text
   select concat_ws(E'\n', nullif(content ->> 'text', ''), '[' || (content ->> 'ending') || ']')
 $$;
 
+CREATE FUNCTION agentmesh.endpoint(endpoints text[], model text) RETURNS text[]
+    LANGUAGE sql IMMUTABLE
+    SET search_path TO 'pg_catalog'
+    AS $$
+  select array(select e from unnest(endpoints) e where split_part(e, ' ', 1) = split_part(model, '/', 1))
+$$;
+
 CREATE FUNCTION agentmesh.estimate(agent uuid, OUT tokens bigint, OUT cost_usd numeric) RETURNS record
     LANGUAGE plpgsql
     AS $$
@@ -1268,7 +1276,7 @@ begin
     grant usage on schema agentmesh to agentmesh_reader;
     grant select on agentmesh.v_agents, agentmesh.v_mail, agentmesh.v_transcript, agentmesh.v_waits, agentmesh.v_cost, agentmesh.v_budgets,
       agentmesh.v_timeline, agentmesh.v_stuck, agentmesh.v_requests, agentmesh.v_sessions to agentmesh_reader;
-    grant execute on function agentmesh.path, agentmesh.lineage, agentmesh.subtree, agentmesh.serves to agentmesh_reader;
+    grant execute on function agentmesh.path, agentmesh.lineage, agentmesh.subtree, agentmesh.serves, agentmesh.has_room, agentmesh.endpoint to agentmesh_reader;
     if to_regproc('agentmesh.search') is not null then  -- a later migration makes it
       grant execute on function agentmesh.search to agentmesh_reader;
     end if;
@@ -1277,7 +1285,7 @@ begin
     grant usage on schema agentmesh to agentmesh_worker;
     grant execute on all functions in schema agentmesh to agentmesh_worker;
     revoke execute on function agentmesh.grant_roles, agentmesh.start_session, agentmesh.set_mode, agentmesh.set_budget, agentmesh.answer,
-      agentmesh.allow, agentmesh.forget_rules from agentmesh_worker;
+      agentmesh.allow, agentmesh.forget_rules, agentmesh.set_endpoints from agentmesh_worker;
     grant select on all tables in schema agentmesh to agentmesh_worker;
     grant insert on agentmesh.settings, agentmesh.workers, agentmesh.agents, agentmesh.activity, agentmesh.transcript,
       agentmesh.mail, agentmesh.wait, agentmesh.waits, agentmesh.tool_calls, agentmesh.tasks, agentmesh.model_calls,
@@ -1289,7 +1297,7 @@ begin
     revoke update (max_tokens, max_cost_usd) on agentmesh.agents from agentmesh_worker;
     grant insert (session_id, agent_id, seq, ordinal, kind, tool, arguments, reason, rules, question, options) on agentmesh.requests to agentmesh_worker;
     grant update (title, attended, ended_at, tree_version) on agentmesh.sessions to agentmesh_worker;
-    grant update (backend_pid, seen_at, lost_at, ended_at) on agentmesh.workers to agentmesh_worker;
+    grant update (backend_pid, seen_at, lost_at, back_at, ended_at, endpoints) on agentmesh.workers to agentmesh_worker;
     grant update (status, model, settings_id, turn, started_turn, interrupt_turn, compact_turn, held_mail, owes_report, agent_wakes, ended_seq,
       worker_id, epoch, queued_at, tool_calls, model_calls, input_tokens, output_tokens, cached_tokens, cost_usd, unpriced_calls,
       died_at, killed_by, reaped_at) on agentmesh.agents to agentmesh_worker;
@@ -1306,9 +1314,9 @@ begin
   if exists (select from pg_roles where rolname = 'agentmesh_person') then  -- a member of agentmesh_worker
     grant usage on schema agentmesh to agentmesh_person;
     grant execute on function agentmesh.start_session, agentmesh.set_mode, agentmesh.set_budget, agentmesh.answer, agentmesh.allow,
-      agentmesh.forget_rules to agentmesh_person;
+      agentmesh.forget_rules, agentmesh.set_endpoints to agentmesh_person;
     grant insert on agentmesh.sessions to agentmesh_person;
-    grant update (permission_mode, rules, max_tokens, max_cost_usd) on agentmesh.sessions to agentmesh_person;
+    grant update (permission_mode, rules, max_tokens, max_cost_usd, endpoints) on agentmesh.sessions to agentmesh_person;
     grant update (max_tokens, max_cost_usd) on agentmesh.agents to agentmesh_person;
   end if;
 end $$;
@@ -1352,6 +1360,37 @@ CREATE FUNCTION agentmesh.has_capped_agents(session uuid) RETURNS boolean
 begin
   return exists (select from agentmesh.agents a where a.session_id = session and (a.max_tokens is not null or a.max_cost_usd is not null));
 end $$;
+
+CREATE TABLE agentmesh.workers (
+    id bigint DEFAULT (((('x'::text || "left"((gen_random_uuid())::text, 8)))::bit(32))::bigint & (2147483647)::bigint) NOT NULL,
+    host text NOT NULL,
+    os_user text NOT NULL,
+    pid integer NOT NULL,
+    serves_any boolean DEFAULT false NOT NULL,
+    session_id uuid,
+    providers text[] NOT NULL,
+    offers text[] DEFAULT '{}'::text[] NOT NULL,
+    concurrency integer NOT NULL,
+    backend_pid integer NOT NULL,
+    started_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    seen_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    lost_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    endpoints text[] DEFAULT '{}'::text[] NOT NULL,
+    back_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT workers_concurrency_check CHECK ((concurrency >= 1))
+)
+WITH (fillfactor='50', autovacuum_vacuum_threshold='50', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_cost_delay='0');
+
+CREATE FUNCTION agentmesh.has_room(worker agentmesh.workers) RETURNS boolean
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog'
+    AS $$
+  select worker.concurrency > (
+    select count(*) from agentmesh.agents a where a.worker_id = worker.id
+      and not exists (select from agentmesh.wait x where x.waiter = a.id)
+      and not exists (select from agentmesh.tool_calls c where c.agent_id = a.id and c.status in ('asking', 'delegated')))
+$$;
 
 CREATE FUNCTION agentmesh.heed_interrupt(me agentmesh.agents) RETURNS void
     LANGUAGE sql
@@ -1432,6 +1471,12 @@ begin
     from agentmesh.agents p where p.id = me.parent_id);
 end $$;
 
+CREATE FUNCTION agentmesh.is_spared(seen_at timestamp with time zone, back_at timestamp with time zone, lease interval) RETURNS boolean
+    LANGUAGE sql
+    AS $$
+  select coalesce(is_spared.seen_at < is_spared.back_at and is_spared.back_at > clock_timestamp() - lease, false)
+$$;
+
 CREATE FUNCTION agentmesh.join_agent(worker bigint, agent uuid) RETURNS bigint
     LANGUAGE plpgsql
     AS $$
@@ -1468,10 +1513,12 @@ CREATE FUNCTION agentmesh.join_worker(host text, os_user text, pid integer, conc
 declare
   new_id bigint;
 begin
-  insert into agentmesh.workers (host, os_user, pid, serves_any, session_id, providers, offers, concurrency, backend_pid)
-  values (join_worker.host, join_worker.os_user, join_worker.pid, join_worker.serves_any, join_worker.session, join_worker.providers,
-    join_worker.offers, join_worker.concurrency, pg_backend_pid())
-  returning id into new_id;
+  while new_id is null loop  -- should a worker of the past have had the same
+    insert into agentmesh.workers (host, os_user, pid, serves_any, session_id, providers, offers, concurrency, backend_pid)
+    values (join_worker.host, join_worker.os_user, join_worker.pid, join_worker.serves_any, join_worker.session, join_worker.providers,
+      join_worker.offers, join_worker.concurrency, pg_backend_pid())
+    on conflict (id) do nothing returning id into new_id;
+  end loop;
   perform pg_advisory_lock(agentmesh.lock_class(), new_id::integer);
   return new_id;
 end $$;
@@ -1846,7 +1893,9 @@ begin
     and l.objid = worker::oid and l.objsubid = 2 and l.granted
     and l.database = (select d.oid from pg_database d where d.datname = current_database());
   perform pg_advisory_lock(agentmesh.lock_class(), worker::integer);
-  update agentmesh.workers w set backend_pid = pg_backend_pid(), lost_at = null, seen_at = clock_timestamp() where w.id = worker and w.ended_at is null;
+  update agentmesh.workers w set backend_pid = pg_backend_pid(), seen_at = clock_timestamp(), lost_at = null,
+    back_at = clock_timestamp()
+  where w.id = worker and w.ended_at is null;
   return found;
 end $$;
 
@@ -2351,25 +2400,6 @@ begin
   return new_id;
 end $$;
 
-CREATE TABLE agentmesh.workers (
-    id bigint NOT NULL,
-    host text NOT NULL,
-    os_user text NOT NULL,
-    pid integer NOT NULL,
-    serves_any boolean DEFAULT false NOT NULL,
-    session_id uuid,
-    providers text[] NOT NULL,
-    offers text[] DEFAULT '{}'::text[] NOT NULL,
-    concurrency integer NOT NULL,
-    backend_pid integer NOT NULL,
-    started_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    seen_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    lost_at timestamp with time zone,
-    ended_at timestamp with time zone,
-    CONSTRAINT workers_concurrency_check CHECK ((concurrency >= 1))
-)
-WITH (fillfactor='50', autovacuum_vacuum_threshold='50', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_cost_delay='0');
-
 CREATE FUNCTION agentmesh.serves(worker agentmesh.workers, agent agentmesh.agents) RETURNS boolean
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog'
@@ -2378,6 +2408,7 @@ CREATE FUNCTION agentmesh.serves(worker agentmesh.workers, agent agentmesh.agent
     and split_part(agent.model, '/', 1) = any (worker.providers)
     and (worker.session_id is null or worker.session_id = agent.session_id)
     and exists (select from agentmesh.sessions s where s.id = agent.session_id and s.needs <@ worker.offers
+                and agentmesh.endpoint(s.endpoints, agent.model) <@ worker.endpoints
                 and (worker.serves_any or (s.host = worker.host and s.os_user = worker.os_user)))
 $$;
 
@@ -2429,6 +2460,14 @@ begin
     'text', format('budget of %s and all below it: %s', me.name, coalesce(trim_scale(amount)::text, 'no cap in') || ' ' || case unit when 'usd' then 'USD' when 'tokens' then 'tokens' else 'tokens or USD' end)));
 end $$;
 
+CREATE FUNCTION agentmesh.set_endpoints(root uuid, endpoints text[]) RETURNS uuid
+    LANGUAGE plpgsql
+    AS $$
+begin
+  update agentmesh.sessions s set endpoints = set_endpoints.endpoints where s.id = (select a.session_id from agentmesh.agents a where a.id = root);
+  return root;
+end $$;
+
 CREATE FUNCTION agentmesh.set_mode(session uuid, mode text) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -2478,6 +2517,14 @@ begin
   update agentmesh.agents a set settings_id = setting where a.id = me.id;
   perform agentmesh.remark(me, 'event', jsonb_build_object('event', 'settings',
     'text', what || ', from the next turn on; the provider''s cache is lost'));
+end $$;
+
+CREATE FUNCTION agentmesh.set_worker_endpoints(worker bigint, endpoints text[]) RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+begin
+  update agentmesh.workers w set endpoints = set_worker_endpoints.endpoints where w.id = worker;
+  return worker;
 end $$;
 
 CREATE FUNCTION agentmesh.settle(agent uuid) RETURNS void
@@ -2694,26 +2741,33 @@ CREATE FUNCTION agentmesh.sweep(worker bigint) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 declare
+  lease constant interval := interval '30 s';
   other record;
+  since timestamptz := (select w.back_at from agentmesh.workers w where w.id = worker and w.back_at > w.started_at);
   dead bigint[] := '{}';
 begin
   for other in
-    select w.id, w.seen_at, w.lost_at, w.seen_at < clock_timestamp() - interval '30 s' as silent,
-      w.lost_at < clock_timestamp() - interval '0.9 s' as gone,
-      exists (select from pg_locks l where l.locktype = 'advisory' and l.classid = agentmesh.lock_class()::oid and l.objid = w.id::oid
-              and l.objsubid = 2 and l.pid = w.backend_pid and l.granted
-              and l.database = (select d.oid from pg_database d where d.datname = current_database())) as holds
-    from agentmesh.workers w where w.ended_at is null and w.id is distinct from worker order by w.id
+    select w.id, w.seen_at, w.lost_at, l.holds, w.seen_at > clock_timestamp() + lease as ahead,
+      case when l.holds then w.seen_at < clock_timestamp() - lease and not agentmesh.is_spared(w.seen_at, since, lease)
+        else w.lost_at < clock_timestamp() - interval '0.9 s' and not agentmesh.is_spared(w.seen_at, greatest(since, pg_postmaster_start_time()), lease)
+        end is true as died
+    from agentmesh.workers w cross join lateral (
+      select exists (select from pg_locks l where l.locktype = 'advisory' and l.classid = agentmesh.lock_class()::oid and l.objid = w.id::oid
+        and l.objsubid = 2 and l.pid = w.backend_pid and l.granted
+        and l.database = (select d.oid from pg_database d where d.datname = current_database())) as holds) l
+    where w.ended_at is null and w.id is distinct from worker order by w.id
   loop
-    continue when not other.silent and other.holds = (other.lost_at is null) and not (other.gone and not other.holds);
+    continue when not other.died and not other.ahead and other.holds = (other.lost_at is null);
     -- Two sweepers may look at each other: neither waits for the other. One that has just beaten is left alone.
     perform from agentmesh.workers w where w.id = other.id and w.ended_at is null and w.seen_at = other.seen_at for no key update skip locked;
     if not found then
       continue;
-    elsif other.silent or (other.gone and not other.holds) then
+    elsif other.died then
       dead := dead || other.id;
     else
-      update agentmesh.workers w set lost_at = case when other.holds then null else clock_timestamp() end where w.id = other.id;
+      update agentmesh.workers w set seen_at = least(w.seen_at, clock_timestamp()),  -- where the clock was set back its lease begins anew
+        lost_at = case when other.holds then null else coalesce(w.lost_at, clock_timestamp()) end
+      where w.id = other.id;
     end if;
   end loop;
   return case when cardinality(dead) > 0 then agentmesh.free_agents(dead) else 0 end;
@@ -2880,7 +2934,9 @@ CREATE FUNCTION agentmesh.tick(worker bigint, ids uuid[], epochs bigint[]) RETUR
 begin
   perform agentmesh.require_read_committed();
   perform set_config('synchronous_commit', 'off', true);
-  update agentmesh.workers w set seen_at = clock_timestamp(), lost_at = null where w.id = worker and w.ended_at is null;
+  update agentmesh.workers w set seen_at = clock_timestamp(), lost_at = null,
+    back_at = case when agentmesh.was_away(w.seen_at) then clock_timestamp() else w.back_at end
+  where w.id = worker and w.ended_at is null;
   if not found then
     return query select null::uuid, 'fenced';
     return;
@@ -3200,6 +3256,12 @@ CREATE FUNCTION agentmesh.wanted(query text) RETURNS tsquery
   select websearch_to_tsquery('simple', regexp_replace(regexp_replace(query,
     '[!#$%&''()*+,./:;<=>?@[\\\]^`{|}~]|--+', '_', 'g'), '(?<=[^\s"])-', '_', 'g'))
 $_$;
+
+CREATE FUNCTION agentmesh.was_away(seen_at timestamp with time zone) RETURNS boolean
+    LANGUAGE sql
+    AS $$
+  select was_away.seen_at not between clock_timestamp() - interval '10 s' and clock_timestamp() + interval '1 s'
+$$;
 
 CREATE FUNCTION agentmesh.words(text text) RETURNS text
     LANGUAGE sql IMMUTABLE
@@ -3631,7 +3693,7 @@ CREATE VIEW agentmesh.v_stuck WITH (security_barrier='true') AS
     a.id AS agent_id,
     a.name,
     'no worker'::text AS problem,
-    format('has waited %s s to run, and no worker may run it (host %s, user %s, model %s%s): start %s'::text, (EXTRACT(epoch FROM (clock_timestamp() - a.queued_at)))::integer, s.host, s.os_user, a.model,
+    format('has waited %s s to run, and no worker may run it (host %s, user %s, model %s%s%s): start %s'::text, (EXTRACT(epoch FROM (clock_timestamp() - a.queued_at)))::integer, s.host, s.os_user, a.model, (', endpoint '::text || NULLIF(array_to_string(agentmesh.endpoint(s.endpoints, a.model), ''::text), ''::text)),
         CASE
             WHEN (s.needs <> '{}'::text[]) THEN (', '::text || array_to_string(s.needs, ', '::text))
             ELSE NULL::text
@@ -3645,6 +3707,41 @@ CREATE VIEW agentmesh.v_stuck WITH (security_barrier='true') AS
   WHERE ((a.status = 'running'::text) AND (a.worker_id IS NULL) AND (NOT a.external) AND (NOT (EXISTS ( SELECT
            FROM agentmesh.workers w
           WHERE ((w.ended_at IS NULL) AND (w.seen_at > (clock_timestamp() - '00:00:30'::interval)) AND agentmesh.serves(w.*, a.*))))))
+UNION ALL
+ SELECT a.session_id,
+    a.id AS agent_id,
+    a.name,
+    'not claimed'::text AS problem,
+    format('has waited %s s to run, and worker %s (pid %s on %s), which has room, does not take it: end that worker and start another'::text, (EXTRACT(epoch FROM (clock_timestamp() - a.queued_at)))::integer, w.id, w.pid, w.host) AS why
+   FROM (agentmesh.agents a
+     CROSS JOIN LATERAL ( SELECT w_1.id,
+            w_1.pid,
+            w_1.host
+           FROM agentmesh.workers w_1
+          WHERE ((w_1.ended_at IS NULL) AND (w_1.seen_at > (clock_timestamp() - '00:00:30'::interval)) AND agentmesh.serves(w_1.*, a.*) AND agentmesh.has_room(w_1.*))
+          ORDER BY w_1.id
+         LIMIT 1) w)
+  WHERE ((a.status = 'running'::text) AND (a.worker_id IS NULL) AND (NOT a.external) AND (a.queued_at < (clock_timestamp() - '00:00:30'::interval)))
+UNION ALL
+ SELECT a.session_id,
+    a.id AS agent_id,
+    a.name,
+    'no sign of life'::text AS problem,
+    format('worker %s (pid %s on %s) has it, and nothing was heard of it for %s: interrupt it, or end that worker'::text, w.id, w.pid, w.host, date_trunc('second'::text, (clock_timestamp() - n.heard_at))) AS why
+   FROM ((agentmesh.agents a
+     JOIN agentmesh.workers w ON ((w.id = a.worker_id)))
+     CROSS JOIN LATERAL ( SELECT GREATEST(a.queued_at, w.started_at, ( SELECT t.created_at
+                   FROM agentmesh.transcript t
+                  WHERE (t.agent_id = a.id)
+                  ORDER BY t.seq DESC
+                 LIMIT 1), ( SELECT x.at
+                   FROM agentmesh.activity x
+                  WHERE (x.agent_id = a.id))) AS heard_at) n)
+  WHERE ((a.status = 'running'::text) AND (NOT a.external) AND (n.heard_at < (clock_timestamp() - '00:30:00'::interval)) AND (NOT (EXISTS ( SELECT
+           FROM agentmesh.wait h
+          WHERE (h.waiter = a.id)))) AND (NOT (EXISTS ( SELECT
+           FROM agentmesh.tool_calls c
+          WHERE ((c.agent_id = a.id) AND (c.status = ANY (ARRAY['started'::text, 'asking'::text, 'delegated'::text])))))))
 UNION ALL
  SELECT a.session_id,
     a.id AS agent_id,
@@ -3781,15 +3878,6 @@ CREATE VIEW agentmesh.v_waits WITH (security_barrier='true') AS
      JOIN agentmesh.agents a ON ((a.id = h.waiter)))
      LEFT JOIN agentmesh.waits w ON ((w.waiter = h.waiter)))
      LEFT JOIN agentmesh.agents b ON ((b.id = w.target)));
-
-ALTER TABLE agentmesh.workers ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME agentmesh.workers_id_seq
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1
-);
 
 ALTER TABLE ONLY agentmesh.activity
     ADD CONSTRAINT activity_pkey PRIMARY KEY (agent_id);
@@ -4086,6 +4174,8 @@ GRANT UPDATE(ended_at) ON TABLE agentmesh.sessions TO agentmesh_worker;
 
 GRANT UPDATE(tree_version) ON TABLE agentmesh.sessions TO agentmesh_worker;
 
+GRANT UPDATE(endpoints) ON TABLE agentmesh.sessions TO agentmesh_person;
+
 REVOKE ALL ON FUNCTION agentmesh.budget_refusal(me agentmesh.agents, session agentmesh.sessions, tokens bigint, cost_usd numeric) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.budget_refusal(me agentmesh.agents, session agentmesh.sessions, tokens bigint, cost_usd numeric) TO agentmesh_worker;
 
@@ -4167,6 +4257,10 @@ GRANT ALL ON FUNCTION agentmesh.end_turn(me agentmesh.agents, parent agentmesh.a
 REVOKE ALL ON FUNCTION agentmesh.ended_with(content jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.ended_with(content jsonb) TO agentmesh_worker;
 
+REVOKE ALL ON FUNCTION agentmesh.endpoint(endpoints text[], model text) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.endpoint(endpoints text[], model text) TO agentmesh_reader;
+GRANT ALL ON FUNCTION agentmesh.endpoint(endpoints text[], model text) TO agentmesh_worker;
+
 REVOKE ALL ON FUNCTION agentmesh.estimate(agent uuid, OUT tokens bigint, OUT cost_usd numeric) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.estimate(agent uuid, OUT tokens bigint, OUT cost_usd numeric) TO agentmesh_worker;
 
@@ -4217,6 +4311,24 @@ GRANT ALL ON FUNCTION agentmesh.guest(session uuid, name text) TO agentmesh_work
 REVOKE ALL ON FUNCTION agentmesh.has_capped_agents(session uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.has_capped_agents(session uuid) TO agentmesh_worker;
 
+GRANT SELECT,INSERT ON TABLE agentmesh.workers TO agentmesh_worker;
+
+GRANT UPDATE(backend_pid) ON TABLE agentmesh.workers TO agentmesh_worker;
+
+GRANT UPDATE(seen_at) ON TABLE agentmesh.workers TO agentmesh_worker;
+
+GRANT UPDATE(lost_at) ON TABLE agentmesh.workers TO agentmesh_worker;
+
+GRANT UPDATE(ended_at) ON TABLE agentmesh.workers TO agentmesh_worker;
+
+GRANT UPDATE(endpoints) ON TABLE agentmesh.workers TO agentmesh_worker;
+
+GRANT UPDATE(back_at) ON TABLE agentmesh.workers TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.has_room(worker agentmesh.workers) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.has_room(worker agentmesh.workers) TO agentmesh_reader;
+GRANT ALL ON FUNCTION agentmesh.has_room(worker agentmesh.workers) TO agentmesh_worker;
+
 REVOKE ALL ON FUNCTION agentmesh.heed_interrupt(me agentmesh.agents) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.heed_interrupt(me agentmesh.agents) TO agentmesh_worker;
 
@@ -4231,6 +4343,9 @@ GRANT ALL ON FUNCTION agentmesh.interrupt_one(agent uuid) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.introduction(me agentmesh.agents) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.introduction(me agentmesh.agents) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.is_spared(seen_at timestamp with time zone, back_at timestamp with time zone, lease interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.is_spared(seen_at timestamp with time zone, back_at timestamp with time zone, lease interval) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.join_agent(worker bigint, agent uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.join_agent(worker bigint, agent uuid) TO agentmesh_worker;
@@ -4417,16 +4532,6 @@ GRANT ALL ON FUNCTION agentmesh.search_reach(most_rows bigint) TO agentmesh_work
 REVOKE ALL ON FUNCTION agentmesh.send(sender uuid, recipient uuid, body text, key text, caller agentmesh.caller) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.send(sender uuid, recipient uuid, body text, key text, caller agentmesh.caller) TO agentmesh_worker;
 
-GRANT SELECT,INSERT ON TABLE agentmesh.workers TO agentmesh_worker;
-
-GRANT UPDATE(backend_pid) ON TABLE agentmesh.workers TO agentmesh_worker;
-
-GRANT UPDATE(seen_at) ON TABLE agentmesh.workers TO agentmesh_worker;
-
-GRANT UPDATE(lost_at) ON TABLE agentmesh.workers TO agentmesh_worker;
-
-GRANT UPDATE(ended_at) ON TABLE agentmesh.workers TO agentmesh_worker;
-
 REVOKE ALL ON FUNCTION agentmesh.serves(worker agentmesh.workers, agent agentmesh.agents) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.serves(worker agentmesh.workers, agent agentmesh.agents) TO agentmesh_reader;
 GRANT ALL ON FUNCTION agentmesh.serves(worker agentmesh.workers, agent agentmesh.agents) TO agentmesh_worker;
@@ -4437,6 +4542,9 @@ GRANT ALL ON FUNCTION agentmesh.set_attended(session uuid, attended boolean) TO 
 REVOKE ALL ON FUNCTION agentmesh.set_budget(session uuid, unit text, amount numeric, agent uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.set_budget(session uuid, unit text, amount numeric, agent uuid) TO agentmesh_person;
 
+REVOKE ALL ON FUNCTION agentmesh.set_endpoints(root uuid, endpoints text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.set_endpoints(root uuid, endpoints text[]) TO agentmesh_person;
+
 REVOKE ALL ON FUNCTION agentmesh.set_mode(session uuid, mode text) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.set_mode(session uuid, mode text) TO agentmesh_person;
 
@@ -4445,6 +4553,9 @@ GRANT ALL ON FUNCTION agentmesh.set_model(agent uuid, model text) TO agentmesh_w
 
 REVOKE ALL ON FUNCTION agentmesh.set_settings(agent uuid, system_prompt text, tools jsonb, what text) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.set_settings(agent uuid, system_prompt text, tools jsonb, what text) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.set_worker_endpoints(worker bigint, endpoints text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.set_worker_endpoints(worker bigint, endpoints text[]) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.settle(agent uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.settle(agent uuid) TO agentmesh_worker;
@@ -4532,6 +4643,9 @@ GRANT ALL ON FUNCTION agentmesh.wake(agent agentmesh.agents, mail_id bigint, by_
 
 REVOKE ALL ON FUNCTION agentmesh.wanted(query text) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.wanted(query text) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.was_away(seen_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.was_away(seen_at timestamp with time zone) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.words(text text) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.words(text text) TO agentmesh_worker;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from agentmesh.domain.errors import AgentBusy, Fenced, TurnInterrupted
@@ -204,17 +206,18 @@ def test_every_write_of_a_worker_that_lost_the_agent_is_refused(mesh: Mesh):
     mesh.claim(worker=other)
     before = mesh.rows(mesh.root)
     stale = [lease, Lease(mesh.root, other, lease.epoch), Lease(mesh.root, mesh.worker, mesh.lease(mesh.root).epoch)]
+    writes: list[tuple[Any, ...]] = [
+        (steps.begin_step, 0),
+        (steps.finish_step, {"text": "late"}, [], {}),
+        (steps.finish_step, {"text": "late"}, [{"call_id": "1", "name": "x", "arguments": ""}], {}),
+        (steps.start_calls, [0]),
+        (steps.finish_calls, {0: {}}),
+        (steps.fail_turn, {"error": "late"}),
+        (steps.stop_turn,),
+        (steps.skip_turn,),
+    ]
     for old in stale:
-        for function, *arguments in (
-            (steps.begin_step, 0),
-            (steps.finish_step, {"text": "late"}, [], {}),
-            (steps.finish_step, {"text": "late"}, [{"call_id": "1", "name": "x", "arguments": ""}], {}),
-            (steps.start_calls, [0]),
-            (steps.finish_calls, {0: {}}),
-            (steps.fail_turn, {"error": "late"}),
-            (steps.stop_turn,),
-            (steps.skip_turn,),
-        ):
+        for function, *arguments in writes:
             with pytest.raises(Fenced):
                 mesh.run(function, old, *arguments)
     assert mesh.rows(mesh.root) == before

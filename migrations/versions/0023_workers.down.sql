@@ -8,7 +8,7 @@ begin
   if exists (select from pg_roles where rolname = 'agentmesh_reader') then
     grant usage on schema agentmesh to agentmesh_reader;
     grant select on agentmesh.v_agents, agentmesh.v_mail, agentmesh.v_transcript, agentmesh.v_waits, agentmesh.v_cost, agentmesh.v_budgets,
-      agentmesh.v_timeline, agentmesh.v_stuck, agentmesh.v_requests to agentmesh_reader;
+      agentmesh.v_timeline, agentmesh.v_stuck, agentmesh.v_requests, agentmesh.v_sessions to agentmesh_reader;
     grant execute on function agentmesh.path, agentmesh.lineage, agentmesh.subtree, agentmesh.serves to agentmesh_reader;
     if to_regproc('agentmesh.search') is not null then  -- a later migration makes it
       grant execute on function agentmesh.search to agentmesh_reader;
@@ -17,16 +17,23 @@ begin
   if exists (select from pg_roles where rolname = 'agentmesh_worker') then
     grant usage on schema agentmesh to agentmesh_worker;
     grant execute on all functions in schema agentmesh to agentmesh_worker;
-    revoke execute on function agentmesh.grant_roles from agentmesh_worker;
+    revoke execute on function agentmesh.grant_roles, agentmesh.start_session, agentmesh.set_mode, agentmesh.set_budget, agentmesh.answer,
+      agentmesh.allow, agentmesh.forget_rules from agentmesh_worker;
     grant select on all tables in schema agentmesh to agentmesh_worker;
-    grant insert on agentmesh.sessions, agentmesh.settings, agentmesh.workers, agentmesh.agents, agentmesh.activity, agentmesh.transcript,
-      agentmesh.mail, agentmesh.wait, agentmesh.waits, agentmesh.tool_calls, agentmesh.requests, agentmesh.tasks, agentmesh.model_calls,
+    grant insert on agentmesh.settings, agentmesh.workers, agentmesh.agents, agentmesh.activity, agentmesh.transcript,
+      agentmesh.mail, agentmesh.wait, agentmesh.waits, agentmesh.tool_calls, agentmesh.tasks, agentmesh.model_calls,
       agentmesh.file_seen, agentmesh.pauses, agentmesh.session_usage, agentmesh.bookings, agentmesh.reservations to agentmesh_worker;
-    grant update (title, permission_mode, rules, attended, max_tokens, max_cost_usd, ended_at, tree_version) on agentmesh.sessions to agentmesh_worker;
+    -- Whoever may change a mode or a cap could allow what a person has not: these rights are agentmesh_person's. An answer a worker may write where
+    -- a rule allows by now what was asked (`ask`), but not insert with the request.
+    revoke insert on agentmesh.sessions, agentmesh.requests from agentmesh_worker;
+    revoke update (permission_mode, rules, max_tokens, max_cost_usd) on agentmesh.sessions from agentmesh_worker;
+    revoke update (max_tokens, max_cost_usd) on agentmesh.agents from agentmesh_worker;
+    grant insert (session_id, agent_id, seq, ordinal, kind, tool, arguments, reason, rules, question, options) on agentmesh.requests to agentmesh_worker;
+    grant update (title, attended, ended_at, tree_version) on agentmesh.sessions to agentmesh_worker;
     grant update (backend_pid, seen_at, lost_at, ended_at) on agentmesh.workers to agentmesh_worker;
     grant update (status, model, settings_id, turn, started_turn, interrupt_turn, compact_turn, held_mail, owes_report, agent_wakes, ended_seq,
-      worker_id, epoch, queued_at, tool_calls, model_calls, input_tokens, output_tokens, cached_tokens, cost_usd, unpriced_calls, max_tokens,
-      max_cost_usd, died_at, killed_by, reaped_at) on agentmesh.agents to agentmesh_worker;
+      worker_id, epoch, queued_at, tool_calls, model_calls, input_tokens, output_tokens, cached_tokens, cost_usd, unpriced_calls,
+      died_at, killed_by, reaped_at) on agentmesh.agents to agentmesh_worker;
     grant update (activity, at) on agentmesh.activity to agentmesh_worker;
     grant update (read_at, read_seq, withdrawn_at) on agentmesh.mail to agentmesh_worker;
     grant update (status, result_seq, started_at, ended_at, epoch) on agentmesh.tool_calls to agentmesh_worker;
@@ -36,6 +43,14 @@ begin
     grant update (tokens, cost_usd) on agentmesh.session_usage to agentmesh_worker;
     grant update (epoch, tokens, cost_usd, at) on agentmesh.reservations to agentmesh_worker;
     grant delete on agentmesh.wait, agentmesh.bookings, agentmesh.reservations to agentmesh_worker;
+  end if;
+  if exists (select from pg_roles where rolname = 'agentmesh_person') then  -- a member of agentmesh_worker
+    grant usage on schema agentmesh to agentmesh_person;
+    grant execute on function agentmesh.start_session, agentmesh.set_mode, agentmesh.set_budget, agentmesh.answer, agentmesh.allow,
+      agentmesh.forget_rules to agentmesh_person;
+    grant insert on agentmesh.sessions to agentmesh_person;
+    grant update (permission_mode, rules, max_tokens, max_cost_usd) on agentmesh.sessions to agentmesh_person;
+    grant update (max_tokens, max_cost_usd) on agentmesh.agents to agentmesh_person;
   end if;
 end $$;
 
