@@ -144,10 +144,12 @@ class Member:
             with self._starting:
                 self.mesh.ensure_worker(self.session)
         elif not self.mesh.database.run(workers.serving, self.session.id, provider, idempotent=True):
-            return (
-                f"Nobody runs this session's agents: {obstacle.message}. "
-                "Tell the user to start `agentmesh worker` where it has one."
-            )
+            if provider not in self.mesh.models.providers():
+                return (
+                    f"Nobody runs this session's agents: its model {root.model} has no key here. "
+                    "Tell the user to start `agentmesh worker` where it has one."
+                )
+            return f"Nobody runs this session's agents: {obstacle.message}. Tell the user: {obstacle.hint}"
         return None
 
     def leave(self) -> None:

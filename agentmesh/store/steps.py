@@ -117,7 +117,6 @@ def finish_step(
     content: Mapping[str, Any],
     calls: Sequence[Mapping[str, Any]],
     usage: Mapping[str, Any],
-    *,
     after: int | None = None,
 ) -> Finished:
     """Store the model's answer with its tool calls, usage and cost; without calls this ends the turn.

@@ -122,7 +122,7 @@ begin
 end $$;
 
 drop function agentmesh.was_away, agentmesh.is_spared;
-alter table agentmesh.workers drop column back_at;
+alter table agentmesh.workers drop column back_at, drop column server_started_at;
 
 -- Register a worker. Call it on the LISTEN connection: its session keeps the lock that shows it lives.
 create or replace function agentmesh.join_worker(host text, os_user text, pid integer, concurrency integer, providers text[],

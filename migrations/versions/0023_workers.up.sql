@@ -134,6 +134,7 @@ end $$;
 -- After an outage of the database, or a jump of its clock, the first worker back declared all others dead: what they ran was told to have been interrupted. Now a
 -- worker knows since when it has been seen without a gap, and nobody is buried for what happened in a gap.
 alter table agentmesh.workers add column back_at timestamptz not null default clock_timestamp();  -- since when it has been seen every few seconds
+alter table agentmesh.workers add column server_started_at timestamptz not null default pg_postmaster_start_time();  -- of the server that has its lock
 
 -- Whether a worker that was seen then has been away, or the clock was set: it beats every second, an external agent's client every few.
 create function agentmesh.was_away(seen_at timestamptz) returns boolean
@@ -182,7 +183,7 @@ begin
     and l.database = (select d.oid from pg_database d where d.datname = current_database());
   perform pg_advisory_lock(agentmesh.lock_class(), worker::integer);
   update agentmesh.workers w set backend_pid = pg_backend_pid(), seen_at = clock_timestamp(), lost_at = null,
-    back_at = clock_timestamp()
+    back_at = clock_timestamp(), server_started_at = pg_postmaster_start_time()
   where w.id = worker and w.ended_at is null;
   return found;
 end $$;
@@ -194,13 +195,14 @@ language plpgsql as $$
 declare
   lease constant interval := interval '30 s';
   other record;
-  since timestamptz := (select w.back_at from agentmesh.workers w where w.id = worker and w.back_at > w.started_at);
+  since timestamptz := (select w.back_at from agentmesh.workers w where w.id = worker and w.back_at > w.started_at + interval '1 s');
   dead bigint[] := '{}';
 begin
   for other in
     select w.id, w.seen_at, w.lost_at, l.holds, w.seen_at > clock_timestamp() + lease as ahead,
       case when l.holds then w.seen_at < clock_timestamp() - lease and not agentmesh.is_spared(w.seen_at, since, lease)
-        else w.lost_at < clock_timestamp() - interval '0.9 s' and not agentmesh.is_spared(w.seen_at, greatest(since, pg_postmaster_start_time()), lease)
+        else w.lost_at < clock_timestamp() - interval '0.9 s' and not agentmesh.is_spared(w.seen_at, since, lease)
+          and not (w.server_started_at <> pg_postmaster_start_time() and pg_postmaster_start_time() > clock_timestamp() - lease)
         end is true as died
     from agentmesh.workers w cross join lateral (
       select exists (select from pg_locks l where l.locktype = 'advisory' and l.classid = agentmesh.lock_class()::oid and l.objid = w.id::oid
@@ -278,7 +280,7 @@ begin
     revoke update (max_tokens, max_cost_usd) on agentmesh.agents from agentmesh_worker;
     grant insert (session_id, agent_id, seq, ordinal, kind, tool, arguments, reason, rules, question, options) on agentmesh.requests to agentmesh_worker;
     grant update (title, attended, ended_at, tree_version) on agentmesh.sessions to agentmesh_worker;
-    grant update (backend_pid, seen_at, lost_at, back_at, ended_at, endpoints) on agentmesh.workers to agentmesh_worker;
+    grant update (backend_pid, seen_at, lost_at, back_at, server_started_at, ended_at, endpoints) on agentmesh.workers to agentmesh_worker;
     grant update (status, model, settings_id, turn, started_turn, interrupt_turn, compact_turn, held_mail, owes_report, agent_wakes, ended_seq,
       worker_id, epoch, queued_at, tool_calls, model_calls, input_tokens, output_tokens, cached_tokens, cost_usd, unpriced_calls,
       died_at, killed_by, reaped_at) on agentmesh.agents to agentmesh_worker;
