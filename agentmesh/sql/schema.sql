@@ -1297,7 +1297,7 @@ begin
     revoke update (max_tokens, max_cost_usd) on agentmesh.agents from agentmesh_worker;
     grant insert (session_id, agent_id, seq, ordinal, kind, tool, arguments, reason, rules, question, options) on agentmesh.requests to agentmesh_worker;
     grant update (title, attended, ended_at, tree_version) on agentmesh.sessions to agentmesh_worker;
-    grant update (backend_pid, seen_at, lost_at, back_at, ended_at, endpoints) on agentmesh.workers to agentmesh_worker;
+    grant update (backend_pid, seen_at, lost_at, back_at, server_started_at, ended_at, endpoints) on agentmesh.workers to agentmesh_worker;
     grant update (status, model, settings_id, turn, started_turn, interrupt_turn, compact_turn, held_mail, owes_report, agent_wakes, ended_seq,
       worker_id, epoch, queued_at, tool_calls, model_calls, input_tokens, output_tokens, cached_tokens, cost_usd, unpriced_calls,
       died_at, killed_by, reaped_at) on agentmesh.agents to agentmesh_worker;
@@ -1378,6 +1378,7 @@ CREATE TABLE agentmesh.workers (
     ended_at timestamp with time zone,
     endpoints text[] DEFAULT '{}'::text[] NOT NULL,
     back_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    server_started_at timestamp with time zone DEFAULT pg_postmaster_start_time() NOT NULL,
     CONSTRAINT workers_concurrency_check CHECK ((concurrency >= 1))
 )
 WITH (fillfactor='50', autovacuum_vacuum_threshold='50', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_cost_delay='0');
@@ -1894,7 +1895,7 @@ begin
     and l.database = (select d.oid from pg_database d where d.datname = current_database());
   perform pg_advisory_lock(agentmesh.lock_class(), worker::integer);
   update agentmesh.workers w set backend_pid = pg_backend_pid(), seen_at = clock_timestamp(), lost_at = null,
-    back_at = clock_timestamp()
+    back_at = clock_timestamp(), server_started_at = pg_postmaster_start_time()
   where w.id = worker and w.ended_at is null;
   return found;
 end $$;
@@ -2743,13 +2744,14 @@ CREATE FUNCTION agentmesh.sweep(worker bigint) RETURNS integer
 declare
   lease constant interval := interval '30 s';
   other record;
-  since timestamptz := (select w.back_at from agentmesh.workers w where w.id = worker and w.back_at > w.started_at);
+  since timestamptz := (select w.back_at from agentmesh.workers w where w.id = worker and w.back_at > w.started_at + interval '1 s');
   dead bigint[] := '{}';
 begin
   for other in
     select w.id, w.seen_at, w.lost_at, l.holds, w.seen_at > clock_timestamp() + lease as ahead,
       case when l.holds then w.seen_at < clock_timestamp() - lease and not agentmesh.is_spared(w.seen_at, since, lease)
-        else w.lost_at < clock_timestamp() - interval '0.9 s' and not agentmesh.is_spared(w.seen_at, greatest(since, pg_postmaster_start_time()), lease)
+        else w.lost_at < clock_timestamp() - interval '0.9 s' and not agentmesh.is_spared(w.seen_at, since, lease)
+          and not (w.server_started_at <> pg_postmaster_start_time() and pg_postmaster_start_time() > clock_timestamp() - lease)
         end is true as died
     from agentmesh.workers w cross join lateral (
       select exists (select from pg_locks l where l.locktype = 'advisory' and l.classid = agentmesh.lock_class()::oid and l.objid = w.id::oid
@@ -4324,6 +4326,8 @@ GRANT UPDATE(ended_at) ON TABLE agentmesh.workers TO agentmesh_worker;
 GRANT UPDATE(endpoints) ON TABLE agentmesh.workers TO agentmesh_worker;
 
 GRANT UPDATE(back_at) ON TABLE agentmesh.workers TO agentmesh_worker;
+
+GRANT UPDATE(server_started_at) ON TABLE agentmesh.workers TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.has_room(worker agentmesh.workers) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.has_room(worker agentmesh.workers) TO agentmesh_reader;
