@@ -6,7 +6,6 @@ The kernel frees it when the worker dies before. So two commands in a row start 
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import time
 from pathlib import Path
@@ -20,6 +19,8 @@ PATIENCE: Final = 15.0
 
 def lock_file(settings: Settings) -> Path | None:
     """Return the lock of this user's workers on the configured database; None where none can be made."""
+    import hashlib  # not before the screen shows the session
+
     import platformdirs
 
     folder = platformdirs.user_state_path("agentmesh", appauthor=False)
