@@ -14,7 +14,7 @@ import pytest
 from agentmesh.domain.errors import WorkerFailed
 from tests.fixtures.engine import Rig, call, do, say
 
-STEPS = 30
+STEPS = 8
 """Agents that come and go: each makes the worker say two sentences."""
 
 
