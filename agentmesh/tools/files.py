@@ -161,7 +161,10 @@ def _resolve(workdir: Path, given: str) -> tuple[str, str]:
     start = str(workdir)
     root = os.path.realpath(start)
     joined = os.path.join(start, os.path.expanduser(given))
-    real = _real(start, root, joined)
+    try:
+        real = _real(start, root, joined)
+    except OSError as error:  # the kernel does not say where the links of another's process lead
+        raise ToolError(f"{given} cannot be followed.", "Use a plain path of the working directory.") from error
     named = (real,) if joined == real else (joined, os.path.normpath(joined), real)
     if any(map(_KERNEL.match, named)) and not _KERNEL.match(start):
         raise ToolError(f"{given} is not a file of the working directory.", "Use its plain path.")

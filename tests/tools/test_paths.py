@@ -40,7 +40,10 @@ _OUTSIDE = [
     "..", "../secret/a.txt", "src/../../secret/a.txt", "/etc/passwd", "/", "out/a.txt", "out.txt", "../work-too/x",
     "~", "~/x", "src/../out/../a.txt",
 ]  # fmt: skip
-_NEVER = ["", " ", "a\0b", "/proc/self/cwd/src/a.txt", "//proc/self/root/etc/passwd", "/dev/fd/0", "a\ud800"]
+_NEVER = [
+    "", " ", "a\0b", "/proc/self/cwd/src/a.txt", "//proc/self/root/etc/passwd", "/dev/fd/0", "a\ud800",
+    "/proc/1/root/etc/passwd", "/proc/1/cwd/x",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("path", _OUTSIDE + _NEVER)

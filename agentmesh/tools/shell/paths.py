@@ -31,7 +31,8 @@ class Paths:
 
     def below(self, text: str) -> list[str]:
         """Return the real directories that a relative one may be."""
-        return list(dict.fromkeys(os.path.realpath(os.path.join(base, text)) for base in self.bases))
+        found = (_real(os.path.join(base, text)) for base in self.bases)
+        return list(dict.fromkeys(path for path in found if path is not None))
 
     def inside(self, word: Word) -> bool:
         """Whether a word, taken as a path, stays in the working directory, links and patterns resolved."""
@@ -44,8 +45,8 @@ class Paths:
             if len(paths) > _MAX_MATCHES:
                 return False
             for path in paths:
-                real = os.path.realpath(os.path.join(base, path))
-                if real != self.root and not real.startswith(self.root.rstrip("/") + "/"):
+                real = _real(os.path.join(base, path))
+                if real is None or (real != self.root and not real.startswith(self.root.rstrip("/") + "/")):
                     return False
         return True
 
@@ -79,3 +80,11 @@ class Paths:
         """Return the word itself and the first files that it stands for: rather more of them than fewer."""
         wider = "/".join(part.split("[", 1)[0] + "*" if "[" in part else part for part in word.text.split("/"))
         return [word.text, *islice(glob.iglob(wider, root_dir=base), _MAX_MATCHES)]
+
+
+def _real(path: str) -> str | None:
+    """Return where a path leads; None where the kernel does not say, as of the links of another user's process."""
+    try:
+        return os.path.realpath(path)
+    except OSError:
+        return None
