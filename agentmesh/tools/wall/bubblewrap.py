@@ -24,6 +24,9 @@ _HIDDEN_SYSTEM: Final = ("/run", "/tmp")  # noqa: S108  replaced, not used
 """Where sockets of other programs lie: services, desktops, terminals, container engines."""
 _KEPT_OF_RUN: Final = ("/run/current-system", "/etc/resolv.conf")
 
+_KEY_LISTS: Final = ("/proc/keys", "/proc/key-users")
+"""They list the keys of the user, which have no namespace."""
+
 
 def program() -> str:
     """Return the path of bubblewrap; empty where it is not installed."""
@@ -46,7 +49,8 @@ def _reading(view: View) -> Iterator[str]:
             yield from _shown(path)
     if view.etc:
         yield from ("--ro-bind", view.etc, "/etc")
-    yield from ("--proc", "/proc", *_kernel_settings(), "--dev", "/dev", "--tmpfs", "/tmp")  # noqa: S108
+    yield from ("--proc", "/proc", *_kernel_settings(), *_covered(_KEY_LISTS))
+    yield from ("--dev", "/dev", "--tmpfs", "/tmp")  # noqa: S108
     for path in late:
         yield from _shown(path)
     yield from ("--ro-bind", view.workdir, view.workdir)

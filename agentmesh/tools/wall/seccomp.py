@@ -49,6 +49,7 @@ _NUMBERS: Final[dict[str, tuple[int | None, int | None]]] = {
     "fspick": (433, 433),
     "futimesat": (261, None),
     "init_module": (175, 105),
+    "inotify_add_watch": (254, 27),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
     "io_uring_setup": (425, 425),
@@ -73,6 +74,8 @@ _NUMBERS: Final[dict[str, tuple[int | None, int | None]]] = {
     "mq_unlink": (241, 181),
     "msgctl": (71, 187),
     "msgget": (68, 186),
+    "msgrcv": (70, 188),
+    "msgsnd": (69, 189),
     "name_to_handle_at": (303, 264),
     "open_by_handle_at": (304, 265),
     "open_tree": (428, 428),
@@ -99,6 +102,8 @@ _NUMBERS: Final[dict[str, tuple[int | None, int | None]]] = {
     "sched_setscheduler": (144, 119),
     "semctl": (66, 191),
     "semget": (64, 190),
+    "semop": (65, 193),
+    "semtimedop": (220, 192),
     "setdomainname": (171, 162),
     "sethostname": (170, 161),
     "setns": (308, 268),
@@ -106,6 +111,7 @@ _NUMBERS: Final[dict[str, tuple[int | None, int | None]]] = {
     "settimeofday": (164, 170),
     "setxattr": (188, 5),
     "setxattrat": (463, 463),
+    "shmat": (30, 196),
     "shmctl": (31, 195),
     "shmget": (29, 194),
     "socket": (41, 198),
@@ -150,7 +156,12 @@ _METADATA: Final = _names(
     "lremovexattr lsetxattr removexattr removexattrat setxattr setxattrat utime utimensat utimes"
 )
 """Modes, owners, times and attributes of files, which Landlock does not guard."""
-_SYSTEM_V: Final = _names("mq_notify mq_open mq_unlink msgctl msgget semctl semget shmctl shmget")
+_SYSTEM_V: Final = _names(
+    "mq_notify mq_open mq_unlink msgctl msgget msgrcv msgsnd semctl semget semop semtimedop shmat shmctl shmget"
+)
+"""Also what uses such an object: its number can be guessed."""
+_WATCHING: Final = _names("inotify_add_watch")
+"""Landlock lets a process hear what others do with files that it may not read."""
 _RINGS: Final = _names("io_uring_enter io_uring_register io_uring_setup")
 """They make the other calls without passing the filter."""
 _SIGNALS: Final = _names("kill pidfd_send_signal rt_sigqueueinfo rt_tgsigqueueinfo tkill")
@@ -193,7 +204,7 @@ class Filter:
             return refused
         refused |= _MOUNTS | _RINGS
         if self.reading:
-            refused |= _METADATA | _SYSTEM_V | _SCHEDULING
+            refused |= _METADATA | _SYSTEM_V | _WATCHING | _SCHEDULING
             refused |= frozenset() if self.signals else _SIGNALS
         if not self.network:
             refused |= {"socket"}
