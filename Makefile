@@ -32,8 +32,8 @@ check: venv  ## check format, lint, types, imports and tests; the database tests
 	    echo "PostgreSQL 15 is not in $(PG15): nothing was tested on it. AGENTMESH_PG15_BIN names another folder."; \
 	fi
 
-faults: venv  ## kill workers at every commit, and hurt them FAULTS_ROUNDS times at random moments (FAULTS_SEED)
-	FAULTS_ROUNDS=$(or $(FAULTS_ROUNDS),200) FAULTS_SEED=$(or $(FAULTS_SEED),$(shell date +%s)) $(PYTEST) tests/faults $(ARGS)
+faults: venv  ## kill workers at every commit, hurt them FAULTS_ROUNDS times, run FAULTS_LINES (a million) attacks (FAULTS_SEED)
+	FAULTS_ROUNDS=$(or $(FAULTS_ROUNDS),200) FAULTS_SEED=$(or $(FAULTS_SEED),$(shell date +%s)) $(PYTEST) tests/faults tests/walls/test_bites.py $(ARGS)
 
 load: venv  ## 200 agents at once for MINUTES (10), they and their workers killed at random: what it holds and leaves
 	$(BIN)/python -m tests.faults.load --minutes $(or $(MINUTES),10) $(ARGS)
