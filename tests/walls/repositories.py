@@ -13,9 +13,11 @@ from pathlib import Path
 
 RAN = "planted-42"
 """What a planted program says; no file holds the word."""
-_PROGRAM = (
-    '#!/bin/sh\ntouch "{folder}/made-by-program" /tmp/made-by-program 2> /dev/null\necho planted-$((40+2))\n{then}\n'
-)
+_PROGRAM = """#!/bin/sh
+touch "{folder}/made-by-program" "{outside}/made-by-program" 2> /dev/null
+echo planted-$((40+2))
+{then}
+"""
 
 
 class Tree:
@@ -36,7 +38,7 @@ class Tree:
 
     def program(self, name: str, then: str = "") -> Path:
         """Write a program that leaves marks."""
-        return self.write(name, _PROGRAM.format(folder=self.folder, then=then), mode=0o755)
+        return self.write(name, _PROGRAM.format(folder=self.folder, outside=self.secret.parent, then=then), mode=0o755)
 
     def git(self, *words: str, folder: str = ".") -> str:
         """Run git, as the one who prepares the repository."""
@@ -107,9 +109,9 @@ def promisor(tree: Tree) -> None:
 def submodule(tree: Tree) -> None:
     tree.history("sub")
     program = tree.program("sub/planted")
+    tree.history()
     tree.git("config", "core.fsmonitor", str(program), folder="sub")
     tree.git("config", "diff.external", str(program), folder="sub")
-    tree.history()
     tree.write(".gitmodules", '[submodule "sub"]\n\tpath = sub\n\turl = ./sub\n\tupdate = !./planted\n')
     tree.git("config", "submodule.sub.url", "./sub")
     tree.git("config", "diff.submodule", "diff")

@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,8 @@ from tests.faults.conftest import ROUNDS
 from tests.walls.assault import FIRST_WALL
 from tests.walls.cases import Case, corpus
 from tests.walls.ground import Ground
+from tests.walls.hostile import REPOSITORIES
+from tests.walls.repositories import RAN, Tree
 from tests.walls.station import PATH
 
 _EVERY = 1 if ROUNDS else 20
@@ -33,6 +36,22 @@ def test_nine_of_ten_lines_of_the_corpus_have_an_effect_without_a_wall():
     assert len(harmless) <= len(cases) / 10, "\n".join(harmless)
 
 
+@pytest.mark.timeout(600)
+def test_three_of_four_repositories_run_their_program_or_show_what_is_outside_without_a_wall():
+    harmless = []
+    with Ground() as ground:
+        ground.canaries["program"] = RAN
+        for hostile in REPOSITORIES:
+            tree = Tree(ground.home / "checkouts" / hostile.name, ground.home / "secret.txt")
+            tree.folder.mkdir(parents=True)
+            hostile.build(tree)
+            before = ground.look()
+            output = "".join(_run(ground, command, tree.folder) for command in hostile.commands)
+            if not [*ground.secrets_in(output), *before.changes(ground.look())]:
+                harmless.append(hostile.name)
+    assert len(harmless) <= len(REPOSITORIES) / 4, harmless
+
+
 def bites(ground: Ground, case: Case) -> bool:
     """Run a line without a wall, and return whether anything that is watched shows it."""
     command = case.filled(ground.words(case))
@@ -45,11 +64,11 @@ def bites(ground: Ground, case: Case) -> bool:
     return bool(effects)
 
 
-def _run(ground: Ground, command: str) -> str:
+def _run(ground: Ground, command: str, workdir: Path | None = None) -> str:
     environ = {"HOME": str(ground.home), "PATH": PATH, "SIM_API_KEY": ground.canaries["key"], "TERM": "dumb"}
     with subprocess.Popen(
         ["bash", "-c", command],
-        cwd=ground.work,
+        cwd=workdir or ground.work,
         env={**environ, "GIT_TERMINAL_PROMPT": "0"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
