@@ -49,6 +49,12 @@ class CommandLine:
         home = {name: str(folder / "home") for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")}
         self.environ = {**kept, **home, "PYTHONPATH": str(ROOT), "TERM": "xterm", **environ}
 
+    def configure(self, text: str) -> None:
+        """Write the user's configuration."""
+        file = self.folder / "home" / "agentmesh" / "config.toml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
     def __call__(self, *args: str, stdin: str | bytes = "", **environ: str) -> Outcome:
         with self.start(*args, **environ) as process:
             out, err = process.communicate(stdin.encode() if isinstance(stdin, str) else stdin, timeout=50)

@@ -193,6 +193,7 @@ def test_a_run_names_what_nobody_was_asked_and_what_no_flag_allows(am, mesh):
 @pytest.mark.parametrize("unset", ["", f"env -u {AGENT_VARIABLE} "])
 @pytest.mark.parametrize("away", [False, True])
 def test_a_real_agent_cannot_answer_also_when_it_hides(am, mesh, database_url, approval, unset, away):
+    am.configure('[sandbox]\nbash = "off"\n')  # behind a wall the database is not there to begin with
     answer = shlex.join([sys.executable, "-m", "agentmesh", "answer", str(approval), "once"])
     command = f"{unset}env PYTHONPATH={ROOT} AGENTMESH_DATABASE_URL='{database_url}' {answer}"
     if away:  # an orphan: who started it is gone

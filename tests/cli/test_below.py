@@ -50,6 +50,7 @@ ARGUMENTS: dict[str, Sequence[str]] = {
     "mcp": ("--permission-mode", "all"),
     "db upgrade": (),
     "db status": (),
+    "db start": (),
     "db url": (),
     "db stop": ("--force",),
 }
@@ -138,6 +139,7 @@ def opened(fifo: Path, process: subprocess.Popen[bytes]) -> int | None:
 def below(am, mesh) -> Below:
     # The fixture's own worker beats no more; nobody shall sweep it meanwhile.
     mesh.conn.execute("update agentmesh.workers set seen_at = now() + interval '1 hour'")
+    am.configure('[sandbox]\nbash = "off"\n')  # behind a wall the database is not there to begin with
     return Below(am, mesh)
 
 

@@ -21,13 +21,14 @@ _FREE_TEXTS = {
     ("answer", "reason"),
     ("answer", "arguments"),
     ("fork", "prompt"),
+    ("run", "allow"),
     ("run", "prompt"),
     ("run", "title"),
     ("search", "words"),
     ("send", "message"),
     ("sql", "query"),
 }
-"""Texts that name nothing. Those that a command needs are refused where they are read: `The prompt is empty.`"""
+"""Texts that name nothing, and rules. Those that a command needs are refused where they are read: `The prompt is empty.`"""
 
 
 def _named(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Parameter]]:

@@ -167,7 +167,7 @@ def test_the_tree_of_a_time(am, mesh, here):
         ("yesterday", "is no time"),
         ("2999-01-01", "still to come"),
         ("1999-01-01 10:00", "began later"),
-        ("", "no time"),
+        ("", "it is empty"),
     ],
 )
 def test_a_time_that_cannot_be_is_refused(am, here, time, words):

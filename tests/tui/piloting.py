@@ -72,7 +72,8 @@ class Puppet(MeshApp):
         self.hand = Hand()
         self.custom: dict[str, CustomCommand] = {}
         place = SimpleNamespace(host="host", os_user="user")
-        mesh: Any = SimpleNamespace(settings=SimpleNamespace(tui=Tui(theme="dark")), place=place)
+        settings = SimpleNamespace(tui=Tui(theme="dark"))
+        mesh: Any = SimpleNamespace(settings=settings, place=place, has_walls=lambda: True)
         opened = Opened(mesh, board().session, WELCOME)
         super().__init__(lambda: opened, keymap=Keymap(keys or {}), look="dark", history=History(None))
         self.animation_level = "none"
