@@ -28,7 +28,7 @@ _FREE_TEXTS = {
     ("send", "message"),
     ("sql", "query"),
 }
-"""Texts that name nothing, and rules. Those that a command needs are refused where they are read: `The prompt is empty.`"""
+"""Texts that name nothing, and rules. Those that a command needs are refused where they are read."""
 
 
 def _named(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Parameter]]:

@@ -108,26 +108,26 @@ def test_a_session_that_ends_under_it_is_a_connection_lost(db):
 
 def test_a_session_that_ends_in_its_commit_is_a_connection_lost(db, conn):
     """The row has been sent by then, and is worth nothing: it was not committed."""
-    conn.execute("create table shaky (n int)")
+    conn.execute("create table public.shaky (n int)")
     conn.execute("""
         create function end_session() returns trigger language plpgsql as $$
         begin perform pg_terminate_backend(pg_backend_pid()); return null; end $$
     """)
     conn.execute("""
-        create constraint trigger ends after insert on shaky deferrable initially deferred
+        create constraint trigger ends after insert on public.shaky deferrable initially deferred
         for each row when (new.n = 1) execute function end_session()
     """)
-    query = "insert into shaky values (%(n)s::int) returning n"
+    query = "insert into public.shaky values (%(n)s::int) returning n"
     assert {db.run(value, query, {"n": 0}, int) for _ in OFTEN} == {0}
     with pytest.raises(DatabaseUnreachable, match="Whether the last change was made is unknown"):
         db.run(value, query, {"n": 1}, int)
-    assert conn.execute("select count(*) from shaky where n = 1").fetchone() == (0,)
+    assert conn.execute("select count(*) from public.shaky where n = 1").fetchone() == (0,)
     assert db.run(value, query, {"n": 0}, int) == 0
 
 
 def test_what_the_commit_refuses_is_an_error_of_the_statement(own):
-    own.execute("create table single (n int unique deferrable initially deferred)")
-    query = "insert into single values (%(n)s::int) returning n"
+    own.execute("create table public.single (n int unique deferrable initially deferred)")
+    query = "insert into public.single values (%(n)s::int) returning n"
     assert [value(own, query, {"n": n}, int) for n in OFTEN] == list(OFTEN)
     with pytest.raises(psycopg.errors.UniqueViolation):
         value(own, query, {"n": 0}, int)

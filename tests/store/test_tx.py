@@ -16,12 +16,12 @@ from tests.fixtures.engine import until
 @pytest.fixture
 def counter(conn):
     """A table of one row, in which a test sees how often something was done."""
-    conn.execute("create table counter as select 0 as n")
-    return lambda: conn.execute("select n from counter").fetchone()[0]
+    conn.execute("create table public.counter as select 0 as n")
+    return lambda: conn.execute("select n from public.counter").fetchone()[0]
 
 
 def count(connection):
-    connection.execute("update counter set n = n + 1")
+    connection.execute("update public.counter set n = n + 1")
 
 
 class Failing:
@@ -88,24 +88,24 @@ def test_any_other_failure_is_not_repeated(db, state):
 
 
 def test_two_calls_that_deadlock_both_succeed(db, conn):
-    conn.execute("create table pair as select k, 0 as n from generate_series(1, 2) as k")
+    conn.execute("create table public.pair as select k, 0 as n from generate_series(1, 2) as k")
     both_hold_one = threading.Barrier(2)
     tried = set()
 
     def lock_both(connection, first, second):
         with connection.transaction():
-            connection.execute("update pair set n = n + 1 where k = %s", [first])
+            connection.execute("update public.pair set n = n + 1 where k = %s", [first])
             if first not in tried:
                 tried.add(first)
                 both_hold_one.wait(20)
-            connection.execute("update pair set n = n + 1 where k = %s", [second])
+            connection.execute("update public.pair set n = n + 1 where k = %s", [second])
 
     threads = [threading.Thread(target=db.run, args=(lock_both, *order)) for order in ((1, 2), (2, 1))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert conn.execute("select n from pair").fetchall() == [(2,), (2,)]
+    assert conn.execute("select n from public.pair").fetchall() == [(2,), (2,)]
 
 
 def end_own_session(connection):
