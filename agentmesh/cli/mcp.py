@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from pathlib import Path
@@ -12,7 +13,7 @@ from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import place_options
 from agentmesh.cli.place import Place
 from agentmesh.cli.talk import say
-from agentmesh.domain.errors import UsageError
+from agentmesh.domain.errors import DatabaseError, UsageError
 from agentmesh.domain.states import PermissionMode
 from agentmesh.tools.environment import conceal_process
 
@@ -52,7 +53,9 @@ def mcp(
     conceal_process()
     mode = PermissionMode(permission_mode) if permission_mode else None
     wanted = Wanted(Path.cwd(), place.session, name, model, mode)
-    place.settings_without_mesh()  # what is wrong is said at once, and not at the client's first call
+    # What is wrong is said at once; a database that is away is for the client's first call, and asked again then.
+    with contextlib.suppress(DatabaseError):
+        place.settings_without_mesh()
     member = Member(lambda: place.mesh("mcp", pool_size=4), wanted)
     try:
         if place.session:
