@@ -85,7 +85,7 @@ def status(*, as_json: bool, place: Place) -> None:
 @place_options(session=False)
 def start(*, linger: float, place: Place) -> None:
     """Start the embedded server, and keep it while it has clients and for --linger after the last one."""
-    if place.settings().database_url:
+    if place.settings_without_mesh().database_url:
         raise UsageError("A database given by URL is not ours to start.", hint="Start it where it is.")
     with place.mesh("db", pool_size=1) as mesh:
         assert mesh.server is not None  # noqa: S101  no URL is given

@@ -51,9 +51,10 @@ class CommandLine:
 
     def configure(self, text: str) -> None:
         """Write the user's configuration."""
-        file = self.folder / "home" / "agentmesh" / "config.toml"
-        file.parent.mkdir(parents=True, exist_ok=True)
+        file = self.folder.parent / "config" / "config.toml"
+        file.parent.mkdir(exist_ok=True)
         file.write_text(text)
+        self.environ["AGENTMESH_CONFIG_DIR"] = str(file.parent)
 
     def __call__(self, *args: str, stdin: str | bytes = "", **environ: str) -> Outcome:
         with self.start(*args, **environ) as process:

@@ -93,10 +93,10 @@ class Desk:
         return self._errors.read_text() if self._errors.exists() else ""
 
     @asynccontextmanager
-    async def guest(self, *args: str, mode: str = "auto", **environ: str) -> AsyncIterator[Guest]:
+    async def guest(self, *args: str, mode: str = "auto", model: str = "demo", **environ: str) -> AsyncIterator[Guest]:
         """Start a server and be its client."""
         self.am.folder.mkdir(exist_ok=True)
-        given = ["-m", "agentmesh", "mcp", *([] if "--session" in args else ["--model", "demo"]), *args]
+        given = ["-m", "agentmesh", "mcp", *(["--model", model] if model and "--session" not in args else []), *args]
         params = StdioServerParameters(
             command=sys.executable, args=given, env={**self.am.environ, **environ}, cwd=str(self.am.folder)
         )

@@ -61,7 +61,7 @@ def test_a_session_whose_model_has_no_key_here_is_said(desk: Desk):
 
 def test_without_a_model_the_first_call_says_what_to_do(desk: Desk):
     async def test():
-        async with desk.guest("--model", "") as guest:
+        async with desk.guest(model="") as guest:
             refused = await guest.refused("list_agents")
             assert refused["error"] == "no model is configured"
             assert "--model demo" in refused["hint"]
