@@ -96,6 +96,7 @@ class Below:
         script.write_text(f"cd {self.am.folder}\ncat {self.folder}/begin\n{body}cat {self.folder}/end\n")
         command = f"bash {script}"
         with self.am.start("run", "--model", "demo", "--permission-mode", "all", "--json", f"run {command}") as process:
+            assert process.stdin is not None
             process.stdin.close()  # an open pipe would be taken for text that is still to come
             process.stdin = None
             begin = until(lambda: opened(self.folder / "begin", process), "the script", 60)
