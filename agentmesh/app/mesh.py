@@ -111,6 +111,8 @@ class Mesh:
             "tool_output_bytes",
             "max_task_steps",
             "task_silence",
+            "answer_tokens",
+            "answer_bytes",
         ):  # not the session's: each worker has its own
             del limits[own]
         permissions = rules.permissions(self.settings.rules)

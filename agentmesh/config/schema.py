@@ -106,6 +106,10 @@ class Limits(NamedTuple):
     """Seconds without a token, after the first, after which a sub-agent's task ends."""
     tool_output_bytes: Annotated[int, _up_to(_INT4, least=1024)] = 65_536
     """Output of one tool call that the model sees; the middle of more is cut."""
+    answer_tokens: Annotated[int, _up_to(_INT4, least=1)] = 32_768
+    """Output tokens of one answer of a model, its reasoning included; a longer answer is stopped."""
+    answer_bytes: Annotated[int, _up_to(_INT4, least=1024)] = 1_048_576
+    """Text, reasoning and tool calls of one answer of a model; a longer answer is stopped."""
 
 
 class ModelCalls(NamedTuple):
@@ -136,6 +140,8 @@ class Provider(NamedTuple):
     """Context size of its models in tokens, where the price tables do not know it."""
     priced_as: Annotated[str | None, optional(_LINE)] = None
     """Provider id of genai-prices, for gateways whose address it does not know."""
+    max_tokens: Annotated[int | None, optional(_up_to(_INT4, least=1))] = None
+    """Output tokens of one answer that its server is asked for; without it the server decides."""
     text_tool_calls: Annotated[bool, boolean] = True
     """Whether an answer that is nothing but tool calls written as text is read as these calls."""
 

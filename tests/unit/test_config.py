@@ -118,6 +118,8 @@ def test_each_source_wins_over_the_one_before(machine):
         ("max_task_steps", "7", 7),
         ("task_silence", "30", 30.0),
         ("tool_output_bytes", "2048", 2048),
+        ("answer_tokens", "900", 900),
+        ("answer_bytes", "4096", 4096),
         ("model_connect_timeout", "2.5", 2.5),
         ("model_first_token_timeout", "9", 9.0),
         ("model_idle_timeout", "7", 7.0),
