@@ -278,6 +278,7 @@ class Mesh:
             Feed(self.database),
             self.settings.limits.tool_output_bytes,
             self.settings.limits.task_silence,
+            self.settings.limits.answer_tokens,
             self.settings.compact_at,
             foreign=partial(tool_of, hub=self.mcp),  # made by now: what closes it comes after what stops the worker
             observer=observing,

@@ -27,6 +27,8 @@ class Engine:
     """Bytes of a tool's output that a model sees."""
     task_silence: float = 120.0
     """Seconds without a token, after the first, after which a sub-agent's task ends."""
+    answer_tokens: int = 32_768
+    """The longest answer of a model, which a call's budget has to have room for."""
     compact_at: float = 0.8
     """Share of a model's window that a request may take before older rows become a summary."""
     foreign: Callable[[Mapping[str, Any]], Tool | None] = lambda _definition: None

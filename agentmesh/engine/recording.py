@@ -8,11 +8,12 @@ from agentmesh.domain.rows import OpenCall
 from agentmesh.llm.port import Reply
 
 CUT = "the answer was cut at the model's output limit"
+CUT_BY_BUDGET = "the answer was cut: the budget left room for {:,} tokens"
 WORDLESS = "the model answered without a word"
 
 
-def content(reply: Reply) -> dict[str, Any]:
-    """Return the assistant's row."""
+def content(reply: Reply, shortened: int | None = None) -> dict[str, Any]:
+    """Return the assistant's row; ``shortened``: how many tokens the budget left for the answer, if too few."""
     row: dict[str, Any] = {"text": reply.text}
     if reply.reasoning:
         row |= {"reasoning": reply.reasoning, "reasoning_field": reply.reasoning_field}
@@ -22,15 +23,15 @@ def content(reply: Reply) -> dict[str, Any]:
         row["notes"] = list(reply.notes)
     if reply.finish_reason not in ("stop", "tool_calls"):
         row["finish_reason"] = reply.finish_reason
-    if not reply.tool_calls and (ending := _ending(reply)):
+    if not reply.tool_calls and (ending := _ending(reply, shortened)):
         row["ending"] = ending
     return row
 
 
-def _ending(reply: Reply) -> str | None:
+def _ending(reply: Reply, shortened: int | None) -> str | None:
     """Return why the answer that ends a turn is less than it should be; people and whoever waits for it are told."""
     if reply.finish_reason == "length":
-        return CUT
+        return CUT if shortened is None else CUT_BY_BUDGET.format(shortened)
     return None if reply.text.strip() else WORDLESS
 
 
@@ -57,7 +58,7 @@ def open_calls(seq: int, reply: Reply) -> list[OpenCall]:
 
 def usage(reply: Reply, model: str, seconds: float, first: float | None, error: str | None = None) -> dict[str, Any]:
     """Return what a model call used; ``first`` is the seconds until its first token."""
-    used = reply.usage
+    used, listed = reply.usage, reply.prices
     is_free = used.input_tokens + used.output_tokens == 0  # refused or cut off before it began: its price is known
     return {
         "model": model,
@@ -70,4 +71,7 @@ def usage(reply: Reply, model: str, seconds: float, first: float | None, error: 
         "first_token_ms": round(first * 1000) if first is not None else None,
         "finish_reason": reply.finish_reason,
         "error": error,
+        "input_usd": listed and listed.input_usd,
+        "cached_usd": listed and listed.cached_usd,
+        "output_usd": listed and listed.output_usd,
     }

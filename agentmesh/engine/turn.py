@@ -13,13 +13,13 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial as bind
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from agentmesh.domain.cancel import Cancel, CancelReason
 from agentmesh.domain.errors import AgentBusy, AgentmeshError, DatabaseError, Fenced, TurnInterrupted
 from agentmesh.domain.rows import Agent, Allowance, OpenCall
 from agentmesh.domain.states import AgentStatus
-from agentmesh.engine import loops, recording, telling
+from agentmesh.engine import booking, budgeting, loops, recording, telling
 from agentmesh.engine.calls import Parked, StepCalls
 from agentmesh.engine.compacting import Compactor, NoSummary, Stopped
 from agentmesh.engine.conversation import Conversation
@@ -31,6 +31,8 @@ from agentmesh.store import steps, transcript
 from agentmesh.store.callers import Lease
 
 _SAME_REFUSALS = 3
+
+Result = TypeVar("Result")
 
 Going = AgentStatus | Parked | None
 """How a step ended: the agent's status, inside a wait, or (None) no longer this worker's to run."""
@@ -55,7 +57,9 @@ class Runner:
         self._cancel = Cancel()
         self._halted: CancelReason | None = None
         self._conversation: Conversation | None = None
-        self._compactor = Compactor(engine.database, engine.model, engine.feed, engine.compact_at, engine.observer)
+        self._compactor = Compactor(engine)
+        self._granted = steps.Granted(None, None, None)
+        """What the budget allows of the step's model call."""
         self._is_compacted = False
         """Whether a summary was made since the model's last answer: a second one would not help."""
         self._workdir = Path()
@@ -107,7 +111,7 @@ class Runner:
         """End the turn with an error."""
         self._refused, self._is_compacted = {}, False
         self._engine.observer.failed(self._agent, str(error.get("kind", "error")))
-        return self._engine.database.run(steps.fail_turn, self._lease, error, usage)
+        return self._end_call(usage, steps.fail_turn, self._lease, error, usage)
 
     def _resume(self) -> Going:
         """Find out where the agent stands: in the middle of a turn after a crash or a wait, or before a new one."""
@@ -138,19 +142,23 @@ class Runner:
             return self._stop_turn()
         return self._ask() if over is None else over
 
-    def _begin(self) -> AgentStatus | None:
-        """Bring the conversation up to date; return a status when the turn is over without a model call."""
+    def _begin(self) -> AgentStatus | Parked | None:
+        """Bring the conversation up to date; return None when the model is to be called now."""
         # All rows are read first, and what came since with the step, which is fenced: who freezes in between would else
         # send what the next owner has written, calls without results too.
         conversation = self._conversation = self._conversation or self._load()
-        begun = self._begin_step(after=conversation.last_seq)
+        begun = self._begin_step(conversation)
         if self._renew(begun) or any(row.resets for row in begun.rows):
             conversation = self._conversation = self._load()
         else:
             conversation.extend(begun.rows)
         self._in_task = begun.in_task
-        if begun.refused is not None:
-            return self.fail({"kind": "limit", **begun.refused})
+        self._granted = begun.granted
+        if begun.granted.refused is not None:
+            return self.fail({"kind": "limit", **begun.granted.refused})
+        if conversation.wants_answer and (parked := budgeting.parked(begun.granted, self._agent.model)):
+            self._engine.feed.activity(self._agent.id, parked.activity)
+            return parked
         called, self._called = self._called, False
         if called and (loop := loops.ending(self._repeated())):
             return self.fail(loop)
@@ -166,9 +174,10 @@ class Runner:
 
     def _compact(self, conversation: Conversation, *, asked: bool = False) -> Going:
         """Replace older rows by a summary; the next step reads what is sent then. ``asked`` for, it ends the turn."""
-        self._is_compacted = True
+        self._is_compacted, self._conversation = True, None
+        granted = None if asked else self._granted
         try:
-            return self._compactor.compact(self._lease, self._agent, conversation, self._cancel, asked=asked)
+            return self._compactor.compact(self._lease, self._agent, conversation, self._cancel, granted)
         except Stopped as stopped:
             return self._cancelled(None, stopped.usage)
         except NoSummary as failed:
@@ -185,9 +194,11 @@ class Runner:
         self._agent = self._agent._replace(turn=begun.turn, model=begun.model, settings_id=begun.settings_id)
         return changes
 
-    def _begin_step(self, after: int) -> steps.Begun:
-        lease, found = self._unwritten or (self._lease, ())
-        begun = self._engine.database.run(steps.begin_step, lease, after, *found, idempotent=True)
+    def _begin_step(self, conversation: Conversation) -> steps.Begun:
+        lease, found = self._unwritten or (self._lease, (None, None))
+        planned = steps.Planned(conversation.bytes, self._engine.answer_tokens)
+        after = conversation.last_seq
+        begun = self._engine.database.run(steps.begin_step, lease, after, *found, planned, idempotent=True)
         self._unwritten = None
         if begun.rows:
             self._stored()
@@ -220,7 +231,8 @@ class Runner:
             self._engine.observer.asked(agent, used)
             return used
 
-        request = ChatRequest(agent.model, conversation.messages, conversation.tools)
+        limits = budgeting.parameters(self._granted, self._engine.answer_tokens)
+        request = ChatRequest(agent.model, conversation.messages, conversation.tools, limits)
         try:
             watch = telling.watch(self._engine.feed, agent, conversation.last_seq, signs)
             reply = self._engine.model.complete(request, self._cancel, watch)
@@ -229,7 +241,7 @@ class Runner:
             return self._cancelled(cancelled.partial, usage(cancelled.partial, "cancelled"))
         except CallFailed as failed:
             if failed.kind == "context" and not self._is_compacted and self._compactor.helps(agent, conversation):
-                self._engine.database.run(steps.book_call, agent.id, usage(Reply(), failed.kind))
+                booking.book_lost(self._engine.database, agent, usage(Reply(), failed.kind))
                 return self._compact(conversation)
             error = {"error": failed.message, "hint": failed.hint, "kind": failed.kind}
             streamed = failed.partial or Reply()
@@ -246,13 +258,17 @@ class Runner:
         self._allowance = done.allowance or self._allowance
         return self._call_tools(recording.open_calls(done.seq, reply))
 
+    def _end_call(self, usage: Mapping[str, Any] | None, commit: Callable[..., Result], *args: Any) -> Result:
+        return booking.end_call(self._engine.database, self._agent, usage, commit, *args)
+
     def _store(self, reply: Reply, usage: Mapping[str, Any]) -> steps.Finished:
         """Store the model's answer."""
-        content, calls = recording.content(reply), recording.calls(reply)
+        shortened = budgeting.shortened(self._granted, self._engine.answer_tokens)
+        content, calls = recording.content(reply, shortened), recording.calls(reply)
         try:
-            done = self._engine.database.run(steps.finish_step, self._lease, content, calls, usage)
+            done = self._end_call(usage, steps.finish_step, self._lease, content, calls, usage)
         except AgentBusy as undone:  # the server has crashed since, and results that the model has read are lost
-            self._engine.database.run(steps.book_call, self._agent.id, usage)
+            booking.book_lost(self._engine.database, self._agent, usage)
             raise DatabaseError(undone.message, hint="The agent goes on from its rows.") from undone
         if calls:  # the end of a turn is told by its commit
             self._stored()
@@ -305,7 +321,7 @@ class Runner:
 
     def _stop_turn(self, partial: Reply | None = None, usage: Mapping[str, Any] | None = None) -> Going:
         """End the turn that a person interrupted, keeping what was streamed; go on if it was for an earlier one."""
-        status = self._engine.database.run(steps.stop_turn, self._lease, recording.partial(partial), usage)
+        status = self._end_call(usage, steps.stop_turn, self._lease, recording.partial(partial), usage)
         self._refused = {}
         with self._lock:
             self._cancel = Cancel()
@@ -323,7 +339,7 @@ class Runner:
         if self._halted is CancelReason.SILENT:
             return self._give_up_task(partial, usage)
         if usage is not None:
-            self._engine.database.run(steps.book_call, self._agent.id, usage)
+            booking.book_lost(self._engine.database, self._agent, usage)
         return None
 
     def _give_up_task(self, partial: Reply | None, usage: Mapping[str, Any] | None) -> Going:

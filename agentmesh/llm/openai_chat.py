@@ -164,10 +164,11 @@ class OpenAIChat:
         usage = assembly.usage or estimate(len(prepared.body), assembly.characters)
         if usage.estimated:
             assembly.notes.append("The server reported no usage; it was estimated.")
-        cost = assembly.cost_usd
+        cost, models = assembly.cost_usd, (prepared.request.model, assembly.model)
         if cost is None:
-            cost = prices.cost_usd(self.provider, (prepared.request.model, assembly.model), usage)
-        return assembly.reply(usage, cost, bind(call_ids, prepared.request), prepared.body)
+            cost = prices.cost_usd(self.provider, models, usage)
+        listed = prices.token_prices(self.provider, models, usage.input_tokens)
+        return replace(assembly.reply(usage, cost, bind(call_ids, prepared.request), prepared.body), prices=listed)
 
     def _whole(self, prepared: _Prepared, assembly: Assembly) -> Reply:
         """Return an answer that came to its end."""

@@ -33,6 +33,16 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Prices:
+    """What a price list says of a model, in USD for one token."""
+
+    input_usd: float
+    """Of an input token that is not cached."""
+    cached_usd: float
+    output_usd: float
+
+
+@dataclass(frozen=True, slots=True)
 class ChatRequest:
     """One model call. Its JSON is built from these alone, so equal prefixes are byte-identical."""
 
@@ -58,6 +68,8 @@ class Reply:
     usage: Usage = Usage()
     cost_usd: float | None = None
     """Known price of the call, or None."""
+    prices: Prices | None = None
+    """Of the model in the price list, whoever told the call's cost; None where it is in none."""
     finish_reason: str = "stop"
     model: str = ""
     """Model name as the server reported it."""
