@@ -46,7 +46,7 @@ def worker_host() -> str:
 def test_one_that_beats_and_takes_no_agent_is_not_well(am, conn, mesh):
     """Issue 17, point 1: the heartbeat of a worker whose other threads are dead says nothing."""
     mesh.conn.execute("update agentmesh.workers set ended_at = clock_timestamp()")
-    worker = mesh.join(host=worker_host(), serves_any=True)
+    worker = mesh.join(host=worker_host(), pid=2**31 - 1, serves_any=True)
     mesh.fork(mesh.root, "a", "work")
     assert am("worker", "--check").code == 0
     conn.execute("update agentmesh.agents set queued_at = clock_timestamp() - interval '31 s'")
