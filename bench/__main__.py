@@ -64,7 +64,7 @@ GROUPS: Final[Mapping[str, Group]] = {
     "start": Group(start.run, 2),
     "forking": Group(forking.run, 3),
     "killing": Group(killing.run, 3),
-    "walls": Group(walls.run, 12),
+    "walls": Group(walls.run, 7),
     "takeover": Group(takeover.run, 10),
     "orchestration": Group(orchestration.run, 48),
     "streaming": Group(streaming.run, 22),

@@ -61,6 +61,8 @@ class Figure:
     foreign: list[float] = field(default_factory=list)
     """Load by others in each repetition that counts."""
     voided: int = 0
+    any_load: bool = False
+    """The kernel reaps its processes, so their time looks like load by others: no repetition is void."""
     disturbed: bool = False
     """No repetition was undisturbed: what is shown is not judged."""
     failed: str = ""
@@ -132,7 +134,8 @@ class Bench:
             took = time.monotonic() - began
             if len(good) + len(void) >= wanted and took >= _SHORT:  # in the place of a void one
                 self._patience -= took
-            (void if share > FOREIGN_LIMIT and not self._any_load else good).append((share, values))
+            any_load = self._any_load or first.any_load
+            (void if share > FOREIGN_LIMIT and not any_load else good).append((share, values))
         for figure in figures:
             figure.voided, figure.disturbed = len(void), not good
             figure.foreign = [share for share, _ in good or void]

@@ -14,7 +14,7 @@ import threading
 import time
 import uuid
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,9 @@ class Finished:
 class Spawner:
     """Starts commands from a small process of its own, which is started at the first and ends with this object."""
 
-    def __init__(self) -> None:
+    def __init__(self, temporary: Callable[[], str] = str) -> None:
+        """``temporary``: returns the directory to remove when the worker is gone and its commands are; or nothing."""
+        self._temporary = temporary
         self._lock = threading.Lock()
         self._listener: socket.socket | None = None
         self._close: weakref.finalize[Any, Any] | None = None
@@ -134,7 +136,16 @@ class Spawner:
             ours, theirs = socket.socketpair()
             with theirs:
                 process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", "-X", "utf8", spawner.__file__, str(theirs.fileno())],
+                    [
+                        sys.executable,
+                        "-I",
+                        "-S",
+                        "-X",
+                        "utf8",
+                        spawner.__file__,
+                        str(theirs.fileno()),
+                        self._temporary(),
+                    ],
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""Start commands for a worker and end them whatever happens; runs alone, as ``python -I -S spawner.py FD``.
+"""Start commands for a worker and end them whatever happens; runs alone, as ``python -I -S spawner.py FD FOLDER``.
 
 The worker has many threads, so it must not fork, and PR_SET_PDEATHSIG would follow the one thread that spawned. This
 process has one thread. For each command it forks a *guard*: the guard is a child subreaper, so every descendant of the
@@ -10,6 +10,7 @@ Standard library only, and nothing of agentmesh: it must start in milliseconds a
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib.machinery
 import json
@@ -46,8 +47,11 @@ def _load_confine() -> ModuleType:
 _CONFINE = _load_confine()
 
 
-def main(listener: socket.socket) -> None:
-    """Fork a guard for each pair (control socket, output) received; return when the worker is gone."""
+def main(listener: socket.socket, temporary: str) -> None:
+    """Fork a guard for each pair (control socket, output) received, until the worker is gone.
+
+    Then its temporary files go too, whichever way it ended.
+    """
     if _LINUX:
         # What a command leaves behind by killing its guard stays below the worker, and the guards' memory stays closed.
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
@@ -56,13 +60,25 @@ def main(listener: socket.socket) -> None:
     while True:
         message, fds, _flags, _address = socket.recv_fds(listener, 1, 4)
         if not message:
-            return
+            break
         if os.fork() == 0:
             listener.close()
             _guard(socket.socket(fileno=fds[0]), *fds[1:])
             os._exit(0)
         for fd in fds:
             os.close(fd)
+    if temporary:
+        _remove(temporary)
+
+
+def _remove(folder: str) -> None:
+    """Remove a directory once the last guard has ended, and with it the last command that wrote there."""
+    import shutil
+
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.wait()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _guard(control: socket.socket, output: int, stdin: int | None = None, errors: int | None = None) -> None:
@@ -261,4 +277,4 @@ def _report(control: socket.socket, **facts: Any) -> None:
 
 
 if __name__ == "__main__":
-    main(socket.socket(fileno=int(sys.argv[1])))
+    main(socket.socket(fileno=int(sys.argv[1])), sys.argv[2])

@@ -43,10 +43,11 @@ def builtin(
     ``walls`` are around its commands, by default those that this machine can build and that hide nothing more.
     ``workdir`` is whose types of sub-agents a new session is told of.
     """
-    spawner, ledger = Spawner(), FileLedger(database)
+    walls = walls or Walls(Sandbox())
+    spawner, ledger = Spawner(walls.home), FileLedger(database)
     tools: list[Tool] = [
         AskUser(),
-        Bash(spawner, walls or Walls(Sandbox())),
+        Bash(spawner, walls),
         Edit(ledger),
         Fork(database),
         Glob(),

@@ -118,7 +118,7 @@ def assert_roles_have_their_rights(copy: psycopg.Connection) -> None:
 
 
 def assert_ids_go_on(copy: psycopg.Connection) -> None:
-    for table in ("mail", "model_calls", "workers"):
+    for table in ("mail", "model_calls"):
         newest = copy.execute(f"select max(id) from agentmesh.{table}").fetchone()
         given = copy.execute("select nextval(pg_get_serial_sequence(%s, 'id'))", [f"agentmesh.{table}"]).fetchone()
         assert newest is not None

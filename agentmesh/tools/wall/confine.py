@@ -28,11 +28,14 @@ _SYS_LANDLOCK_CREATE_RULESET, _SYS_LANDLOCK_ADD_RULE, _SYS_LANDLOCK_RESTRICT_SEL
 _VERSION = 1
 """``LANDLOCK_CREATE_RULESET_VERSION``."""
 _LANDLOCK_RULE_PATH_BENEATH = 1
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_PRCTL, _SYSCALL = _LIBC.prctl, _LIBC.syscall
+"""Looked up before the fork: a library loaded by each child costs it a millisecond."""
 
 
 def landlock_version() -> int:
     """Return the version of the kernel's Landlock interface; 0 where there is none."""
-    return max(int(_libc().syscall(_SYS_LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)), 0)
+    return max(int(_SYSCALL(_SYS_LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)), 0)
 
 
 def with_filter(argv: list[str], how: dict[str, Any]) -> tuple[list[str], list[int]]:
@@ -54,70 +57,64 @@ def confine(how: dict[str, Any]) -> None:
     Call it between fork and exec. Order matters: capabilities are dropped while that is still allowed, and the filter
     of system calls comes last, because it may refuse what the others need.
     """
-    libc = _libc()
-    _checked(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+    _checked(_PRCTL(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     if how.get("capabilities") is not None:
-        _keep_capabilities(libc, int(how["capabilities"]))
+        _keep_capabilities(int(how["capabilities"]))
     if how.get("landlock"):
-        _restrict_files(libc, how["landlock"])
+        _restrict_files(how["landlock"])
     if how.get("seccomp"):
-        _load_filter(libc, base64.b64decode(how["seccomp"]))
+        _load_filter(base64.b64decode(how["seccomp"]))
 
 
-def _load_filter(libc: ctypes.CDLL, program: bytes) -> None:
+def _load_filter(program: bytes) -> None:
     """Load a seccomp program, an array of ``struct sock_filter``."""
     code = ctypes.create_string_buffer(program, len(program))
     # struct sock_fprog: unsigned short len, padding, pointer to the instructions
     header = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(code))
-    _checked(libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.c_char_p(header), 0, 0), "seccomp")
+    _checked(_PRCTL(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.c_char_p(header), 0, 0), "seccomp")
 
 
-def _keep_capabilities(libc: ctypes.CDLL, kept: int) -> None:
+def _keep_capabilities(kept: int) -> None:
     """Drop every capability that is not in the set ``kept``, also for programs executed later."""
-    libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    _PRCTL(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     for number in range(_LAST_CAPABILITY + 1):
-        if not kept >> number & 1:
-            libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)  # refused without CAP_SETPCAP: then there are none to drop
+        if not kept >> number & 1 and _PRCTL(_PR_CAPBSET_DROP, number, 0, 0, 0) < 0:
+            break  # the kernel knows no more of them, or refuses it without CAP_SETPCAP: then there are none to drop
+    kept &= _permitted() if kept else 0
     low, high = kept & 0xFFFFFFFF, kept >> 32
-    now = _effective()
-    low, high = low & now & 0xFFFFFFFF, high & (now >> 32)
     header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)
     data = struct.pack("6I", low, low, 0, high, high, 0)
-    _checked(libc.syscall(_SYS_CAPSET[os.uname().machine], header, data), "capset")
+    _checked(_SYSCALL(_SYS_CAPSET[os.uname().machine], header, data), "capset")
 
 
-def _effective() -> int:
-    """Return the capabilities that this process has; ``kept`` cannot name more."""
+def _permitted() -> int:
+    """Return the capabilities that this process has; it can keep no more."""
     with open("/proc/self/status", "rb") as file:
         return next(int(line.split()[1], 16) for line in file if line.startswith(b"CapPrm:"))
 
 
-def _restrict_files(libc: ctypes.CDLL, how: dict[str, Any]) -> None:
+def _restrict_files(how: dict[str, Any]) -> None:
     """Allow what the rules name below their paths, and nothing else of what the ruleset handles."""
     attributes = struct.pack("QQQ", how["files"], how["network"], how["scoped"])[: how["size"]]
-    ruleset = libc.syscall(_SYS_LANDLOCK_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0)
+    ruleset = _SYSCALL(_SYS_LANDLOCK_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0)
     _checked(ruleset, "landlock_create_ruleset")
     for path, allowed in how["rules"]:
-        _allow(libc, ruleset, path, allowed)
-    _checked(libc.syscall(_SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0), "landlock_restrict_self")
+        _allow(ruleset, path, allowed)
+    _checked(_SYSCALL(_SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0), "landlock_restrict_self")
     os.close(ruleset)
 
 
-def _allow(libc: ctypes.CDLL, ruleset: int, path: str, allowed: int) -> None:
+def _allow(ruleset: int, path: str, allowed: int) -> None:
     try:
         below = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
         return  # it has gone meanwhile: what is not there needs no rule
     try:
         rule = struct.pack("=Qi", allowed, below)
-        added = libc.syscall(_SYS_LANDLOCK_ADD_RULE, ruleset, _LANDLOCK_RULE_PATH_BENEATH, rule, 0)
+        added = _SYSCALL(_SYS_LANDLOCK_ADD_RULE, ruleset, _LANDLOCK_RULE_PATH_BENEATH, rule, 0)
         _checked(added, f"landlock_add_rule {path}")
     finally:
         os.close(below)
-
-
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
 
 
 def _checked(result: int, what: str) -> None:

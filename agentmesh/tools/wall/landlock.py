@@ -83,8 +83,11 @@ def _closed(view: View) -> tuple[str, ...]:
 
 
 def _private() -> tuple[str, ...]:
-    """Return what an approved command does not see beside the mesh: other programs' sockets, memory and terminals."""
-    found = ["/dev/shm", "/dev/pts", "/tmp", "/run"]  # noqa: S108  closed, not used
+    """Return what an approved command does not see beside the mesh: other programs' sockets, memory and terminals.
+
+    Of /dev it sees ``_DEVICES``, as behind bubblewrap.
+    """
+    found = ["/dev", "/tmp", "/run"]  # noqa: S108  closed, not used
     names = os.path.realpath("/etc/resolv.conf")
     return tuple(path for path in found if not is_below(names, path))
 

@@ -58,8 +58,9 @@ class Walls:
         self._lock = threading.Lock()
         self._looked: tuple[str, str] | None = None
         self._warned = False
-        self._temporary: dict[str, str] = {}
-        self._remove = weakref.finalize(self, _remove_all, self._temporary)
+        self._home: list[str] = []
+        self._folders: dict[str, str] = {}
+        self._remove = weakref.finalize(self, _remove_all, self._home)
 
     @property
     def kind(self) -> str:
@@ -70,10 +71,17 @@ class Walls:
         """Return why no wall can be built here; empty where one can."""
         return self._look()[1]
 
+    def home(self) -> str:
+        """Return the directory of all temporary files, made at the first call; a worker that dies leaves it behind."""
+        # Critical section: there is one.
+        with self._lock:
+            return self._made_home()
+
     def close(self) -> None:
         """Remove the temporary files of all sessions."""
         with self._lock:
-            _remove_all(self._temporary)
+            self._folders.clear()
+            _remove_all(self._home)
 
     @contextmanager
     def around(
@@ -102,7 +110,7 @@ class Walls:
             seen = self._approved(workdir, _withheld(workdir, withheld), session)
             yield built(kind, argv, self._approved_env(env, seen), seen, self._approved_note(seen))
         else:
-            with _temporary_folder(kind) as folder:
+            with self._temporary(kind) as folder:
                 seen = view.reading_view(
                     workdir,
                     env,
@@ -152,11 +160,30 @@ class Walls:
         """Return a directory of this worker's, made and filled at the first call, that goes with the worker."""
         # Critical section: one directory a name, filled before anybody gets it.
         with self._lock:
-            if name not in self._temporary or not os.path.isdir(self._temporary[name]):
-                made = os.path.realpath(tempfile.mkdtemp(prefix="agentmesh-tmp-"))
+            if name not in self._folders or not os.path.isdir(self._folders[name]):
+                made = tempfile.mkdtemp(dir=self._made_home())
                 fill(made)
-                self._temporary[name] = made
-            return self._temporary[name]
+                self._folders[name] = made
+            return self._folders[name]
+
+    @contextmanager
+    def _temporary(self, kind: str) -> Iterator[str]:
+        """Make an empty directory for one command where the wall cannot put one over /tmp."""
+        if kind == "bubblewrap":
+            yield ""
+            return
+        folder = tempfile.mkdtemp(dir=self.home())
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _made_home(self) -> str:
+        if self._home and not os.path.isdir(self._home[0]):
+            self._home.clear()
+        if not self._home:
+            self._home.append(os.path.realpath(tempfile.mkdtemp(prefix="agentmesh-tmp-")))
+        return self._home[0]
 
     def _look(self) -> tuple[str, str]:
         # Critical section: the machine is tried out once, by whoever comes first.
@@ -189,19 +216,6 @@ def _reading_env(env: Mapping[str, str], folder: str) -> dict[str, str]:
     return {**kept, **_GIT_FOR_READING, "HOME": home, **({"TMPDIR": folder} if folder else {})}
 
 
-@contextmanager
-def _temporary_folder(kind: str) -> Iterator[str]:
-    """Make an empty directory for one command where the wall cannot put one over /tmp."""
-    if kind == "bubblewrap":
-        yield ""
-        return
-    folder = os.path.realpath(tempfile.mkdtemp(prefix="agentmesh-tmp-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def _make_tmp(folder: str) -> None:
     """Make the /tmp of a session: open to all who can reach it, in a directory that only this user can enter."""
     inner = os.path.join(folder, "tmp")
@@ -209,6 +223,6 @@ def _make_tmp(folder: str) -> None:
     os.chmod(inner, 0o1777)  # noqa: S103  as /tmp is
 
 
-def _remove_all(folders: dict[str, str]) -> None:
+def _remove_all(folders: list[str]) -> None:
     while folders:
-        shutil.rmtree(folders.popitem()[1], ignore_errors=True)
+        shutil.rmtree(folders.pop(), ignore_errors=True)
