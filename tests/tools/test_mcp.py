@@ -38,6 +38,7 @@ class Rig:
     def __init__(self, workdir: Path) -> None:
         self.workdir = workdir
         self.servers: dict[str, McpServer] = {}
+        self.source = "the file"
         self.settings = Mcp(start_timeout=50)
         self.environ = dict(os.environ)
         self._hub: Hub | None = None
@@ -49,7 +50,7 @@ class Rig:
         return self._hub
 
     def configured(self) -> McpServers:
-        named = (NamedServer(name, each, "the file") for name, each in self.servers.items())
+        named = (NamedServer(name, each, self.source) for name, each in self.servers.items())
         return McpServers({each.slug: each for each in named})
 
     def tools(self) -> dict[str, Tool]:
@@ -379,6 +380,19 @@ def test_a_server_gets_what_its_settings_name_and_nothing_else_of_ours(rig: Rig)
     # It has the value; what it says of it goes no further.
     assert rig.call("env", text="GIVEN")["output"] == "[MY_TOKEN]"
     assert rig.tools()["mcp__t__echo"].description == "Does echo.[MY_TOKEN]"
+
+
+@pytest.mark.parametrize("of_the_project", [False, True])
+def test_16_only_a_projects_own_server_in_python_imports_from_the_directory(rig: Rig, of_the_project: bool):
+    marker = rig.workdir / "imported"
+    (rig.workdir / "wave.py").write_text(f"open({str(marker)!r}, 'w').close()")
+    code = (
+        f"import runpy, sys, wave; sys.argv = ['server', 'well']; runpy.run_path({str(SERVER)!r}, run_name='__main__')"
+    )
+    rig.servers["t"] = McpServer(command=sys.executable, args=("-c", code))
+    rig.source = str(rig.workdir / ".mcp.json") if of_the_project else str(Path.home() / "config.toml")
+    assert rig.call("echo", text="hello")["output"] == "hello"
+    assert marker.exists() is of_the_project
 
 
 # HTTP

@@ -24,7 +24,10 @@ async def way_to(
         return Web(fill(settings.url), {name: fill(value, within=name) for name, value in settings.headers.items()})
     named = {name: fill(value, within=name) for name, value in settings.env.items()}
     me = f"mcp {server.slug}"  # no agent, but what agents must not do it must not either
-    env = {**command_environment(environ, me), **named, AGENT_VARIABLE: me}
+    # A server that the user chose imports nothing of a foreign directory, unless its settings name one.
+    its_own = settings.cwd or Path(server.source).is_relative_to(workdir)
+    imports = {} if its_own else {"PYTHONSAFEPATH": "1"}
+    env = {**command_environment(environ, me), **imports, **named, AGENT_VARIABLE: me}
     cwd = workdir / Path(fill(settings.cwd)).expanduser() if settings.cwd else workdir
     program = os.path.expanduser(fill(settings.command or ""))
     if "/" not in program:
