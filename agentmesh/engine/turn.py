@@ -96,7 +96,7 @@ class Runner:
     def end_silence(self, now: float) -> None:
         """Stop the model call of a sub-agent when it began to answer and then fell silent for too long."""
         last = self._signs.last
-        if self._in_task and last is not None and now - last > self._engine.task_silence:
+        if self._in_task and last is not None and now - last > self._engine.task_silence(self._workdir):
             self.halt(CancelReason.SILENT)
 
     def halt(self, reason: CancelReason) -> None:
@@ -361,7 +361,7 @@ class Runner:
         """End the turn of a sub-agent whose model fell silent; it can be given another task."""
         with self._lock:
             self._cancel, self._halted = Cancel(), None
-        error = f"its model gave no sign of life for {self._engine.task_silence:g} s"
+        error = f"its model gave no sign of life for {self._engine.task_silence(self._workdir):g} s"
         said = partial.text if partial else ""
         return self.fail(
             {"error": error, "hint": "Call task again with its agent_id.", "kind": "timeout", "partial": said}, usage
@@ -374,7 +374,7 @@ class Runner:
             session_id=agent.session_id,
             workdir=self._workdir,
             cancel=self._cancel,
-            output_limit=self._engine.output_limit,
+            output_limit=self._engine.output_limit(self._workdir),
             progress=bind(feed.activity, agent.id),
             aside=self._aside,
         )
