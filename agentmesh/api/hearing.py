@@ -51,7 +51,8 @@ class Hearing:
         try:
             listener.listen(*share.channels)
         except BaseException:
-            self.leave(share)
+            with self._lock:
+                self._shares -= {share}  # no leave: a listen that failed has left nothing to take back
             raise
 
     def leave(self, share: Share) -> None:

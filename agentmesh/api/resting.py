@@ -11,7 +11,6 @@ from typing import Any
 from agentmesh.api.wakes import Wakes
 from agentmesh.domain.errors import DatabaseUnreachable
 from agentmesh.domain.ids import AgentId, SessionId
-from agentmesh.domain.rows import Agent
 from agentmesh.domain.states import AgentStatus, WaitOutcome
 from agentmesh.store import agents
 from agentmesh.store.tx import Database
@@ -72,13 +71,18 @@ def until_rest(
     """
     deadline = time.monotonic() + timeout if timeout is not None else math.inf
     first, anything = True, True
+    asked = () if listed else sessions
     while True:
         try:
-            results = _look(database, sessions, listed)
-            if all(one.status != AgentStatus.RUNNING for one in results):
-                return WaitResult(WaitOutcome.COMPLETE, results)
-            if (left := deadline - time.monotonic()) <= 0:
-                return WaitResult(WaitOutcome.TIMEOUT, results)
+            # One small statement for all, however many are waited for; what they said is read once, at the end.
+            working = database.run(agents.working, listed, asked, idempotent=True)
+            left = deadline - time.monotonic()
+            if not working or left <= 0:
+                results = _results(database, listed, asked)
+                if all(one.status != AgentStatus.RUNNING for one in results):
+                    return WaitResult(WaitOutcome.COMPLETE, results)
+                if left <= 0:
+                    return WaitResult(WaitOutcome.TIMEOUT, results)
             check()
             if anything:
                 serve(first)
@@ -91,18 +95,8 @@ def until_rest(
         first, anything = False, wakes.wait(min(tick, left)) is None
 
 
-def _look(database: Database, sessions: Collection[SessionId], listed: Sequence[AgentId]) -> list[Waited]:
-    """Return how each agent stands; without a list, how all do whom a worker runs."""
-    if listed:
-        standing: list[Agent] = [database.run(agents.get, agent, idempotent=True) for agent in listed]
-        return [_waited(database, agent.id, agent.name, agent.status) for agent in standing]
-    views = [view for session in sessions for view in database.run(agents.view, session, idempotent=True)]
-    chosen = [view for view in views if view.reaped_at is None and not view.external]
-    return [_waited(database, view.id, view.name, view.status) for view in chosen]
-
-
-def _waited(database: Database, agent: AgentId, name: str, status: AgentStatus) -> Waited:
-    output, error = ("", None)
-    if status == AgentStatus.IDLE:
-        output, error = database.run(agents.last_output, agent, idempotent=True)
-    return Waited(agent, name, AgentStatus(status), output, error)
+def _results(database: Database, listed: Sequence[AgentId], sessions: Collection[SessionId]) -> list[Waited]:
+    """Return how each agent stands, the listed in their order."""
+    found = [Waited(*one) for one in database.run(agents.endings, listed, sessions, idempotent=True)]
+    by_id = {one.agent_id: one for one in found}
+    return [by_id[agent] for agent in listed] if listed else found

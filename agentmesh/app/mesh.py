@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from agentmesh.app.background import BackgroundWorker
 from agentmesh.app.models import DEMO, ConfiguredModels
 from agentmesh.app.place import Place
+from agentmesh.app.projects import Projects
 from agentmesh.config.mcp import PREFIX
 from agentmesh.config.settings import Settings
 from agentmesh.domain.errors import UnknownSession
@@ -65,6 +66,7 @@ class Mesh:
         self.server = server
         self.place = Place.here()
         self.models = ConfiguredModels(settings, environ)
+        self.projects = Projects(settings)
         self.background = BackgroundWorker(database, settings, environ, self.models)
         self.own_tools: dict[str, Tool] = {}
         """Tools of the program around it; before the first session and worker."""
@@ -111,17 +113,21 @@ class Mesh:
         mode: PermissionMode | None = None,
         external: bool = False,
     ) -> Session:
-        """Begin a session in a directory, its root external if asked; raise NoModel when no usable model is named."""
+        """Begin a session in a directory, its root external if asked; raise NoModel when no usable model is named.
+
+        The project's file of that directory holds for it, whichever directory this process is in.
+        """
         from agentmesh.config import rules, skills
         from agentmesh.store import agents
         from agentmesh.tools.prompt import system_prompt
 
         name = self.models.name(model)
-        limits = self.settings.limits._asdict()
+        settings = self.projects.read(workdir)
+        limits = settings.limits._asdict()
         # Each worker has its own of these.
         for own in ("tool_output_bytes", "max_task_steps", "task_silence", "answer_tokens", "answer_bytes"):
             del limits[own]
-        permissions = rules.permissions(self.settings.rules)
+        permissions = rules.permissions(settings.rules)
         told = skills.section(skills.offered(self.skills(workdir), permissions))
         new = sessions.NewSession(
             workdir=str(workdir.resolve()),
@@ -131,7 +137,7 @@ class Mesh:
             system_prompt=system_prompt(workdir.resolve(), skills=told),
             tools=self.tool_definitions(workdir.resolve()),
             title=title,
-            permission_mode=mode or self.settings.permission_mode,
+            permission_mode=mode or settings.permission_mode,
             permissions=permissions.to_json(),
             limits=limits,
             needs=self.offers,
@@ -199,7 +205,7 @@ class Mesh:
     def _catalog(self) -> Catalog:
         from agentmesh.config.catalog import Catalog
 
-        return Catalog(self._environ, self.settings.model_aliases, self.settings.agent_types)
+        return Catalog(self._environ, self.settings.model_aliases, lambda where: self.projects.of(where).agent_types)
 
     def _tools(self, workdir: Path | None = None) -> dict[str, Tool]:
         """Return the tools; for a new session, with what they tell of its working directory."""
@@ -214,8 +220,8 @@ class Mesh:
             Delegation(
                 lambda where: self.agent_types(where).types,
                 self.models.name,
-                self.settings.limits.max_task_steps,
-                rules.permissions(self.settings.rules),
+                lambda where: self.projects.of(where).limits.max_task_steps,
+                rules.permissions((self.projects.of(workdir) if workdir else self.settings).rules),
                 self.skills,
             ),
             workdir,
@@ -267,7 +273,11 @@ class Mesh:
         concurrency: int | None = None,
         on_event: Callable[[str], None] = lambda _: None,
     ) -> Worker:
-        """Return a worker, not started; it stops when the mesh closes."""
+        """Return a worker, not started; it stops when the mesh closes.
+
+        What a project's file says holds for the sessions of its directory alone; how long an answer may be, only for a
+        worker of one session.
+        """
         from agentmesh.engine.engine import Engine
         from agentmesh.engine.feed import Feed
         from agentmesh.engine.pauses import SharedPauses
@@ -281,7 +291,8 @@ class Mesh:
         from agentmesh.tools.gate import ToolGate
         from agentmesh.tools.mcp.tool import tool_of
 
-        usable = self.models.providers()
+        where = None if session is None else Path(self.database.run(sessions.get, session, idempotent=True).workdir)
+        usable = ConfiguredModels(self.projects.of(where), self._environ).providers()
         calls = self.settings.model_calls
         policy = RetryPolicy(retries=calls.retries, longest_pause=calls.longest_pause)
         pauses = Pauses(policy)
@@ -294,8 +305,8 @@ class Mesh:
             self._tools(),
             ToolGate((name for name, tool in self.own_tools.items() if tool.effect is Effect.READ), self.walls),
             Feed(self.database),
-            self.settings.limits.tool_output_bytes,
-            self.settings.limits.task_silence,
+            lambda where: self.projects.of(where).limits.tool_output_bytes,
+            lambda where: self.projects.of(where).limits.task_silence,
             self.settings.compact_at,
             foreign=partial(tool_of, hub=self.mcp),  # made by now: what closes it comes after what stops the worker
             observer=observing,

@@ -21,7 +21,7 @@ def guides_checks(
     from agentmesh.config.catalog import Catalog
 
     yield from _rules(settings)
-    types = Catalog(environ, settings.model_aliases, settings.agent_types)
+    types = Catalog(environ, settings.model_aliases, lambda _workdir: settings.agent_types)
     yield "ok", "agent types", "; ".join(_shown(kind) for kind in types.of(workdir).types.values()), ""
     if found := instructions.read(workdir).file:
         yield "ok", "instructions", f"agents of new sessions here read {workdir / found}", ""

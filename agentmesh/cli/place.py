@@ -27,13 +27,16 @@ class Place(NamedTuple):
     command: str | None = None
     """With its group: ``agentmesh db url``; None for the terminal UI."""
 
-    def settings(self, **flags: Any) -> Settings:
-        """Read the configuration; say what in it was ignored. Raise NotAPerson in a command that an agent runs."""
+    def settings(self, *, of_project: bool = True, **flags: Any) -> Settings:
+        """Read the configuration, with the project's file of this directory if asked; say what in it was ignored.
+
+        Raise NotAPerson in a command that an agent runs.
+        """
         from agentmesh.config.settings import load
         from agentmesh.tools.below import require_person
 
         place = {"database_url": self.database_url, "data_dir": self.data_dir, "log_file": self.log_file}
-        settings = load({**place, **flags}, os.environ, Path.cwd())
+        settings = load({**place, **flags}, os.environ, Path.cwd() if of_project else None)
         require_person(settings, self._what)
         for warning in settings.warnings:
             complain(warning)
@@ -51,11 +54,13 @@ class Place(NamedTuple):
         require_person_there(settings, self._what)
         return settings
 
-    def mesh(self, role: str, *, migrate: bool = True, pool_size: int = 2, **flags: Any) -> Mesh:
-        """Open the database; ``flags`` are settings that come from options."""
+    def mesh(
+        self, role: str, *, migrate: bool = True, pool_size: int = 2, of_project: bool = True, **flags: Any
+    ) -> Mesh:
+        """Open the database; ``flags`` are settings that come from options, ``of_project`` as in ``settings``."""
         from agentmesh.app import open_mesh
 
-        settings = self.settings(**flags)
+        settings = self.settings(of_project=of_project, **flags)
         return open_mesh(settings, role=role, what=self._what, migrate=migrate, pool_size=pool_size)
 
     @property

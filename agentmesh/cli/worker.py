@@ -79,7 +79,8 @@ def _work(
     from agentmesh.cli.logs import on_stderr
 
     wakes: SimpleQueue[None] = SimpleQueue()
-    with place.mesh("worker", pool_size=8, concurrency=concurrency) as mesh:
+    # No project's file: that of this directory says nothing about the sessions of others.
+    with place.mesh("worker", pool_size=8, of_project=False, concurrency=concurrency) as mesh:
         session: SessionId | None = None
         tell = partial(_tell, aloud=not place.verbose and not on_stderr(mesh.settings))
         if place.session:

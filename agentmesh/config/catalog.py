@@ -7,7 +7,7 @@ and replace none. A broken file is a problem to tell people of, and stops nothin
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -84,13 +84,17 @@ class Catalog:
     """The types by working directory, read again when a file has changed; any thread may ask."""
 
     def __init__(
-        self, environ: Mapping[str, str], aliases: Mapping[str, str], settings: Mapping[str, TypeSettings]
+        self,
+        environ: Mapping[str, str],
+        aliases: Mapping[str, str],
+        settings: Callable[[Path], Mapping[str, TypeSettings]],
     ) -> None:
+        """``settings``: what the configuration says of types, with the project's file of a working directory."""
         self._environ = environ
         self._aliases = aliases
         self._settings = settings
         self._lock = threading.Lock()
-        self._known: dict[Path, tuple[_Seen, Loaded]] = {}
+        self._known: dict[Path, tuple[_Seen, Mapping[str, TypeSettings], Loaded]] = {}
 
     def of(self, workdir: Path) -> Loaded:
         """Return the types for a working directory."""
@@ -98,11 +102,12 @@ class Catalog:
         seen = _seen(places)
         with self._lock:
             known = self._known.get(workdir)
-        if known is not None and known[0] == seen:
-            return known[1]
-        loaded = load(places, self._aliases, self._settings)
+        settings = self._settings(workdir)
+        if known is not None and known[:2] == (seen, settings):
+            return known[2]
+        loaded = load(places, self._aliases, settings)
         with self._lock:
-            self._known[workdir] = seen, loaded
+            self._known[workdir] = seen, settings, loaded
         return loaded
 
 

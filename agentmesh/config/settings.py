@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -57,14 +58,17 @@ class Settings(NamedTuple):
     """MCP servers of the user's own configuration; those of a project are read where they are needed."""
     warnings: tuple[str, ...] = ()
     """What was ignored, and why: one sentence each, for people."""
+    elsewhere: Callable[[Path | None], Settings] | None = None
+    """Reads them again with the project's file of another directory, with None of no project; may raise ConfigError."""
 
     def __repr__(self) -> str:
-        return forms.shown(self, hidden=("database_url", "direct_database_url", "reader_url"))
+        return forms.shown(self, hidden=("database_url", "direct_database_url", "reader_url", "elsewhere"))
 
 
-def load(flags: Mapping[str, Any], environ: Mapping[str, str], workdir: Path) -> Settings:
+def load(flags: Mapping[str, Any], environ: Mapping[str, str], workdir: Path | None) -> Settings:
     """Read defaults, the user's file, the project's file, AGENTMESH_* and flags, each over the one before.
 
+    The project's file is that of ``workdir``; with None there is none.
     A flag is named like its variable, in lower case (``max_depth``, ``model_retries``); None means not given. Raises
     ConfigError for an unknown key or a bad value, naming the file and key, variable or flag.
     """
@@ -97,6 +101,7 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], workdir: Path) ->
         mcp=document.mcp,
         mcp_servers=document.mcpServers,
         warnings=read.warnings,
+        elsewhere=partial(load, flags, environ),
     )
 
 

@@ -87,18 +87,21 @@ def variable(name: str) -> str:
     return _PREFIX + name.upper()
 
 
-def read(flags: Values, environ: Mapping[str, str], workdir: Path) -> Read:
-    """Read and merge all sources; raise ConfigError for an unknown key or a bad value, naming where it stands."""
+def read(flags: Values, environ: Mapping[str, str], workdir: Path | None) -> Read:
+    """Read and merge all sources, with None without a project's file.
+
+    Raise ConfigError for an unknown key or a bad value, naming where it stands.
+    """
     names = settable()
     values: Values = {
         "data_dir": paths.default_data(environ),
         "providers": {"openai": {"base_url": OPENAI_URL, "api_key_env": "OPENAI_API_KEY"}},
     }
-    user_file, project_file = paths.user_config(environ), paths.project_config(workdir)
+    user_file, project_file = paths.user_config(environ), paths.project_config(workdir or Path())
     user = _toml(user_file)
     values = _checked(values, user, lambda key: f"{user_file}: {_dotted(key)}")
 
-    project = _toml(project_file)
+    project = _toml(project_file) if workdir else {}
     _checked(values, project, lambda key: f"{project_file}: {_dotted(key)}")
     project, ignored = _tightening(values, project, project_file)
     rules = (*_sourced(user, user_file), *_sourced(project, project_file, from_project=True))

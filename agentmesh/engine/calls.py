@@ -89,17 +89,17 @@ class StepCalls:
         lease: Lease,
         context: ToolContext,
         rights: Rights,
-        remark: Callable[[OpenCall], str | None],
+        note: str | None,
         stored: Callable[[], None],
     ) -> None:
-        """``remark`` gives the note that the model should read with a call's result, if any.
+        """``note``: what the model should read with the result of the first call that runs, if anything.
 
         ``stored`` is called when results were, so that screens hear of them.
         """
         self._database = database
         self._tools = tools
         self._asking = Asking(tools, gate, context, rights)
-        self._remark = remark
+        self._note = note
         self._stored = stored
         self._lease = lease
         self._context = context
@@ -209,7 +209,8 @@ class StepCalls:
         args, _, note = self._asking.read(tool, call)
         context = self._asking.admitted(tool, call, self._context)
         cut = "Your answer was stopped after this call: it was too long. Write less at once." if call.cut else None
-        notes = " ".join(filter(None, (note, cut, self._remark(call))))
+        notes = " ".join(filter(None, (note, cut, self._note)))
+        self._note = None
         lease = self._lease.call(call.seq, call.ordinal, notes or None)
         return _Ready(call, tool, args, replace(context, lease=lease, seen=[]))
 

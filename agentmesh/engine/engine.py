@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from agentmesh.engine.feed import Feed
@@ -23,10 +24,10 @@ class Engine:
     tools: Mapping[str, Tool]
     gate: Gate
     feed: Feed
-    output_limit: int = 64 * 1024
-    """Bytes of a tool's output that a model sees."""
-    task_silence: float = 120.0
-    """Seconds without a token, after the first, after which a sub-agent's task ends."""
+    output_limit: Callable[[Path], int] = lambda _workdir: 64 * 1024
+    """Bytes of a tool's output that a model sees, by the working directory of its session."""
+    task_silence: Callable[[Path], float] = lambda _workdir: 120.0
+    """Seconds without a token, after the first, after which a sub-agent's task ends; by the same."""
     compact_at: float = 0.8
     """Share of a model's window that a request may take before older rows become a summary."""
     foreign: Callable[[Mapping[str, Any]], Tool | None] = lambda _definition: None

@@ -1,75 +1,118 @@
-"""Models that make the same call again and again: they are told, and then stopped.
+"""Models that make the same step again and again: they are told, and then stopped.
 
-A call repeats when the step before made it with the same arguments and got the same result. That is read from the
-conversation, so it survives a crash; a word from anybody begins a new count.
+A step repeats the one before when it makes the same calls and all their results are the same: then nothing has changed
+in between, as far as the model can know. One other call, or one other result, begins a new count. So does a word from
+anybody. The count is taken from the rows in memory, so it survives a crash and costs no query.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from agentmesh.domain import jsontext
-from agentmesh.domain.rows import OpenCall
+from agentmesh.domain.rows import OpenCall, Row
+from agentmesh.domain.states import Kind
 from agentmesh.domain.text import one_line
-from agentmesh.engine.messages import Message
 from agentmesh.engine.tool import Effect, Tool
 
-WARNED = 3
-"""The call in a row that gets a note."""
-ENDS = 5
-"""The call in a row that ends the turn."""
+WARNED: Final = 3
+"""The step in a row whose calls get a note."""
+ENDS: Final = 5
+"""The step in a row that ends the turn."""
+PATIENCE: Final = 3
+"""Where results differ in times and durations, so many times as many steps: a log may be watched that way."""
+_NAMED: Final = 3
+"""Calls of a step that the error names."""
+
+_TIME = r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?:Z|\s?[AP]M\b|[+-]\d{2}:?\d{2})?"
+_UNIT = r"(?:ns|[uµ]s|ms|s|secs?|seconds?|mins?|minutes?|h|hours?)"
+_VOLATILE: Final = re.compile(
+    rf"(?<![\w.:])(?:\d{{4}}-\d{{2}}-\d{{2}}[T ]{_TIME}|{_TIME}|1\d{{9}}(?:\d{{3}}|\.\d{{1,9}})?"
+    rf"|(?:\d{{1,9}}[hm]\s?){{0,2}}\d{{1,9}}(?:\.\d{{1,9}})?\s?{_UNIT})(?![\w:])",
+    re.ASCII,
+)
+"""Times of day, seconds since 1970, durations: all that differs when the same tests fail in the same way again."""
 
 _Call = tuple[str, str]
 """Name and arguments, the same for the same values."""
 _Step = dict[_Call, list[Any]]
-"""The results of a step's calls."""
-Made = Mapping[_Call, int]
-"""How many steps in a row, up to the last one, made each of its calls with the same result."""
+"""The results of a step's calls, in whatever order it made them."""
 
 
-def remark(made: Made) -> Callable[[OpenCall], str | None]:
-    """Return what tells the note for a call that the model asks for after these steps, None for most."""
-    again = {call: times for call, times in made.items() if times >= WARNED - 1}
+@dataclass(frozen=True, slots=True)
+class Streak:
+    """How often in a row the newest step was made."""
 
-    def words(call: OpenCall) -> str | None:
-        times = again.get(_key(call.name, call.arguments)) if again else None
-        if times is None:
+    calls: Mapping[_Call, int] = field(default_factory=dict)
+    """Its calls, and how often it made each."""
+    same: int = 0
+    """Steps with the same results; 0 where the newest is there to be repeated."""
+    alike: int = 0
+    """Steps whose results differ in times and durations at most."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the turn is to be ended."""
+        return self.same >= ENDS or self.alike >= ENDS * PATIENCE
+
+    def note(self, calls: Sequence[OpenCall]) -> str | None:
+        """Return what the model should read with the results of its next calls, None for most."""
+        if not self._is_told or self.calls != Counter(_key(call.name, call.arguments) for call in calls):
             return None
+        times, results, ends = self._found
         return (
-            f"The last {times} calls of {call.name} had these same arguments and the same result. "
-            f"If this one has it too, do something else: the turn is ended after {ENDS}."
+            f"The last {times} steps made {'this same call' if len(calls) == 1 else 'these same calls'}, {results}. "
+            "If nothing has changed now either, do something else; to wait for an agent, use wait. "
+            f"The turn is ended after {ends} such steps."
         )
 
-    return words
+    def error(self) -> dict[str, str]:
+        """Return the error that ends the turn."""
+        _, results, ends = self._found
+        calls = "; ".join(f"{name} {one_line(arguments, 200)}" for name, arguments in list(self.calls)[:_NAMED])
+        more = f"; {len(self.calls) - _NAMED} more" if len(self.calls) > _NAMED else ""
+        return {
+            "error": f"ended after {ends} identical steps in a row, {results}: {calls}{more}",
+            "hint": "Say what it should do instead.",
+            "kind": "loop",
+        }
+
+    @property
+    def _is_told(self) -> bool:
+        return self.same >= WARNED - 1 or self.alike >= WARNED * PATIENCE - 1
+
+    @property
+    def _found(self) -> tuple[int, str, int]:
+        """Return how many steps there were, what their results were like, and how many end the turn."""
+        if self.same >= ENDS or (self.same >= WARNED - 1 and not self.ended):
+            return self.same, "with the same results", ENDS
+        return self.alike, "with results that differ only in times and durations", ENDS * PATIENCE
 
 
-def ending(made: Made) -> dict[str, str] | None:
-    """Return the error that ends the turn because of what its last steps did, None when there is no loop."""
-    for (name, arguments), times in made.items():
-        if times >= ENDS:
-            return {
-                "error": f"ended after {ENDS} identical calls with the same result: {name} {one_line(arguments, 200)}",
-                "hint": "Say what it should do instead.",
-                "kind": "loop",
-            }
-    return None
-
-
-def made(messages: Sequence[Message], tools: Mapping[str, Tool]) -> Made:
-    """Return what the steps of a conversation made again and again."""
-    steps = _steps(messages)
-    last = next(steps, {})
-    counts = {call: 1 for call in last if not _may_repeat(tools.get(call[0]))}
-    going = set(counts)
-    for _, step in zip(range(ENDS - 1), steps, strict=False):
-        going = {call for call in going if step.get(call) == last[call]}
-        if not going:
+def streak(rows: Sequence[Row], tools: Mapping[str, Tool]) -> Streak:
+    """Return how often the newest step of a conversation was made in a row; reads no more rows than that takes."""
+    steps = _steps(rows)
+    last = next(steps, None)
+    if last is None or any(_may_repeat(tools.get(name)) for name, _ in last):
+        return Streak()
+    same = alike = 1
+    steady: _Step | None = None
+    for step in steps:
+        if alike == same and step == last:
+            same += 1
+        else:
+            steady = steady or _steady(last)
+            if step.keys() != last.keys() or _steady(step) != steady:
+                break
+        alike += 1
+        if same == ENDS or alike == ENDS * PATIENCE:
             break
-        for call in going:
-            counts[call] += 1
-    return counts
+    return Streak({call: len(results) for call, results in last.items()}, same, alike)
 
 
 def _may_repeat(tool: Tool | None) -> bool:
@@ -77,17 +120,16 @@ def _may_repeat(tool: Tool | None) -> bool:
     return tool is not None and tool.effect in (Effect.WAIT, Effect.ASK)
 
 
-def _steps(messages: Sequence[Message]) -> Iterator[_Step]:
+def _steps(rows: Sequence[Row]) -> Iterator[_Step]:
     """Yield the steps since the last message to the agent, the newest first."""
     results: dict[str, Any] = {}
-    for message in reversed(messages):
-        if message["role"] == "tool":
-            results[message["tool_call_id"]] = _result(message["content"])
-        elif message["role"] == "assistant" and message.get("tool_calls"):
+    for row in reversed(rows):
+        if row.kind == Kind.TOOL_RESULT:
+            results[row.content["call_id"]] = _without_note(row.content["result"])
+        elif row.kind == Kind.ASSISTANT and row.content.get("calls"):
             step: _Step = {}
-            for call in message["tool_calls"]:
-                key = _key(call["function"]["name"], call["function"]["arguments"])
-                step.setdefault(key, []).append(results.pop(call["id"], None))
+            for call in row.content["calls"]:
+                step.setdefault(_key(call["name"], call["arguments"]), []).append(results.pop(call["id"], None))
             yield step
         else:
             return
@@ -95,12 +137,24 @@ def _steps(messages: Sequence[Message]) -> Iterator[_Step]:
 
 def _key(name: str, arguments: str) -> _Call:
     try:
-        return name, json.dumps(jsontext.parse(arguments), sort_keys=True, ensure_ascii=False)
+        return name, json.dumps(jsontext.parse(arguments or "{}"), sort_keys=True, ensure_ascii=False)
     except ValueError:
         return name, arguments
 
 
-def _result(content: str) -> Any:
+def _without_note(result: Any) -> Any:
     """Return a result without its note, which is ours."""
-    result = json.loads(content)
     return {key: value for key, value in result.items() if key != "note"} if isinstance(result, dict) else result
+
+
+def _steady(value: Any) -> Any:
+    """Return a value without the times and durations in its texts."""
+    match value:
+        case str():
+            return _VOLATILE.sub("", value)
+        case dict():
+            return {key: _steady(inner) for key, inner in value.items()}
+        case list():
+            return [_steady(inner) for inner in value]
+        case _:
+            return value

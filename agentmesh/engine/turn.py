@@ -18,14 +18,13 @@ from typing import Any, TypeVar
 from agentmesh.domain.cancel import Cancel, CancelReason
 from agentmesh.domain.errors import AgentBusy, AgentmeshError, DatabaseError, Fenced, TurnInterrupted
 from agentmesh.domain.log import logger
-from agentmesh.domain.rows import Agent, Allowance, OpenCall
+from agentmesh.domain.rows import Agent, Allowance, OpenCall, Row
 from agentmesh.domain.states import AgentStatus
 from agentmesh.engine import keeping, loops, recording, telling
 from agentmesh.engine.calls import Parked, StepCalls
 from agentmesh.engine.compacting import Compactor, NoSummary, Stopped, too_long
 from agentmesh.engine.conversation import Conversation
 from agentmesh.engine.engine import Engine
-from agentmesh.engine.messages import Message
 from agentmesh.engine.tool import Rights, Tool, ToolContext
 from agentmesh.llm.port import CallCancelled, CallFailed, ChatRequest, Reply
 from agentmesh.store import steps, transcript
@@ -71,8 +70,8 @@ class Runner:
         """Of the model call in flight."""
         self._refused: dict[str, int] = {}
         """In how many steps in a row a call was refused with these words."""
-        self._made: tuple[list[Message], int, loops.Made] | None = None
-        """What was made again and again in these messages, when they were so many."""
+        self._streak: tuple[list[Row], int, loops.Streak] | None = None
+        """How often the newest step was made in a row, by these rows, when they were so many."""
         self._called = False
         """Whether the step before made tool calls, in this run."""
         self._unwritten: tuple[Lease, tuple[steps.Results, steps.Seen]] | None = None
@@ -97,7 +96,7 @@ class Runner:
     def end_silence(self, now: float) -> None:
         """Stop the model call of a sub-agent when it began to answer and then fell silent for too long."""
         last = self._signs.last
-        if self._in_task and last is not None and now - last > self._engine.task_silence:
+        if self._in_task and last is not None and now - last > self._engine.task_silence(self._workdir):
             self.halt(CancelReason.SILENT)
 
     def halt(self, reason: CancelReason) -> None:
@@ -157,8 +156,8 @@ class Runner:
         if begun.refused is not None:
             return self.fail({"kind": "limit", **begun.refused})
         called, self._called = self._called, False
-        if called and (loop := loops.ending(self._repeated())):
-            return self.fail(loop)
+        if called and (streak := self._repeated()).ended:
+            return self.fail(streak.error())
         if not conversation.wants_answer:
             return self._engine.database.run(steps.skip_turn, self._lease)
         return None
@@ -291,7 +290,7 @@ class Runner:
 
     def _call_tools(self, calls: list[OpenCall]) -> Going:
         """Run open calls, step by step."""
-        remark = loops.remark(self._repeated())
+        note = self._repeated().note(calls)
         self._called = True
         tools = self._tools()
         for seq, step in groupby(calls, key=lambda call: call.seq):
@@ -304,7 +303,7 @@ class Runner:
                 lease,
                 self._context(),
                 Rights(self._agent.permissions, self._allowance),
-                remark,
+                note,
                 self._stored,
             )
             parked = running.run(list(step))
@@ -317,12 +316,12 @@ class Runner:
                 return self._cancelled(None, None)
         return AgentStatus.RUNNING
 
-    def _repeated(self) -> loops.Made:
-        """Return what the steps so far made again and again; asked before a model call and after it."""
-        messages = self._conversation.messages if self._conversation else []
-        if self._made is None or self._made[0] is not messages or self._made[1] != len(messages):
-            self._made = (messages, len(messages), loops.made(messages, self._engine.tools))
-        return self._made[2]
+    def _repeated(self) -> loops.Streak:
+        """Return how often the newest step was made in a row; asked before a model call and after it."""
+        rows = self._conversation.rows if self._conversation else []
+        if self._streak is None or self._streak[0] is not rows or self._streak[1] != len(rows):
+            self._streak = (rows, len(rows), loops.streak(rows, self._engine.tools))
+        return self._streak[2]
 
     def _tools(self) -> dict[str, Tool]:
         """Return the tools that the agent has: those that its model is told of."""
@@ -362,7 +361,7 @@ class Runner:
         """End the turn of a sub-agent whose model fell silent; it can be given another task."""
         with self._lock:
             self._cancel, self._halted = Cancel(), None
-        error = f"its model gave no sign of life for {self._engine.task_silence:g} s"
+        error = f"its model gave no sign of life for {self._engine.task_silence(self._workdir):g} s"
         said = partial.text if partial else ""
         return self.fail(
             {"error": error, "hint": "Call task again with its agent_id.", "kind": "timeout", "partial": said}, usage
@@ -375,7 +374,7 @@ class Runner:
             session_id=agent.session_id,
             workdir=self._workdir,
             cancel=self._cancel,
-            output_limit=self._engine.output_limit,
+            output_limit=self._engine.output_limit(self._workdir),
             progress=bind(feed.activity, agent.id),
             aside=self._aside,
         )

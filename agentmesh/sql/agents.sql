@@ -102,6 +102,23 @@ select system_prompt, tools from agentmesh.settings where id = %(settings)s;
 -- How many agents of a session still work; external agents aside.
 select count(*) from agentmesh.agents where session_id = %(session)s and status = 'running' and not external;
 
+-- name: working
+-- Of the agents listed and those of these sessions that a worker runs: how many there are of the listed, and how many of all run.
+select (select count(*) from agentmesh.agents a where a.id = any(%(listed)s::uuid[])),
+  (select count(*) from agentmesh.agents a where a.id = any(%(listed)s::uuid[]) and a.status = 'running')
+  + (select count(*) from agentmesh.agents a where a.session_id = any(%(sessions)s::uuid[]) and a.status = 'running' and not a.external);
+
+-- name: endings
+-- The same agents, the reaped aside, oldest first, and of the idle ones the row that the last turn ended with. One snapshot.
+with chosen as (
+  select a.* from agentmesh.agents a where a.id = any(%(listed)s::uuid[])
+  union all
+  select a.* from agentmesh.agents a where a.session_id = any(%(sessions)s::uuid[]) and a.reaped_at is null and not a.external)
+select c.id, c.name, c.status, t.kind, t.content
+from chosen c left join lateral (
+  select t.kind, t.content from agentmesh.transcript t where c.status = 'idle' and t.agent_id = c.id and t.seq = c.ended_seq offset 0) t on true
+order by c.created_at, c.id;
+
 -- name: output
 -- The row that an agent ended its last turn with.
 select t.kind, t.content from agentmesh.agents a join agentmesh.transcript t on t.agent_id = a.id and t.seq = a.ended_seq where a.id = %(agent)s;

@@ -12,10 +12,12 @@ select agentmesh.rejoin_worker(%(worker)s);
 select agentmesh.release_worker(%(worker)s);
 
 -- name: claim
--- Claim agents that wait to run; the wait's rest may be out of date when an agent changed in this instant.
+-- Claim agents that wait to run, in their order, which an update does not keep; the wait's rest may be out of date when an agent changed in this
+-- instant.
 select c.id, c.session_id, c.parent_id, c.name, c.depth, c.status, c.model, c.settings_id, c.permissions, c.forked_at, c.turn, c.worker_id, c.epoch,
   extract(epoch from w.deadline - clock_timestamp())::double precision as wait_left
-from agentmesh.claim(%(worker)s, %(slots)s, %(waits)s) c left join agentmesh.wait w on w.waiter = c.id;
+from agentmesh.claim(%(worker)s, %(slots)s, %(waits)s) c left join agentmesh.wait w on w.waiter = c.id
+order by c.queued_at, c.id;
 
 -- name: owned
 -- The agents that a worker owns, in the same form.

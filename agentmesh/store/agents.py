@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from psycopg import Connection
@@ -13,7 +13,7 @@ from psycopg.rows import class_row, dict_row
 from agentmesh.domain.errors import AmbiguousAgent, Refused, UnknownAgent
 from agentmesh.domain.ids import AgentId, SessionId, beginning_with, short
 from agentmesh.domain.rows import Agent, AgentView, Ref, ToolSettings
-from agentmesh.domain.states import Kind
+from agentmesh.domain.states import AgentStatus, Kind
 from agentmesh.domain.text import one_line, storable
 from agentmesh.sql import statement
 from agentmesh.store.callers import Lease, caller
@@ -22,6 +22,18 @@ from agentmesh.store.scalar import scalar
 from agentmesh.store.typed import typed_row
 
 _BY_PREFIX = 2
+
+
+class Ending(NamedTuple):
+    """How an agent stands."""
+
+    id: AgentId
+    name: str
+    status: AgentStatus
+    output: str = ""
+    """Of an idle agent: the text that its last turn ended with."""
+    error: str | None = None
+    """Of an idle agent: why its last turn ended otherwise; None when it ended well."""
 
 
 def fork(
@@ -175,10 +187,35 @@ def ending(conn: Connection, agent: AgentId) -> tuple[Kind, Mapping[str, Any]] |
 
 def last_output(conn: Connection, agent: AgentId) -> tuple[str, str | None]:
     """Return what the agent's last turn ended with: its text, and the error if it ended otherwise."""
-    found = ending(conn, agent)
-    if found is None:
+    return _output(*(ending(conn, agent) or (None, {})))
+
+
+def _output(kind: str | None, content: Mapping[str, Any]) -> tuple[str, str | None]:
+    if kind is None:
         return "", None
-    kind, content = found
     if kind == Kind.ASSISTANT:
         return str(content.get("text", "")), None
     return "", str(content.get("error") or content.get("text") or "failed")
+
+
+def working(conn: Connection, listed: Sequence[AgentId], sessions: Collection[SessionId]) -> int:
+    """Return how many run of the agents listed and of those of the sessions that a worker runs.
+
+    Raise UnknownAgent when one of those listed does not exist.
+    """
+    values = {"listed": list(listed), "sessions": list(sessions)}
+    found, running = cast("tuple[int, int]", conn.execute(statement("agents.working"), values).fetchone())
+    if found < len(set(listed)):
+        for agent in listed:
+            get(conn, agent)
+    return running
+
+
+def endings(conn: Connection, listed: Sequence[AgentId], sessions: Collection[SessionId]) -> list[Ending]:
+    """Return how the same agents stand, those of sessions oldest first, without the reaped."""
+    values = {"listed": list(listed), "sessions": list(sessions)}
+    rows = conn.execute(statement("agents.endings"), values)
+    return [
+        Ending(AgentId(agent), name, AgentStatus(status), *_output(kind, content or {}))
+        for agent, name, status, kind, content in rows
+    ]

@@ -112,7 +112,8 @@ class Listener:
     def listen(self, *channels: str, timeout: float = 15.0) -> None:
         """Hear the channels until ``unlisten``; return when PostgreSQL has committed the LISTEN.
 
-        Calls are counted per channel. DatabaseUnreachable after ``timeout`` seconds without a connection.
+        Calls are counted per channel; one that raises is not. DatabaseUnreachable after ``timeout`` seconds without a
+        connection.
         """
         if any(len(channel.encode()) > _MAX_NAME for channel in channels):
             raise ValueError(f"a channel's name has at most {_MAX_NAME} bytes: {channels}")
@@ -122,8 +123,13 @@ class Listener:
         if self._thread is None or ticket.settled.is_set():
             return
         self._wake()
-        if not ticket.settled.wait(timeout):
-            self._subscriptions.abandon(ticket)
+        is_settled = False
+        try:
+            is_settled = ticket.settled.wait(timeout)
+        finally:  # also at an interrupt
+            if not is_settled:
+                self._subscriptions.abandon(ticket)
+        if not is_settled:
             raise DatabaseUnreachable(f"The database {self._where} did not take a LISTEN for {timeout:g} s.")
         if ticket.refused:
             raise DatabaseError("The listener has stopped.")

@@ -59,8 +59,8 @@ class Delegation:
     """The types for a working directory, by name."""
     model_name: Callable[[str], str] = str
     """The ``provider/model`` that a name means; raises for what cannot be used."""
-    max_steps: int = 500
-    """Model calls of one task at most."""
+    max_steps: Callable[[Path], int] = lambda _workdir: 500
+    """Model calls of one task at most, for a working directory."""
     rules: Permissions = field(default_factory=Permissions)
     """Of a new session's root: types that they deny are not told of."""
     skills: Callable[[Path], Mapping[str, Skill]] = _no_skills
@@ -89,7 +89,8 @@ class Task:
 
     def run(self, args: TaskArgs, context: ToolContext) -> None:
         """Hand the call over; the sub-agent's end writes the result."""
-        most = min(args.max_steps or self._delegation.max_steps, self._delegation.max_steps)
+        limit = self._delegation.max_steps(context.workdir)
+        most = min(args.max_steps or limit, limit)
         spec: dict[str, Any] = {"prompt": args.prompt, "description": args.description, "max_steps": most}
         if args.agent_id:
             known = self._database.run(agents.resolve, context.session_id, args.agent_id, idempotent=True)
@@ -104,7 +105,7 @@ class Task:
         rules = Permissions.from_json(giver.permissions)
         kind = self._type(args.subagent_type, context.workdir, rules)
         model = args.model or kind.model
-        most = min(filter(None, (args.max_steps, kind.max_steps, self._delegation.max_steps)))
+        most = min(filter(None, (args.max_steps, kind.max_steps, self._delegation.max_steps(context.workdir))))
         tools, permissions = _tools(args, kind, giver), agent_types.rules_for(rules, kind)
         return {
             "name": _name(args.description, kind.name),

@@ -19,11 +19,20 @@ pytestmark = pytest.mark.only_rows
 
 def test_the_longest_queued_come_first_and_no_more_than_asked(mesh: Mesh):
     queued = [mesh.fork(mesh.root, f"a{n}", "work") for n in range(4)]
-    assert set(mesh.claim(3)) == set(queued[:3])
+    assert mesh.claim(3) == queued[:3]
     assert mesh.run(workers.claimable, mesh.worker, 1)
     assert mesh.claim(3) == queued[3:]
     assert not mesh.run(workers.claimable, mesh.worker, 1)
     assert mesh.claim(3) == []
+
+
+def test_17_2_a_claim_is_in_the_order_of_the_queue(mesh: Mesh):
+    crowd = [mesh.fork(mesh.root, f"a{n}") for n in range(12)]
+    order = [crowd[n] for n in (7, 2, 11, 0, 5, 9, 1, 10, 3, 8, 4, 6)]
+    for agent in order:
+        mesh.send(None, agent)
+    assert mesh.claim(5) == order[:5]
+    assert mesh.claim() == order[5:]
 
 
 def test_agents_inside_a_wait_need_no_slot_and_are_left_out_where_they_are_not_asked_for(mesh: Mesh):

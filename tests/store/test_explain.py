@@ -185,6 +185,8 @@ CALLS: dict[str, Callable[[psycopg.Connection, Scene], Any]] = {
     "export": lambda c, s: _export(c, s.session),
     "busy": lambda c, s: agents.busy(c, s.session),
     "output": lambda c, s: agents.last_output(c, s.finishing),
+    "who works": lambda c, s: agents.working(c, [s.child, s.finishing], [s.session]),
+    "how they ended": lambda c, s: agents.endings(c, [s.child, s.finishing], [s.session]),
 }
 
 

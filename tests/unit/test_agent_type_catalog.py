@@ -152,7 +152,7 @@ def test_the_configuration_hides_types_and_chooses_their_models(place):
 
 
 def test_the_catalog_reads_again_what_has_changed(place):
-    catalog = Catalog(place.environ, {}, {})
+    catalog = Catalog(place.environ, {}, lambda _workdir: {})
     first = catalog.of(place.workdir)
     assert catalog.of(place.workdir) is first
     file = place.define(place.project, "a")
@@ -167,7 +167,7 @@ def test_the_catalog_reads_again_what_has_changed(place):
 
 def test_each_directory_has_its_own_types(place, tmp_path):
     place.define(place.project, "a")
-    catalog = Catalog(place.environ, {}, {})
+    catalog = Catalog(place.environ, {}, lambda _workdir: {})
     (tmp_path / "other").mkdir()
     assert "a" in catalog.of(place.workdir).types
     assert "a" not in catalog.of(tmp_path / "other").types
@@ -179,7 +179,7 @@ def test_remarks_name_what_matches_no_tool(place):
     place.define(place.user, "c", more="tools: [re*, write]")
     (place.workdir / "AGENTS.md").write_bytes(b"\0")
     rule = SourcedRule(Rule(Decision.DENY, "web_fetch", "https://x/*"), "config.toml")
-    types = Catalog(place.environ, {}, {})
+    types = Catalog(place.environ, {}, lambda _workdir: {})
     found = remarks(place.workdir, types, [rule], TOOLS)
     assert [str(problem) for problem in found] == [
         "config.toml: the rule deny web_fetch(https://x/*) matches no tool; the tools are bash, glob, read, write.",

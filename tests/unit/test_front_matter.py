@@ -86,7 +86,7 @@ def test_yaml_is_imported_only_for_a_file(tmp_path):
     code = (
         "import sys; from pathlib import Path; from agentmesh.config import catalog\n"
         f"here = {str(tmp_path)!r}\n"
-        "loaded = catalog.Catalog({'AGENTMESH_CONFIG_DIR': here}, {}, {}).of(Path(here))\n"
+        "loaded = catalog.Catalog({'AGENTMESH_CONFIG_DIR': here}, {}, lambda _: {}).of(Path(here))\n"
         "assert sorted(loaded.types) == ['explore', 'general-purpose', 'plan'], loaded\n"
         "assert 'yaml' not in sys.modules and 'pydantic' not in sys.modules"
     )
