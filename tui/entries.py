@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from agentmesh.domain import waited
 from agentmesh.domain.rows import Row
 from agentmesh.domain.states import Kind
 from agentmesh.domain.text import one_line, printable
@@ -98,6 +99,7 @@ def entries_of(row: Row) -> Iterator[Entry | Result]:
         case Kind.TOOL_RESULT:
             of = call_key(content.get("seq", 0), content.get("ordinal", 0))
             yield Result(of, one_line(str(content.get("name", "?")), 60), content.get("result"), row.seconds)
+            yield from _taken(row)
         case Kind.ERROR:
             if partial := _text(content, "partial"):
                 yield Answer(f"{key}.partial", partial, interrupted=True)
@@ -193,10 +195,23 @@ def _said(row: Row) -> Said:
     notes = []
     if content.get("introduces"):
         notes.append("the prompt of this fork")
-    if content.get("automatic"):
-        notes.append("how its turn failed" if content.get("failed") else "automatic report")
+    if report := _report(bool(content.get("automatic")), bool(content.get("failed"))):
+        notes.append(report)
     who = "you" if by_user else one_line(str(content.get("name") or "an agent"), 40)
     return Said(str(row.seq), who, _text(content, "text"), by_user, ", ".join(notes))
+
+
+def _taken(row: Row) -> Iterator[Said]:
+    """Yield the messages that a wait took."""
+    for number, mail in enumerate(row.mail):
+        who = "you" if mail.by_user else one_line(mail.name, 40)
+        text = printable(mail.text).strip("\n")
+        yield Said(f"{row.seq}.mail{number}", who, text, mail.by_user, _report(mail.automatic, mail.failed))
+
+
+def _report(automatic: bool, failed: bool) -> str:
+    """Return what there is to say of mail that nobody sent by himself."""
+    return "how its turn failed" if failed else "automatic report" if automatic else ""
 
 
 def _compacted(content: Mapping[str, Any]) -> str:
@@ -213,8 +228,7 @@ def _command(content: Mapping[str, Any]) -> tuple[str, str]:
     name, result = one_line(str(content.get("command") or "command"), 200), content.get("result")
     typed = name if name.startswith(("/", "!")) else f"/{name}"
     if isinstance(result, Mapping) and "results" in result:
-        found = [f"{entry.get('name')} {entry.get('status', '')}".strip() for entry in result["results"]]
-        return typed, one_line(", ".join([str(result.get("outcome")), *found]), 500)
+        return typed, one_line(waited.summary(result), 500)
     said = _text(content, "text") or _text(content, "output")
     if not said and result is not None:
         said = printable(result if isinstance(result, str) else _fields(result))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentmesh.domain import jsontext
+from agentmesh.domain import jsontext, waited
 from agentmesh.domain.text import one_line, printable
 from agentmesh.domain.todos import TodoStatus, read_todos
 from tui.status import duration
@@ -167,11 +167,6 @@ def _listed(result: Mapping[str, Any]) -> str:
     return ""
 
 
-def _waited(result: Mapping[str, Any]) -> str:
-    found = [f"{entry.get('name')} {entry.get('status', '')}".strip() for entry in result.get("results") or []]
-    return ": ".join(filter(None, [str(result.get("outcome", "")), ", ".join(found)]))
-
-
 def _sent(result: Mapping[str, Any]) -> str:
     to = result.get("to")
     return f"sent to {to.get('name')}" if isinstance(to, Mapping) else "sent"
@@ -210,7 +205,7 @@ _OUTCOMES: Mapping[str, _Saying] = {
     "grep": _listed,
     "fork": lambda result: f"as {result.get('name')}",
     "send": _sent,
-    "wait": _waited,
+    "wait": waited.summary,
     "kill": lambda result: "killed " + (", ".join(str(k.get("name")) for k in result.get("killed") or []) or "nobody"),
     "task": lambda result: str(result.get("status", "")),
     "todo_write": lambda result: f"{result.get('open', '?')} open",

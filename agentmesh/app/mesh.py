@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from agentmesh.config.custom_commands import CustomCommands
     from agentmesh.config.documents import Problem
     from agentmesh.config.mcp import McpServers
+    from agentmesh.config.mcp_settings import McpSettings
     from agentmesh.config.skills import Skill
     from agentmesh.engine.tool import Tool
     from agentmesh.engine.worker import Worker
@@ -156,10 +157,21 @@ class Mesh:
         return sorted((*own, *foreign), key=lambda tool: str(tool["function"]["name"]))
 
     def mcp_servers(self, workdir: Path) -> McpServers:
-        """Return the MCP servers that may start for a working directory, and why others may not."""
+        """Return the MCP servers that may start for a working directory, and why others may not.
+
+        As the files say now: what is trusted, or not any more, holds at once in a worker that runs.
+        """
         from agentmesh.config import mcp
 
-        return mcp.read(workdir, self.settings.mcp_servers, self.settings.mcp, self._environ)
+        now = self._mcp_settings.now()
+        found = mcp.read(workdir, now.servers, now.settings, self._environ)
+        return found._replace(problems=(*now.problems, *found.problems))
+
+    @cached_property
+    def _mcp_settings(self) -> McpSettings:
+        from agentmesh.config.mcp_settings import McpSettings
+
+        return McpSettings(self.settings.mcp_servers, self.settings.mcp, self._environ)
 
     @cached_property
     def mcp(self) -> Hub:

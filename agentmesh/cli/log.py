@@ -42,7 +42,10 @@ TellTask = Callable[["GivenTask"], None]
 @json_option
 @place_options()
 def log(agent: str, *, follow: bool, inherited: bool, full: bool, rows: bool, as_json: bool, place: Place) -> None:
-    """Show the conversation of AGENT: a name, an id, or the first 4 or more digits of one."""
+    """Show the conversation of AGENT: a name, an id, or the first 4 or more digits of one.
+
+    With --json a row as it is stored; the result of a wait has beside it, in `mail`, the messages that the wait took.
+    """
     show, tell_task = (_show_json, None) if as_json else _shower(full, numbered=rows)
     with place.mesh("log") as mesh:
         ref, session = find_agent(mesh, place, agent)
@@ -111,16 +114,18 @@ def _follow(mesh: Mesh, ref: Ref, session: SessionId, reading: _Reading) -> None
 
 
 def _show_inherited(mesh: Mesh, ref: Ref, session: SessionId, show: Show) -> None:
-    from agentmesh.store import agents, transcript
+    from agentmesh.store import agents, mailbox, transcript
 
     names = {agent.id: agent.name for agent in mesh.database.run(agents.view, session, idempotent=True)}
-    for row in mesh.database.run(transcript.context, ref.id, 0, idempotent=True):
+    rows = mesh.database.run(transcript.context, ref.id, 0, idempotent=True)
+    for row in mesh.database.run(mailbox.with_mail, rows, idempotent=True):
         if row.agent_id != ref.id:
             show(row, names.get(row.agent_id, short(row.agent_id)))
 
 
 def _show_json(row: Row, name: str) -> None:
-    emit({"agent_id": row.agent_id, "name": name, "seq": row.seq, "kind": row.kind, "content": row.content})
+    taken = {"mail": [mail.json() for mail in row.mail]} if row.mail else {}
+    emit({"agent_id": row.agent_id, "name": name, "seq": row.seq, "kind": row.kind, "content": row.content, **taken})
 
 
 def _shower(full: bool, *, numbered: bool) -> tuple[Show, TellTask]:

@@ -98,10 +98,10 @@ def read(flags: Values, environ: Mapping[str, str], workdir: Path | None) -> Rea
         "providers": {"openai": {"base_url": OPENAI_URL, "api_key_env": "OPENAI_API_KEY"}},
     }
     user_file, project_file = paths.user_config(environ), paths.project_config(workdir or Path())
-    user = _toml(user_file)
+    user = toml(user_file)
     values = _checked(values, user, lambda key: f"{user_file}: {_dotted(key)}")
 
-    project = _toml(project_file) if workdir else {}
+    project = toml(project_file) if workdir else {}
     _checked(values, project, lambda key: f"{project_file}: {_dotted(key)}")
     project, ignored = _tightening(values, project, project_file)
     rules = (*_sourced(user, user_file), *_sourced(project, project_file, from_project=True))
@@ -124,7 +124,8 @@ def read(flags: Values, environ: Mapping[str, str], workdir: Path | None) -> Rea
     )
 
 
-def _toml(file: Path) -> Values:
+def toml(file: Path) -> Values:
+    """Return what a file says, nothing where there is none; raise ConfigError where it cannot be read."""
     try:
         content = file.read_bytes()
     except (FileNotFoundError, NotADirectoryError):

@@ -120,6 +120,30 @@ class Ref:
         return {"agent_id": str(self.id), "name": self.name}
 
 
+class Taken(NamedTuple):
+    """A message that a wait took, as people are shown it."""
+
+    sender: UUID | None
+    """None: the user, or nobody knows."""
+    name: str
+    """The sender's; ``user`` for the user."""
+    text: str
+    automatic: bool = False
+    """Whether it is what a turn ended with, and not what its agent sent."""
+    failed: bool = False
+    """Whether that turn failed."""
+
+    @property
+    def by_user(self) -> bool:
+        """Whether a person wrote it; no agent may be called ``user``."""
+        return self.sender is None and self.name == "user"
+
+    def json(self) -> dict[str, Any]:
+        """Return it as ``log --json`` tells it."""
+        sender = None if self.sender is None else str(self.sender)
+        return {"from": self.name, "from_id": sender, "text": self.text, "automatic": self.automatic}
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One row of a transcript."""
@@ -130,6 +154,8 @@ class Row:
     content: Mapping[str, Any]
     seconds: float | None = None
     """Read for screens only: how long the call took whose result this is; of a step, how long ago it was written."""
+    mail: Sequence[Taken] = ()
+    """Read for people only: the messages that a wait took whose result this is. A model has them in the result."""
 
     @property
     def resets(self) -> bool:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from agentmesh.domain import jsontext
+from agentmesh.domain import jsontext, waited
+from agentmesh.domain.rows import Row, Taken
 from agentmesh.domain.states import Kind
-from agentmesh.export.cleaning import line, readable
+from agentmesh.export.cleaning import Cleaner, line, readable
+from agentmesh.store.export import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row."""
+    """One row, or a message in it."""
 
     seq: int
     at: datetime
@@ -33,12 +35,23 @@ class Entry:
     text: str = ""
     folds: tuple[Fold, ...] = ()
     failed: bool = False
+    part: int = 0
+    """Which entry of its row: a wait's result has one for each message that the wait took, from 1 on."""
 
 
-def entry_of(row: Mapping[str, Any], name: str) -> Entry:
-    """Return a row of the agent called ``name``, cleaned already."""
-    content, kind = row["content"], str(row["kind"])
-    head, text, folds, failed = _told(kind, content, name)
+def conversation(snap: Snapshot, clean: Cleaner, agent: Mapping[str, Any]) -> Iterator[Entry]:
+    """Yield the rows of an agent, cleaned; after the result of a wait the messages that the wait took."""
+    for row in snap.of_agent("transcript", agent["id"]):
+        reporters = snap.reporters(Row(row["agent_id"], row["seq"], row["kind"], row["content"]))
+        kept = clean.row(row)
+        mail = waited.taken(Row(row["agent_id"], row["seq"], row["kind"], kept["content"]), reporters)
+        yield _entry(kept, str(row["kind"]), _told(str(row["kind"]), kept["content"], agent["name"], mail))
+        for part, one in enumerate(mail, 1):
+            yield _entry(kept, "user" if one.by_user else "mail", _taken(one), part)
+
+
+def _entry(row: Mapping[str, Any], kind: str, told: _Told, part: int = 0) -> Entry:
+    head, text, folds, failed = told
     return Entry(
         row["seq"],
         row["created_at"],
@@ -47,6 +60,7 @@ def entry_of(row: Mapping[str, Any], name: str) -> Entry:
         readable(text).strip("\n"),
         tuple(Fold(line(fold.title), readable(fold.text).strip("\n")) for fold in folds),
         failed,
+        part,
     )
 
 
@@ -54,22 +68,17 @@ _Told = tuple[str, str, list[Fold], bool]
 """Head, text, folds, whether it failed."""
 
 
-def _told(kind: str, content: Mapping[str, Any], name: str) -> _Told:
+def _told(kind: str, content: Mapping[str, Any], name: str, mail: Sequence[Taken]) -> _Told:
     match kind:
         case Kind.USER:
             return "user", _words(content.get("text")), [], False
         case Kind.MAIL:
-            note = ", its automatic report" if content.get("automatic") else ""
-            return (
-                f"mail from {content.get('name')}{note}",
-                _words(content.get("text")),
-                [],
-                bool(content.get("failed")),
-            )
+            flags = (bool(content.get(flag)) for flag in ("automatic", "failed"))
+            return _mail(str(content.get("name")), _words(content.get("text")), *flags)
         case Kind.ASSISTANT:
             return _answer(content, name)
         case Kind.TOOL_RESULT:
-            return _result(content)
+            return _result(content, mail)
         case Kind.ERROR:
             said = [_words(content.get(key)) for key in ("error", "hint")]
             return "error", "\n".join(filter(None, said)), [], True
@@ -94,10 +103,21 @@ def _answer(content: Mapping[str, Any], name: str) -> _Told:
     return f"{name}{note}{cut}", _words(content.get("text")), folds, False
 
 
-def _result(content: Mapping[str, Any]) -> _Told:
+def _taken(mail: Taken) -> _Told:
+    """Return a message that a wait took, as one that came otherwise."""
+    return ("user", mail.text, [], False) if mail.by_user else _mail(mail.name, mail.text, mail.automatic, mail.failed)
+
+
+def _mail(name: str, text: str, automatic: bool, failed: bool) -> _Told:
+    return f"mail from {name}{', its automatic report' if automatic else ''}", text, [], failed
+
+
+def _result(content: Mapping[str, Any], mail: Sequence[Taken]) -> _Told:
     result = content.get("result")
     failed = isinstance(result, dict) and "error" in result
     title = f"← {content.get('name')}" + (": error" if failed else "")
+    if mail:
+        result = waited.without_mail(result or {}, mail)
     return "", "", [Fold(title, "\n".join(_fields(result)))], failed
 
 

@@ -19,7 +19,7 @@ from agentmesh.domain.ids import AgentId, short
 from agentmesh.export import lanes, svg
 from agentmesh.export.cells import summary
 from agentmesh.export.cleaning import Cleaner, line, readable
-from agentmesh.export.entries import Entry, entry_of
+from agentmesh.export.entries import Entry, conversation
 from agentmesh.export.figures import GLYPHS, clock, lasting, moment, money, number, offset, tree
 from agentmesh.store.export import Snapshot
 
@@ -164,8 +164,9 @@ def _conversation(snap: Snapshot, clean: Cleaner, agent: Mapping[str, Any], zone
     )
     if agent["forked_at"]:
         yield f'<p class="soft">Inherits what its parent was sent up to row {agent["forked_at"]}.</p>\n'
-    for row in snap.of_agent("transcript", id_):
-        yield from _row(entry_of(clean.row(row), agent["name"]), f"row-{id_}-{row['seq']}", zone)
+    for entry in conversation(snap, clean, agent):
+        part = f"-{entry.part}" if entry.part else ""
+        yield from _row(entry, f"row-{id_}-{entry.seq}{part}", zone)
     for row in snap.of_agent("unread", id_):
         mail = clean.row(row)
         head = _head_line(f"unread mail from {mail['sender_name']}", clock(mail["sent_at"], zone))

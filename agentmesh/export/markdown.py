@@ -9,7 +9,7 @@ from typing import Any, Final, TextIO
 
 from agentmesh.domain.ids import short
 from agentmesh.export.cleaning import Cleaner, line, readable
-from agentmesh.export.entries import Entry, entry_of
+from agentmesh.export.entries import Entry, conversation
 from agentmesh.export.figures import GLYPHS, clock, lasting, moment, money, number, offset, tree
 from agentmesh.store.export import Snapshot
 
@@ -32,8 +32,8 @@ def write(out: TextIO, snap: Snapshot, clean: Cleaner, zone: tzinfo | None = Non
     put("", "## Cost", "", *_costs(snap.of_session("cost")))
     for _, agent in agents:
         put("", f"## {escaped(agent['path'])}", "", _about(agent, zone))
-        for row in snap.of_agent("transcript", agent["id"]):
-            put(*_entry(entry_of(clean.row(row), agent["name"]), zone))
+        for entry in conversation(snap, clean, agent):
+            put(*_entry(entry, zone))
         for row in snap.of_agent("unread", agent["id"]):
             mail = clean.row(row)
             put("", f"**unread mail from {escaped(mail['sender_name'])}** · {clock(mail['sent_at'], zone)}", "")

@@ -16,6 +16,7 @@ from agentmesh.domain.ids import AgentId, MailId, SessionId
 from agentmesh.domain.rows import AgentView, Row
 from agentmesh.domain.states import AgentStatus, Kind
 from agentmesh.sql import statement
+from agentmesh.store.mailbox import with_mail
 from agentmesh.store.scalar import scalar
 from agentmesh.store.typed import typed_row
 
@@ -129,21 +130,21 @@ def newest(conn: Connection, agent: AgentId, limit: int, before: int | None = No
     """Return the agent's own newest rows (before a seq, if given), oldest first, at most so many."""
     values = {"agent": agent, "before": _ALL if before is None else before, "limit": limit}
     with conn.cursor(row_factory=typed_row(Row)) as cursor:
-        return cursor.execute(statement("board.before"), values).fetchall()[::-1]
+        return with_mail(conn, cursor.execute(statement("board.before"), values).fetchall()[::-1])
 
 
 def appended(conn: Connection, agent: AgentId, after: int, limit: int) -> list[Row]:
     """Return the agent's own rows after a seq, of all kinds, at most so many."""
     values = {"agent": agent, "after": after, "limit": limit}
     with conn.cursor(row_factory=typed_row(Row)) as cursor:
-        return cursor.execute(statement("board.appended"), values).fetchall()
+        return with_mail(conn, cursor.execute(statement("board.appended"), values).fetchall())
 
 
 def inherited(conn: Connection, agent: AgentId, limit: int) -> tuple[list[Row], int]:
     """Return the newest rows that the agent inherited, oldest first, and how many there are in all."""
     with conn.cursor(row_factory=typed_row(Row)) as cursor:
         rows = cursor.execute(statement("board.inherited"), {"agent": agent, "limit": limit}).fetchall()[::-1]
-    return rows, scalar(conn, statement("board.inherited_count"), {"agent": agent}, int)
+    return with_mail(conn, rows), scalar(conn, statement("board.inherited_count"), {"agent": agent}, int)
 
 
 def _standing(row: dict[str, Any]) -> Standing:

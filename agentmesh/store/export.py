@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, Final
+from uuid import UUID
 
 from psycopg import Connection
 from psycopg.rows import dict_row
 
 from agentmesh.domain.errors import Timeout, UnknownSession
 from agentmesh.domain.ids import AgentId, SessionId
+from agentmesh.domain.rows import Row
 from agentmesh.sql import statement
+from agentmesh.store import mailbox
 from agentmesh.store.deadline import ANSWER_SECONDS, answering_within
 
 _LONGEST: Final = 60.0
@@ -68,6 +71,10 @@ class Snapshot:
     def of_agent(self, what: str, agent: AgentId) -> Iterator[Fields]:
         """Yield an agent's transcript, tool_call, task, model_call, mail or unread rows."""
         return self._rows(_OF_AGENT[what], {"agent": agent})
+
+    def reporters(self, row: Row) -> Collection[UUID]:
+        """Return whose automatic reports the wait took whose result this row is."""
+        return mailbox.reporters(self.conn, [row]).get((row.agent_id, row.seq), ())
 
     def _rows(self, name: str, values: Mapping[str, Any]) -> Iterator[Fields]:
         with self.conn.cursor(name="export", row_factory=dict_row) as cursor:

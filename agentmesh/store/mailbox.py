@@ -1,13 +1,18 @@
-"""Mail: send."""
+"""Mail: send it, and tell what waits took."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
+from uuid import UUID
 
 from psycopg import Connection
 
+from agentmesh.domain import waited
 from agentmesh.domain.errors import MessageTooLarge
 from agentmesh.domain.ids import AgentId, MailId
+from agentmesh.domain.rows import Row
 from agentmesh.domain.text import bytes_of, storable
 from agentmesh.sql import statement
 from agentmesh.store import prepared
@@ -45,3 +50,25 @@ def send(
     if sent is None:
         raise TypeError("send returned no id")
     return MailId(sent)
+
+
+def with_mail(conn: Connection, rows: Sequence[Row]) -> list[Row]:
+    """Return the rows, each result of a wait with the mail that the wait took: for people, who read it as messages."""
+    known = reporters(conn, rows)
+    shown = ((row, waited.taken(row, known.get((row.agent_id, row.seq), ()))) for row in rows)
+    return [replace(row, mail=mail) if mail else row for row, mail in shown]
+
+
+def reporters(conn: Connection, rows: Sequence[Row]) -> Mapping[tuple[AgentId, int], set[UUID]]:
+    """Return of results of waits, by agent and seq, whose automatic reports the wait took where the row leaves it open.
+
+    Asks the database only for rows that do.
+    """
+    asked = [(row.agent_id, row.seq, sender) for row in rows for sender in waited.doubtful(row)]
+    found: dict[tuple[AgentId, int], set[UUID]] = {}
+    if asked:
+        waiters, seqs, senders = map(list, zip(*asked, strict=True))
+        values = {"waiters": waiters, "seqs": seqs, "senders": senders}
+        for waiter, seq, sender in conn.execute(statement("mailbox.reported"), values):
+            found.setdefault((waiter, seq), set()).add(sender)
+    return found

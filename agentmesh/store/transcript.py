@@ -8,6 +8,7 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Row
 from agentmesh.domain.todos import Todo, read_todos
 from agentmesh.sql import statement
+from agentmesh.store.mailbox import with_mail
 from agentmesh.store.scalar import scalar
 from agentmesh.store.typed import typed_row
 
@@ -21,7 +22,8 @@ def context(conn: Connection, agent: AgentId, upto: int | None = None) -> list[R
 def own(conn: Connection, agent: AgentId, after: int = 0, limit: int = 1000) -> list[Row]:
     """Return the agent's own rows after a seq, of all kinds, at most so many."""
     with conn.cursor(row_factory=typed_row(Row)) as cursor:
-        return cursor.execute(statement("transcript.own"), {"agent": agent, "after": after, "limit": limit}).fetchall()
+        rows = cursor.execute(statement("transcript.own"), {"agent": agent, "after": after, "limit": limit}).fetchall()
+    return with_mail(conn, rows)
 
 
 def last_seq(conn: Connection, agent: AgentId) -> int:

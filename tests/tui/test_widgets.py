@@ -36,7 +36,7 @@ def test_rows_become_entries():
 def test_a_wait_of_a_person_says_whom_it_found_how():
     outcome = {"outcome": "complete", "results": [{"name": "a", "status": "received"}, {"name": "b", "status": "dead"}]}
     (entry,) = entries_of(row(1, Kind.COMMAND, command="wait", result=outcome))
-    assert entry == Note("1", Kind.COMMAND, "/wait", "complete, a received, b dead")
+    assert entry == Note("1", Kind.COMMAND, "/wait", "complete: a received, b dead")
 
 
 def test_control_and_bidi_characters_are_gone():

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from rich.text import Text
 
 from agentmesh.cli.render.figures import cut_off
+from agentmesh.domain import waited
 from agentmesh.domain.ids import short
-from agentmesh.domain.rows import Row
+from agentmesh.domain.rows import Row, Taken
 from agentmesh.domain.states import Kind
 from agentmesh.domain.text import one_line, printable
 
@@ -29,12 +30,11 @@ def row_text(row: Row, name: str, *, full: bool = False) -> Text | None:
         case Kind.USER:
             return _said("user", "bold green", content.get("text"))
         case Kind.MAIL:
-            note = " (automatic report)" if content.get("automatic") else ""
-            return _said(f"{content.get('name')}{note}", "bold magenta", content.get("text"))
+            return _mail(str(content.get("name")), content.get("text"), bool(content.get("automatic")))
         case Kind.ASSISTANT:
             return _answer(content, name, full)
         case Kind.TOOL_RESULT:
-            return _result(content, full)
+            return Text("\n").join([_result(row, full), *map(_taken, row.mail)])
         case Kind.ERROR:
             return _block("✗ ", "red", "\n".join(filter(None, [content.get("error"), content.get("hint")])))
         case Kind.EVENT:
@@ -77,14 +77,18 @@ def _call(call: Any, full: bool) -> Text:
 def _command(content: Any, full: bool) -> str:
     """Return what a person's command came to: of a wait who was found how; the messages follow as mail."""
     result = content.get("result")
-    if full or not isinstance(result, dict) or "results" not in result:
+    if full or not _is_of_wait(result):
         return f"{content.get('command')} {_json(result)}"
-    found = [f"{entry.get('name')} {entry.get('status', '')}".strip() for entry in result["results"]]
-    return f"{content.get('command')}: {', '.join([str(result.get('outcome')), *found])}"
+    return f"{content.get('command')}: {waited.summary(result)}"
 
 
-def _result(content: Any, full: bool) -> Text:
-    result = content.get("result")
+def _result(row: Row, full: bool) -> Text:
+    """Return a tool's result; of a wait who was found how, and of its texts only those that are no messages."""
+    content, result = row.content, row.content.get("result")
+    if content.get("name") == "wait" and _is_of_wait(result):
+        if not full:
+            return _block("  ← wait ", "dim", one_line(waited.summary(result), _ARGUMENTS_WIDTH))
+        result = waited.without_mail(result, row.mail)
     failed = isinstance(result, dict) and "error" in result
     lines = list(_result_lines(result))
     hidden = 0 if full else len(lines) - _FOLDED_LINES
@@ -103,6 +107,21 @@ def _result_lines(result: Any) -> Iterator[str]:
     for key, value in result.items():
         text = printable(value if isinstance(value, str) else _json(value))
         yield from f"{key}: {text}".splitlines()
+
+
+def _is_of_wait(result: Any) -> TypeGuard[dict[str, Any]]:
+    return isinstance(result, dict) and "results" in result
+
+
+def _taken(mail: Taken) -> Text:
+    """Return a message that a wait took, as one that came otherwise."""
+    if mail.by_user:
+        return _said("user", "bold green", mail.text)
+    return _mail(mail.name, mail.text, mail.automatic)
+
+
+def _mail(name: str, text: Any, automatic: bool) -> Text:
+    return _said(f"{name}{' (automatic report)' if automatic else ''}", "bold magenta", text)
 
 
 def _said(who: str, style: str, text: Any) -> Text:

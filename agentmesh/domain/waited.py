@@ -1,0 +1,106 @@
+"""What the result of a wait says to a person: who was found how, and the mail that the wait took.
+
+A model reads a wait's result as JSON, and stays with it. People are shown its messages like all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from agentmesh.domain.rows import Row, Taken
+from agentmesh.domain.states import Kind
+
+_TEXTS = ("earlier_output", "message", "output", "error")
+"""Fields of an entry that hold words of the agent, in the order in which they are shown."""
+
+
+def summary(result: Mapping[str, Any]) -> str:
+    """Return how a wait ended and who was found how: ``complete: coder received, tester idle``."""
+    outcome = str(result.get("outcome") or "")
+    found = [_found(entry) for entry in _entries(result) if not _is_user(entry)]
+    return ": ".join(filter(None, ["ended by the user" if outcome == "user" else outcome, ", ".join(found)]))
+
+
+def taken(row: Row, reporters: Collection[UUID] = ()) -> tuple[Taken, ...]:
+    """Return the mail that the wait took whose result this row is; nothing for other rows.
+
+    ``reporters``: those of its ``doubtful`` agents whose output was mail.
+    """
+    return tuple(mail for entry in _of_wait(row) for mail in _mail(entry, row, reporters))
+
+
+def doubtful(row: Row) -> Sequence[UUID]:
+    """Return the agents whose output was mail, or only looked up: the row itself does not tell which.
+
+    An idle agent's output is in every wait for it, but only the first one takes its report.
+    """
+    if "copied" in row.content:  # its mail stayed in the other session
+        return []
+    found = (_id(entry) for entry in _of_wait(row) if _may_be_looked_up(entry))
+    return [agent for agent in found if agent is not None]
+
+
+def without_mail(result: Mapping[str, Any], mail: Collection[Taken]) -> dict[str, Any]:
+    """Return a wait's result without the texts of the mail that it took: for who is shown them as messages."""
+    shown = {one.text for one in mail}
+
+    def rest(entry: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in entry.items() if key not in _TEXTS or not shown.issuperset(_texts(value))}
+
+    return {**result, "results": [rest(entry) for entry in _entries(result)]}
+
+
+def _of_wait(row: Row) -> Iterator[Mapping[str, Any]]:
+    """Yield the entries of a wait's result, if the row is one."""
+    if row.kind == Kind.TOOL_RESULT and row.content.get("name") == "wait":
+        yield from _entries(row.content.get("result"))
+
+
+def _entries(result: Any) -> Iterator[Mapping[str, Any]]:
+    found = result.get("results") if isinstance(result, Mapping) else None
+    yield from (entry for entry in found if isinstance(entry, Mapping)) if isinstance(found, list) else ()
+
+
+def _is_user(entry: Mapping[str, Any]) -> bool:
+    return entry.get("name") == "user" and "agent_id" not in entry
+
+
+def _found(entry: Mapping[str, Any]) -> str:
+    name = entry.get("name") or entry.get("agent_id") or "?"
+    status = entry.get("status") or ("unknown" if "error" in entry else "")
+    more = f" (+{entry['more']})" if entry.get("more") else ""
+    return f"{name} {status}".rstrip() + more
+
+
+def _mail(entry: Mapping[str, Any], row: Row, reporters: Collection[UUID]) -> Iterator[Taken]:
+    """Yield the messages of one entry, the oldest first."""
+    name, sender = str(entry.get("name") or "?"), _id(entry)
+    by_user = _is_user(entry)
+    if not by_user and "status" not in entry:  # somebody unknown
+        return
+    looked_up = _may_be_looked_up(entry) and "copied" not in row.content and sender not in reporters
+    for field in _TEXTS:
+        if looked_up and field in ("output", "error"):
+            continue
+        for text in reversed(_texts(entry.get(field))):
+            yield Taken(
+                sender, "user" if by_user else name, text, automatic=field != "message", failed=field == "error"
+            )
+
+
+def _texts(value: Any) -> list[str]:
+    texts = value if isinstance(value, list) else [value]
+    return [text for text in texts if isinstance(text, str) and text]
+
+
+def _may_be_looked_up(entry: Mapping[str, Any]) -> bool:
+    return entry.get("status") == "idle" and "message" not in entry and "earlier_output" not in entry
+
+
+def _id(entry: Mapping[str, Any]) -> UUID | None:
+    try:
+        return UUID(str(entry.get("agent_id")))
+    except ValueError:
+        return None
