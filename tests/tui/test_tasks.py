@@ -245,7 +245,9 @@ def test_the_board_of_a_database_has_the_tasks_of_steps_in_progress(mesh, db, tm
 
     async def scene() -> None:
         async with shown(real(mesh, db, tmp_path), (120, 35)) as show:
-            await show.sees("↳ look (general-purpose)", "1 tool call · ", "↳ count", "look        ◐ running", "[root]", "↓2")
+            await show.sees(
+                "↳ look (general-purpose)", "1 tool call · ", "↳ count", "look        ◐ running", "[root]", "↓2"
+            )
             mesh.answer(other, "There are 3.")
             await show.sees("✓ completed", "· There are 3.", "count       ✓ completed", "↓1")
             await show.press("f3")

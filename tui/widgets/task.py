@@ -11,6 +11,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
+from agentmesh.domain.activity import fitted
 from agentmesh.domain.text import one_line
 from tui.entries import Call
 from tui.messages import message
@@ -137,4 +138,4 @@ class TaskView(CallView):
         """What the sub-agent does, while its task runs."""
         if self.is_settled or self._face is None or self._given is None or self._given.mark is not TaskMark.RUNNING:
             return ""
-        return one_line(self._face.doing, 40)
+        return fitted(self._face.doing, 40)
