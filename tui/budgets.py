@@ -31,7 +31,7 @@ def cost(doing: Doing) -> Done:
     """Show what the session's model calls used, by agent."""
     lines = doing.read(budgets.costs, doing.session.id, "agent")
     whole = total(lines)
-    columns = ["agent", "calls", "tokens", "input", "cached", "output", "cost"]
+    columns = ["agent", "model calls", "tokens", "input", "cached", "output", "cost"]
     return Done(unpriced(whole.unpriced_calls), table=Answer(columns, [], [_cost(line) for line in [*lines, whole]]))
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from agentmesh.domain.activity import fitted
 from agentmesh.domain.ids import short
 from agentmesh.domain.states import PermissionMode
-from agentmesh.domain.text import one_line
 from tui.commands import COMMANDS, EXPORT_FORMATS, Argument, Command, Parameter
 from tui.fuzzy import best
 
@@ -108,5 +108,5 @@ def _values(kind: Argument, board: Board) -> Sequence[tuple[str, str]]:
 
 
 def _agent(face: AgentFace) -> tuple[str, str]:
-    activity = f" · {one_line(face.doing, 40)}" if face.doing else ""
+    activity = f" · {fitted(face.doing, 40)}" if face.doing else ""
     return face.name, f"{face.mark.glyph} {face.mark.label}{activity} ({short(face.id)})"

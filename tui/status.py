@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
+from agentmesh.domain.activity import fitted
 from agentmesh.domain.text import one_line
 from tui.needs import needs_text
 from tui.rotation import neighbours
@@ -70,7 +71,7 @@ def wait_lines(board: Board, agent: AgentId, width: int) -> list[Line]:
             Piece(f"   {calls[row]}  {tokens[row]}"),
         ]
         if one.activity and left >= _MIN_ACTIVITY:
-            pieces.append(Piece(f"  {one_line(one.activity, left)}", "dim"))
+            pieces.append(Piece(f"  {fitted(one.activity, left)}", "dim"))
         lines.append(tuple(pieces))
     return lines
 
@@ -118,7 +119,7 @@ def spinner(board: Board, agent: AgentId, now: float, key: str, shell: Shell | N
         return " · ".join([f"! {one_line(shell.command, 40)}", duration(now - shell.since), *ends])
     if face is None or not face.is_running:
         return ""
-    parts = [one_line(face.doing, 60) or "working"]
+    parts = [fitted(face.doing, 60) or "working"]
     if face.running_for is not None:
         parts.append(duration(face.running_for + now - board.read_at))
     if face.wait and face.wait.left > 0 and face.view.activity == "waiting":

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Self
 
 import click
 
@@ -32,8 +34,47 @@ from agentmesh.domain.errors import UsageError
 )
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, help="Port on loopback; a free one by default.")
 @click.option("--token-env", type=NAMED, metavar="NAME", help="Environment variable with the only API key it accepts.")
-def simulate(script: str | None, profile: str, port: int, token_env: str | None) -> None:
+@click.option("--url-file", type=NAMED, metavar="FILE", help="Also write the base URL there, while it serves.")
+def simulate(script: str | None, profile: str, port: int, token_env: str | None, url_file: str | None) -> None:
     """Serve a scripted model that speaks Chat Completions, on loopback, until Ctrl+C. Prints its base URL."""
+    with _UrlFile(url_file) as file:
+        _serve(script, profile, port, token_env, file)
+
+
+class _UrlFile:
+    """The file with the base URL: whole and there only while the server answers."""
+
+    def __init__(self, name: str | None) -> None:
+        self._file = Path(name) if name else None
+
+    def __enter__(self) -> Self:
+        self._remove()  # one of a server that was killed
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._remove()
+
+    def write(self, base_url: str) -> None:
+        """Write it in one piece: whoever sees it reads all of it."""
+        if self._file is None:
+            return
+        part = self._file.with_name(f".{self._file.name}.{os.getpid()}")
+        try:
+            part.write_text(f"{base_url}\n", encoding="utf-8")
+            part.replace(self._file)
+        except OSError as error:
+            part.unlink(missing_ok=True)
+            raise UsageError(f"{self._file} cannot be written: {error.strerror}.") from error
+
+    def _remove(self) -> None:
+        if self._file is not None:
+            try:
+                self._file.unlink(missing_ok=True)
+            except OSError as error:
+                raise UsageError(f"{self._file} cannot be removed: {error.strerror}.") from error
+
+
+def _serve(script: str | None, profile: str, port: int, token_env: str | None, file: _UrlFile) -> None:
     from agentmesh.llm.simulator.serve import serve
 
     token = os.environ.get(token_env) if token_env else None
@@ -54,12 +95,13 @@ def simulate(script: str | None, profile: str, port: int, token_env: str | None)
             profile=profile,
             port=port,
             token=token,
-            started=_announce,
+            started=partial(_announce, file),
             stop=ended,
         )
 
 
-def _announce(base_url: str) -> None:
+def _announce(file: _UrlFile, base_url: str) -> None:
+    file.write(base_url)
     print(base_url, flush=True)
     say(
         f'Use it from another terminal:  OPENAI_BASE_URL={base_url} OPENAI_API_KEY=any agentmesh run --model demo "..."'

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Final
 
+from agentmesh.domain.activity import fitted
 from agentmesh.domain.rows import Agent
 from agentmesh.engine.feed import Feed
 from agentmesh.llm.port import Watch
+
+_LONGEST: Final = 300
+"""Characters of an activity that tells why nothing happens."""
 
 
 @dataclass(slots=True)
@@ -29,7 +34,12 @@ class Signs:
 
 def pause(seconds: float, why: str, left: float) -> str:
     """Return what people read while a call pauses."""
-    return f"paused {seconds:.0f} s (gives up in {left:.0f} s): {why}"
+    return fitted(f"paused {seconds:.0f} s (gives up in {left:.0f} s): {why}", _LONGEST)
+
+
+def retrying(seconds: float, why: str) -> str:
+    """Return the same before another try."""
+    return fitted(f"retrying in {seconds:.0f} s: {why}", _LONGEST)
 
 
 def watch(feed: Feed, agent: Agent, after: int, signs: Signs) -> Watch:
@@ -47,7 +57,7 @@ def watch(feed: Feed, agent: Agent, after: int, signs: Signs) -> Watch:
         if signs.first is not None:
             message.void()
         signs.void()
-        feed.activity(agent.id, f"retrying in {seconds:.0f} s: {why}")
+        feed.activity(agent.id, retrying(seconds, why))
 
     def paused(seconds: float, why: str, left: float) -> None:
         if signs.first is not None:

@@ -106,7 +106,7 @@ def _facts(session: Mapping[str, Any], agents: list[dict[str, Any]], zone: tzinf
 
 
 def _agents(agents: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[str]:
-    yield '<h2>Agents</h2>\n<div class="wide"><table>\n<thead><tr><th>agent<th>state<th>model<th class="n">calls'
+    yield '<h2>Agents</h2>\n<div class="wide"><table>\n<thead><tr><th>agent<th>state<th>model<th class="n">tool calls'
     yield '<th class="n">tokens<th class="n">cost<th>lived</tr></thead>\n<tbody>\n'
     for guide, agent in agents:
         kind = f' <span class="soft">{_text(agent["subagent_type"])}</span>' if agent["subagent_type"] else ""
@@ -136,7 +136,7 @@ def _timeline(drawn: lanes.Timeline, zone: tzinfo | None) -> Iterator[str]:
 
 
 def _costs(lines: Iterable[dict[str, Any]]) -> Iterator[str]:
-    yield '<h2>Cost</h2>\n<div class="wide"><table>\n<thead><tr><th>agent<th>model<th class="n">calls'
+    yield '<h2>Cost</h2>\n<div class="wide"><table>\n<thead><tr><th>agent<th>model<th class="n">model calls'
     yield '<th class="n">input<th class="n">cached<th class="n">output<th class="n">cost</tr></thead>\n<tbody>\n'
     keys = ("calls", "input_tokens", "cached_tokens", "output_tokens")
     totals, known, unpriced = dict.fromkeys(keys, 0), Decimal(0), 0

@@ -65,7 +65,7 @@ def _head(session: Mapping[str, Any], agents: list[dict[str, Any]], zone: tzinfo
 
 
 def _agents(agents: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[str]:
-    yield "| agent | state | model | calls | tokens | cost |"
+    yield "| agent | state | model | tool calls | tokens | cost |"
     yield "|---|---|---|---:|---:|---:|"
     for guide, agent in agents:
         indent = guide.replace(" ", "&nbsp;")
@@ -75,7 +75,7 @@ def _agents(agents: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[str]:
 
 
 def _costs(lines: Iterable[dict[str, Any]]) -> Iterator[str]:
-    yield "| agent | model | calls | input | cached | output | cost |"
+    yield "| agent | model | model calls | input | cached | output | cost |"
     yield "|---|---|---:|---:|---:|---:|---:|"
     for row in lines:
         some = " + ?" if row["unpriced_calls"] and row["cost_usd"] is not None else ""

@@ -8,6 +8,7 @@ for once: its building of each request anew was a third of a call's processor ti
 from __future__ import annotations
 
 import contextlib
+import re
 import ssl
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -23,6 +24,7 @@ from agentmesh.llm.provider import Provider
 from agentmesh.llm.retry import retry_after
 from agentmesh.llm.sockets import CancellableBackend
 
+_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 _WRITE_TIMEOUT = 60.0
 _KEEP_ALIVE = 30.0
 _LONGEST_ERROR = 256 * 1024
@@ -173,7 +175,7 @@ class Wire:
         )
 
     def _said(self, error: BaseException) -> str:
-        return self._provider.redact(str(error)) or type(error).__name__
+        return self._provider.redact(_ERRNO.sub("", str(error))) or type(error).__name__
 
 
 def _http(provider: Provider, certificates: ssl.SSLContext) -> httpx2.Client:

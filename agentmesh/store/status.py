@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from psycopg import Connection
 
@@ -12,6 +13,8 @@ from agentmesh.sql import statement
 
 WORK_CHANNEL = "agentmesh_work"
 PAUSE_CHANNEL = "agentmesh_pause"
+_LONGEST: Final = 400
+"""Bytes of an activity, as the table has it; the reason of a pause is the longest."""
 
 
 def agent_channel(agent: AgentId) -> str:
@@ -26,7 +29,7 @@ def session_channel(session: object) -> str:
 
 def set_activities(conn: Connection, activities: Mapping[AgentId, str]) -> None:
     """Say what agents are doing, in a few words each."""
-    words = [storable(text)[:100] for text in activities.values()]
+    words = [storable(text).encode()[:_LONGEST].decode("utf-8", "ignore") for text in activities.values()]
     conn.execute(statement("status.activity"), {"ids": list(activities), "activities": words})
 
 

@@ -148,6 +148,22 @@ def test_doctor_asks_the_model_server_with_the_key(am):
         assert simulator.wait(30) == 0
 
 
+def test_the_simulators_url_file_is_whole_and_there_only_while_it_serves(lonely):
+    url, script = lonely.folder / "url", lonely.folder / "script.json"
+    lonely.folder.mkdir()
+    url.write_text("http://127.0.0.1:1/v1\n")  # of one that was killed
+    for wrong in ("{", '{"rules": 1}'):
+        script.write_text(wrong)
+        assert lonely("simulate", "--script", str(script), "--url-file", "url").code == 2
+        assert not url.exists()
+    with lonely.start("simulate", "--url-file", "url") as simulator:
+        assert simulator.stdout.readline().decode() == url.read_text()
+        simulator.send_signal(signal.SIGINT)
+        simulator.wait(20)
+    assert list(lonely.folder.glob("*url*")) == []
+    assert lonely("simulate", "--url-file", "nowhere/url").code == 2
+
+
 def test_simulate_serves_until_it_is_stopped(lonely):
     with lonely.start("simulate", "--profile", "ollama") as simulator:
         url = simulator.stdout.readline().decode().strip()

@@ -35,7 +35,7 @@ def test_tasks_are_followed_from_their_parent_and_in_their_own_view(desk: Desk, 
     shown.enter("look at it")
     shown.until(
         seen(r"▸ task  look around +◐ running"),
-        seen(r"↳ look-around \(explore\) · .*1 call · "),
+        seen(r"↳ look-around \(explore\) · .*1 tool call · "),
         seen(r"▸ task  count files +◐ running"),
         seen(r"^ +look-around +◐ running +1 call "),
         seen(r"^ +count-files +◐ running +0 calls"),

@@ -91,6 +91,10 @@ def test_activity_is_what_it_does(mesh: Mesh):
     mesh.begin(a)
     mesh.run(status.set_activities, {a: "tool: bash"})
     assert activity(a) == "tool: bash"
+    mesh.run(status.set_activities, {a: "ä" * 1000})
+    assert activity(a) == "ä" * 200, "as many bytes as the table takes"
+    mesh.run(status.set_activities, {a: f"paused 4 s: {'x' * 200}: why"})
+    assert activity(a).endswith(": why")
     mesh.interrupt(a)
     assert activity(a) == "stopping"
     mesh.run(steps.stop_turn, mesh.lease(a))

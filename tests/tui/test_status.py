@@ -56,6 +56,13 @@ def test_what_an_agent_does_comes_last_and_moves_no_column():
     assert plain(wait_lines(fan_in(activity="tool: bash"), ROOT, 56)[0]).endswith("tokens")
 
 
+def test_17_20_why_a_model_is_waited_for_is_in_every_line():
+    why = "openai (model any) at https://models.example.com/v1 cannot be reached: Connection refused"
+    seen = fan_in(activity=f"paused 4 s (gives up in 590 s): {why}")
+    assert plain(wait_lines(seen, ROOT, 100)[0]).endswith(": Connection refused")
+    assert "Connection refused · " in spinner(seen, id_of("file-reader"), 0.0, "Esc")
+
+
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_no_line_is_wider_than_the_screen(width):
     long = "a-name-of-thirty-two-characters-"

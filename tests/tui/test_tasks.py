@@ -43,9 +43,9 @@ def test_while_it_runs_the_call_shows_who_works_on_it_what_it_does_and_how_far_i
         assert "↳" not in show.text
         await show.board(sub_agent(activity="tool: grep"), tasks=[task("look", tool_calls=1, tokens=950)])
         assert "▸ task  Look at the tests  ◐ running" in show.text
-        assert "↳ look (explore) · tool: grep · 1 call · 950 tokens" in show.text
+        assert "↳ look (explore) · tool: grep · 1 tool call · 950 tokens" in show.text
         await show.board(sub_agent(activity="thinking"), tasks=[task("look", tool_calls=4, tokens=15_000)])
-        assert "↳ look (explore) · thinking · 4 calls · 15k tokens" in show.text
+        assert "↳ look (explore) · thinking · 4 tool calls · 15k tokens" in show.text
 
     puppet(scene)
 
@@ -66,7 +66,7 @@ def test_when_it_has_ended_the_call_shows_how_and_the_beginning_of_its_answer(st
         await show.board(sub_agent(status="idle"))
         await show.rows(CALL, result(2, 1, "task", told(status)))
         assert f"▸ task  Look at the tests  {seen}" in show.text
-        assert "↳ look (explore) · 4 calls · 15k tokens · All pass." in show.text
+        assert "↳ look (explore) · 4 tool calls · 15k tokens · All pass." in show.text
 
     puppet(scene)
 
@@ -245,7 +245,9 @@ def test_the_board_of_a_database_has_the_tasks_of_steps_in_progress(mesh, db, tm
 
     async def scene() -> None:
         async with shown(real(mesh, db, tmp_path), (120, 35)) as show:
-            await show.sees("↳ look (general-purpose)", "1 call · ", "↳ count", "look        ◐ running", "[root]", "↓2")
+            await show.sees(
+                "↳ look (general-purpose)", "1 tool call · ", "↳ count", "look        ◐ running", "[root]", "↓2"
+            )
             mesh.answer(other, "There are 3.")
             await show.sees("✓ completed", "· There are 3.", "count       ✓ completed", "↓1")
             await show.press("f3")

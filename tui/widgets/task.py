@@ -11,6 +11,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
+from agentmesh.domain.activity import fitted
 from agentmesh.domain.text import one_line
 from tui.entries import Call
 from tui.messages import message
@@ -113,7 +114,7 @@ class TaskView(CallView):
             return
         name = known.name if isinstance(known, Ended) else self._face.name if self._face else ""
         kind = (self._face.view.subagent_type if self._face else None) or ""
-        parts = [f" ({one_line(kind, 40)})" if kind else "", self._doing, plural(known.tool_calls, "call")]
+        parts = [f" ({one_line(kind, 40)})" if kind else "", self._doing, plural(known.tool_calls, "tool call")]
         parts += [f"{count(known.tokens)} tokens", known.said if isinstance(known, Ended) else ""]
         head, *rest = parts
         self._worker.show(name, head + "".join(f" · {part}" for part in rest if part))
@@ -137,4 +138,4 @@ class TaskView(CallView):
         """What the sub-agent does, while its task runs."""
         if self.is_settled or self._face is None or self._given is None or self._given.mark is not TaskMark.RUNNING:
             return ""
-        return one_line(self._face.doing, 40)
+        return fitted(self._face.doing, 40)

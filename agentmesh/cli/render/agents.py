@@ -8,6 +8,7 @@ from rich.text import Text
 
 from agentmesh.cli.render.figures import STYLES, count, moment, money, state
 from agentmesh.cli.render.screen import Column, Grid, cell, print_block
+from agentmesh.domain.activity import fitted
 from agentmesh.domain.ids import short
 from agentmesh.domain.rows import AgentView, SessionSummary
 from agentmesh.domain.states import AgentStatus
@@ -47,7 +48,7 @@ def _agent(agent: AgentView) -> list[str | Text]:
         short(agent.id),
         agent.name,
         Text(state(agent.status), STYLES[AgentStatus(agent.status)]),
-        cell(agent.activity, width=40),
+        cell(fitted(agent.activity, 40)),
         str(agent.unread),
         str(agent.tool_calls),
         count(agent.tokens),

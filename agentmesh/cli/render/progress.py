@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import sys
 import time
 from collections.abc import Sequence
@@ -12,11 +11,11 @@ from typing import Protocol, Self
 
 from agentmesh.cli.render.figures import state, used
 from agentmesh.cli.talk import say
+from agentmesh.domain.activity import is_pause
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import AgentView
 from agentmesh.domain.states import AgentStatus
 
-_PAUSE = re.compile(r"(compacting: )?(paused|retrying in) \d")
 _TOLD_EVERY = 10.0
 
 
@@ -77,7 +76,7 @@ class Lines(_Plain):
                 self._before[agent.id] = agent.status
                 rested = before is not None and agent.status != AgentStatus.RUNNING
                 say(f"{agent.path}  {state(agent.status)}" + (f"  {used(agent)}" if rested else ""))
-            if agent.status == AgentStatus.RUNNING and _PAUSE.match(agent.activity or ""):
+            if agent.status == AgentStatus.RUNNING and is_pause(agent.activity or ""):
                 self._tell_pause(agent)
 
     def _tell_pause(self, agent: AgentView) -> None:

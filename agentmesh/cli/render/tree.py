@@ -11,6 +11,7 @@ from rich.text import Text
 from agentmesh.cli.render.data import agent_data
 from agentmesh.cli.render.figures import STYLES, count, money, plural, state
 from agentmesh.cli.render.screen import Column, Grid, cell
+from agentmesh.domain.activity import fitted
 from agentmesh.domain.ids import AgentId, short
 from agentmesh.domain.resting import resting
 from agentmesh.domain.rows import AgentView
@@ -19,6 +20,8 @@ from agentmesh.domain.states import AgentStatus
 _Children = dict[AgentId | None, list[AgentView]]
 
 
+_DOING = 40
+"""Characters for what an agent does."""
 _NAME, _ID, _STATE, _ROW = Column(least=16), Column(), Column(), Column()
 _REST = (
     Column(least=12, spare=1),
@@ -51,14 +54,15 @@ def _cells(
         status = AgentStatus(agent.status)
         style = "dim" if agent.id in at_rest else STYLES[status]
         unread = f"{agent.unread} unread" if agent.unread else ""
-        doing = ", ".join(filter(None, [agent.activity, unread]))
+        activity = fitted(agent.activity, _DOING - len(unread) - 2) if unread else fitted(agent.activity, _DOING)
+        doing = ", ".join(filter(None, [activity, unread]))
         name = Text.assemble((guide, "dim"), (agent.name, "bold" if status == AgentStatus.RUNNING else style))
         yield [
             name,
             *([Text(short(agent.id), "dim")] if ids else []),
             Text(state(status), style),
             *([Text(f"row {rows[agent.id]}", "dim")] if rows else []),
-            cell(doing, "dim", 40),
+            cell(doing, "dim", _DOING),
             plural(agent.tool_calls, "tool call"),
             f"{count(agent.tokens)} tokens",
             money(agent.cost_usd),

@@ -1,0 +1,35 @@
+"""What people read of an agent's activity where there is little room."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from agentmesh.domain.text import one_line
+
+_PAUSE: Final = re.compile(r"((?:compacting: )?(?:paused|retrying in) \d+ s)( \(gives up in \d+ s\))?: (.*)", re.DOTALL)
+
+
+def is_pause(activity: str) -> bool:
+    """Return whether the agent waits for its model's server."""
+    return _PAUSE.match(activity) is not None
+
+
+def fitted(activity: str, width: int) -> str:
+    """Return the activity on one line of at most ``width`` characters.
+
+    Of a pause the reason stays, which stands at its end: the server's address is cut, then the patience that is left.
+    """
+    found = _PAUSE.fullmatch(one_line(activity, len(activity)))
+    if found is None or len(found[0]) <= width:
+        return one_line(activity, width)
+    head, left, why = found[1], found[2] or "", found[3]
+    reason = why.rpartition(": ")[2]
+    for lead in (f"{head}{left}: ", f"{head}: "):
+        room = width - len(lead)
+        if room >= len(why):
+            return lead + why
+        if room > len(reason):
+            tail = max(len(reason), min(room * 3 // 4, room - 1))
+            return f"{lead}{why[: room - 1 - tail]}…{why[-tail:]}"
+    return one_line(f"{head}: {reason}", width)
