@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agentmesh.domain.cancel import Cancel
+from agentmesh.llm.bounds import Bounds
 from agentmesh.llm.port import CallCancelled, ChatModel, ChatRequest, Reply, ToolCall, Usage, Watch
 
 _AGAIN: Final = "again"
@@ -48,6 +49,10 @@ class Puppet:
         """Return None: it has no limit."""
         return None
 
+    def answer_tokens(self, model: str) -> int:  # noqa: ARG002  the protocol's
+        """Return the number that most models have."""
+        return Bounds().tokens
+
     def warm(self) -> None:
         """Do nothing."""
 
@@ -70,6 +75,10 @@ class PuppetOr:
     def context_window(self, model: str) -> int | None:
         """Return what the server says."""
         return self._server.context_window(model)
+
+    def answer_tokens(self, model: str) -> int:
+        """Return what the server's client allows."""
+        return self._server.answer_tokens(model)
 
     def warm(self) -> None:
         """Make the server's client ready."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agentmesh.domain.cancel import Cancel
+from agentmesh.llm.bounds import Bounds
 from agentmesh.llm.openai_chat import OpenAIChat
 from agentmesh.llm.pauses import Pauses
 from agentmesh.llm.port import ChatRequest, Reply, Watch
@@ -42,6 +43,10 @@ class Models:
     def context_window(self, model: str) -> int | None:
         """Return the model's context size in tokens, or None where unknown."""
         return None if model.startswith(f"{DEMO}/") else self._router.context_window(model)
+
+    def answer_tokens(self, model: str) -> int:
+        """Return how many output tokens an answer of the model may have; raise CallFailed for no such provider."""
+        return Bounds().tokens if model.startswith(f"{DEMO}/") else self._router.answer_tokens(model)
 
     def warm(self) -> None:
         """Import and open what the first call to each provider would; nothing for the scripted model."""

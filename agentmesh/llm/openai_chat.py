@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 from agentmesh.domain.cancel import Cancel
 from agentmesh.llm import prices, textcalls
 from agentmesh.llm.assemble import Assembly, ErrorInStream
+from agentmesh.llm.bounds import Bounds
 from agentmesh.llm.exchange import Exchange
 from agentmesh.llm.failure import Answer, AttemptFailed, explain
 from agentmesh.llm.pauses import Gate, Pass, Pauses, Visit
 from agentmesh.llm.port import LIMIT, CallCancelled, CallFailed, ChatRequest, Reply, Watch
-from agentmesh.llm.provider import Provider
+from agentmesh.llm.provider import BOUND_NAMES, Provider
 from agentmesh.llm.reading import Reader
 from agentmesh.llm.request import (
     EMPTY_CONTENT,
@@ -48,6 +49,7 @@ class _Prepared:
     sent: tuple[str, ...]
     """Names of its parameters, and what else a server may refuse."""
     body: bytes
+    bounds: Bounds
 
 
 class OpenAIChat:
@@ -72,7 +74,7 @@ class OpenAIChat:
         while (entered := self._enter(gate, visit, kept)) is not None:
             watch.sent()
             prepared = self._prepare(request)
-            assembly = Assembly(watch, self.provider.bounds)
+            assembly = Assembly(watch, prepared.bounds)
             assembly.notes.extend(notes)
             try:
                 with entered:
@@ -112,6 +114,10 @@ class OpenAIChat:
         except AttemptFailed as failure:
             raise failure.final(None) from None
 
+    def answer_tokens(self, model: str) -> int:  # noqa: ARG002  the protocol's
+        """Return how many output tokens an answer of any of its models may have."""
+        return self.provider.answer_tokens
+
     def warm(self) -> None:
         """Import and open what the first call would; what is wrong with the provider is told by that call."""
         with contextlib.suppress(AttemptFailed):
@@ -134,14 +140,18 @@ class OpenAIChat:
             return self._wire
 
     def _prepare(self, request: ChatRequest) -> _Prepared:
-        request = replace(request, settings={**self.provider.answer_settings, **request.settings})
+        bounds, bound = self.provider.bounds, self.provider.answer_bound(request)
+        if bound is not None:
+            bounds = bounds.told(bound)
+            others = {name: value for name, value in request.settings.items() if name not in BOUND_NAMES}
+            request = replace(request, settings={**others, **self.provider.answer_settings(bound)})
         quirks = self._quirks.get(request.model, Quirks())
         if EMPTY_CONTENT in quirks.without:
             request = with_null_content(request)
         fields = parameters(request, quirks)
         sent = (*fields, EMPTY_CONTENT) if has_empty_content(request) else tuple(fields)
         try:
-            return _Prepared(request, sent, encode(fields, request))
+            return _Prepared(request, sent, encode(fields, request), bounds)
         except ValueError as error:
             raise CallFailed(
                 f"The request to {self.provider.name} (model {request.model}) cannot be written as JSON: {error}.",
@@ -183,10 +193,11 @@ class OpenAIChat:
             usage = at_least(usage, guessed)
         if assembly.usage is None:
             assembly.notes.append("The server reported no usage; it was estimated.")
-        cost = assembly.cost_usd
+        cost, models = assembly.cost_usd, (prepared.request.model, assembly.model)
         if cost is None:
-            cost = prices.cost_usd(self.provider, (prepared.request.model, assembly.model), usage)
-        return assembly.reply(usage, cost, bind(call_ids, prepared.request), prepared.body)
+            cost = prices.cost_usd(self.provider, models, usage)
+        listed = prices.token_prices(self.provider, models, usage.input_tokens)
+        return replace(assembly.reply(usage, cost, bind(call_ids, prepared.request), prepared.body), prices=listed)
 
     def _whole(self, prepared: _Prepared, assembly: Assembly) -> Reply:
         """Return an answer that came to its end."""

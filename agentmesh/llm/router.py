@@ -56,6 +56,11 @@ class Router:
         client, name = self.resolve(model)
         return client.context_window(name)
 
+    def answer_tokens(self, model: str) -> int:
+        """Return how many output tokens an answer of the model may have; raise CallFailed for no such provider."""
+        client, name = self.resolve(model)
+        return client.answer_tokens(name)
+
     def warm(self) -> None:
         """Import and open what the first call to each provider would."""
         for name in self._providers:

@@ -6,12 +6,14 @@ import gzip
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from agentmesh.domain.cancel import Cancel
 from agentmesh.llm.bounds import MOST_CALLS, Bounds
-from agentmesh.llm.port import LIMIT, CallFailed, Reply
+from agentmesh.llm.port import LIMIT, CallFailed, ChatRequest, Reply
+from agentmesh.llm.provider import Provider
 from tests.llm.asking import Log, ask, client, request
 from tests.llm.misbehaving import Answer, Exchange, data, delta, error, good, misbehaving, plain, stream, text
 
@@ -226,11 +228,26 @@ def test_memory_stays_small_while_two_hundred_megabytes_come(kind):
     [("https://api.openai.com/v1", "max_completion_tokens"), ("http://localhost:11434/v1", "max_tokens")],
 )
 def test_the_server_is_asked_for_no_more_under_the_name_that_it_takes(url, name):
-    from agentmesh.llm.provider import Provider
+    def sent(chat: ChatRequest, most: int | None = None, bounds: Bounds = TOKENS) -> dict[str, int]:
+        provider = Provider("p", url, max_tokens=most, bounds=bounds)
+        return provider.answer_settings(provider.answer_bound(chat))
 
-    assert Provider("p", url).answer_settings == {}
-    assert Provider("p", url, max_tokens=900).answer_settings == {name: 900}
-    assert Provider("p", url, max_tokens=90_000, bounds=TOKENS).answer_settings == {name: 500}
+    short = replace(request(), answer_tokens=300)
+    assert sent(request()) == {}
+    assert sent(request(), most=400) == {name: 400}
+    assert sent(request(), most=90_000) == {name: 500}
+    assert sent(short) == {name: 300}
+    assert sent(short, most=400) == {name: 300}
+    assert sent(short, most=200) == {name: 200}
+    assert sent(replace(short, settings={"max_tokens": 250})) == {name: 250}
+
+
+def test_a_server_that_was_told_the_bound_ends_the_answer_itself_and_is_stopped_later():
+    """Its tokens may have more than four bytes: an estimate must not cut what it would have ended, and counted."""
+    with misbehaving(ENDLESS["text"]) as server:
+        reply = ask(server, max_tokens=300)
+    assert (reply.finish_reason, said(reply)) == (LIMIT, 2400)
+    assert "max_tokens (300 output tokens)" in " ".join(reply.notes)
 
 
 def test_max_tokens_is_sent_and_renamed_where_the_server_wants_that():
