@@ -992,8 +992,7 @@ begin
     perform agentmesh.refuse('AM053', format('calls of %s have no result yet', agentmesh.label(me)), 'Finish the step first.');
   end if;
   at_seq := agentmesh.append(agent, 'assistant', content);
-  perform agentmesh.book_call(agent, usage);
-  perform agentmesh.settle(agent);
+  perform agentmesh.book_call(agent, usage);  -- it gives the reservation back
   if jsonb_array_length(calls) = 0 then
     if content ? 'ending' then
       perform agentmesh.append(agent, 'event', jsonb_build_object('event', 'ending', 'text', content ->> 'ending'));
@@ -3369,7 +3368,11 @@ CREATE FUNCTION agentmesh.wake_waiting(session uuid) RETURNS void
     LANGUAGE sql
     AS $$
   select pg_notify('agent_event_' || w.agent_id, 'budget')
-  from (select r.agent_id from agentmesh.reservations r where r.session_id = session and r.waits order by r.at limit 16) w
+  from (
+    select r.agent_id from agentmesh.reservations r
+    where r.session_id = session and r.waits and exists (
+      select from agentmesh.agents a where a.id = r.agent_id and a.status = 'running' and a.worker_id is not null and a.epoch = r.epoch)
+    order by r.at limit 16) w
 $$;
 
 CREATE FUNCTION agentmesh.wanted(query text) RETURNS tsquery

@@ -152,6 +152,46 @@ begin
   perform agentmesh.book_usage(agent, usage, false);
 end $$;
 
+-- As 0015 and 0016 have it; what is reserved is given back with the booking.
+create or replace function agentmesh.finish_step(agent uuid, caller agentmesh.caller, content jsonb, calls jsonb, usage jsonb) returns jsonb
+language plpgsql set plan_cache_mode = force_generic_plan as $$
+declare
+  locked record;
+  me agentmesh.agents;
+  parent agentmesh.agents;
+  at_seq bigint;
+  now_is text;
+begin
+  if jsonb_array_length(calls) = 0 then
+    select * into locked from agentmesh.lock_with_parent(agent);
+    me := locked.me;
+    parent := locked.parent;
+  else
+    select * into me from agentmesh.agents a where a.id = agent for no key update;
+  end if;
+  perform agentmesh.fence(me, caller);
+  if exists (select from agentmesh.tool_calls c where c.agent_id = agent and c.status <> 'done') then
+    perform agentmesh.refuse('AM053', format('calls of %s have no result yet', agentmesh.label(me)), 'Finish the step first.');
+  end if;
+  at_seq := agentmesh.append(agent, 'assistant', content);
+  perform agentmesh.book_call(agent, usage);  -- it gives the reservation back
+  if jsonb_array_length(calls) = 0 then
+    if content ? 'ending' then
+      perform agentmesh.append(agent, 'event', jsonb_build_object('event', 'ending', 'text', content ->> 'ending'));
+    end if;
+    now_is := agentmesh.end_turn(me, parent, at_seq, agentmesh.ended_with(content), false);
+    return jsonb_build_object('seq', at_seq, 'status', now_is, 'allowance', null);
+  end if;
+  insert into agentmesh.tool_calls (agent_id, seq, ordinal, call_id, name, arguments)
+  select agent, at_seq, c.n - 1, c.item ->> 'call_id', c.item ->> 'name', c.item ->> 'arguments'
+  from jsonb_array_elements(calls) with ordinality as c (item, n);
+  if me.agent_wakes > 0 then
+    update agentmesh.agents a set agent_wakes = 0
+    where a.id = agent and exists (select from jsonb_array_elements(calls) c where c ->> 'name' <> 'send');
+  end if;
+  return jsonb_build_object('seq', at_seq, 'status', 'running', 'allowance', agentmesh.allowance(me.session_id));
+end $$;
+
 -- How many output tokens fit under a cap; fewer than none where not even the input does.
 create function agentmesh.room(cap numeric, used numeric, input numeric, least_bill numeric, per_token numeric, answer bigint) returns bigint
 language sql immutable as $$
@@ -290,7 +330,11 @@ end $$;
 create function agentmesh.wake_waiting(session uuid) returns void
 language sql as $$
   select pg_notify('agent_event_' || w.agent_id, 'budget')
-  from (select r.agent_id from agentmesh.reservations r where r.session_id = session and r.waits order by r.at limit 16) w
+  from (
+    select r.agent_id from agentmesh.reservations r
+    where r.session_id = session and r.waits and exists (
+      select from agentmesh.agents a where a.id = r.agent_id and a.status = 'running' and a.worker_id is not null and a.epoch = r.epoch)
+    order by r.at limit 16) w
 $$;
 
 -- Whether an agent's call waits and would still: its owner looks again when this is over.
@@ -606,7 +650,8 @@ begin
   return given;
 end $$;
 
--- Set or take away a cap; calls that wait are told.
+-- Cap what a session, or an agent with everything below it, may use: unit is 'tokens' or 'usd'; amount null is no cap, and with unit null neither. It holds
+-- from the next model call on; below what is used already, that call is refused. Calls that wait are told.
 create or replace function agentmesh.set_budget(session uuid, unit text, amount numeric, agent uuid default NULL::uuid) returns void
 language plpgsql  as $$
 #variable_conflict use_column
@@ -652,7 +697,7 @@ language sql stable security definer set search_path = pg_catalog as $$
       and not exists (select from agentmesh.reservations r where r.agent_id = a.id and r.waits))
 $$;
 
--- As 0023 has it, but for agents whose calls wait for those of others: no sign of life is to be expected of them.
+-- What looks wrong, and why. Empty when all is well. (Of an agent whose call waits for those of others no sign of life is expected.)
 create or replace view agentmesh.v_stuck with (security_barrier) as
   select a.session_id, a.id as agent_id, a.name, 'no worker' as problem,
     format('has waited %s s to run, and no worker may run it (host %s, user %s, model %s%s%s): start %s',

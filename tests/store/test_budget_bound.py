@@ -104,8 +104,9 @@ class History:
         self.root = mesh.new_session()
         self.session = mesh.session_of(self.root)
         self.agents = [mesh.fork(self.root, f"a{n}", "work") for n in range(6)]
-        for cap in (Cap(Unit.TOKENS, tokens and Decimal(tokens)), Cap(Unit.USD, usd and Decimal(str(usd)))):
-            mesh.run(budgets.set_budget, self.session, cap)
+        for cap in ((Unit.TOKENS, tokens), (Unit.USD, usd)):
+            amount = None if cap[1] is None else Decimal(str(cap[1]))
+            mesh.run(budgets.set_budget, self.session, Cap(cap[0], amount))
         self.running: dict[AgentId, Running] = {}
         self.excess_tokens, self.excess_usd, self.calls = 0, Decimal(0), 0
         """By how much the first bill, before which nothing is known, was above what was reserved for it."""

@@ -142,14 +142,14 @@ def test_the_price_of_a_model_in_no_list_is_learned_from_its_bills(mesh: Mesh):
 
 
 def test_where_a_list_has_the_price_it_is_the_lists_uncached_one(mesh: Mesh):
-    prices = {"input_usd": 1e-5, "cached_usd": 1e-6, "output_usd": 4e-5}
+    prices: dict[str, Any] = {"input_usd": 1e-5, "cached_usd": 1e-6, "output_usd": 4e-5}
     learn(mesh, input_tokens=1000, cached_tokens=1000, output_tokens=0, cost_usd=0.001, **prices)
     begin(mesh, mesh.root, steps.Planned(8000, 1000))
     assert budget(mesh).reserved_cost_usd == Decimal("0.06")
 
 
 def test_a_server_that_bills_more_than_the_list_is_reserved_as_much(mesh: Mesh):
-    prices = {"input_usd": 1e-5, "cached_usd": 1e-6, "output_usd": 4e-5}
+    prices: dict[str, Any] = {"input_usd": 1e-5, "cached_usd": 1e-6, "output_usd": 4e-5}
     learn(mesh, input_tokens=1000, output_tokens=0, cost_usd=0.02, **prices)
     begin(mesh, mesh.root, steps.Planned(8000, 1000))
     assert budget(mesh).reserved_cost_usd == Decimal("0.12")
