@@ -12,8 +12,8 @@ from agentmesh.llm.port import ChatModel
 from agentmesh.store.steps import Granted
 
 _WAITS = {
-    "bill": "waiting: the first answer of {} will show what it bills",
-    "room": "waiting for room in the budget, reserved for other calls",
+    "bill": "waiting for the first bill of {}",
+    "room": "waiting for room in the budget",
 }
 """What people are told of an agent whose model call waits for others."""
 

@@ -2167,6 +2167,8 @@ CREATE FUNCTION agentmesh.reserve(me agentmesh.agents, session agentmesh.session
 #variable_conflict use_column
 declare
   mine record;
+  running uuid[];
+  other uuid;
   input bigint := (reserve.bytes + 3) / 4;  -- four bytes are a token
 begin
   if session.max_tokens is null and session.max_cost_usd is null and not agentmesh.has_capped_agents(session.id) then
@@ -2179,7 +2181,11 @@ begin
   end if;
   select * into mine from agentmesh.weigh(me, session, input, reserve.answer);
   if mine.waits is not null then
-    perform from agentmesh.reservations r where r.session_id = session.id and r.agent_id <> me.id and not r.waits order by r.agent_id for share;
+    -- By id, one after another: for an order the planner would walk the reservations of all sessions.
+    running := array(select r.agent_id from agentmesh.reservations r where r.session_id = session.id and r.agent_id <> me.id and not r.waits);
+    foreach other in array array(select o from unnest(running) o order by o) loop
+      perform from agentmesh.reservations r where r.agent_id = other for share;
+    end loop;
     select * into mine from agentmesh.weigh(me, session, input, reserve.answer);
   end if;
   if mine.refused is not null then

@@ -120,7 +120,10 @@ def test_until_the_first_bill_of_a_model_others_wait_without_a_thread(new: Rig):
     crowd(new, names, say("done", **EACH))
     new.until(lambda: waiting(new) == 6, "all others wait")
     new.until(
-        lambda: "first answer of sim/m" in str(new.one("select activity from agentmesh.v_agents where name = 'f5'")),
+        lambda: (
+            "waiting for the first bill of sim/m"
+            in str(new.one("select activity from agentmesh.v_agents where name = 'f5'"))
+        ),
         "their activity says for what",
     )
     assert [name for name in names if new.requests(name)] == []
