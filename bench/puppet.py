@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from agentmesh.domain.cancel import Cancel
 from agentmesh.llm.bounds import Bounds
-from agentmesh.llm.port import CallCancelled, ChatModel, ChatRequest, Reply, ToolCall, Usage, Watch
+from agentmesh.llm.port import CallCancelled, ChatModel, ChatRequest, Prices, Reply, ToolCall, Usage, Watch
 
 _AGAIN: Final = "again"
 """Begins the ids of calls that are made again after each result."""
@@ -53,6 +53,10 @@ class Puppet:
         """Return the number that most models have."""
         return Bounds().tokens
 
+    def token_prices(self, model: str, input_tokens: int) -> Prices | None:  # noqa: ARG002  the protocol's
+        """Return None: it is in no list."""
+        return None
+
     def warm(self) -> None:
         """Do nothing."""
 
@@ -79,6 +83,10 @@ class PuppetOr:
     def answer_tokens(self, model: str) -> int:
         """Return what the server's client allows."""
         return self._server.answer_tokens(model)
+
+    def token_prices(self, model: str, input_tokens: int) -> Prices | None:
+        """Return what the server's client knows."""
+        return self._server.token_prices(model, input_tokens)
 
     def warm(self) -> None:
         """Make the server's client ready."""

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from agentmesh.domain.errors import AgentmeshError
 from agentmesh.engine.calls import Parked
+from agentmesh.engine.conversation import Conversation
 from agentmesh.llm.bounds import Bounds
 from agentmesh.llm.port import ChatModel
-from agentmesh.store.steps import Granted
+from agentmesh.store.steps import Granted, Planned
 
 _WAITS = {
     "bill": "waiting for the first bill of {}",
@@ -31,6 +32,16 @@ def wanted(model: ChatModel, name: str) -> int:
         return model.answer_tokens(name)
     except AgentmeshError:  # no such provider: the call itself says so
         return Bounds().tokens
+
+
+def planned(model: ChatModel, name: str, conversation: Conversation) -> Planned:
+    """Return the call of a model over a conversation as its budget is asked for it."""
+    try:
+        prices = model.token_prices(name, conversation.tokens)
+    except AgentmeshError:
+        prices = None
+    usd = (prices.input_usd, prices.output_usd) if prices else (None, None)
+    return Planned(conversation.bytes, wanted(model, name), *usd)
 
 
 def shortened(granted: Granted, wanted: int) -> int | None:

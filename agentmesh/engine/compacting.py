@@ -19,7 +19,7 @@ from agentmesh.engine.engine import Engine
 from agentmesh.llm.port import CallCancelled, CallFailed, ChatRequest, Reply, Watch
 from agentmesh.store import context
 from agentmesh.store.callers import Lease
-from agentmesh.store.steps import Granted, Planned
+from agentmesh.store.steps import Granted
 
 _FEW = 4000
 """Tokens up to which no window is looked up, which takes a moment at first: where it is smaller, the server says so."""
@@ -113,7 +113,7 @@ class Compactor:
         return keeping.end_call(self._database, agent, usage, store, cancel.is_set)
 
     def _reserve(self, lease: Lease, agent: Agent, conversation: Conversation) -> Granted:
-        planned = Planned(conversation.bytes, budgeting.wanted(self._model, agent.model))
+        planned = budgeting.planned(self._model, agent.model, conversation)
         granted = self._database.run(context.begin_summary, lease, planned, idempotent=True)
         if granted.refused is not None:
             raise NoSummary(granted.refused["error"], hint=granted.refused["hint"], kind="limit")

@@ -200,7 +200,7 @@ class Runner:
 
     def _begin_step(self, conversation: Conversation) -> steps.Begun:
         lease, found = self._unwritten or (self._lease, (None, None))
-        planned = steps.Planned(conversation.bytes, budgeting.wanted(self._engine.model, self._agent.model))
+        planned = budgeting.planned(self._engine.model, self._agent.model, conversation)
         after = conversation.last_seq
         begun = self._engine.database.run(steps.begin_step, lease, after, *found, planned, idempotent=True)
         self._unwritten = None

@@ -19,7 +19,7 @@ from agentmesh.llm.bounds import Bounds
 from agentmesh.llm.exchange import Exchange
 from agentmesh.llm.failure import Answer, AttemptFailed, explain
 from agentmesh.llm.pauses import Gate, Pass, Pauses, Visit
-from agentmesh.llm.port import LIMIT, CallCancelled, CallFailed, ChatRequest, Reply, Watch
+from agentmesh.llm.port import LIMIT, CallCancelled, CallFailed, ChatRequest, Prices, Reply, Watch
 from agentmesh.llm.provider import BOUND_NAMES, Provider
 from agentmesh.llm.reading import Reader
 from agentmesh.llm.request import (
@@ -117,6 +117,10 @@ class OpenAIChat:
     def answer_tokens(self, model: str) -> int:  # noqa: ARG002  the protocol's
         """Return how many output tokens an answer of any of its models may have."""
         return self.provider.answer_tokens
+
+    def token_prices(self, model: str, input_tokens: int) -> Prices | None:
+        """Return what the price list says of a request of this size, None where unknown."""
+        return prices.token_prices(self.provider, (model,), input_tokens)
 
     def warm(self) -> None:
         """Import and open what the first call would; what is wrong with the provider is told by that call."""

@@ -150,6 +150,9 @@ class ChatModel(Protocol):
     def answer_tokens(self, model: str) -> int:
         """Return how many output tokens an answer of the model may have; raise CallFailed for no such provider."""
 
+    def token_prices(self, model: str, input_tokens: int) -> Prices | None:
+        """Return what the price list says of a request of this size, None where unknown; raise CallFailed likewise."""
+
     def warm(self) -> None:
         """Import and open what the first call would, so that nobody waits for it then; may take half a second."""
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from agentmesh.domain.cancel import Cancel
 from agentmesh.llm.openai_chat import OpenAIChat
 from agentmesh.llm.pauses import Pauses
-from agentmesh.llm.port import CallFailed, ChatRequest, Reply, Watch
+from agentmesh.llm.port import CallFailed, ChatRequest, Prices, Reply, Watch
 from agentmesh.llm.provider import Provider
 from agentmesh.llm.retry import RetryPolicy
 
@@ -60,6 +60,11 @@ class Router:
         """Return how many output tokens an answer of the model may have; raise CallFailed for no such provider."""
         client, name = self.resolve(model)
         return client.answer_tokens(name)
+
+    def token_prices(self, model: str, input_tokens: int) -> Prices | None:
+        """Return what the price list says of a request of this size, None where unknown; raise CallFailed likewise."""
+        client, name = self.resolve(model)
+        return client.token_prices(name, input_tokens)
 
     def warm(self) -> None:
         """Import and open what the first call to each provider would."""

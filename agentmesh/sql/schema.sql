@@ -303,7 +303,7 @@ begin
   return true;
 end $$;
 
-CREATE FUNCTION agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint, results jsonb DEFAULT NULL::jsonb, bytes bigint DEFAULT 0, answer bigint DEFAULT 32768) RETURNS jsonb
+CREATE FUNCTION agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint, results jsonb DEFAULT NULL::jsonb, bytes bigint DEFAULT 0, answer bigint DEFAULT 32768, input_usd numeric DEFAULT NULL::numeric, output_usd numeric DEFAULT NULL::numeric) RETURNS jsonb
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -360,14 +360,14 @@ begin
     refused := agentmesh.task_refusal(me);
   end if;
   if refused is null then
-    reserved := agentmesh.reserve(me, its.session, bytes + octet_length(its.rows::text) - 2, answer);
+    reserved := agentmesh.reserve(me, its.session, bytes + octet_length(its.rows::text) - 2, answer, input_usd, output_usd);
     refused := reserved -> 'refused';
   end if;
   return jsonb_build_object('turn', me.turn, 'model', me.model, 'settings', me.settings_id, 'in_task', its.in_task, 'rows', its.rows,
     'refused', refused, 'waits', reserved -> 'waits', 'answer', reserved -> 'answer');
 end $$;
 
-CREATE FUNCTION agentmesh.begin_summary(agent uuid, caller agentmesh.caller, bytes bigint DEFAULT 0, answer bigint DEFAULT 32768) RETURNS jsonb
+CREATE FUNCTION agentmesh.begin_summary(agent uuid, caller agentmesh.caller, bytes bigint DEFAULT 0, answer bigint DEFAULT 32768, input_usd numeric DEFAULT NULL::numeric, output_usd numeric DEFAULT NULL::numeric) RETURNS jsonb
     LANGUAGE plpgsql
     AS $$
 declare
@@ -377,7 +377,7 @@ begin
   select * into me from agentmesh.agents a where a.id = agent;
   perform agentmesh.fence(me, caller);
   select * into session from agentmesh.sessions s where s.id = me.session_id;
-  return agentmesh.reserve(me, session, bytes, answer);
+  return agentmesh.reserve(me, session, bytes, answer, input_usd, output_usd);
 end $$;
 
 CREATE FUNCTION agentmesh.book_call(agent uuid, usage jsonb) RETURNS void
@@ -1299,7 +1299,7 @@ begin
     grant update (status, ended_at) on agentmesh.tasks to agentmesh_worker;
     grant update (until, reason, set_by, at) on agentmesh.pauses to agentmesh_worker;
     grant update (tokens, cost_usd) on agentmesh.session_usage to agentmesh_worker;
-    grant update (epoch, tokens, cost_usd, at, input_tokens, output_tokens, is_first, waits) on agentmesh.reservations to agentmesh_worker;
+    grant update (epoch, tokens, cost_usd, at, input_tokens, output_tokens, input_usd, output_usd, is_first, waits) on agentmesh.reservations to agentmesh_worker;
     grant update (input_excess, output_excess, least_input, even_usd, steep_usd, least_usd, input_usd, cached_usd, output_usd, list_excess,
       at) on agentmesh.model_bills to agentmesh_worker;
     grant delete on agentmesh.wait, agentmesh.bookings, agentmesh.reservations to agentmesh_worker;
@@ -1602,6 +1602,8 @@ CREATE TABLE agentmesh.reservations (
     at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     input_tokens bigint DEFAULT 0 NOT NULL,
     output_tokens bigint DEFAULT 0 NOT NULL,
+    input_usd numeric,
+    output_usd numeric,
     is_first boolean DEFAULT false NOT NULL,
     waits boolean DEFAULT false NOT NULL,
     CONSTRAINT waiting_holds_nothing CHECK (((NOT waits) OR ((tokens = 0) AND (cost_usd = (0)::numeric))))
@@ -2151,14 +2153,14 @@ begin
       agentmesh.idle_children_hint(parent.id));
   end if;
   if session.max_tokens is not null or session.max_cost_usd is not null or agentmesh.has_capped_agents(session.id) then
-    refusal := (agentmesh.weigh(parent, session, 0, 1)).refused;  -- what the smallest bill of its parent's model was, and one token
+    refusal := (agentmesh.weigh(parent, session, 0, 1, null, null)).refused;  -- what the smallest bill of its parent's model was, and one token
   end if;
   if refusal is not null then
     perform agentmesh.refuse('AM035', refusal ->> 'error', refusal ->> 'hint');
   end if;
 end $$;
 
-CREATE FUNCTION agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions, bytes bigint, answer bigint) RETURNS jsonb
+CREATE FUNCTION agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions, bytes bigint, answer bigint, listed_in numeric, listed_out numeric) RETURNS jsonb
     LANGUAGE plpgsql
     SET enable_bitmapscan TO 'off'
     SET enable_seqscan TO 'off'
@@ -2179,24 +2181,25 @@ begin
     insert into agentmesh.session_usage (session_id) values (session.id) on conflict do nothing;
     perform from agentmesh.session_usage u where u.session_id = session.id for no key update;
   end if;
-  select * into mine from agentmesh.weigh(me, session, input, reserve.answer);
+  select * into mine from agentmesh.weigh(me, session, input, reserve.answer, listed_in, listed_out);
   if mine.waits is not null then
     -- By id, one after another: for an order the planner would walk the reservations of all sessions.
     running := array(select r.agent_id from agentmesh.reservations r where r.session_id = session.id and r.agent_id <> me.id and not r.waits);
     foreach other in array array(select o from unnest(running) o order by o) loop
       perform from agentmesh.reservations r where r.agent_id = other for share;
     end loop;
-    select * into mine from agentmesh.weigh(me, session, input, reserve.answer);
+    select * into mine from agentmesh.weigh(me, session, input, reserve.answer, listed_in, listed_out);
   end if;
   if mine.refused is not null then
     return jsonb_build_object('refused', mine.refused || jsonb_build_object(
       'hint', (mine.refused ->> 'hint') || ' Then /retry, or a message to it, lets it go on.'));
   end if;
-  insert into agentmesh.reservations (agent_id, session_id, epoch, tokens, cost_usd, input_tokens, output_tokens, is_first, waits)
+  insert into agentmesh.reservations (agent_id, session_id, epoch, tokens, cost_usd, input_tokens, output_tokens, input_usd, output_usd, is_first, waits)
   values (me.id, session.id, me.epoch, case when mine.waits is null then mine.tokens else 0 end, case when mine.waits is null then mine.cost_usd else 0 end,
-    input, case when mine.waits is null then mine.allowed else reserve.answer end, mine.is_first, mine.waits is not null)
+    input, case when mine.waits is null then mine.allowed else reserve.answer end, listed_in, listed_out, mine.is_first, mine.waits is not null)
   on conflict (agent_id) do update set epoch = excluded.epoch, tokens = excluded.tokens, cost_usd = excluded.cost_usd,
-    input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens, is_first = excluded.is_first, waits = excluded.waits,
+    input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens, input_usd = excluded.input_usd, output_usd = excluded.output_usd,
+    is_first = excluded.is_first, waits = excluded.waits,
     at = case when reservations.waits and excluded.waits then reservations.at else excluded.at end;  -- it keeps its place
   if mine.waits is not null then
     return jsonb_build_object('waits', mine.waits);
@@ -3346,7 +3349,7 @@ begin
   end if;
   select * into me from agentmesh.agents a where a.id = agent;
   select * into session from agentmesh.sessions s where s.id = me.session_id;
-  return coalesce((agentmesh.weigh(me, session, mine.input_tokens, mine.output_tokens)).waits is not null, false);
+  return coalesce((agentmesh.weigh(me, session, mine.input_tokens, mine.output_tokens, mine.input_usd, mine.output_usd)).waits is not null, false);
 end $$;
 
 CREATE FUNCTION agentmesh.wake(agent agentmesh.agents, mail_id bigint, by_user boolean) RETURNS void
@@ -3394,7 +3397,7 @@ CREATE FUNCTION agentmesh.was_away(seen_at timestamp with time zone) RETURNS boo
   select was_away.seen_at not between clock_timestamp() - interval '10 s' and clock_timestamp() + interval '1 s'
 $$;
 
-CREATE FUNCTION agentmesh.weigh(me agentmesh.agents, session agentmesh.sessions, input bigint, answer bigint, OUT allowed bigint, OUT tokens bigint, OUT cost_usd numeric, OUT is_first boolean, OUT waits text, OUT refused jsonb) RETURNS record
+CREATE FUNCTION agentmesh.weigh(me agentmesh.agents, session agentmesh.sessions, input bigint, answer bigint, listed_in numeric, listed_out numeric, OUT allowed bigint, OUT tokens bigint, OUT cost_usd numeric, OUT is_first boolean, OUT waits text, OUT refused jsonb) RETURNS record
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
@@ -3419,7 +3422,11 @@ begin
   if is_first then
     bill.output_excess := 1;
     bill.least_usd := 0;
+    input_usd := all_input * coalesce(listed_in, 0);
+    output_usd := coalesce(listed_out, 0);
   else
+    bill.input_usd := greatest(bill.input_usd, listed_in);
+    bill.output_usd := greatest(bill.output_usd, listed_out);
     all_input := greatest(ceil(weigh.input * bill.input_excess), bill.least_input);
     input_usd := all_input * coalesce(bill.input_usd * bill.list_excess, bill.even_usd);
     output_usd := bill.output_excess * coalesce(bill.output_usd * bill.list_excess, bill.even_usd);
@@ -4371,11 +4378,11 @@ GRANT ALL ON FUNCTION agentmesh.attention(worker bigint, ids uuid[], epochs bigi
 REVOKE ALL ON FUNCTION agentmesh.begin_capture(agent uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.begin_capture(agent uuid) TO agentmesh_worker;
 
-REVOKE ALL ON FUNCTION agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint, results jsonb, bytes bigint, answer bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint, results jsonb, bytes bigint, answer bigint) TO agentmesh_worker;
+REVOKE ALL ON FUNCTION agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint, results jsonb, bytes bigint, answer bigint, input_usd numeric, output_usd numeric) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint, results jsonb, bytes bigint, answer bigint, input_usd numeric, output_usd numeric) TO agentmesh_worker;
 
-REVOKE ALL ON FUNCTION agentmesh.begin_summary(agent uuid, caller agentmesh.caller, bytes bigint, answer bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.begin_summary(agent uuid, caller agentmesh.caller, bytes bigint, answer bigint) TO agentmesh_worker;
+REVOKE ALL ON FUNCTION agentmesh.begin_summary(agent uuid, caller agentmesh.caller, bytes bigint, answer bigint, input_usd numeric, output_usd numeric) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.begin_summary(agent uuid, caller agentmesh.caller, bytes bigint, answer bigint, input_usd numeric, output_usd numeric) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.book_call(agent uuid, usage jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.book_call(agent uuid, usage jsonb) TO agentmesh_worker;
@@ -4609,6 +4616,10 @@ GRANT UPDATE(input_tokens) ON TABLE agentmesh.reservations TO agentmesh_worker;
 
 GRANT UPDATE(output_tokens) ON TABLE agentmesh.reservations TO agentmesh_worker;
 
+GRANT UPDATE(input_usd) ON TABLE agentmesh.reservations TO agentmesh_worker;
+
+GRANT UPDATE(output_usd) ON TABLE agentmesh.reservations TO agentmesh_worker;
+
 GRANT UPDATE(is_first) ON TABLE agentmesh.reservations TO agentmesh_worker;
 
 GRANT UPDATE(waits) ON TABLE agentmesh.reservations TO agentmesh_worker;
@@ -4761,8 +4772,8 @@ GRANT ALL ON FUNCTION agentmesh.require_read_committed() TO agentmesh_worker;
 REVOKE ALL ON FUNCTION agentmesh.require_room(parent agentmesh.agents, session agentmesh.sessions) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.require_room(parent agentmesh.agents, session agentmesh.sessions) TO agentmesh_worker;
 
-REVOKE ALL ON FUNCTION agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions, bytes bigint, answer bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions, bytes bigint, answer bigint) TO agentmesh_worker;
+REVOKE ALL ON FUNCTION agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions, bytes bigint, answer bigint, listed_in numeric, listed_out numeric) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions, bytes bigint, answer bigint, listed_in numeric, listed_out numeric) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.retry(agent uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.retry(agent uuid) TO agentmesh_worker;
@@ -4916,8 +4927,8 @@ GRANT ALL ON FUNCTION agentmesh.wanted(query text) TO agentmesh_worker;
 REVOKE ALL ON FUNCTION agentmesh.was_away(seen_at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.was_away(seen_at timestamp with time zone) TO agentmesh_worker;
 
-REVOKE ALL ON FUNCTION agentmesh.weigh(me agentmesh.agents, session agentmesh.sessions, input bigint, answer bigint, OUT allowed bigint, OUT tokens bigint, OUT cost_usd numeric, OUT is_first boolean, OUT waits text, OUT refused jsonb) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.weigh(me agentmesh.agents, session agentmesh.sessions, input bigint, answer bigint, OUT allowed bigint, OUT tokens bigint, OUT cost_usd numeric, OUT is_first boolean, OUT waits text, OUT refused jsonb) TO agentmesh_worker;
+REVOKE ALL ON FUNCTION agentmesh.weigh(me agentmesh.agents, session agentmesh.sessions, input bigint, answer bigint, listed_in numeric, listed_out numeric, OUT allowed bigint, OUT tokens bigint, OUT cost_usd numeric, OUT is_first boolean, OUT waits text, OUT refused jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.weigh(me agentmesh.agents, session agentmesh.sessions, input bigint, answer bigint, listed_in numeric, listed_out numeric, OUT allowed bigint, OUT tokens bigint, OUT cost_usd numeric, OUT is_first boolean, OUT waits text, OUT refused jsonb) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.words(text text) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.words(text text) TO agentmesh_worker;

@@ -9,7 +9,7 @@ where a.id = %(agent)s and a.status = 'running' and a.worker_id = %(worker)s and
 
 -- name: begin_step
 -- Write results of the step before, read the mail that is due, reserve the model call; return own rows after a seq, and what the budget allows.
-select agentmesh.begin_step(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(after)s, %(results)s, %(bytes)s, %(answer)s);
+select agentmesh.begin_step(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(after)s, %(results)s, %(bytes)s, %(answer)s, %(input_usd)s::numeric, %(output_usd)s::numeric);
 
 -- name: finish_step
 -- Store the model's answer, its calls and its usage; without calls the turn ends.

@@ -16,7 +16,7 @@ from agentmesh.sql import statement
 from agentmesh.store.callers import Lease, caller
 from agentmesh.store.jsonb import jsonb
 from agentmesh.store.scalar import scalar
-from agentmesh.store.steps import Granted, Planned, granted
+from agentmesh.store.steps import Granted, Planned, asked, granted
 
 _BYTES_PER_TOKEN = 4
 
@@ -84,7 +84,7 @@ def summarize(
 
 def begin_summary(conn: Connection, lease: Lease, planned: Planned) -> Granted:
     """Reserve the call for a summary that a person asked for; return what the budget allows."""
-    values = {"agent": lease.agent_id, "bytes": planned.bytes, "answer": planned.answer_tokens, **caller(lease)}
+    values = {"agent": lease.agent_id, **asked(planned), **caller(lease)}
     return granted(scalar(conn, statement("context.begin_summary"), values, dict))
 
 

@@ -38,6 +38,9 @@ class Planned:
     """What the request has without the rows that come with the step's begin."""
     answer_tokens: int = 32_768
     """The longest answer that anybody wants."""
+    input_usd: float | None = None
+    """What the price list says of an input token that is not cached; None where the model is in none."""
+    output_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +127,7 @@ def begin_step(
     calls are open again.
     """
     found = written(_entries(results, seen)) if results else None
-    values = {"agent": lease.agent_id, "after": after, "results": found, "bytes": planned.bytes}
-    values |= {"answer": planned.answer_tokens, **caller(lease)}
+    values = {"agent": lease.agent_id, "after": after, "results": found, **asked(planned), **caller(lease)}
     begun = _document(conn, "steps.begin_step", values)
     if begun.get("interrupted"):
         raise TurnInterrupted(f"agent {lease.agent_id} was interrupted", hint="End its turn.")
@@ -138,6 +140,16 @@ def begin_step(
         begun["model"],
         begun["settings"],
     )
+
+
+def asked(planned: Planned) -> dict[str, Any]:
+    """Return the parameters by which a budget is asked for a call."""
+    return {
+        "bytes": planned.bytes,
+        "answer": planned.answer_tokens,
+        "input_usd": planned.input_usd,
+        "output_usd": planned.output_usd,
+    }
 
 
 def granted(found: Mapping[str, Any]) -> Granted:

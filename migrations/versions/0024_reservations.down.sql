@@ -1,7 +1,7 @@
 -- What 0009, 0016 and 0018 made.
-drop function agentmesh.begin_step(uuid, agentmesh.caller, bigint, jsonb, bigint, bigint);
-drop function agentmesh.begin_summary(uuid, agentmesh.caller, bigint, bigint);
-drop function agentmesh.reserve(agentmesh.agents, agentmesh.sessions, bigint, bigint);
+drop function agentmesh.begin_step(uuid, agentmesh.caller, bigint, jsonb, bigint, bigint, numeric, numeric);
+drop function agentmesh.begin_summary(uuid, agentmesh.caller, bigint, bigint, numeric, numeric);
+drop function agentmesh.reserve(agentmesh.agents, agentmesh.sessions, bigint, bigint, numeric, numeric);
 drop function agentmesh.weigh, agentmesh.caps_of, agentmesh.room, agentmesh.cap_refusal;
 create or replace function agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint, results jsonb default null) returns jsonb
 language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off  as $$
@@ -552,7 +552,7 @@ drop function agentmesh.waits_for_budget, agentmesh.wake_waiting, agentmesh.sett
 delete from agentmesh.reservations r where r.waits;
 drop view agentmesh.v_budgets;
 drop view agentmesh.in_flight;
-alter table agentmesh.reservations drop column input_tokens, drop column output_tokens, drop column is_first, drop column waits;
+alter table agentmesh.reservations drop column input_tokens, drop column output_tokens, drop column input_usd, drop column output_usd, drop column is_first, drop column waits;
 drop table agentmesh.model_bills;
 
 create view agentmesh.in_flight as

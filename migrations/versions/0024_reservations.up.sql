@@ -26,6 +26,8 @@ create table agentmesh.model_bills (
 alter table agentmesh.reservations
   add column input_tokens bigint not null default 0,                     -- counted in the request
   add column output_tokens bigint not null default 0,                    -- allowed for the answer
+  add column input_usd numeric,                                          -- listed USD for one uncached input token; null: in no list
+  add column output_usd numeric,
   add column is_first boolean not null default false,                    -- whether nothing was known of the model's bills
   add column waits boolean not null default false,                       -- for others' calls: it holds nothing, and its agent is no worker's burden
   add constraint waiting_holds_nothing check (not waits or (tokens = 0 and cost_usd = 0));
@@ -249,7 +251,7 @@ end $$;
 -- Judge a model call of so many input tokens, counted in its request, whose answer may have so many: what it takes (tokens, cost_usd) with as long an
 -- answer (allowed) as fits under the caps of the session and of all agents above; or that it waits for calls that run, because less fits while they
 -- do ('room') or because they will show what the model bills ('bill'); or why it is refused, since it would not fit if they had ended.
-create function agentmesh.weigh(me agentmesh.agents, session agentmesh.sessions, input bigint, answer bigint,
+create function agentmesh.weigh(me agentmesh.agents, session agentmesh.sessions, input bigint, answer bigint, listed_in numeric, listed_out numeric,
   out allowed bigint, out tokens bigint, out cost_usd numeric, out is_first boolean, out waits text, out refused jsonb)
 language plpgsql as $$
 #variable_conflict use_column
@@ -274,7 +276,11 @@ begin
   if is_first then
     bill.output_excess := 1;
     bill.least_usd := 0;
+    input_usd := all_input * coalesce(listed_in, 0);
+    output_usd := coalesce(listed_out, 0);
   else
+    bill.input_usd := greatest(bill.input_usd, listed_in);
+    bill.output_usd := greatest(bill.output_usd, listed_out);
     all_input := greatest(ceil(weigh.input * bill.input_excess), bill.least_input);
     input_usd := all_input * coalesce(bill.input_usd * bill.list_excess, bill.even_usd);
     output_usd := bill.output_excess * coalesce(bill.output_usd * bill.list_excess, bill.even_usd);
@@ -351,17 +357,17 @@ begin
   end if;
   select * into me from agentmesh.agents a where a.id = agent;
   select * into session from agentmesh.sessions s where s.id = me.session_id;
-  return coalesce((agentmesh.weigh(me, session, mine.input_tokens, mine.output_tokens)).waits is not null, false);
+  return coalesce((agentmesh.weigh(me, session, mine.input_tokens, mine.output_tokens, mine.input_usd, mine.output_usd)).waits is not null, false);
 end $$;
 
 drop function agentmesh.reserve(agentmesh.agents, agentmesh.sessions);
 drop function agentmesh.budget_refusal(agentmesh.agents, agentmesh.sessions, bigint, numeric);
 
--- Reserve a model call of a request of so many bytes whose answer may have so many tokens: {"answer": how many it may, null where nothing is capped},
--- {"waits": for others' 'bill' or 'room'}, or {"refused": {error, hint}}.
+-- Reserve a model call of a request of so many bytes whose answer may have so many tokens, at listed prices where there are some: {"answer": how many it may,
+-- null where nothing is capped}, {"waits": for others' 'bill' or 'room'}, or {"refused": {error, hint}}.
 -- It takes the session's usage row, after any agent's. One that is to wait also locks the reservations that it waits for, and looks again: who settles one
 -- of them afterwards sees that it waits, and tells it.
-create function agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions, bytes bigint, answer bigint) returns jsonb
+create function agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions, bytes bigint, answer bigint, listed_in numeric, listed_out numeric) returns jsonb
 language plpgsql set enable_bitmapscan = off set enable_seqscan = off set enable_sort = off as $$
 #variable_conflict use_column
 declare
@@ -378,24 +384,25 @@ begin
     insert into agentmesh.session_usage (session_id) values (session.id) on conflict do nothing;
     perform from agentmesh.session_usage u where u.session_id = session.id for no key update;
   end if;
-  select * into mine from agentmesh.weigh(me, session, input, reserve.answer);
+  select * into mine from agentmesh.weigh(me, session, input, reserve.answer, listed_in, listed_out);
   if mine.waits is not null then
     -- By id, one after another: for an order the planner would walk the reservations of all sessions.
     running := array(select r.agent_id from agentmesh.reservations r where r.session_id = session.id and r.agent_id <> me.id and not r.waits);
     foreach other in array array(select o from unnest(running) o order by o) loop
       perform from agentmesh.reservations r where r.agent_id = other for share;
     end loop;
-    select * into mine from agentmesh.weigh(me, session, input, reserve.answer);
+    select * into mine from agentmesh.weigh(me, session, input, reserve.answer, listed_in, listed_out);
   end if;
   if mine.refused is not null then
     return jsonb_build_object('refused', mine.refused || jsonb_build_object(
       'hint', (mine.refused ->> 'hint') || ' Then /retry, or a message to it, lets it go on.'));
   end if;
-  insert into agentmesh.reservations (agent_id, session_id, epoch, tokens, cost_usd, input_tokens, output_tokens, is_first, waits)
+  insert into agentmesh.reservations (agent_id, session_id, epoch, tokens, cost_usd, input_tokens, output_tokens, input_usd, output_usd, is_first, waits)
   values (me.id, session.id, me.epoch, case when mine.waits is null then mine.tokens else 0 end, case when mine.waits is null then mine.cost_usd else 0 end,
-    input, case when mine.waits is null then mine.allowed else reserve.answer end, mine.is_first, mine.waits is not null)
+    input, case when mine.waits is null then mine.allowed else reserve.answer end, listed_in, listed_out, mine.is_first, mine.waits is not null)
   on conflict (agent_id) do update set epoch = excluded.epoch, tokens = excluded.tokens, cost_usd = excluded.cost_usd,
-    input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens, is_first = excluded.is_first, waits = excluded.waits,
+    input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens, input_usd = excluded.input_usd, output_usd = excluded.output_usd,
+    is_first = excluded.is_first, waits = excluded.waits,
     at = case when reservations.waits and excluded.waits then reservations.at else excluded.at end;  -- it keeps its place
   if mine.waits is not null then
     return jsonb_build_object('waits', mine.waits);
@@ -438,10 +445,10 @@ end $$;
 drop function agentmesh.begin_step(uuid, agentmesh.caller, bigint, jsonb);
 
 -- Begin a step: write the results of the one before, if there are any, read the mail that is due, and reserve the model call. bytes: what the request has
--- without the rows that come since (after); answer: how many tokens its answer may have. What it returns besides the rows: why the budget refuses the call,
--- for what it waits, how long the answer may be (null: as long as it likes).
+-- without the rows that come since (after); answer: how many tokens its answer may have; input_usd, output_usd: what the price list says of a token (null:
+-- the model is in none). What it returns besides the rows: why the budget refuses the call, for what it waits, how long the answer may be (null: as long as it likes).
 create function agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint, results jsonb default null,
-  bytes bigint default 0, answer bigint default 32768) returns jsonb
+  bytes bigint default 0, answer bigint default 32768, input_usd numeric default null, output_usd numeric default null) returns jsonb
 language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off  as $$
 declare
   me agentmesh.agents;
@@ -494,7 +501,7 @@ begin
     refused := agentmesh.task_refusal(me);
   end if;
   if refused is null then
-    reserved := agentmesh.reserve(me, its.session, bytes + octet_length(its.rows::text) - 2, answer);
+    reserved := agentmesh.reserve(me, its.session, bytes + octet_length(its.rows::text) - 2, answer, input_usd, output_usd);
     refused := reserved -> 'refused';
   end if;
   return jsonb_build_object('turn', me.turn, 'model', me.model, 'settings', me.settings_id, 'in_task', its.in_task, 'rows', its.rows,
@@ -505,7 +512,7 @@ drop function agentmesh.begin_summary(uuid, agentmesh.caller);
 
 -- Reserve the call for a summary that a person asked for; what reserve returns.
 create function agentmesh.begin_summary(agent uuid, caller agentmesh.caller, bytes bigint default 0,
-  answer bigint default 32768) returns jsonb
+  answer bigint default 32768, input_usd numeric default null, output_usd numeric default null) returns jsonb
 language plpgsql  as $$
 declare
   me agentmesh.agents;
@@ -514,7 +521,7 @@ begin
   select * into me from agentmesh.agents a where a.id = agent;
   perform agentmesh.fence(me, caller);
   select * into session from agentmesh.sessions s where s.id = me.session_id;
-  return agentmesh.reserve(me, session, bytes, answer);
+  return agentmesh.reserve(me, session, bytes, answer, input_usd, output_usd);
 end $$;
 
 drop function agentmesh.estimate(uuid);
@@ -547,7 +554,7 @@ begin
       agentmesh.idle_children_hint(parent.id));
   end if;
   if session.max_tokens is not null or session.max_cost_usd is not null or agentmesh.has_capped_agents(session.id) then
-    refusal := (agentmesh.weigh(parent, session, 0, 1)).refused;  -- what the smallest bill of its parent's model was, and one token
+    refusal := (agentmesh.weigh(parent, session, 0, 1, null, null)).refused;  -- what the smallest bill of its parent's model was, and one token
   end if;
   if refusal is not null then
     perform agentmesh.refuse('AM035', refusal ->> 'error', refusal ->> 'hint');
@@ -806,7 +813,7 @@ begin
     grant update (status, ended_at) on agentmesh.tasks to agentmesh_worker;
     grant update (until, reason, set_by, at) on agentmesh.pauses to agentmesh_worker;
     grant update (tokens, cost_usd) on agentmesh.session_usage to agentmesh_worker;
-    grant update (epoch, tokens, cost_usd, at, input_tokens, output_tokens, is_first, waits) on agentmesh.reservations to agentmesh_worker;
+    grant update (epoch, tokens, cost_usd, at, input_tokens, output_tokens, input_usd, output_usd, is_first, waits) on agentmesh.reservations to agentmesh_worker;
     grant update (input_excess, output_excess, least_input, even_usd, steep_usd, least_usd, input_usd, cached_usd, output_usd, list_excess,
       at) on agentmesh.model_bills to agentmesh_worker;
     grant delete on agentmesh.wait, agentmesh.bookings, agentmesh.reservations to agentmesh_worker;

@@ -44,6 +44,18 @@ class Server:
     is_listed: bool
     reports: str
 
+    @property
+    def list(self) -> dict[str, float]:
+        """What the worker says of its prices before a call."""
+        prices = {"input_usd": self.input_usd, "output_usd": self.input_usd * self.output_part}
+        return prices if self.is_listed else {}
+
+    @property
+    def is_as_listed(self) -> bool:
+        """Whether it counts as we do and charges what its list says."""
+        more = self.input_more + self.each_usd
+        return self.is_listed and self.input_times <= 1 and self.output_times <= 1 and not more
+
     def bill(self, bytes_: int, allowed: int, share: float, cached: float) -> dict[str, Any]:
         """Return the usage of a call whose answer takes this share of what was allowed."""
         counted = (bytes_ + 3) // 4
@@ -131,7 +143,8 @@ class History:
 
     def begin(self, agent: AgentId, bytes_: int) -> None:
         lease = self.lease(agent)
-        granted = self.mesh.run(steps.begin_step, lease, 2**62, planned=steps.Planned(bytes_, self.answer)).granted
+        planned = steps.Planned(bytes_, self.answer, **self.server.list)
+        granted = self.mesh.run(steps.begin_step, lease, 2**62, planned=planned).granted
         if granted.answer_tokens is not None:
             query = "select tokens, cost_usd, is_first from agentmesh.in_flight where agent_id = %s"
             ((tokens, usd, is_first),) = self.mesh.conn.execute(query, [agent]).fetchall()
@@ -148,6 +161,8 @@ class History:
         if call.is_first:
             assert self.calls == 1, "after the first bill no call is the first"
             self.excess_tokens, self.excess_usd = max(used - call.tokens, 0), max(usd - call.usd, Decimal(0))
+            if self.server.is_as_listed:
+                assert (self.excess_tokens, max(self.excess_usd, ROUNDING)) == (0, ROUNDING), "its price was known"
             return
         assert used <= call.tokens, "what the first bill has shown is reserved"
         assert usd <= call.usd + ROUNDING
