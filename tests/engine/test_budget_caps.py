@@ -167,6 +167,8 @@ def test_a_first_call_that_never_ends_holds_nobody(new: Rig, how: str):
         new.interrupt("first")
     else:
         first.process.kill()
+        first.process.join()
+        late.set()  # whoever takes over asks again
         new.bury(first.worker_id)
     done = "select count(*) from agentmesh.transcript where kind = 'assistant' and content ->> 'text' = 'done'"
     new.until(lambda: new.one(done) == 2, "both are done")
@@ -223,6 +225,33 @@ def test_raising_the_cap_lets_waiting_calls_go(rig: Rig):
     rig.until(lambda: rig.last("a")[0] == "done", "it goes")
     running.set()
     rig.rest()
+
+
+def test_a_first_call_whose_server_falls_silent_holds_the_others_until_it_is_given_up(new: Rig):
+    silent = ScriptedReply("half of", fault=Fault(FaultKind.HANG_STREAM, after=1))
+    new.script("root", silent, silent, say("not asked"))
+    cap(new, "10")
+    new.worker(retries=1, timeouts={"idle_timeout": 0.5})
+    new.prompt()
+    new.until_asked()
+    crowd(new, ["a"], say("done", **EACH))
+    new.rest()
+    assert new.last("a")[0] == "done"
+    assert new.rows()[-1][1]["kind"] == "timeout"
+
+
+def test_a_listed_price_is_known_before_the_first_call(new: Rig):
+    new.conn.execute("update agentmesh.agents set model = 'sim/gpt-4o'")
+    cap(new, "0.001")
+    new.worker(timeouts={"priced_as": "openai"})
+    new.run()
+    assert new.requests() == [], "its prompt alone would cost more"
+    assert "does not fit into the budget" in new.rows()[-1][1]["error"]
+    cap(new, "0.1")
+    new.prompt()
+    new.rest()
+    (request,) = new.requests()
+    assert 256 <= request.body["max_tokens"] < 10_000, "an output token costs 10 USD a million"
 
 
 # How long an answer may be

@@ -220,6 +220,55 @@ def test_until_a_models_first_bill_one_call_of_a_session_goes_ahead(mesh: Mesh):
     assert allowed(mesh, b) == 1000
 
 
+def test_whose_call_waits_takes_no_place_of_a_worker_and_is_not_stuck(mesh: Mesh):
+    mesh.conn.execute("delete from agentmesh.model_bills")
+    mesh.conn.execute("update agentmesh.workers set concurrency = 2")
+    a, b = mesh.fork(mesh.root, "a", "work"), mesh.fork(mesh.root, "b", "work")
+    begin(mesh, a)
+    begin(mesh, b)
+    assert mesh.one("select agentmesh.has_room(w) from agentmesh.workers w")
+    mesh.conn.execute("update agentmesh.agents set queued_at = now() - interval '1 h'")
+    mesh.conn.execute("update agentmesh.workers set started_at = now() - interval '1 h'")
+    mesh.conn.execute("update agentmesh.transcript set created_at = now() - interval '1 h'")
+    stuck = mesh.conn.execute(
+        "select name, problem from agentmesh.v_stuck where problem = 'no sign of life'"
+    ).fetchall()
+    assert stuck == [("a", "no sign of life")]
+
+
+def test_calls_of_the_dead_are_not_told_in_place_of_those_that_wait(mesh: Mesh):
+    """A kill may meet a step that begins: what it reserves then is void, and stays."""
+    mesh.conn.execute("delete from agentmesh.model_bills")
+    mesh.conn.execute("update agentmesh.sessions set max_children = 64, max_agents = 64")
+    a, b = mesh.fork(mesh.root, "a", "work"), mesh.fork(mesh.root, "b", "work")
+    begin(mesh, a)
+    begin(mesh, b)
+    mesh.conn.execute(
+        "insert into agentmesh.reservations (agent_id, session_id, epoch, tokens, cost_usd, waits, at)"
+        " select gen_random_uuid(), %s, 1, 0, 0, true, now() - interval '1 h' from generate_series(1, 20)",
+        [mesh.session],
+    )
+    with psycopg.connect(mesh.url, autocommit=True) as ears:
+        ears.execute(f'listen "agent_event_{b}"')
+        mesh.run(steps.finish_step, mesh.lease(a), {"text": "done"}, [], {"input_tokens": 10, "output_tokens": 10})
+        assert "budget" in [heard.payload for heard in ears.notifies(timeout=10, stop_after=1)]
+    mesh.conn.execute("delete from agentmesh.reservations where at < now() - interval '1 min'")
+
+
+def test_a_first_call_is_reserved_at_the_listed_price(mesh: Mesh):
+    mesh.conn.execute("delete from agentmesh.model_bills")
+    cap(mesh, 0.5, "usd")
+    listed = steps.Planned(40_000, 1000, input_usd=1e-5, output_usd=1e-4)
+    agent = mesh.fork(mesh.root, "a", "work")
+    assert allowed(mesh, agent, listed) == 1000
+    (of,) = mesh.run(budgets.view, mesh.session)
+    assert of.reserved_cost_usd == Decimal("0.2")
+    cap(mesh, 0.15, "usd")
+    assert allowed(mesh, agent, listed) == 500, "as long as what is left"
+    cap(mesh, 0.1, "usd")
+    assert begin(mesh, agent, listed).granted.refused is not None
+
+
 def test_a_call_that_could_not_fit_even_alone_waits_for_nobody(mesh: Mesh):
     a, b = mesh.fork(mesh.root, "a", "work"), mesh.fork(mesh.root, "b", "work")
     cap(mesh, 1900)

@@ -16,7 +16,7 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import AgentView
 from agentmesh.domain.states import AgentStatus
 
-_PAUSE = re.compile(r"(compacting: )?(paused|retrying in) \d")
+_PAUSE = re.compile(r"(compacting: )?(paused|retrying in) \d|waiting for (the first bill|room in the budget)")
 _TOLD_EVERY = 10.0
 
 
@@ -62,7 +62,7 @@ class Silence(_Plain):
 
 
 class Lines(_Plain):
-    """One line for each agent that begins or changes its state, and for pauses of its model; no escape byte."""
+    """One line for each agent that begins or changes its state, and for model calls that wait; no escape byte."""
 
     def __init__(self) -> None:
         self._before: dict[AgentId, str] = {}
@@ -82,7 +82,7 @@ class Lines(_Plain):
 
     def _tell_pause(self, agent: AgentView) -> None:
         """Say why nothing happens: once for all agents that pause for one reason, and again every ten seconds."""
-        why, now = agent.activity.partition(": ")[2], time.monotonic()
+        why, now = agent.activity.partition(": ")[2] or agent.activity, time.monotonic()
         if now - self._told.get(why, -math.inf) >= _TOLD_EVERY:
             self._told[why] = now
             say(f"{agent.path}  {agent.activity}")
