@@ -13,7 +13,7 @@ from functools import partial as bind
 from typing import TYPE_CHECKING
 
 from agentmesh.domain.cancel import Cancel
-from agentmesh.llm import prices, textcalls
+from agentmesh.llm import prices, textcalls, wording
 from agentmesh.llm.assemble import Assembly, ErrorInStream
 from agentmesh.llm.bounds import Bounds
 from agentmesh.llm.exchange import Exchange
@@ -71,9 +71,10 @@ class OpenAIChat:
         visit, tries = Visit(cancel, watch), Tries(self._policy)
         notes: list[str] = []
         kept: Reply | None = None
+        is_told = True
         while (entered := self._enter(gate, visit, kept)) is not None:
             watch.sent()
-            prepared = self._prepare(request)
+            prepared = self._prepare(request, is_told=is_told)
             assembly = Assembly(watch, prepared.bounds)
             assembly.notes.extend(notes)
             try:
@@ -91,6 +92,9 @@ class OpenAIChat:
                 # It ends: only a parameter that was sent can be refused, and it is not sent again.
                 self._learn(request.model, failure)
                 notes.append(f"The server refuses {failure.refused}; it was left out or renamed.")
+            elif is_told and self._is_told_too_much(request, failure) and partial is None:
+                is_told = False
+                notes.append(f"The server refuses an answer of {request.answer_tokens:,} tokens; it was not told.")
             elif self._policy.waits_out(failure):
                 self._slow_down(gate, entered, failure, visit, kept)
             elif (pause := tries.pause(failure)) is not None:
@@ -143,10 +147,19 @@ class OpenAIChat:
                 self._wire = Wire(self.provider)
             return self._wire
 
-    def _prepare(self, request: ChatRequest) -> _Prepared:
+    def _is_told_too_much(self, request: ChatRequest, failure: AttemptFailed) -> bool:
+        """Whether the server refuses the caller's bound, being bound to less itself."""
+        is_refused = failure.kind in ("bad_request", "context") and wording.is_bound_too_large(failure.message)
+        return request.answer_tokens is not None and is_refused
+
+    def _prepare(self, request: ChatRequest, *, is_told: bool = True) -> _Prepared:
+        """Write the request; the caller's bound of the answer is left out of it unless the server ``is_told``."""
         bounds, bound = self.provider.bounds, self.provider.answer_bound(request)
         if bound is not None:
             bounds = bounds.told(bound)
+        if not is_told:
+            bound = self.provider.answer_bound(replace(request, answer_tokens=None))
+        if bound is not None:
             others = {name: value for name, value in request.settings.items() if name not in BOUND_NAMES}
             request = replace(request, settings={**others, **self.provider.answer_settings(bound)})
         quirks = self._quirks.get(request.model, Quirks())

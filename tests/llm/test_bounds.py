@@ -250,6 +250,29 @@ def test_a_server_that_was_told_the_bound_ends_the_answer_itself_and_is_stopped_
     assert "max_tokens (300 output tokens)" in " ".join(reply.notes)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "max_tokens is too large: 20000. This model supports at most 16384 completion tokens, whereas you provided more.",
+        "'max_tokens' or 'max_completion_tokens' is too large: 20000. This model's maximum context length is 8192 tokens "
+        "and your request has 100 input tokens",
+        "max_tokens: 20000 > 8192, which is the maximum allowed number of output tokens for this model",
+        "`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than the window",
+        "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]",
+        "This model's maximum context length is 8192 tokens. However, you requested 20100 tokens (100 in the messages, "
+        "20000 in the completion).",
+    ],
+)
+def test_a_server_that_refuses_the_callers_bound_is_asked_without_it(words):
+    """A budget leaves 20,000 tokens, the model writes 8,192 at most: it needs not be told."""
+    with misbehaving(error(400, words), good()) as server:
+        model = client(server)
+        reply = model.complete(replace(request(), answer_tokens=20_000), Cancel(), Log().watch())
+        model.close()
+    assert [seen.json.get("max_tokens") for seen in server.chats] == [20_000, None]
+    assert "refuses an answer of 20,000 tokens" in " ".join(reply.notes)
+
+
 def test_max_tokens_is_sent_and_renamed_where_the_server_wants_that():
     refusal = error(400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.")
     with misbehaving(refusal, good()) as server:
