@@ -123,6 +123,9 @@ class Mesh:
             tools=toolset.definitions(tools),
             limits=self._limits,
         )
+        # What the model bills is known, as in a database that has been used: else one call would go ahead of all
+        # others, and in some benches it never ends.
+        self.bare.execute("insert into agentmesh.model_bills (model) values (%s) on conflict do nothing", [model])
         return self.database.run(sessions.start_session, new)
 
     def session_of(self, agent: AgentId) -> SessionId:

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agentmesh.domain.cancel import Cancel
-from agentmesh.llm.port import CallCancelled, ChatModel, ChatRequest, Reply, ToolCall, Usage, Watch
+from agentmesh.llm.bounds import Bounds
+from agentmesh.llm.port import CallCancelled, ChatModel, ChatRequest, Prices, Reply, ToolCall, Usage, Watch
 
 _AGAIN: Final = "again"
 """Begins the ids of calls that are made again after each result."""
@@ -48,6 +49,14 @@ class Puppet:
         """Return None: it has no limit."""
         return None
 
+    def answer_tokens(self, model: str) -> int:  # noqa: ARG002  the protocol's
+        """Return the number that most models have."""
+        return Bounds().tokens
+
+    def token_prices(self, model: str, input_tokens: int) -> Prices | None:  # noqa: ARG002  the protocol's
+        """Return None: it is in no list."""
+        return None
+
     def warm(self) -> None:
         """Do nothing."""
 
@@ -70,6 +79,14 @@ class PuppetOr:
     def context_window(self, model: str) -> int | None:
         """Return what the server says."""
         return self._server.context_window(model)
+
+    def answer_tokens(self, model: str) -> int:
+        """Return what the server's client allows."""
+        return self._server.answer_tokens(model)
+
+    def token_prices(self, model: str, input_tokens: int) -> Prices | None:
+        """Return what the server's client knows."""
+        return self._server.token_prices(model, input_tokens)
 
     def warm(self) -> None:
         """Make the server's client ready."""

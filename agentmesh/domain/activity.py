@@ -8,11 +8,12 @@ from typing import Final
 from agentmesh.domain.text import one_line
 
 _PAUSE: Final = re.compile(r"((?:compacting: )?(?:paused|retrying in) \d+ s)( \(gives up in \d+ s\))?: (.*)", re.DOTALL)
+_QUEUE: Final = re.compile(r"waiting for (?:the first bill|room in the budget)")
 
 
-def is_pause(activity: str) -> bool:
-    """Return whether the agent waits for its model's server."""
-    return _PAUSE.match(activity) is not None
+def is_held_up(activity: str) -> bool:
+    """Return whether the agent's model call waits: for its server, or for what calls of others cost."""
+    return (_PAUSE.match(activity) or _QUEUE.match(activity)) is not None
 
 
 def fitted(activity: str, width: int) -> str:

@@ -11,16 +11,15 @@ from agentmesh.domain.cancel import Cancel
 from agentmesh.domain.errors import AgentmeshError, ModelError
 from agentmesh.domain.rows import Agent
 from agentmesh.domain.states import AgentStatus
-from agentmesh.engine import compaction, recording, telling
+from agentmesh.engine import budgeting, compaction, keeping, recording, telling
+from agentmesh.engine.calls import Parked
 from agentmesh.engine.compaction import Plan
 from agentmesh.engine.conversation import Conversation
-from agentmesh.engine.feed import Feed
-from agentmesh.engine.keeping import keep
-from agentmesh.engine.observer import Observer
-from agentmesh.llm.port import CallCancelled, CallFailed, ChatModel, ChatRequest, Reply, Watch
+from agentmesh.engine.engine import Engine
+from agentmesh.llm.port import CallCancelled, CallFailed, ChatRequest, Reply, Watch
 from agentmesh.store import context
 from agentmesh.store.callers import Lease
-from agentmesh.store.tx import Database
+from agentmesh.store.steps import Granted
 
 _FEW = 4000
 """Tokens up to which no window is looked up, which takes a moment at first: where it is smaller, the server says so."""
@@ -75,13 +74,12 @@ def too_long(refused: CallFailed, conversation: Conversation) -> NoSummary:
 class Compactor:
     """Makes summaries for one agent."""
 
-    def __init__(self, database: Database, model: ChatModel, feed: Feed, share: float, observer: Observer) -> None:
-        """``share`` of a model's window is what a request may take before it is made smaller."""
-        self._database = database
-        self._model = model
-        self._feed = feed
-        self._share = share
-        self._observer = observer
+    def __init__(self, engine: Engine) -> None:
+        self._database = engine.database
+        self._model = engine.model
+        self._feed = engine.feed
+        self._share = engine.compact_at
+        self._observer = engine.observer
 
     def is_due(self, agent: Agent, conversation: Conversation) -> bool:
         """Whether the next request would take more than its share of the model's window."""
@@ -96,30 +94,44 @@ class Compactor:
         return self._plan(agent, conversation) is not None
 
     def compact(
-        self, lease: Lease, agent: Agent, conversation: Conversation, cancel: Cancel, *, asked: bool
-    ) -> AgentStatus:
+        self, lease: Lease, agent: Agent, conversation: Conversation, cancel: Cancel, granted: Granted | None
+    ) -> AgentStatus | Parked:
         """Replace older rows by a summary, in one commit; return the agent's status. Raise Stopped or NoSummary.
 
-        ``asked``: a person wants it, and the turn is for nothing else.
+        ``granted`` is what the budget allows of the step's model call, whose place this one takes. None: a person wants
+        the summary, the turn is for nothing else, and the call is reserved here. Return Parked when it waits.
         """
+        if asked := granted is None:
+            granted = self._reserve(lease, agent, conversation)
+            if parked := budgeting.parked(granted, agent.model):
+                self._feed.activity(agent.id, parked.activity)
+                return parked
         self._feed.activity(agent.id, "compacting")
-        refused = self._database.run(context.begin_summary, lease, idempotent=True) if asked else None
-        if refused is not None:
-            raise NoSummary(refused["error"], hint=refused["hint"], kind="limit")
-        content, usage = self._summarize(agent, conversation, cancel, asked=asked)
+        most = budgeting.shortened(granted, budgeting.wanted(self._model, agent.model))
+        content, usage = self._summarize(agent, conversation, cancel, most, asked=asked)
         store = partial(self._database.run, context.summarize, lease, content, usage, ends=asked)
-        return keep(store, cancel.is_set, f"the summary of {agent.name} ({agent.id})")
+        return keeping.end_call(self._database, agent, usage, store, cancel.is_set)
+
+    def _reserve(self, lease: Lease, agent: Agent, conversation: Conversation) -> Granted:
+        planned = budgeting.planned(self._model, agent.model, conversation)
+        granted = self._database.run(context.begin_summary, lease, planned, idempotent=True)
+        if granted.refused is not None:
+            raise NoSummary(granted.refused["error"], hint=granted.refused["hint"], kind="limit")
+        return granted
 
     def _summarize(
-        self, agent: Agent, conversation: Conversation, cancel: Cancel, *, asked: bool
+        self, agent: Agent, conversation: Conversation, cancel: Cancel, most: int | None, *, asked: bool
     ) -> tuple[dict[str, Any], dict[str, Any] | None]:
-        """Return the summary's row, and what the call that made it used; None where none was made."""
+        """Return the summary's row, and what the call that made it used; None where none was made.
+
+        ``most``: how many tokens it may have, where the budget has no room for the longest.
+        """
         plan = self._plan(agent, conversation, thorough=asked)
         if plan is None:
             raise _not_smaller(None)
         text, usage, why = "", None, "there was nothing to ask about."
         if plan.summed:
-            text, usage, why = self._ask(agent, conversation, plan, cancel)
+            text, usage, why = self._ask(agent, conversation, plan, cancel, most)
         if not text or len(text.encode("utf-8", "replace")) >= plan.covered_bytes:
             if asked and not why:
                 raise NoSummary(
@@ -149,7 +161,7 @@ class Compactor:
             return None
 
     def _ask(
-        self, agent: Agent, conversation: Conversation, plan: Plan, cancel: Cancel
+        self, agent: Agent, conversation: Conversation, plan: Plan, cancel: Cancel, most: int | None
     ) -> tuple[str, dict[str, Any], str]:
         """Return the model's summary, what making it used, and why there is none."""
         began = time.monotonic()
@@ -169,7 +181,9 @@ class Compactor:
         try:
             # The tools stay in the request although none may be called: without them the provider's cache would miss.
             reply = self._model.complete(
-                ChatRequest(agent.model, messages, conversation.tools), cancel, Watch(retry=retry, paused=paused)
+                ChatRequest(agent.model, messages, conversation.tools, answer_tokens=most),
+                cancel,
+                Watch(retry=retry, paused=paused),
             )
         except CallCancelled as cancelled:
             raise Stopped(usage(cancelled.partial, "cancelled")) from None

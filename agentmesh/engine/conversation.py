@@ -57,6 +57,11 @@ class Conversation:
         return tokens + sum(self.sizes[messages:]) // BYTES_PER_TOKEN
 
     @property
+    def bytes(self) -> int:
+        """About how many bytes of text a request has: words and tools, without what JSON puts around them."""
+        return sum(self.sizes)
+
+    @property
     def wants_answer(self) -> bool:
         """Whether there is something that the model has not answered."""
         if self.rows and self.rows[-1].kind == Kind.SUMMARY:

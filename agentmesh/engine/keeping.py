@@ -1,20 +1,63 @@
-"""Commits of what cost something: they are tried until the database takes them, and the model is not asked again."""
+"""Commits of what cost something: they are tried until the database takes them, and the model is not asked again.
+
+What a model call used is booked in any case, also where its answer is not kept: it is paid all the same.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
-from agentmesh.domain.errors import DatabaseBusy, DatabaseError, DatabaseUnreachable
+from agentmesh.domain.errors import AgentBusy, DatabaseBusy, DatabaseError, DatabaseUnreachable, Fenced
 from agentmesh.domain.log import logger
+from agentmesh.domain.rows import Agent
+from agentmesh.store import steps
+from agentmesh.store.tx import Database
 
 LOG = logger(__name__)
 
 Result = TypeVar("Result")
 
+Answer = tuple[int, Mapping[str, Any]]
+"""A row, and the content of the row that is to be stored after it: whether it was can be asked afterwards."""
+
 _AGAIN = 0.5
 """Seconds from one try to the next."""
+
+
+def end_call(
+    database: Database,
+    agent: Agent,
+    usage: Mapping[str, Any] | None,
+    commit: Callable[[], Result],
+    is_over: Callable[[], bool],
+    answer: Answer | None = None,
+) -> Result:
+    """Return the result of the commit that ends a model call and books its ``usage``; None: there was no call.
+
+    It is repeated while it can be. When it is refused for good, the usage is booked alone.
+    """
+    what = f"what {agent.name} ({agent.id}) has found"
+    try:
+        return keep(commit, is_over, what, also_unreachable=answer is not None)
+    except (Fenced, AgentBusy, DatabaseError) as error:
+        # A commit that was perhaps made has booked: without an answer to look for it is not booked again.
+        if usage is not None and (answer is not None or not isinstance(error, DatabaseUnreachable)):
+            book(database, agent, usage, unless=answer)
+        raise
+
+
+def book(database: Database, agent: Agent, usage: Mapping[str, Any], *, unless: Answer | None = None) -> None:
+    """Book a model call in the turn in which it was made, ``unless`` its answer is stored; the agent may be dead.
+
+    Where booking fails, the log says what is missing.
+    """
+    try:
+        if unless is None or not database.run(steps.is_stored, agent.id, *unless, idempotent=True):
+            database.run(steps.book_call, agent.id, {**usage, "turn": agent.turn})
+    except DatabaseError as error:
+        LOG.warning("a model call of %s is not booked: %s (%s)", agent.id, error, usage)
 
 
 def keep(

@@ -9,13 +9,14 @@ from agentmesh.llm.port import LIMIT, Reply
 
 CUT = "the answer was cut at the model's output limit"
 STOPPED = "the answer was stopped: it was longer than limits.answer_tokens or limits.answer_bytes allows"
+CUT_BY_BUDGET = "the answer was cut: the budget left room for {:,} tokens"
 WORDLESS = "the model answered without a word"
 _CUT_SHORT = ("length", LIMIT)
 """Finish reasons of answers whose last call may lack the end of its arguments."""
 
 
-def content(reply: Reply) -> dict[str, Any]:
-    """Return the assistant's row."""
+def content(reply: Reply, shortened: int | None = None) -> dict[str, Any]:
+    """Return the assistant's row; ``shortened``: how many tokens the budget left for the answer, if too few."""
     row: dict[str, Any] = {"text": reply.text}
     if reply.reasoning:
         row |= {"reasoning": reply.reasoning, "reasoning_field": reply.reasoning_field}
@@ -25,17 +26,17 @@ def content(reply: Reply) -> dict[str, Any]:
         row["notes"] = list(reply.notes)
     if reply.finish_reason not in ("stop", "tool_calls"):
         row["finish_reason"] = reply.finish_reason
-    if not reply.tool_calls and (ending := _ending(reply)):
+    if not reply.tool_calls and (ending := _ending(reply, shortened)):
         row["ending"] = ending
     return row
 
 
-def _ending(reply: Reply) -> str | None:
+def _ending(reply: Reply, shortened: int | None) -> str | None:
     """Return why the answer that ends a turn is less than it should be; people and whoever waits for it are told."""
     if reply.finish_reason == "length":
-        return CUT
+        return CUT if shortened is None else CUT_BY_BUDGET.format(shortened)
     if reply.finish_reason == LIMIT:
-        return STOPPED
+        return STOPPED if shortened is None else CUT_BY_BUDGET.format(shortened)
     return None if reply.text.strip() else WORDLESS
 
 
@@ -62,7 +63,7 @@ def open_calls(seq: int, reply: Reply) -> list[OpenCall]:
 
 def usage(reply: Reply, model: str, seconds: float, first: float | None, error: str | None = None) -> dict[str, Any]:
     """Return what a model call used; ``first`` is the seconds until its first token."""
-    used = reply.usage
+    used, listed = reply.usage, reply.prices
     is_free = used.input_tokens + used.output_tokens == 0  # refused or cut off before it began: its price is known
     return {
         "model": model,
@@ -75,4 +76,7 @@ def usage(reply: Reply, model: str, seconds: float, first: float | None, error: 
         "first_token_ms": round(first * 1000) if first is not None else None,
         "finish_reason": reply.finish_reason,
         "error": error,
+        "input_usd": listed and listed.input_usd,
+        "cached_usd": listed and listed.cached_usd,
+        "output_usd": listed and listed.output_usd,
     }

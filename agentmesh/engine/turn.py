@@ -17,10 +17,9 @@ from typing import Any, TypeVar
 
 from agentmesh.domain.cancel import Cancel, CancelReason
 from agentmesh.domain.errors import AgentBusy, AgentmeshError, DatabaseError, Fenced, TurnInterrupted
-from agentmesh.domain.log import logger
 from agentmesh.domain.rows import Agent, Allowance, OpenCall, Row
 from agentmesh.domain.states import AgentStatus
-from agentmesh.engine import keeping, loops, recording, telling
+from agentmesh.engine import budgeting, keeping, loops, recording, telling
 from agentmesh.engine.calls import Parked, StepCalls
 from agentmesh.engine.compacting import Compactor, NoSummary, Stopped, too_long
 from agentmesh.engine.conversation import Conversation
@@ -29,8 +28,6 @@ from agentmesh.engine.tool import Rights, Tool, ToolContext
 from agentmesh.llm.port import CallCancelled, CallFailed, ChatRequest, Reply
 from agentmesh.store import steps, transcript
 from agentmesh.store.callers import Lease
-
-LOG = logger(__name__)
 
 Stored = TypeVar("Stored")
 
@@ -59,7 +56,9 @@ class Runner:
         self._cancel = Cancel()
         self._halted: CancelReason | None = None
         self._conversation: Conversation | None = None
-        self._compactor = Compactor(engine.database, engine.model, engine.feed, engine.compact_at, engine.observer)
+        self._compactor = Compactor(engine)
+        self._granted = steps.Granted(None, None, None)
+        """What the budget allows of the step's model call."""
         self._is_compacted = False
         """Whether a summary was made since the model's last answer: a second one would not help."""
         self._workdir = Path()
@@ -111,7 +110,7 @@ class Runner:
         """End the turn with an error."""
         self._refused, self._is_compacted = {}, False
         self._engine.observer.failed(self._agent, str(error.get("kind", "error")))
-        return self._keep(lambda: self._engine.database.run(steps.fail_turn, self._lease, error, usage))
+        return self._end_call(usage, lambda: self._engine.database.run(steps.fail_turn, self._lease, error, usage))
 
     def _resume(self) -> Going:
         """Find out where the agent stands: in the middle of a turn after a crash or a wait, or before a new one."""
@@ -142,19 +141,23 @@ class Runner:
             return self._stop_turn()
         return self._ask() if over is None else over
 
-    def _begin(self) -> AgentStatus | None:
-        """Bring the conversation up to date; return a status when the turn is over without a model call."""
+    def _begin(self) -> AgentStatus | Parked | None:
+        """Bring the conversation up to date; return None when the model is to be called now."""
         # All rows are read first, and what came since with the step, which is fenced: who freezes in between would else
         # send what the next owner has written, calls without results too.
         conversation = self._conversation = self._conversation or self._load()
-        begun = self._begin_step(after=conversation.last_seq)
+        begun = self._begin_step(conversation)
         if self._renew(begun) or any(row.resets for row in begun.rows):
             conversation = self._conversation = self._load()
         else:
             conversation.extend(begun.rows)
         self._in_task = begun.in_task
-        if begun.refused is not None:
-            return self.fail({"kind": "limit", **begun.refused})
+        self._granted = begun.granted
+        if begun.granted.refused is not None:
+            return self.fail({"kind": "limit", **begun.granted.refused})
+        if conversation.wants_answer and (parked := budgeting.parked(begun.granted, self._agent.model)):
+            self._engine.feed.activity(self._agent.id, parked.activity)
+            return parked
         called, self._called = self._called, False
         if called and (streak := self._repeated()).ended:
             return self.fail(streak.error())
@@ -173,9 +176,10 @@ class Runner:
 
         ``refusal``: the server refused the request for its length.
         """
-        self._is_compacted = True
+        self._is_compacted, self._conversation = True, None
+        granted = None if asked else self._granted
         try:
-            return self._compactor.compact(self._lease, self._agent, conversation, self._cancel, asked=asked)
+            return self._compactor.compact(self._lease, self._agent, conversation, self._cancel, granted)
         except Stopped as stopped:
             return self._cancelled(None, stopped.usage)
         except NoSummary as failed:
@@ -193,9 +197,11 @@ class Runner:
         self._agent = self._agent._replace(turn=begun.turn, model=begun.model, settings_id=begun.settings_id)
         return changes
 
-    def _begin_step(self, after: int) -> steps.Begun:
-        lease, found = self._unwritten or (self._lease, ())
-        begun = self._engine.database.run(steps.begin_step, lease, after, *found, idempotent=True)
+    def _begin_step(self, conversation: Conversation) -> steps.Begun:
+        lease, found = self._unwritten or (self._lease, (None, None))
+        planned = budgeting.planned(self._engine.model, self._agent.model, conversation)
+        after = conversation.last_seq
+        begun = self._engine.database.run(steps.begin_step, lease, after, *found, planned, idempotent=True)
         self._unwritten = None
         if begun.rows:
             self._stored()
@@ -228,7 +234,8 @@ class Runner:
             self._engine.observer.asked(agent, used)
             return used
 
-        request = ChatRequest(agent.model, conversation.messages, conversation.tools)
+        most = budgeting.shortened(self._granted, budgeting.wanted(self._engine.model, agent.model))
+        request = ChatRequest(agent.model, conversation.messages, conversation.tools, answer_tokens=most)
         try:
             watch = telling.watch(self._engine.feed, agent, conversation.last_seq, signs)
             reply = self._engine.model.complete(request, self._cancel, watch)
@@ -237,7 +244,7 @@ class Runner:
             return self._cancelled(cancelled.partial, usage(cancelled.partial, "cancelled"))
         except CallFailed as failed:
             if failed.kind == "context" and not self._is_compacted and self._compactor.helps(agent, conversation):
-                self._engine.database.run(steps.book_call, agent.id, usage(Reply(), failed.kind))
+                self._book(usage(Reply(), failed.kind))
                 return self._compact(conversation, refusal=failed)
             told = too_long(failed, conversation) if failed.kind == "context" else failed
             error = {"error": told.message, "hint": told.hint, "kind": failed.kind}
@@ -248,45 +255,40 @@ class Runner:
         signs.void()
         self._is_compacted = False
         conversation.count(0 if reply.usage.estimated else reply.usage.input_tokens)
-        done = self._store(reply, usage(reply), conversation.last_seq)
+        done = self._store(recording.content(reply, most), reply, usage(reply), conversation.last_seq)
         if not reply.tool_calls:
             self._refused = {}
             return done.status
         self._allowance = done.allowance or self._allowance
         return self._call_tools(recording.open_calls(done.seq, reply))
 
-    def _store(self, reply: Reply, usage: Mapping[str, Any], after: int) -> steps.Finished:
+    def _store(self, content: Mapping[str, Any], reply: Reply, usage: Mapping[str, Any], after: int) -> steps.Finished:
         """Store the model's answer to what it was sent, own rows up to ``after``; what it cost is booked anyway."""
-        content, calls = recording.content(reply), recording.calls(reply)
+        calls = recording.calls(reply)
         finish = bind(self._engine.database.run, steps.finish_step)
         try:
-            done = self._keep(lambda: finish(self._lease, content, calls, usage, after=after), also_unreachable=True)
+            done = self._end_call(
+                usage, lambda: finish(self._lease, content, calls, usage, after=after), answer=(after, content)
+            )
         except AgentBusy as undone:  # the server has crashed since, and results that the model has read are lost
-            self._book(usage)
             raise DatabaseError(undone.message, hint="The agent goes on from its rows.") from undone
-        except (Fenced, DatabaseError):
-            self._book(usage, unless=(after, content))
-            raise
         if calls:  # the end of a turn is told by its commit
             self._stored()
         return done
 
-    def _keep(self, commit: Callable[[], Stored], *, also_unreachable: bool = False) -> Stored:
-        """Return what a commit of something that was paid for returns, however long somebody's lock is in its way."""
-        what = f"what {self._agent.name} ({self._agent.id}) has found"
-        return keeping.keep(commit, lambda: self._halted is not None, what, also_unreachable=also_unreachable)
+    def _end_call(
+        self,
+        usage: Mapping[str, Any] | None,
+        commit: Callable[[], Stored],
+        answer: tuple[int, Mapping[str, Any]] | None = None,
+    ) -> Stored:
+        """Return what a commit returns that ends a model call, however long somebody's lock is in its way."""
+        database = self._engine.database
+        return keeping.end_call(database, self._agent, usage, commit, lambda: self._halted is not None, answer)
 
-    def _book(self, usage: Mapping[str, Any], unless: tuple[int, Mapping[str, Any]] | None = None) -> None:
-        """Book what a model call cost whose answer is not kept, ``unless`` this was stored after that row.
-
-        A try whose own answer was lost may have stored it. Where booking fails, whoever failed first is told.
-        """
-        run, agent = self._engine.database.run, self._agent.id
-        try:
-            if unless is None or not run(steps.is_stored, agent, *unless, idempotent=True):
-                run(steps.book_call, agent, usage)
-        except DatabaseError as error:
-            LOG.warning("a model call of %s is not booked: %s (%s)", agent, error, usage)
+    def _book(self, usage: Mapping[str, Any]) -> None:
+        """Book what a model call cost whose answer is not kept."""
+        keeping.book(self._engine.database, self._agent, usage)
 
     def _call_tools(self, calls: list[OpenCall]) -> Going:
         """Run open calls, step by step."""
@@ -336,7 +338,7 @@ class Runner:
     def _stop_turn(self, partial: Reply | None = None, usage: Mapping[str, Any] | None = None) -> Going:
         """End the turn that a person interrupted, keeping what was streamed; go on if it was for an earlier one."""
         stop = bind(self._engine.database.run, steps.stop_turn, self._lease, recording.partial(partial), usage)
-        status = self._keep(stop)
+        status = self._end_call(usage, stop)
         self._refused = {}
         with self._lock:
             self._cancel = Cancel()
@@ -354,7 +356,7 @@ class Runner:
         if self._halted is CancelReason.SILENT:
             return self._give_up_task(partial, usage)
         if usage is not None:
-            self._engine.database.run(steps.book_call, self._agent.id, usage)
+            self._book(usage)
         return None
 
     def _give_up_task(self, partial: Reply | None, usage: Mapping[str, Any] | None) -> Going:

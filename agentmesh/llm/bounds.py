@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 BYTES_PER_TOKEN = 4
 """The usual estimate where no tokens are reported."""
 MOST_CALLS = 128
 """Tool calls of one answer."""
+_LENIENCE = 2
+"""Times as many bytes may come from a server that was told how many tokens: prose has some five for one, code more."""
 _BODY_FACTOR, _BODY_EXTRA = 4, 256 * 1024
 """JSON escapes make a text longer on the wire: four times covers all that models write."""
 _STREAM_FACTOR, _STREAM_EXTRA = 128, 16 * 1024 * 1024
@@ -29,6 +31,12 @@ class Bounds:
     """Output tokens, estimated unless the server reports them while it streams."""
     size: int = 1024 * 1024
     """Bytes of text, reasoning and tool calls."""
+    is_told: bool = False
+    """Whether the server was told the tokens, and ends the answer by its own count: ours, an estimate, comes later."""
+
+    def told(self, tokens: int) -> Bounds:
+        """Return the bounds of an answer whose server was told so many tokens."""
+        return replace(self, tokens=min(tokens, self.tokens), is_told=True)
 
     @property
     def body(self) -> int:
@@ -42,7 +50,8 @@ class Bounds:
 
     def of_tokens(self) -> AnswerTooLong:
         """Return the error for too many tokens."""
-        return AnswerTooLong(f"limits.answer_tokens ({self.tokens:,} output tokens)")
+        name = "max_tokens" if self.is_told else "limits.answer_tokens"
+        return AnswerTooLong(f"{name} ({self.tokens:,} output tokens)")
 
     def of_size(self) -> AnswerTooLong:
         """Return the error for too many bytes."""
@@ -61,7 +70,7 @@ class Room:
         self.used = 0
         """Bytes so far."""
         self._is_full = False
-        self._most = min(bounds.size, bounds.tokens * BYTES_PER_TOKEN)
+        self._most = min(bounds.size, bounds.tokens * BYTES_PER_TOKEN * (_LENIENCE if bounds.is_told else 1))
 
     def take(self, text: str) -> str:
         """Return the beginning of the text that fits. Called for each token."""

@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agentmesh.domain.cancel import Cancel
+from agentmesh.llm.bounds import Bounds
 from agentmesh.llm.openai_chat import OpenAIChat
 from agentmesh.llm.pauses import Pauses
-from agentmesh.llm.port import ChatRequest, Reply, Watch
+from agentmesh.llm.port import ChatRequest, Prices, Reply, Watch
 from agentmesh.llm.provider import Provider
 from agentmesh.llm.retry import RetryPolicy
 from agentmesh.llm.router import Router
@@ -42,6 +43,14 @@ class Models:
     def context_window(self, model: str) -> int | None:
         """Return the model's context size in tokens, or None where unknown."""
         return None if model.startswith(f"{DEMO}/") else self._router.context_window(model)
+
+    def answer_tokens(self, model: str) -> int:
+        """Return how many output tokens an answer of the model may have; raise CallFailed for no such provider."""
+        return Bounds().tokens if model.startswith(f"{DEMO}/") else self._router.answer_tokens(model)
+
+    def token_prices(self, model: str, input_tokens: int) -> Prices | None:
+        """Return what the price list says of a request of this size, None where unknown; raise CallFailed likewise."""
+        return None if model.startswith(f"{DEMO}/") else self._router.token_prices(model, input_tokens)
 
     def warm(self) -> None:
         """Import and open what the first call to each provider would; nothing for the scripted model."""

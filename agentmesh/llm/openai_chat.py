@@ -13,13 +13,14 @@ from functools import partial as bind
 from typing import TYPE_CHECKING
 
 from agentmesh.domain.cancel import Cancel
-from agentmesh.llm import prices, textcalls
+from agentmesh.llm import prices, textcalls, wording
 from agentmesh.llm.assemble import Assembly, ErrorInStream
+from agentmesh.llm.bounds import Bounds
 from agentmesh.llm.exchange import Exchange
 from agentmesh.llm.failure import Answer, AttemptFailed, explain
 from agentmesh.llm.pauses import Gate, Pass, Pauses, Visit
-from agentmesh.llm.port import LIMIT, CallCancelled, CallFailed, ChatRequest, Reply, Watch
-from agentmesh.llm.provider import Provider
+from agentmesh.llm.port import LIMIT, CallCancelled, CallFailed, ChatRequest, Prices, Reply, Watch
+from agentmesh.llm.provider import BOUND_NAMES, Provider
 from agentmesh.llm.reading import Reader
 from agentmesh.llm.request import (
     EMPTY_CONTENT,
@@ -48,6 +49,7 @@ class _Prepared:
     sent: tuple[str, ...]
     """Names of its parameters, and what else a server may refuse."""
     body: bytes
+    bounds: Bounds
 
 
 class OpenAIChat:
@@ -69,10 +71,11 @@ class OpenAIChat:
         visit, tries = Visit(cancel, watch), Tries(self._policy)
         notes: list[str] = []
         kept: Reply | None = None
+        is_told = True
         while (entered := self._enter(gate, visit, kept)) is not None:
             watch.sent()
-            prepared = self._prepare(request)
-            assembly = Assembly(watch, self.provider.bounds)
+            prepared = self._prepare(request, is_told=is_told)
+            assembly = Assembly(watch, prepared.bounds)
             assembly.notes.extend(notes)
             try:
                 with entered:
@@ -89,6 +92,9 @@ class OpenAIChat:
                 # It ends: only a parameter that was sent can be refused, and it is not sent again.
                 self._learn(request.model, failure)
                 notes.append(f"The server refuses {failure.refused}; it was left out or renamed.")
+            elif is_told and self._is_told_too_much(request, failure) and partial is None:
+                is_told = False
+                notes.append(f"The server refuses an answer of {request.answer_tokens:,} tokens; it was not told.")
             elif self._policy.waits_out(failure):
                 self._slow_down(gate, entered, failure, visit, kept)
             elif (pause := tries.pause(failure)) is not None:
@@ -112,6 +118,14 @@ class OpenAIChat:
         except AttemptFailed as failure:
             raise failure.final(None) from None
 
+    def answer_tokens(self, model: str) -> int:  # noqa: ARG002  the protocol's
+        """Return how many output tokens an answer of any of its models may have."""
+        return self.provider.answer_tokens
+
+    def token_prices(self, model: str, input_tokens: int) -> Prices | None:
+        """Return what the price list says of a request of this size, None where unknown."""
+        return prices.token_prices(self.provider, (model,), input_tokens)
+
     def warm(self) -> None:
         """Import and open what the first call would; what is wrong with the provider is told by that call."""
         with contextlib.suppress(AttemptFailed):
@@ -133,15 +147,28 @@ class OpenAIChat:
                 self._wire = Wire(self.provider)
             return self._wire
 
-    def _prepare(self, request: ChatRequest) -> _Prepared:
-        request = replace(request, settings={**self.provider.answer_settings, **request.settings})
+    def _is_told_too_much(self, request: ChatRequest, failure: AttemptFailed) -> bool:
+        """Whether the server refuses the caller's bound, being bound to less itself."""
+        is_refused = failure.kind in ("bad_request", "context") and wording.is_bound_too_large(failure.message)
+        return request.answer_tokens is not None and is_refused
+
+    def _prepare(self, request: ChatRequest, *, is_told: bool = True) -> _Prepared:
+        """Write the request; the caller's bound of the answer is left out of it unless the server ``is_told``."""
+        bounds, bound = self.provider.bounds, self.provider.answer_bound(request)
+        if bound is not None:
+            bounds = bounds.told(bound)
+        if not is_told:
+            bound = self.provider.answer_bound(replace(request, answer_tokens=None))
+        if bound is not None:
+            others = {name: value for name, value in request.settings.items() if name not in BOUND_NAMES}
+            request = replace(request, settings={**others, **self.provider.answer_settings(bound)})
         quirks = self._quirks.get(request.model, Quirks())
         if EMPTY_CONTENT in quirks.without:
             request = with_null_content(request)
         fields = parameters(request, quirks)
         sent = (*fields, EMPTY_CONTENT) if has_empty_content(request) else tuple(fields)
         try:
-            return _Prepared(request, sent, encode(fields, request))
+            return _Prepared(request, sent, encode(fields, request), bounds)
         except ValueError as error:
             raise CallFailed(
                 f"The request to {self.provider.name} (model {request.model}) cannot be written as JSON: {error}.",
@@ -183,10 +210,11 @@ class OpenAIChat:
             usage = at_least(usage, guessed)
         if assembly.usage is None:
             assembly.notes.append("The server reported no usage; it was estimated.")
-        cost = assembly.cost_usd
+        cost, models = assembly.cost_usd, (prepared.request.model, assembly.model)
         if cost is None:
-            cost = prices.cost_usd(self.provider, (prepared.request.model, assembly.model), usage)
-        return assembly.reply(usage, cost, bind(call_ids, prepared.request), prepared.body)
+            cost = prices.cost_usd(self.provider, models, usage)
+        listed = prices.token_prices(self.provider, models, usage.input_tokens)
+        return replace(assembly.reply(usage, cost, bind(call_ids, prepared.request), prepared.body), prices=listed)
 
     def _whole(self, prepared: _Prepared, assembly: Assembly) -> Reply:
         """Return an answer that came to its end."""

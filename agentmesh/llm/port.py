@@ -36,6 +36,16 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Prices:
+    """What a price list says of a model, in USD for one token."""
+
+    input_usd: float
+    """Of an input token that is not cached."""
+    cached_usd: float
+    output_usd: float
+
+
+@dataclass(frozen=True, slots=True)
 class ChatRequest:
     """One model call. Its JSON is built from these alone, so equal prefixes are byte-identical."""
 
@@ -46,7 +56,9 @@ class ChatRequest:
     tools: Sequence[Mapping[str, Any]] = ()
     """Chat Completions tool definitions."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Further parameters of the request (temperature, max_tokens, ...)."""
+    """Further parameters of the request (temperature, seed, ...)."""
+    answer_tokens: int | None = None
+    """Output tokens that the answer may have, where that is fewer than its model may always have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +73,8 @@ class Reply:
     usage: Usage = Usage()
     cost_usd: float | None = None
     """Known price of the call, or None."""
+    prices: Prices | None = None
+    """Of the model in the price list, whoever told the call's cost; None where it is in none."""
     finish_reason: str = "stop"
     model: str = ""
     """Model name as the server reported it."""
@@ -132,6 +146,12 @@ class ChatModel(Protocol):
 
     def context_window(self, model: str) -> int | None:
         """Return the model's context size in tokens, or None where unknown."""
+
+    def answer_tokens(self, model: str) -> int:
+        """Return how many output tokens an answer of the model may have; raise CallFailed for no such provider."""
+
+    def token_prices(self, model: str, input_tokens: int) -> Prices | None:
+        """Return what the price list says of a request of this size, None where unknown; raise CallFailed likewise."""
 
     def warm(self) -> None:
         """Import and open what the first call would, so that nobody waits for it then; may take half a second."""

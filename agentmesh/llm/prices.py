@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from agentmesh.llm.port import Usage
+from agentmesh.llm.port import Prices, Usage
 from agentmesh.llm.provider import Provider
 
 
@@ -29,6 +29,35 @@ def cost_usd(provider: Provider, models: tuple[str, ...], usage: Usage) -> float
             continue
         return float(price.total_price)
     return None
+
+
+def token_prices(provider: Provider, models: tuple[str, ...], input_tokens: int) -> Prices | None:
+    """Return what tokens of the first known of ``models`` cost in a request of this size; None where unknown.
+
+    Long requests cost more for each token at some providers, so the size is rounded up to a power of two.
+    """
+    provider_id, url = _whose(provider)
+    size = 1 << max(input_tokens - 1, 1).bit_length()
+    for model in models:
+        if model and _is_known(model, provider_id, url) and (found := _prices(model, provider_id, url, size)):
+            return found
+    return None
+
+
+@lru_cache(maxsize=256)
+def _prices(model: str, provider_id: str | None, url: str | None, size: int) -> Prices | None:
+    from genai_prices import Usage as Counted
+    from genai_prices.data_snapshot import get_snapshot
+
+    def price(cached: int, output: int) -> float:
+        counted = Counted(input_tokens=size, cache_read_tokens=cached, output_tokens=output)
+        return float(get_snapshot().calc(counted, model, provider_id, url, None).total_price)
+
+    try:
+        uncached = price(0, 0)
+        return Prices(uncached / size, price(size, 0) / size, (price(0, size) - uncached) / size)
+    except (LookupError, ValueError):
+        return None
 
 
 def context_window(provider: Provider, model: str) -> int | None:

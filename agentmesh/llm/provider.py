@@ -10,11 +10,14 @@ from urllib.parse import parse_qsl, urlsplit
 from agentmesh.domain.errors import ConfigError
 from agentmesh.domain.text import one_line
 from agentmesh.llm.bounds import Bounds
+from agentmesh.llm.port import ChatRequest
 
 _HEADER_TEXT = re.compile(r"[\x20-\x7e]*")
 _USERINFO = re.compile(r"(?<=://)[^\s/@]+@")
 _KEY_SHAPED = re.compile(r"\b(?:sk|gsk|xai|nvapi|hf)[-_][\w-]{12,}")
 _SHORTEST_SECRET = 6
+BOUND_NAMES = ("max_tokens", "max_completion_tokens")
+"""Parameters that bound an answer at the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +68,25 @@ class Provider:
                 raise ConfigError(f"Header {header!r} of provider {self.name} has characters that HTTP does not allow.")
 
     @property
-    def answer_settings(self) -> dict[str, int]:
-        """The parameter that bounds an answer at the server, under the name that the server takes.
+    def answer_tokens(self) -> int:
+        """How many output tokens one answer may have."""
+        return min(self.max_tokens or self.bounds.tokens, self.bounds.tokens)
+
+    def answer_bound(self, request: ChatRequest) -> int | None:
+        """Return how many output tokens the server is asked for; None: it decides."""
+        asked = (self.max_tokens, request.answer_tokens, *map(request.settings.get, BOUND_NAMES))
+        told = [tokens for tokens in asked if isinstance(tokens, int)]
+        return min(*told, self.bounds.tokens) if told else None
+
+    def answer_settings(self, bound: int | None) -> dict[str, int]:
+        """Return the parameter that bounds an answer at the server, under the name that the server takes.
 
         OpenAI's reasoning models refuse ``max_tokens``; vLLM, llama.cpp, Ollama, OpenRouter and older servers know it.
         """
-        if self.max_tokens is None:
+        if bound is None:
             return {}
         is_openai = urlsplit(self.base_url).hostname == "api.openai.com"
-        return {"max_completion_tokens" if is_openai else "max_tokens": min(self.max_tokens, self.bounds.tokens)}
+        return {"max_completion_tokens" if is_openai else "max_tokens": bound}
 
     def named(self, model: str) -> str:
         """Return the provider and, if one is meant, the model, for messages."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from agentmesh.domain.cancel import Cancel
 from agentmesh.llm.openai_chat import OpenAIChat
 from agentmesh.llm.pauses import Pauses
-from agentmesh.llm.port import CallFailed, ChatRequest, Reply, Watch
+from agentmesh.llm.port import CallFailed, ChatRequest, Prices, Reply, Watch
 from agentmesh.llm.provider import Provider
 from agentmesh.llm.retry import RetryPolicy
 
@@ -55,6 +55,16 @@ class Router:
         """Return the model's context size in tokens, or None where unknown."""
         client, name = self.resolve(model)
         return client.context_window(name)
+
+    def answer_tokens(self, model: str) -> int:
+        """Return how many output tokens an answer of the model may have; raise CallFailed for no such provider."""
+        client, name = self.resolve(model)
+        return client.answer_tokens(name)
+
+    def token_prices(self, model: str, input_tokens: int) -> Prices | None:
+        """Return what the price list says of a request of this size, None where unknown; raise CallFailed likewise."""
+        client, name = self.resolve(model)
+        return client.token_prices(name, input_tokens)
 
     def warm(self) -> None:
         """Import and open what the first call to each provider would."""

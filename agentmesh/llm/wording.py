@@ -88,6 +88,12 @@ _NO_EMPTY_CONTENT = _any(
     r"\b(content|text)\b.{0,80}\b(non-?empty|not be (empty|blank)|is (empty|blank)|cannot be (empty|blank))",
     r"\b(non-?empty|empty|blank)\b.{0,40}\bcontent\b",
 )
+_BOUND_TOO_LARGE = _any(
+    r"\bmax_(completion_|output_|new_)?tokens\b.{0,80}"
+    r"(too large|too high|exceed|at most|must be|less than|<=|> ?\d|range|maximum)",
+    r"at most \d+ (completion|output) tokens",
+    r"\d in the completion\b",
+)
 _DISTINCTIVE_LENGTH = 8
 _NEVER_REFUSED = frozenset({"model", "messages", "tools", "stream"})
 
@@ -107,6 +113,11 @@ def request_size(text: str) -> int | None:
     """Return how many tokens the refused request has, as the server counts."""
     found = _REQUEST_SIZE.search(text)
     return int(next(group for group in found.groups() if group)) if found else None
+
+
+def is_bound_too_large(text: str) -> bool:
+    """Whether the server says that it writes no answer as long as it was told; of some it is the context's fault."""
+    return bool(_BOUND_TOO_LARGE.search(text))
 
 
 def is_unknown_model(text: str) -> bool:

@@ -23,8 +23,8 @@ select agentmesh.compact(%(agent)s);
 select agentmesh.summarize(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(content)s, %(usage)s, %(ends)s);
 
 -- name: begin_summary
--- Why the budget allows no model call, null when it does.
-select agentmesh.begin_summary(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller);
+-- Reserve the model call for a summary; what the budget allows.
+select agentmesh.begin_summary(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(bytes)s, %(answer)s, %(input_usd)s::numeric, %(output_usd)s::numeric);
 
 -- name: filling
 -- What fills an agent's context: parts in the order in which they are sent, with their rows and bytes.

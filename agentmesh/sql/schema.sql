@@ -303,7 +303,7 @@ begin
   return true;
 end $$;
 
-CREATE FUNCTION agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint, results jsonb DEFAULT NULL::jsonb) RETURNS jsonb
+CREATE FUNCTION agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint, results jsonb DEFAULT NULL::jsonb, bytes bigint DEFAULT 0, answer bigint DEFAULT 32768, input_usd numeric DEFAULT NULL::numeric, output_usd numeric DEFAULT NULL::numeric) RETURNS jsonb
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -312,6 +312,8 @@ CREATE FUNCTION agentmesh.begin_step(agent uuid, caller agentmesh.caller, after 
 declare
   me agentmesh.agents;
   its record;
+  reserved jsonb;
+  refused jsonb;
   has_mail boolean;
   fresh boolean;
   had_started boolean := false;
@@ -354,11 +356,18 @@ begin
     coalesce((select jsonb_agg(jsonb_build_array(t.seq, t.kind, t.content) order by t.seq)
               from agentmesh.transcript t where t.agent_id = agent and t.seq > after), '[]') as rows
   into its from agentmesh.sessions s where s.id = me.session_id;
+  if its.in_task then
+    refused := agentmesh.task_refusal(me);
+  end if;
+  if refused is null then
+    reserved := agentmesh.reserve(me, its.session, bytes + octet_length(its.rows::text) - 2, answer, input_usd, output_usd);
+    refused := reserved -> 'refused';
+  end if;
   return jsonb_build_object('turn', me.turn, 'model', me.model, 'settings', me.settings_id, 'in_task', its.in_task, 'rows', its.rows,
-    'refused', coalesce(case when its.in_task then agentmesh.task_refusal(me) end, agentmesh.reserve(me, its.session)));
+    'refused', refused, 'waits', reserved -> 'waits', 'answer', reserved -> 'answer');
 end $$;
 
-CREATE FUNCTION agentmesh.begin_summary(agent uuid, caller agentmesh.caller) RETURNS jsonb
+CREATE FUNCTION agentmesh.begin_summary(agent uuid, caller agentmesh.caller, bytes bigint DEFAULT 0, answer bigint DEFAULT 32768, input_usd numeric DEFAULT NULL::numeric, output_usd numeric DEFAULT NULL::numeric) RETURNS jsonb
     LANGUAGE plpgsql
     AS $$
 declare
@@ -368,117 +377,63 @@ begin
   select * into me from agentmesh.agents a where a.id = agent;
   perform agentmesh.fence(me, caller);
   select * into session from agentmesh.sessions s where s.id = me.session_id;
-  return agentmesh.reserve(me, session);
+  return agentmesh.reserve(me, session, bytes, answer, input_usd, output_usd);
 end $$;
 
 CREATE FUNCTION agentmesh.book_call(agent uuid, usage jsonb) RETURNS void
     LANGUAGE plpgsql
     AS $$
+begin
+  perform agentmesh.book_usage(agent, usage, true);
+end $$;
+
+CREATE FUNCTION agentmesh.book_lost_call(agent uuid, usage jsonb) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+begin
+  perform agentmesh.book_usage(agent, usage, false);
+end $$;
+
+CREATE FUNCTION agentmesh.book_usage(agent uuid, usage jsonb, ends boolean) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
 declare
   used record;
   me record;
+  mine agentmesh.reservations;
 begin
   select coalesce(u.input_tokens, 0) as input_tokens, coalesce(u.output_tokens, 0) as output_tokens,
     least(coalesce(u.cached_tokens, 0), coalesce(u.input_tokens, 0)) as cached_tokens, coalesce(u.estimated, false) as estimated,
-    u.model, u.cost_usd, u.latency_ms, u.first_token_ms, u.finish_reason, u.error
-  into used from jsonb_to_record(usage) as u (model text, input_tokens bigint, output_tokens bigint, cached_tokens bigint, estimated boolean,
-    cost_usd numeric, latency_ms integer, first_token_ms integer, finish_reason text, error text);
+    u.model, u.turn, u.cost_usd, u.latency_ms, u.first_token_ms, u.finish_reason, u.error, u.input_usd, u.cached_usd, u.output_usd
+  into used from jsonb_to_record(usage) as u (model text, turn integer, input_tokens bigint, output_tokens bigint, cached_tokens bigint,
+    estimated boolean, cost_usd numeric, latency_ms integer, first_token_ms integer, finish_reason text, error text,
+    input_usd numeric, cached_usd numeric, output_usd numeric);
   update agentmesh.agents a set model_calls = a.model_calls + 1, input_tokens = a.input_tokens + used.input_tokens,
     output_tokens = a.output_tokens + used.output_tokens, cached_tokens = a.cached_tokens + used.cached_tokens,
     cost_usd = a.cost_usd + coalesce(used.cost_usd, 0), unpriced_calls = a.unpriced_calls + case when used.cost_usd is null then 1 else 0 end
-  where a.id = agent returning a.session_id, a.turn, a.model into me;
+  where a.id = agent returning a.session_id, a.turn, a.model, a.epoch into me;
   if not found then
     return;
   end if;
   insert into agentmesh.model_calls (agent_id, turn, model, input_tokens, output_tokens, cached_tokens, estimated, cost_usd, latency_ms,
     first_token_ms, finish_reason, error)
-  values (agent, me.turn, coalesce(used.model, me.model), used.input_tokens, used.output_tokens, used.cached_tokens, used.estimated, used.cost_usd,
-    used.latency_ms, used.first_token_ms, used.finish_reason, used.error);
+  values (agent, least(used.turn, me.turn), coalesce(used.model, me.model), used.input_tokens, used.output_tokens, used.cached_tokens, used.estimated,
+    used.cost_usd, used.latency_ms, used.first_token_ms, used.finish_reason, used.error);
   insert into agentmesh.bookings (session_id, tokens, cost_usd)
   values (me.session_id, used.input_tokens - used.cached_tokens + used.output_tokens, coalesce(used.cost_usd, 0));
-end $$;
-
-CREATE TABLE agentmesh.sessions (
-    id uuid DEFAULT gen_random_uuid() NOT NULL,
-    title text DEFAULT ''::text NOT NULL,
-    workdir text NOT NULL,
-    host text NOT NULL,
-    os_user text NOT NULL,
-    root_id uuid,
-    permission_mode text DEFAULT 'ask'::text NOT NULL,
-    rules jsonb DEFAULT '[]'::jsonb NOT NULL,
-    attended boolean DEFAULT true NOT NULL,
-    needs text[] DEFAULT '{}'::text[] NOT NULL,
-    max_depth integer DEFAULT 4 NOT NULL,
-    max_children integer DEFAULT 16 NOT NULL,
-    max_agents integer DEFAULT 64 NOT NULL,
-    max_unread integer DEFAULT 1000 NOT NULL,
-    max_tokens bigint DEFAULT 20000000,
-    max_cost_usd numeric(14,6) DEFAULT 10,
-    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    ended_at timestamp with time zone,
-    tree_version bigint DEFAULT 0 NOT NULL,
-    endpoints text[] DEFAULT '{}'::text[] NOT NULL,
-    CONSTRAINT sessions_max_agents_check CHECK ((max_agents >= 1)),
-    CONSTRAINT sessions_max_children_check CHECK ((max_children >= 0)),
-    CONSTRAINT sessions_max_cost_usd_check CHECK ((max_cost_usd >= (0)::numeric)),
-    CONSTRAINT sessions_max_depth_check CHECK ((max_depth >= 0)),
-    CONSTRAINT sessions_max_tokens_check CHECK ((max_tokens >= 0)),
-    CONSTRAINT sessions_max_unread_check CHECK ((max_unread >= 1)),
-    CONSTRAINT sessions_permission_mode_check CHECK ((permission_mode = ANY (ARRAY['ask'::text, 'edits'::text, 'all'::text, 'plan'::text]))),
-    CONSTRAINT sessions_rules_check CHECK ((jsonb_typeof(rules) = 'array'::text)),
-    CONSTRAINT sessions_title_check CHECK ((octet_length(title) <= 1000))
-)
-WITH (fillfactor='50', autovacuum_vacuum_threshold='50', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_cost_delay='0');
-
-CREATE FUNCTION agentmesh.budget_refusal(me agentmesh.agents, session agentmesh.sessions, tokens bigint, cost_usd numeric) RETURNS jsonb
-    LANGUAGE plpgsql
-    AS $$
-#variable_conflict use_column
-declare
-  used record;
-  whose agentmesh.agents;
-  refusal jsonb;
-  is_capped boolean := agentmesh.has_capped_agents(session.id);
-begin
-  -- Mostly there is room even if everything reserved counted: then nobody's agent has to be looked up.
-  select coalesce(sum(x.tokens), 0) as tokens, coalesce(sum(x.cost_usd), 0) as cost_usd into used
-  from (select u.tokens, u.cost_usd from agentmesh.session_usage u where u.session_id = session.id
-        union all select b.tokens, b.cost_usd from agentmesh.bookings b where b.session_id = session.id
-        union all select r.tokens, r.cost_usd from agentmesh.reservations r where r.session_id = session.id) x;
-  if not is_capped
-     and (session.max_tokens is null or (used.tokens < session.max_tokens and used.tokens + budget_refusal.tokens <= session.max_tokens))
-     and (session.max_cost_usd is null or (used.cost_usd < session.max_cost_usd and used.cost_usd + budget_refusal.cost_usd <= session.max_cost_usd)) then
-    return null;
+  if not ends then
+    return;
   end if;
-  -- In one statement: a call that is settled meanwhile counts once, as reserved or as used.
-  select coalesce(u.tokens, 0) + b.tokens as tokens, coalesce(u.cost_usd, 0) + b.cost_usd as cost_usd, r.tokens as reserved, r.cost_usd as reserved_usd
-  into used
-  from (select coalesce(sum(b.tokens), 0) as tokens, coalesce(sum(b.cost_usd), 0) as cost_usd from agentmesh.bookings b where b.session_id = session.id) b
-  cross join (select coalesce(sum(f.tokens), 0) as tokens, coalesce(sum(f.cost_usd), 0) as cost_usd
-              from agentmesh.in_flight f where f.session_id = session.id and f.agent_id <> me.id) r
-  left join agentmesh.session_usage u on u.session_id = session.id;
-  refusal := coalesce(
-    agentmesh.cap_refusal(me, null, 'tokens', session.max_tokens, used.tokens, used.reserved, budget_refusal.tokens),
-    agentmesh.cap_refusal(me, null, 'USD', session.max_cost_usd, used.cost_usd, used.reserved_usd, budget_refusal.cost_usd));
-  if refusal is not null or not is_capped then
-    return refusal;
+  delete from agentmesh.reservations r where r.agent_id = agent returning * into mine;
+  if mine.agent_id is null then
+    return;
   end if;
-  for whose in
-    select a.* from agentmesh.ancestors(me.id) l join agentmesh.agents a on a.id = l.agent_id
-    where a.max_tokens is not null or a.max_cost_usd is not null order by l.generation desc
-  loop
-    select sum(a.input_tokens - a.cached_tokens + a.output_tokens) as tokens, sum(a.cost_usd) as cost_usd,
-      coalesce(sum(f.tokens), 0) as reserved, coalesce(sum(f.cost_usd), 0) as reserved_usd
-    into used
-    from agentmesh.subtree(whose.id) as member (id) join agentmesh.agents a on a.id = member.id
-    left join agentmesh.in_flight f on f.agent_id = a.id and f.agent_id <> me.id;
-    refusal := coalesce(
-      agentmesh.cap_refusal(me, whose, 'tokens', whose.max_tokens, used.tokens, used.reserved, budget_refusal.tokens),
-      agentmesh.cap_refusal(me, whose, 'USD', whose.max_cost_usd, used.cost_usd, used.reserved_usd, budget_refusal.cost_usd));
-    exit when refusal is not null;
-  end loop;
-  return refusal;
+  -- No bill: it failed before the server counted, or nothing was asked.
+  if mine.epoch = me.epoch and not mine.waits and used.input_tokens + used.output_tokens > 0 and not (used.estimated and used.error is not null) then
+    perform agentmesh.learn_bill(mine, coalesce(used.model, me.model), used.input_tokens, used.output_tokens, used.cached_tokens, used.cost_usd,
+      used.input_usd, used.cached_usd, used.output_usd);
+  end if;
+  perform agentmesh.wake_waiting(me.session_id);
 end $$;
 
 CREATE FUNCTION agentmesh.bury(ids uuid[], session uuid, killed_by uuid) RETURNS void
@@ -490,7 +445,7 @@ begin
   perform agentmesh.cancel_requests(ids);
   perform agentmesh.close_open_calls(ids, '{"error": "killed"}');
   perform agentmesh.end_tasks_of_dead(ids);  -- after the calls: its results count them
-  delete from agentmesh.reservations r where r.agent_id = any (ids);
+  perform agentmesh.settle_all(ids);
   delete from agentmesh.wait w where w.waiter = any (ids);
   insert into agentmesh.transcript (agent_id, seq, kind, content, created_at)
   select v.id, coalesce((select max(t.seq) from agentmesh.transcript t where t.agent_id = v.id), 0) + 1, 'event',
@@ -529,21 +484,77 @@ CREATE FUNCTION agentmesh.cancel_requests(ids uuid[]) RETURNS void
   where r.agent_id = any (ids) and r.answered_at is null and r.cancelled_at is null
 $$;
 
-CREATE FUNCTION agentmesh.cap_refusal(me agentmesh.agents, whose agentmesh.agents, unit text, cap numeric, used numeric, reserved numeric, mine numeric) RETURNS jsonb
+CREATE FUNCTION agentmesh.cap_refusal(me agentmesh.agents, whose agentmesh.agents, unit text, cap numeric, used numeric, reserved numeric, needs numeric) RETURNS jsonb
     LANGUAGE plpgsql IMMUTABLE
     AS $$
 declare
   form text := case unit when 'tokens' then 'FM999,999,999,999,990' else 'FM999,999,990.0000' end;
   named text := case when whose.id is null then '' else whose.name || ' ' end;
 begin
-  if cap is null or used + reserved < cap and used + reserved + mine <= cap then
-    return null;
-  end if;
   return jsonb_build_object(
-    'error', format('the next model call of %s does not fit into the budget of %s, %s %s: used are %s, reserved for calls that run %s, and this one may take %s',
+    'error', format('the next model call of %s does not fit into the budget of %s, %s %s: used are %s, reserved for calls that run %s, and this one takes at least %s',
       agentmesh.label(me), case when whose.id is null then 'the session' when whose.id = me.id then 'its own' else agentmesh.label(whose) end,
-      to_char(cap, form), unit, to_char(used, form), to_char(reserved, form), to_char(mine, form)),
+      to_char(cap, form), unit, to_char(used, form), to_char(reserved, form), to_char(needs, form)),
     'hint', format('Do not retry. A person can raise it: agentmesh budget %sAMOUNT, or /budget %sAMOUNT.', named, named));
+end $$;
+
+CREATE TABLE agentmesh.sessions (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    title text DEFAULT ''::text NOT NULL,
+    workdir text NOT NULL,
+    host text NOT NULL,
+    os_user text NOT NULL,
+    root_id uuid,
+    permission_mode text DEFAULT 'ask'::text NOT NULL,
+    rules jsonb DEFAULT '[]'::jsonb NOT NULL,
+    attended boolean DEFAULT true NOT NULL,
+    needs text[] DEFAULT '{}'::text[] NOT NULL,
+    max_depth integer DEFAULT 4 NOT NULL,
+    max_children integer DEFAULT 16 NOT NULL,
+    max_agents integer DEFAULT 64 NOT NULL,
+    max_unread integer DEFAULT 1000 NOT NULL,
+    max_tokens bigint DEFAULT 20000000,
+    max_cost_usd numeric(14,6) DEFAULT 10,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    ended_at timestamp with time zone,
+    tree_version bigint DEFAULT 0 NOT NULL,
+    endpoints text[] DEFAULT '{}'::text[] NOT NULL,
+    CONSTRAINT sessions_max_agents_check CHECK ((max_agents >= 1)),
+    CONSTRAINT sessions_max_children_check CHECK ((max_children >= 0)),
+    CONSTRAINT sessions_max_cost_usd_check CHECK ((max_cost_usd >= (0)::numeric)),
+    CONSTRAINT sessions_max_depth_check CHECK ((max_depth >= 0)),
+    CONSTRAINT sessions_max_tokens_check CHECK ((max_tokens >= 0)),
+    CONSTRAINT sessions_max_unread_check CHECK ((max_unread >= 1)),
+    CONSTRAINT sessions_permission_mode_check CHECK ((permission_mode = ANY (ARRAY['ask'::text, 'edits'::text, 'all'::text, 'plan'::text]))),
+    CONSTRAINT sessions_rules_check CHECK ((jsonb_typeof(rules) = 'array'::text)),
+    CONSTRAINT sessions_title_check CHECK ((octet_length(title) <= 1000))
+)
+WITH (fillfactor='50', autovacuum_vacuum_threshold='50', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_cost_delay='0');
+
+CREATE FUNCTION agentmesh.caps_of(me agentmesh.agents, session agentmesh.sessions) RETURNS TABLE(whose agentmesh.agents, max_tokens bigint, max_cost_usd numeric, tokens numeric, cost_usd numeric, reserved numeric, reserved_usd numeric, is_first boolean)
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+begin
+  -- In one statement: a call that is settled meanwhile counts once, as reserved or as used.
+  return query
+  select null::agentmesh.agents, session.max_tokens, session.max_cost_usd::numeric, coalesce(u.tokens, 0) + b.tokens, coalesce(u.cost_usd, 0) + b.cost_usd,
+    r.tokens, r.cost_usd, r.is_first
+  from (select coalesce(sum(b.tokens), 0) as tokens, coalesce(sum(b.cost_usd), 0) as cost_usd from agentmesh.bookings b where b.session_id = session.id) b
+  cross join (select coalesce(sum(f.tokens), 0) as tokens, coalesce(sum(f.cost_usd), 0) as cost_usd, coalesce(bool_or(f.is_first), false) as is_first
+              from agentmesh.in_flight f where f.session_id = session.id and f.agent_id <> me.id) r
+  left join agentmesh.session_usage u on u.session_id = session.id;
+  if agentmesh.has_capped_agents(session.id) then
+    return query
+    select a, a.max_tokens::bigint, a.max_cost_usd::numeric, x.tokens, x.cost_usd, x.reserved, x.reserved_usd, false
+    from agentmesh.ancestors(me.id) l join agentmesh.agents a on a.id = l.agent_id
+    cross join lateral (
+      select sum(m.input_tokens - m.cached_tokens + m.output_tokens) as tokens, sum(m.cost_usd) as cost_usd,
+        coalesce(sum(f.tokens), 0) as reserved, coalesce(sum(f.cost_usd), 0) as reserved_usd
+      from agentmesh.subtree(a.id) as member (id) join agentmesh.agents m on m.id = member.id
+      left join agentmesh.in_flight f on f.agent_id = m.id and f.agent_id <> me.id) x
+    where a.max_tokens is not null or a.max_cost_usd is not null order by l.generation desc;
+  end if;
 end $$;
 
 CREATE FUNCTION agentmesh.capture(agent uuid, text text) RETURNS bigint
@@ -912,36 +923,6 @@ CREATE FUNCTION agentmesh.endpoint(endpoints text[], model text) RETURNS text[]
   select array(select e from unnest(endpoints) e where split_part(e, ' ', 1) = split_part(model, '/', 1))
 $$;
 
-CREATE FUNCTION agentmesh.estimate(agent uuid, OUT tokens bigint, OUT cost_usd numeric) RETURNS record
-    LANGUAGE plpgsql
-    AS $$
-declare
-  who uuid := agent;
-  last record;
-  fresh bigint;
-begin
-  loop
-    select c.input_tokens, c.cached_tokens, c.output_tokens, c.cost_usd into last
-    from agentmesh.model_calls c where c.agent_id = who and c.input_tokens > 0 order by c.id desc limit 1;
-    exit when found;
-    select case when not a.clean then a.parent_id end into who from agentmesh.agents a where a.id = who;
-    exit when who is null;
-  end loop;
-  -- Four bytes are a token.
-  select coalesce(sum(octet_length(t.content::text)), 0) / 4 into fresh from agentmesh.transcript t
-  where t.agent_id = agent and t.kind in ('user', 'mail', 'tool_result') and t.seq > coalesce((
-    select p.seq from agentmesh.transcript p where p.agent_id = agent and p.kind = 'assistant' order by p.seq desc limit 1), 0);
-  if who is null then
-    tokens := 2000 + fresh;
-    cost_usd := 0;
-    return;
-  end if;
-  fresh := fresh + greatest(last.output_tokens, 1000);
-  -- Nearly all of the input was sent before: what the provider had cached it has still.
-  tokens := last.input_tokens - last.cached_tokens + last.output_tokens + fresh;
-  cost_usd := round(coalesce(last.cost_usd, 0) * (last.input_tokens + last.output_tokens + fresh) / (last.input_tokens + last.output_tokens), 6);
-end $$;
-
 CREATE FUNCTION agentmesh.fail_turn(agent uuid, caller agentmesh.caller, error jsonb, usage jsonb DEFAULT NULL::jsonb) RETURNS text
     LANGUAGE plpgsql
     AS $$
@@ -1011,8 +992,7 @@ begin
     perform agentmesh.refuse('AM053', format('calls of %s have no result yet', agentmesh.label(me)), 'Finish the step first.');
   end if;
   at_seq := agentmesh.append(agent, 'assistant', content);
-  perform agentmesh.book_call(agent, usage);
-  perform agentmesh.settle(agent);
+  perform agentmesh.book_call(agent, usage);  -- it gives the reservation back
   if jsonb_array_length(calls) = 0 then
     if content ? 'ending' then
       perform agentmesh.append(agent, 'event', jsonb_build_object('event', 'ending', 'text', content ->> 'ending'));
@@ -1051,6 +1031,12 @@ begin
   end if;
   return jsonb_build_object('seq', stored, 'status', me.status, 'allowance', agentmesh.allowance(me.session_id));
 end $$;
+
+CREATE FUNCTION agentmesh.forget_bills(model text) RETURNS boolean
+    LANGUAGE sql
+    AS $$
+  with gone as (delete from agentmesh.model_bills b where b.model = forget_bills.model returning 1) select exists (select from gone)
+$$;
 
 CREATE FUNCTION agentmesh.forget_rules(session uuid, place integer DEFAULT NULL::integer) RETURNS integer
     LANGUAGE plpgsql
@@ -1206,13 +1192,16 @@ CREATE FUNCTION agentmesh.free_agents(workers bigint[]) RETURNS integer
     AS $$
 declare
   freed integer;
+  ids uuid[];
 begin
   update agentmesh.workers w set ended_at = clock_timestamp() where w.id = any (workers);
   perform agentmesh.lock_agents(array(select a.id from agentmesh.agents a where a.worker_id = any (workers)));
+  ids := array(select a.id from agentmesh.agents a where a.worker_id = any (workers));
   perform agentmesh.leave(array(select a.id from agentmesh.agents a where a.worker_id = any (workers) and a.external));
   perform agentmesh.notify_work(s.session_id) from (select distinct a.session_id from agentmesh.agents a where a.worker_id = any (workers)) s;
   update agentmesh.agents a set worker_id = null, epoch = a.epoch + 1, queued_at = clock_timestamp() where a.worker_id = any (workers);
   get diagnostics freed = row_count;
+  perform agentmesh.settle_all(ids);
   return freed;
 end $$;
 
@@ -1246,7 +1235,8 @@ begin
       and w.concurrency >= (
         select count(*) from agentmesh.agents a where a.worker_id = w.id
           and not exists (select from agentmesh.wait x where x.waiter = a.id)
-          and not exists (select from agentmesh.tool_calls c where c.agent_id = a.id and c.status in ('asking', 'delegated'))));
+          and not exists (select from agentmesh.tool_calls c where c.agent_id = a.id and c.status in ('asking', 'delegated'))
+          and not exists (select from agentmesh.reservations r where r.agent_id = a.id and r.waits)));
   if cardinality(takers) = 0 then
     return given;
   end if;
@@ -1262,6 +1252,7 @@ begin
     end if;
   end loop;
   update agentmesh.agents a set worker_id = null, epoch = a.epoch + 1, queued_at = clock_timestamp() where a.id = any (given);
+  perform agentmesh.settle_all(given);
   perform agentmesh.notify_work(s.session_id) from (select distinct a.session_id from agentmesh.agents a where a.id = any (given)) s;
   return given;
 end $$;
@@ -1285,11 +1276,11 @@ begin
     grant usage on schema agentmesh to agentmesh_worker;
     grant execute on all functions in schema agentmesh to agentmesh_worker;
     revoke execute on function agentmesh.grant_roles, agentmesh.start_session, agentmesh.set_mode, agentmesh.set_budget, agentmesh.answer,
-      agentmesh.allow, agentmesh.forget_rules, agentmesh.set_endpoints from agentmesh_worker;
+      agentmesh.allow, agentmesh.forget_rules, agentmesh.set_endpoints, agentmesh.forget_bills from agentmesh_worker;
     grant select on all tables in schema agentmesh to agentmesh_worker;
     grant insert on agentmesh.settings, agentmesh.workers, agentmesh.agents, agentmesh.activity, agentmesh.transcript,
       agentmesh.mail, agentmesh.wait, agentmesh.waits, agentmesh.tool_calls, agentmesh.tasks, agentmesh.model_calls,
-      agentmesh.file_seen, agentmesh.pauses, agentmesh.session_usage, agentmesh.bookings, agentmesh.reservations to agentmesh_worker;
+      agentmesh.file_seen, agentmesh.pauses, agentmesh.session_usage, agentmesh.bookings, agentmesh.reservations, agentmesh.model_bills to agentmesh_worker;
     -- Whoever may change a mode or a cap could allow what a person has not: these rights are agentmesh_person's. An answer a worker may write where
     -- a rule allows by now what was asked (`ask`), but not insert with the request.
     revoke insert on agentmesh.sessions, agentmesh.requests from agentmesh_worker;
@@ -1308,14 +1299,17 @@ begin
     grant update (status, ended_at) on agentmesh.tasks to agentmesh_worker;
     grant update (until, reason, set_by, at) on agentmesh.pauses to agentmesh_worker;
     grant update (tokens, cost_usd) on agentmesh.session_usage to agentmesh_worker;
-    grant update (epoch, tokens, cost_usd, at) on agentmesh.reservations to agentmesh_worker;
+    grant update (epoch, tokens, cost_usd, at, input_tokens, output_tokens, input_usd, output_usd, is_first, waits) on agentmesh.reservations to agentmesh_worker;
+    grant update (input_excess, output_excess, least_input, even_usd, steep_usd, least_usd, input_usd, cached_usd, output_usd, list_excess,
+      at) on agentmesh.model_bills to agentmesh_worker;
     grant delete on agentmesh.wait, agentmesh.bookings, agentmesh.reservations to agentmesh_worker;
   end if;
   if exists (select from pg_roles where rolname = 'agentmesh_person') then  -- a member of agentmesh_worker
     grant usage on schema agentmesh to agentmesh_person;
     grant execute on function agentmesh.start_session, agentmesh.set_mode, agentmesh.set_budget, agentmesh.answer, agentmesh.allow,
-      agentmesh.forget_rules, agentmesh.set_endpoints to agentmesh_person;
+      agentmesh.forget_rules, agentmesh.set_endpoints, agentmesh.forget_bills to agentmesh_person;
     grant insert on agentmesh.sessions to agentmesh_person;
+    grant delete on agentmesh.model_bills to agentmesh_person;
     grant update (permission_mode, rules, max_tokens, max_cost_usd, endpoints) on agentmesh.sessions to agentmesh_person;
     grant update (max_tokens, max_cost_usd) on agentmesh.agents to agentmesh_person;
   end if;
@@ -1390,7 +1384,8 @@ CREATE FUNCTION agentmesh.has_room(worker agentmesh.workers) RETURNS boolean
   select worker.concurrency > (
     select count(*) from agentmesh.agents a where a.worker_id = worker.id
       and not exists (select from agentmesh.wait x where x.waiter = a.id)
-      and not exists (select from agentmesh.tool_calls c where c.agent_id = a.id and c.status in ('asking', 'delegated')))
+      and not exists (select from agentmesh.tool_calls c where c.agent_id = a.id and c.status in ('asking', 'delegated'))
+      and not exists (select from agentmesh.reservations r where r.agent_id = a.id and r.waits))
 $$;
 
 CREATE FUNCTION agentmesh.heed_interrupt(me agentmesh.agents) RETURNS void
@@ -1597,6 +1592,63 @@ CREATE FUNCTION agentmesh.label(agent agentmesh.agents) RETURNS text
     AS $$
   select format('%s (%s)', agent.name, left(agent.id::text, 8))
 $$;
+
+CREATE TABLE agentmesh.reservations (
+    agent_id uuid NOT NULL,
+    session_id uuid NOT NULL,
+    epoch bigint NOT NULL,
+    tokens bigint NOT NULL,
+    cost_usd numeric(14,6) NOT NULL,
+    at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    input_tokens bigint DEFAULT 0 NOT NULL,
+    output_tokens bigint DEFAULT 0 NOT NULL,
+    input_usd numeric,
+    output_usd numeric,
+    is_first boolean DEFAULT false NOT NULL,
+    waits boolean DEFAULT false NOT NULL,
+    CONSTRAINT waiting_holds_nothing CHECK (((NOT waits) OR ((tokens = 0) AND (cost_usd = (0)::numeric))))
+)
+WITH (fillfactor='50', autovacuum_vacuum_threshold='50', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_cost_delay='0');
+
+CREATE FUNCTION agentmesh.learn_bill(mine agentmesh.reservations, model text, input bigint, output bigint, cached bigint, usd numeric, input_usd numeric, cached_usd numeric, output_usd numeric) RETURNS void
+    LANGUAGE plpgsql
+    AS $_$
+#variable_conflict use_variable
+declare
+  known agentmesh.model_bills;
+  -- One bill does not tell what input and output cost: output is taken to cost one to ten times as much, and a cached token at least a tenth.
+  even numeric := input - cached + 0.1 * cached + output;
+  steep numeric := input - cached + 0.1 * cached + 10 * output;
+  listed numeric;
+begin
+  select * into known from agentmesh.model_bills b where b.model = learn_bill.model;
+  listed := (input - cached) * greatest(known.input_usd, input_usd) + cached * greatest(known.cached_usd, cached_usd)
+    + output * greatest(known.output_usd, output_usd);
+  if not coalesce(input <= known.input_excess * greatest(mine.input_tokens, 1) and output <= known.output_excess * greatest(mine.output_tokens, 1)
+      and input >= known.least_input, false)
+     or (usd > 0 and (known.least_usd = 0 or usd < known.least_usd or usd > known.even_usd * even or usd > known.steep_usd * steep
+       or usd > known.list_excess * listed))
+     or (input_usd is not null and not coalesce(input_usd <= known.input_usd and cached_usd <= known.cached_usd and output_usd <= known.output_usd, false)) then
+    insert into agentmesh.model_bills as b (model, input_excess, output_excess, least_input, even_usd, steep_usd, least_usd, input_usd, cached_usd, output_usd,
+      list_excess)
+    values (model, greatest(1, agentmesh.round_up(input::numeric / greatest(mine.input_tokens, 1), 4)),
+      greatest(1, agentmesh.round_up(output::numeric / greatest(mine.output_tokens, 1), 4)), input,
+      greatest(0, agentmesh.round_up(usd / nullif(even, 0), 15)), greatest(0, agentmesh.round_up(usd / nullif(steep, 0), 15)), greatest(usd, 0),
+      input_usd, cached_usd, output_usd, greatest(1, agentmesh.round_up(usd / nullif(listed, 0), 4)))
+    on conflict on constraint model_bills_pkey do update set input_excess = greatest(b.input_excess, excluded.input_excess),
+      output_excess = greatest(b.output_excess, excluded.output_excess), least_input = least(b.least_input, excluded.least_input),
+      even_usd = greatest(b.even_usd, excluded.even_usd), steep_usd = greatest(b.steep_usd, excluded.steep_usd),
+      least_usd = coalesce(least(nullif(b.least_usd, 0), nullif(excluded.least_usd, 0)), 0),
+      input_usd = greatest(b.input_usd, excluded.input_usd), cached_usd = greatest(b.cached_usd, excluded.cached_usd),
+      output_usd = greatest(b.output_usd, excluded.output_usd), list_excess = greatest(b.list_excess, excluded.list_excess), at = excluded.at;
+  end if;
+  if input - cached + output > mine.tokens or (mine.cost_usd > 0 and usd > mine.cost_usd) then
+    perform agentmesh.append(mine.agent_id, 'event', jsonb_build_object('event', 'overbilled', 'text',
+      format('%s billed %s tokens%s for a call that %s tokens%s were reserved for; from now on its calls reserve as much', model,
+        to_char(input - cached + output, 'FM999,999,999,999,990'), coalesce(' and $' || trim_scale(nullif(usd, 0)), ''),
+        to_char(mine.tokens, 'FM999,999,999,999,990'), case when mine.cost_usd > 0 then ' and $' || trim_scale(mine.cost_usd) else '' end)));
+  end if;
+end $_$;
 
 CREATE FUNCTION agentmesh.leave(ids uuid[]) RETURNS void
     LANGUAGE plpgsql
@@ -1841,9 +1893,9 @@ CREATE FUNCTION agentmesh.ready(agent uuid) RETURNS boolean
     LANGUAGE sql STABLE
     AS $$
   with undone as (select c.* from agentmesh.tool_calls c where c.agent_id = agent and c.status <> 'done')
-  select not exists (select from undone) or exists (
+  select not agentmesh.waits_for_budget(agent) and (not exists (select from undone) or exists (
     select from undone c where c.status in ('open', 'started') and not exists (
-      select from undone e where (e.seq, e.ordinal) < (c.seq, c.ordinal) and (e.status = 'asking' or (e.status = 'delegated' and c.name = 'wait'))))
+      select from undone e where (e.seq, e.ordinal) < (c.seq, c.ordinal) and (e.status = 'asking' or (e.status = 'delegated' and c.name = 'wait')))))
 $$;
 
 CREATE FUNCTION agentmesh.reap(session uuid, agent uuid DEFAULT NULL::uuid) RETURNS integer
@@ -2078,7 +2130,6 @@ CREATE FUNCTION agentmesh.require_room(parent agentmesh.agents, session agentmes
     AS $$
 declare
   living integer;
-  next_call record;
   refusal jsonb;
 begin
   if parent.depth >= session.max_depth then
@@ -2101,14 +2152,15 @@ begin
     perform agentmesh.refuse('AM034', format('the session has %s living agents, its limit (max_agents)', living),
       agentmesh.idle_children_hint(parent.id));
   end if;
-  select * into next_call from agentmesh.estimate(parent.id);
-  refusal := agentmesh.budget_refusal(parent, session, next_call.tokens, next_call.cost_usd);
+  if session.max_tokens is not null or session.max_cost_usd is not null or agentmesh.has_capped_agents(session.id) then
+    refusal := (agentmesh.weigh(parent, session, 0, 1, null, null)).refused;  -- what the smallest bill of its parent's model was, and one token
+  end if;
   if refusal is not null then
     perform agentmesh.refuse('AM035', refusal ->> 'error', refusal ->> 'hint');
   end if;
 end $$;
 
-CREATE FUNCTION agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions) RETURNS jsonb
+CREATE FUNCTION agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions, bytes bigint, answer bigint, listed_in numeric, listed_out numeric) RETURNS jsonb
     LANGUAGE plpgsql
     SET enable_bitmapscan TO 'off'
     SET enable_seqscan TO 'off'
@@ -2117,33 +2169,50 @@ CREATE FUNCTION agentmesh.reserve(me agentmesh.agents, session agentmesh.session
 #variable_conflict use_column
 declare
   mine record;
-  refusal jsonb;
+  running uuid[];
+  other uuid;
+  input bigint := (reserve.bytes + 3) / 4;  -- four bytes are a token
 begin
   if session.max_tokens is null and session.max_cost_usd is null and not agentmesh.has_capped_agents(session.id) then
-    return null;
+    return '{}';
   end if;
-  select * into mine from agentmesh.estimate(me.id);
   perform from agentmesh.session_usage u where u.session_id = session.id for no key update;
   if not found then
     insert into agentmesh.session_usage (session_id) values (session.id) on conflict do nothing;
     perform from agentmesh.session_usage u where u.session_id = session.id for no key update;
   end if;
-  refusal := agentmesh.budget_refusal(me, session, mine.tokens, mine.cost_usd);
-  if refusal is not null then
-    return refusal || jsonb_build_object('hint', (refusal ->> 'hint') || ' Then /retry, or a message to it, lets it go on.');
+  select * into mine from agentmesh.weigh(me, session, input, reserve.answer, listed_in, listed_out);
+  if mine.waits is not null then
+    -- By id, one after another: for an order the planner would walk the reservations of all sessions.
+    running := array(select r.agent_id from agentmesh.reservations r where r.session_id = session.id and r.agent_id <> me.id and not r.waits);
+    foreach other in array array(select o from unnest(running) o order by o) loop
+      perform from agentmesh.reservations r where r.agent_id = other for share;
+    end loop;
+    select * into mine from agentmesh.weigh(me, session, input, reserve.answer, listed_in, listed_out);
   end if;
-  insert into agentmesh.reservations (agent_id, session_id, epoch, tokens, cost_usd)
-  values (me.id, session.id, me.epoch, mine.tokens, mine.cost_usd)
-  on conflict (agent_id) do update set epoch = excluded.epoch, tokens = excluded.tokens, cost_usd = excluded.cost_usd, at = excluded.at;
+  if mine.refused is not null then
+    return jsonb_build_object('refused', mine.refused || jsonb_build_object(
+      'hint', (mine.refused ->> 'hint') || ' Then /retry, or a message to it, lets it go on.'));
+  end if;
+  insert into agentmesh.reservations (agent_id, session_id, epoch, tokens, cost_usd, input_tokens, output_tokens, input_usd, output_usd, is_first, waits)
+  values (me.id, session.id, me.epoch, case when mine.waits is null then mine.tokens else 0 end, case when mine.waits is null then mine.cost_usd else 0 end,
+    input, case when mine.waits is null then mine.allowed else reserve.answer end, listed_in, listed_out, mine.is_first, mine.waits is not null)
+  on conflict (agent_id) do update set epoch = excluded.epoch, tokens = excluded.tokens, cost_usd = excluded.cost_usd,
+    input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens, input_usd = excluded.input_usd, output_usd = excluded.output_usd,
+    is_first = excluded.is_first, waits = excluded.waits,
+    at = case when reservations.waits and excluded.waits then reservations.at else excluded.at end;  -- it keeps its place
+  if mine.waits is not null then
+    return jsonb_build_object('waits', mine.waits);
+  end if;
+  perform agentmesh.wake_waiting(session.id);
   -- Now and then: to sum up some rows takes less than to move one.
-  if (select count(*) from (select from agentmesh.bookings b where b.session_id = session.id limit 32) newest) < 32 then
-    return null;
+  if (select count(*) from (select from agentmesh.bookings b where b.session_id = session.id limit 32) newest) = 32 then
+    with moved as (delete from agentmesh.bookings b where b.session_id = session.id returning b.tokens, b.cost_usd)
+    update agentmesh.session_usage u set tokens = u.tokens + m.tokens, cost_usd = u.cost_usd + m.cost_usd
+    from (select sum(tokens) as tokens, sum(cost_usd) as cost_usd from moved) m
+    where u.session_id = session.id and m.tokens is not null;
   end if;
-  with moved as (delete from agentmesh.bookings b where b.session_id = session.id returning b.tokens, b.cost_usd)
-  update agentmesh.session_usage u set tokens = u.tokens + m.tokens, cost_usd = u.cost_usd + m.cost_usd
-  from (select sum(tokens) as tokens, sum(cost_usd) as cost_usd from moved) m
-  where u.session_id = session.id and m.tokens is not null;
-  return null;
+  return jsonb_build_object('answer', mine.allowed);
 end $$;
 
 CREATE FUNCTION agentmesh.retry(agent uuid) RETURNS void
@@ -2200,6 +2269,21 @@ begin
   end if;
   return mark.content ->> 'label';
 end $$;
+
+CREATE FUNCTION agentmesh.room(cap numeric, used numeric, input numeric, least_bill numeric, per_token numeric, answer bigint) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    AS $$
+  select case when cap is null then answer
+              when used >= cap or used + greatest(input, least_bill) > cap then -1
+              when per_token = 0 then answer
+              else least(answer, floor((cap - used - input) / per_token))::bigint end
+$$;
+
+CREATE FUNCTION agentmesh.round_up(n numeric, figures integer) RETURNS numeric
+    LANGUAGE sql IMMUTABLE
+    AS $$
+  select ceil(n * 10.0 ^ figures) / 10.0 ^ figures
+$$;
 
 CREATE FUNCTION agentmesh.row_is_sound(seq bigint, kind text, content jsonb) RETURNS boolean
     LANGUAGE plpgsql IMMUTABLE
@@ -2448,6 +2532,7 @@ begin
       perform agentmesh.refuse('AM015', format('there is no session %s', coalesce(session::text, 'null')), 'agentmesh sessions lists them.');
     end if;
     perform pg_notify('session_event_' || set_budget.session, 'session');
+    perform agentmesh.wake_waiting(set_budget.session);
     return;
   end if;
   me := agentmesh.lock_living(agent);
@@ -2457,6 +2542,7 @@ begin
   update agentmesh.agents a set max_tokens = case when unit = 'usd' then a.max_tokens else amount end,
     max_cost_usd = case when unit = 'tokens' then a.max_cost_usd else amount end
   where a.id = me.id;
+  perform agentmesh.wake_waiting(me.session_id);
   perform agentmesh.remark(me, 'event', jsonb_build_object('event', 'budget',
     'text', format('budget of %s and all below it: %s', me.name, coalesce(trim_scale(amount)::text, 'no cap in') || ' ' || case unit when 'usd' then 'USD' when 'tokens' then 'tokens' else 'tokens or USD' end)));
 end $$;
@@ -2531,8 +2617,25 @@ end $$;
 CREATE FUNCTION agentmesh.settle(agent uuid) RETURNS void
     LANGUAGE plpgsql
     AS $$
+declare
+  session uuid;
 begin
-  delete from agentmesh.reservations r where r.agent_id = settle.agent;
+  delete from agentmesh.reservations r where r.agent_id = settle.agent returning r.session_id into session;
+  if found then
+    perform agentmesh.wake_waiting(session);
+  end if;
+end $$;
+
+CREATE FUNCTION agentmesh.settle_all(ids uuid[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+declare
+  sessions uuid[];
+begin
+  perform from agentmesh.reservations r where r.agent_id = any (ids) order by r.agent_id for no key update;
+  with gone as (delete from agentmesh.reservations r where r.agent_id = any (ids) returning r.session_id)
+  select array_agg(distinct g.session_id) into sessions from gone g;
+  perform agentmesh.wake_waiting(s) from unnest(sessions) s;
 end $$;
 
 CREATE FUNCTION agentmesh.skip_turn(agent uuid, caller agentmesh.caller) RETURNS text
@@ -2547,6 +2650,7 @@ begin
   me := locked.me;
   parent := locked.parent;
   perform agentmesh.fence(me, caller);
+  perform agentmesh.settle(agent);
   return agentmesh.end_turn(me, case when (agentmesh.task_of(me.id)).child is not null then parent end, null, null, false);
 end $$;
 
@@ -3231,6 +3335,23 @@ begin
   return result;
 end $$;
 
+CREATE FUNCTION agentmesh.waits_for_budget(agent uuid) RETURNS boolean
+    LANGUAGE plpgsql STABLE
+    AS $$
+declare
+  mine agentmesh.reservations;
+  me agentmesh.agents;
+  session agentmesh.sessions;
+begin
+  select * into mine from agentmesh.reservations r where r.agent_id = agent and r.waits;
+  if not found then
+    return false;
+  end if;
+  select * into me from agentmesh.agents a where a.id = agent;
+  select * into session from agentmesh.sessions s where s.id = me.session_id;
+  return coalesce((agentmesh.weigh(me, session, mine.input_tokens, mine.output_tokens, mine.input_usd, mine.output_usd)).waits is not null, false);
+end $$;
+
 CREATE FUNCTION agentmesh.wake(agent agentmesh.agents, mail_id bigint, by_user boolean) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -3252,6 +3373,17 @@ begin
   end if;
 end $$;
 
+CREATE FUNCTION agentmesh.wake_waiting(session uuid) RETURNS void
+    LANGUAGE sql
+    AS $$
+  select pg_notify('agent_event_' || w.agent_id, 'budget')
+  from (
+    select r.agent_id from agentmesh.reservations r
+    where r.session_id = session and r.waits and exists (
+      select from agentmesh.agents a where a.id = r.agent_id and a.status = 'running' and a.worker_id is not null and a.epoch = r.epoch)
+    order by r.at limit 16) w
+$$;
+
 CREATE FUNCTION agentmesh.wanted(query text) RETURNS tsquery
     LANGUAGE sql IMMUTABLE
     AS $_$
@@ -3264,6 +3396,87 @@ CREATE FUNCTION agentmesh.was_away(seen_at timestamp with time zone) RETURNS boo
     AS $$
   select was_away.seen_at not between clock_timestamp() - interval '10 s' and clock_timestamp() + interval '1 s'
 $$;
+
+CREATE FUNCTION agentmesh.weigh(me agentmesh.agents, session agentmesh.sessions, input bigint, answer bigint, listed_in numeric, listed_out numeric, OUT allowed bigint, OUT tokens bigint, OUT cost_usd numeric, OUT is_first boolean, OUT waits text, OUT refused jsonb) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+declare
+  bill agentmesh.model_bills;
+  used record;
+  cap record;
+  fits bigint;
+  alone bigint := weigh.answer;
+  shortest bigint := least(weigh.answer, 256);
+  all_input numeric := weigh.input;
+  input_usd numeric := 0;  -- USD of the input, and of an output token
+  output_usd numeric := 0;
+  steep_input_usd numeric := 0;  -- and the same, were output ten times as dear; no list tells
+  steep_output_usd numeric := 0;
+  is_capped boolean := agentmesh.has_capped_agents(session.id);
+  is_blocked boolean := false;
+begin
+  allowed := weigh.answer;
+  select * into bill from agentmesh.model_bills b where b.model = me.model;
+  is_first := bill.model is null;
+  if is_first then
+    bill.output_excess := 1;
+    bill.least_usd := 0;
+    input_usd := all_input * coalesce(listed_in, 0);
+    output_usd := coalesce(listed_out, 0);
+  else
+    bill.input_usd := greatest(bill.input_usd, listed_in);
+    bill.output_usd := greatest(bill.output_usd, listed_out);
+    all_input := greatest(ceil(weigh.input * bill.input_excess), bill.least_input);
+    input_usd := all_input * coalesce(bill.input_usd * bill.list_excess, bill.even_usd);
+    output_usd := bill.output_excess * coalesce(bill.output_usd * bill.list_excess, bill.even_usd);
+    if bill.input_usd is null then
+      steep_input_usd := all_input * bill.steep_usd;
+      steep_output_usd := bill.output_excess * bill.steep_usd * 10;
+    end if;
+  end if;
+  tokens := all_input + ceil(allowed * bill.output_excess);
+  cost_usd := round(greatest(input_usd + allowed * output_usd, steep_input_usd + allowed * steep_output_usd, bill.least_usd), 6);
+  -- Mostly there is room even if everything reserved counted: then nobody's agent has to be looked up.
+  select coalesce(sum(x.tokens), 0) as tokens, coalesce(sum(x.cost_usd), 0) as cost_usd, coalesce(bool_or(x.is_first), false) as is_first into used
+  from (select u.tokens, u.cost_usd, false as is_first from agentmesh.session_usage u where u.session_id = session.id
+        union all select b.tokens, b.cost_usd, false from agentmesh.bookings b where b.session_id = session.id
+        union all select r.tokens, r.cost_usd, r.is_first and not r.waits from agentmesh.reservations r where r.session_id = session.id) x;
+  if not is_capped and not (is_first and used.is_first)
+     and (session.max_tokens is null or (used.tokens < session.max_tokens and used.tokens + tokens <= session.max_tokens))
+     and (session.max_cost_usd is null or (used.cost_usd < session.max_cost_usd and used.cost_usd + cost_usd <= session.max_cost_usd)) then
+    return;
+  end if;
+  for cap in select c.* from agentmesh.caps_of(me, session) c loop
+    is_blocked := is_blocked or (is_first and cap.is_first);
+    allowed := least(allowed,
+      agentmesh.room(cap.max_tokens, cap.tokens + cap.reserved, all_input, 0, bill.output_excess, weigh.answer),
+      agentmesh.room(cap.max_cost_usd, cap.cost_usd + cap.reserved_usd, input_usd, bill.least_usd, output_usd, weigh.answer),
+      agentmesh.room(cap.max_cost_usd, cap.cost_usd + cap.reserved_usd, steep_input_usd, bill.least_usd, steep_output_usd, weigh.answer));
+    fits := agentmesh.room(cap.max_tokens, cap.tokens, all_input, 0, bill.output_excess, weigh.answer);
+    if fits < shortest then
+      refused := agentmesh.cap_refusal(me, cap.whose, 'tokens', cap.max_tokens, cap.tokens, cap.reserved, all_input + ceil(shortest * bill.output_excess));
+      return;
+    end if;
+    alone := least(alone, fits);
+    fits := least(agentmesh.room(cap.max_cost_usd, cap.cost_usd, input_usd, bill.least_usd, output_usd, weigh.answer),
+      agentmesh.room(cap.max_cost_usd, cap.cost_usd, steep_input_usd, bill.least_usd, steep_output_usd, weigh.answer));
+    if fits < shortest then
+      refused := agentmesh.cap_refusal(me, cap.whose, 'USD', cap.max_cost_usd, cap.cost_usd, cap.reserved_usd,
+        greatest(input_usd + shortest * output_usd, steep_input_usd + shortest * steep_output_usd, bill.least_usd));
+      return;
+    end if;
+    alone := least(alone, fits);
+  end loop;
+  if is_blocked then
+    waits := 'bill';
+  elsif allowed < weigh.answer and allowed < alone then
+    waits := 'room';
+  end if;
+  allowed := greatest(allowed, 0);
+  tokens := all_input + ceil(allowed * bill.output_excess);
+  cost_usd := round(greatest(input_usd + allowed * output_usd, steep_input_usd + allowed * steep_output_usd, bill.least_usd), 6);
+end $$;
 
 CREATE FUNCTION agentmesh.words(text text) RETURNS text
     LANGUAGE sql IMMUTABLE
@@ -3324,26 +3537,18 @@ ALTER TABLE agentmesh.file_seen ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY
     CACHE 1
 );
 
-CREATE TABLE agentmesh.reservations (
-    agent_id uuid NOT NULL,
-    session_id uuid NOT NULL,
-    epoch bigint NOT NULL,
-    tokens bigint NOT NULL,
-    cost_usd numeric(14,6) NOT NULL,
-    at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
-)
-WITH (fillfactor='50', autovacuum_vacuum_threshold='50', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_cost_delay='0');
-
 CREATE VIEW agentmesh.in_flight AS
  SELECT r.agent_id,
     r.session_id,
     r.tokens,
-    r.cost_usd
+    r.cost_usd,
+    r.is_first
    FROM (agentmesh.reservations r
      CROSS JOIN LATERAL ( SELECT
            FROM agentmesh.agents a
           WHERE ((a.id = r.agent_id) AND (a.status = 'running'::text) AND (a.worker_id IS NOT NULL) AND (a.epoch = r.epoch))
-         OFFSET 0) owned);
+         OFFSET 0) owned)
+  WHERE (NOT r.waits);
 
 CREATE TABLE agentmesh.mail (
     id bigint NOT NULL,
@@ -3369,6 +3574,24 @@ ALTER TABLE agentmesh.mail ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MINVALUE
     NO MAXVALUE
     CACHE 1
+);
+
+CREATE TABLE agentmesh.model_bills (
+    model text NOT NULL,
+    input_excess numeric DEFAULT 1 NOT NULL,
+    output_excess numeric DEFAULT 1 NOT NULL,
+    least_input bigint DEFAULT 0 NOT NULL,
+    even_usd numeric DEFAULT 0 NOT NULL,
+    steep_usd numeric DEFAULT 0 NOT NULL,
+    least_usd numeric DEFAULT 0 NOT NULL,
+    input_usd numeric,
+    cached_usd numeric,
+    output_usd numeric,
+    list_excess numeric DEFAULT 1 NOT NULL,
+    at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT model_bills_input_excess_check CHECK ((input_excess >= (1)::numeric)),
+    CONSTRAINT model_bills_list_excess_check CHECK ((list_excess >= (1)::numeric)),
+    CONSTRAINT model_bills_output_excess_check CHECK ((output_excess >= (1)::numeric))
 );
 
 CREATE TABLE agentmesh.model_calls (
@@ -3743,7 +3966,9 @@ UNION ALL
            FROM agentmesh.wait h
           WHERE (h.waiter = a.id)))) AND (NOT (EXISTS ( SELECT
            FROM agentmesh.tool_calls c
-          WHERE ((c.agent_id = a.id) AND (c.status = ANY (ARRAY['started'::text, 'asking'::text, 'delegated'::text])))))))
+          WHERE ((c.agent_id = a.id) AND (c.status = ANY (ARRAY['started'::text, 'asking'::text, 'delegated'::text])))))) AND (NOT (EXISTS ( SELECT
+           FROM agentmesh.reservations r
+          WHERE ((r.agent_id = a.id) AND r.waits)))))
 UNION ALL
  SELECT a.session_id,
     a.id AS agent_id,
@@ -3899,6 +4124,9 @@ ALTER TABLE ONLY agentmesh.file_seen
 ALTER TABLE ONLY agentmesh.mail
     ADD CONSTRAINT mail_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY agentmesh.model_bills
+    ADD CONSTRAINT model_bills_pkey PRIMARY KEY (model);
+
 ALTER TABLE ONLY agentmesh.model_calls
     ADD CONSTRAINT model_calls_pkey PRIMARY KEY (id);
 
@@ -3980,6 +4208,8 @@ CREATE INDEX requests_pending ON agentmesh.requests USING btree (session_id, ask
 CREATE INDEX requests_session ON agentmesh.requests USING btree (session_id, asked_at);
 
 CREATE INDEX reservations_session ON agentmesh.reservations USING btree (session_id);
+
+CREATE INDEX reservations_waiting ON agentmesh.reservations USING btree (session_id, at) WHERE waits;
 
 CREATE INDEX sessions_root ON agentmesh.sessions USING btree (root_id);
 
@@ -4148,14 +4378,35 @@ GRANT ALL ON FUNCTION agentmesh.attention(worker bigint, ids uuid[], epochs bigi
 REVOKE ALL ON FUNCTION agentmesh.begin_capture(agent uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.begin_capture(agent uuid) TO agentmesh_worker;
 
-REVOKE ALL ON FUNCTION agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint, results jsonb) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint, results jsonb) TO agentmesh_worker;
+REVOKE ALL ON FUNCTION agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint, results jsonb, bytes bigint, answer bigint, input_usd numeric, output_usd numeric) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint, results jsonb, bytes bigint, answer bigint, input_usd numeric, output_usd numeric) TO agentmesh_worker;
 
-REVOKE ALL ON FUNCTION agentmesh.begin_summary(agent uuid, caller agentmesh.caller) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.begin_summary(agent uuid, caller agentmesh.caller) TO agentmesh_worker;
+REVOKE ALL ON FUNCTION agentmesh.begin_summary(agent uuid, caller agentmesh.caller, bytes bigint, answer bigint, input_usd numeric, output_usd numeric) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.begin_summary(agent uuid, caller agentmesh.caller, bytes bigint, answer bigint, input_usd numeric, output_usd numeric) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.book_call(agent uuid, usage jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.book_call(agent uuid, usage jsonb) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.book_lost_call(agent uuid, usage jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.book_lost_call(agent uuid, usage jsonb) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.book_usage(agent uuid, usage jsonb, ends boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.book_usage(agent uuid, usage jsonb, ends boolean) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.bury(ids uuid[], session uuid, killed_by uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.bury(ids uuid[], session uuid, killed_by uuid) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.call_is_sound(ordinal integer, status text, started_at timestamp with time zone, ended_at timestamp with time zone, result_seq bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.call_is_sound(ordinal integer, status text, started_at timestamp with time zone, ended_at timestamp with time zone, result_seq bigint) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.cancel_capture(agent uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.cancel_capture(agent uuid) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.cancel_requests(ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.cancel_requests(ids uuid[]) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.cap_refusal(me agentmesh.agents, whose agentmesh.agents, unit text, cap numeric, used numeric, reserved numeric, needs numeric) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.cap_refusal(me agentmesh.agents, whose agentmesh.agents, unit text, cap numeric, used numeric, reserved numeric, needs numeric) TO agentmesh_worker;
 
 GRANT SELECT ON TABLE agentmesh.sessions TO agentmesh_worker;
 GRANT INSERT ON TABLE agentmesh.sessions TO agentmesh_person;
@@ -4178,23 +4429,8 @@ GRANT UPDATE(tree_version) ON TABLE agentmesh.sessions TO agentmesh_worker;
 
 GRANT UPDATE(endpoints) ON TABLE agentmesh.sessions TO agentmesh_person;
 
-REVOKE ALL ON FUNCTION agentmesh.budget_refusal(me agentmesh.agents, session agentmesh.sessions, tokens bigint, cost_usd numeric) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.budget_refusal(me agentmesh.agents, session agentmesh.sessions, tokens bigint, cost_usd numeric) TO agentmesh_worker;
-
-REVOKE ALL ON FUNCTION agentmesh.bury(ids uuid[], session uuid, killed_by uuid) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.bury(ids uuid[], session uuid, killed_by uuid) TO agentmesh_worker;
-
-REVOKE ALL ON FUNCTION agentmesh.call_is_sound(ordinal integer, status text, started_at timestamp with time zone, ended_at timestamp with time zone, result_seq bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.call_is_sound(ordinal integer, status text, started_at timestamp with time zone, ended_at timestamp with time zone, result_seq bigint) TO agentmesh_worker;
-
-REVOKE ALL ON FUNCTION agentmesh.cancel_capture(agent uuid) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.cancel_capture(agent uuid) TO agentmesh_worker;
-
-REVOKE ALL ON FUNCTION agentmesh.cancel_requests(ids uuid[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.cancel_requests(ids uuid[]) TO agentmesh_worker;
-
-REVOKE ALL ON FUNCTION agentmesh.cap_refusal(me agentmesh.agents, whose agentmesh.agents, unit text, cap numeric, used numeric, reserved numeric, mine numeric) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.cap_refusal(me agentmesh.agents, whose agentmesh.agents, unit text, cap numeric, used numeric, reserved numeric, mine numeric) TO agentmesh_worker;
+REVOKE ALL ON FUNCTION agentmesh.caps_of(me agentmesh.agents, session agentmesh.sessions) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.caps_of(me agentmesh.agents, session agentmesh.sessions) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.capture(agent uuid, text text) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.capture(agent uuid, text text) TO agentmesh_worker;
@@ -4263,9 +4499,6 @@ REVOKE ALL ON FUNCTION agentmesh.endpoint(endpoints text[], model text) FROM PUB
 GRANT ALL ON FUNCTION agentmesh.endpoint(endpoints text[], model text) TO agentmesh_reader;
 GRANT ALL ON FUNCTION agentmesh.endpoint(endpoints text[], model text) TO agentmesh_worker;
 
-REVOKE ALL ON FUNCTION agentmesh.estimate(agent uuid, OUT tokens bigint, OUT cost_usd numeric) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.estimate(agent uuid, OUT tokens bigint, OUT cost_usd numeric) TO agentmesh_worker;
-
 REVOKE ALL ON FUNCTION agentmesh.fail_turn(agent uuid, caller agentmesh.caller, error jsonb, usage jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.fail_turn(agent uuid, caller agentmesh.caller, error jsonb, usage jsonb) TO agentmesh_worker;
 
@@ -4280,6 +4513,9 @@ GRANT ALL ON FUNCTION agentmesh.finish_step(agent uuid, caller agentmesh.caller,
 
 REVOKE ALL ON FUNCTION agentmesh.finish_step_once(agent uuid, caller agentmesh.caller, after bigint, content jsonb, calls jsonb, usage jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.finish_step_once(agent uuid, caller agentmesh.caller, after bigint, content jsonb, calls jsonb, usage jsonb) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.forget_bills(model text) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.forget_bills(model text) TO agentmesh_person;
 
 REVOKE ALL ON FUNCTION agentmesh.forget_rules(session uuid, place integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.forget_rules(session uuid, place integer) TO agentmesh_person;
@@ -4365,6 +4601,31 @@ GRANT ALL ON FUNCTION agentmesh.kill(target uuid, killed_by uuid, caller agentme
 
 REVOKE ALL ON FUNCTION agentmesh.label(agent agentmesh.agents) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.label(agent agentmesh.agents) TO agentmesh_worker;
+
+GRANT SELECT,INSERT,DELETE ON TABLE agentmesh.reservations TO agentmesh_worker;
+
+GRANT UPDATE(epoch) ON TABLE agentmesh.reservations TO agentmesh_worker;
+
+GRANT UPDATE(tokens) ON TABLE agentmesh.reservations TO agentmesh_worker;
+
+GRANT UPDATE(cost_usd) ON TABLE agentmesh.reservations TO agentmesh_worker;
+
+GRANT UPDATE(at) ON TABLE agentmesh.reservations TO agentmesh_worker;
+
+GRANT UPDATE(input_tokens) ON TABLE agentmesh.reservations TO agentmesh_worker;
+
+GRANT UPDATE(output_tokens) ON TABLE agentmesh.reservations TO agentmesh_worker;
+
+GRANT UPDATE(input_usd) ON TABLE agentmesh.reservations TO agentmesh_worker;
+
+GRANT UPDATE(output_usd) ON TABLE agentmesh.reservations TO agentmesh_worker;
+
+GRANT UPDATE(is_first) ON TABLE agentmesh.reservations TO agentmesh_worker;
+
+GRANT UPDATE(waits) ON TABLE agentmesh.reservations TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.learn_bill(mine agentmesh.reservations, model text, input bigint, output bigint, cached bigint, usd numeric, input_usd numeric, cached_usd numeric, output_usd numeric) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.learn_bill(mine agentmesh.reservations, model text, input bigint, output bigint, cached bigint, usd numeric, input_usd numeric, cached_usd numeric, output_usd numeric) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.leave(ids uuid[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.leave(ids uuid[]) TO agentmesh_worker;
@@ -4511,14 +4772,20 @@ GRANT ALL ON FUNCTION agentmesh.require_read_committed() TO agentmesh_worker;
 REVOKE ALL ON FUNCTION agentmesh.require_room(parent agentmesh.agents, session agentmesh.sessions) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.require_room(parent agentmesh.agents, session agentmesh.sessions) TO agentmesh_worker;
 
-REVOKE ALL ON FUNCTION agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions) FROM PUBLIC;
-GRANT ALL ON FUNCTION agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions) TO agentmesh_worker;
+REVOKE ALL ON FUNCTION agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions, bytes bigint, answer bigint, listed_in numeric, listed_out numeric) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions, bytes bigint, answer bigint, listed_in numeric, listed_out numeric) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.retry(agent uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.retry(agent uuid) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.rewind(agent uuid, label text) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.rewind(agent uuid, label text) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.room(cap numeric, used numeric, input numeric, least_bill numeric, per_token numeric, answer bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.room(cap numeric, used numeric, input numeric, least_bill numeric, per_token numeric, answer bigint) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.round_up(n numeric, figures integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.round_up(n numeric, figures integer) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.row_is_sound(seq bigint, kind text, content jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.row_is_sound(seq bigint, kind text, content jsonb) TO agentmesh_worker;
@@ -4563,6 +4830,9 @@ GRANT ALL ON FUNCTION agentmesh.set_worker_endpoints(worker bigint, endpoints te
 
 REVOKE ALL ON FUNCTION agentmesh.settle(agent uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.settle(agent uuid) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.settle_all(ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.settle_all(ids uuid[]) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.skip_turn(agent uuid, caller agentmesh.caller) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.skip_turn(agent uuid, caller agentmesh.caller) TO agentmesh_worker;
@@ -4642,14 +4912,23 @@ GRANT ALL ON FUNCTION agentmesh.wait_may_end(header agentmesh.wait) TO agentmesh
 REVOKE ALL ON FUNCTION agentmesh.wait_take(waiter uuid, final text, caller agentmesh.caller) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.wait_take(waiter uuid, final text, caller agentmesh.caller) TO agentmesh_worker;
 
+REVOKE ALL ON FUNCTION agentmesh.waits_for_budget(agent uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.waits_for_budget(agent uuid) TO agentmesh_worker;
+
 REVOKE ALL ON FUNCTION agentmesh.wake(agent agentmesh.agents, mail_id bigint, by_user boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.wake(agent agentmesh.agents, mail_id bigint, by_user boolean) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.wake_waiting(session uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.wake_waiting(session uuid) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.wanted(query text) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.wanted(query text) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.was_away(seen_at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.was_away(seen_at timestamp with time zone) TO agentmesh_worker;
+
+REVOKE ALL ON FUNCTION agentmesh.weigh(me agentmesh.agents, session agentmesh.sessions, input bigint, answer bigint, listed_in numeric, listed_out numeric, OUT allowed bigint, OUT tokens bigint, OUT cost_usd numeric, OUT is_first boolean, OUT waits text, OUT refused jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION agentmesh.weigh(me agentmesh.agents, session agentmesh.sessions, input bigint, answer bigint, listed_in numeric, listed_out numeric, OUT allowed bigint, OUT tokens bigint, OUT cost_usd numeric, OUT is_first boolean, OUT waits text, OUT refused jsonb) TO agentmesh_worker;
 
 REVOKE ALL ON FUNCTION agentmesh.words(text text) FROM PUBLIC;
 GRANT ALL ON FUNCTION agentmesh.words(text text) TO agentmesh_worker;
@@ -4669,16 +4948,6 @@ GRANT SELECT,INSERT,DELETE ON TABLE agentmesh.bookings TO agentmesh_worker;
 
 GRANT SELECT,INSERT ON TABLE agentmesh.file_seen TO agentmesh_worker;
 
-GRANT SELECT,INSERT,DELETE ON TABLE agentmesh.reservations TO agentmesh_worker;
-
-GRANT UPDATE(epoch) ON TABLE agentmesh.reservations TO agentmesh_worker;
-
-GRANT UPDATE(tokens) ON TABLE agentmesh.reservations TO agentmesh_worker;
-
-GRANT UPDATE(cost_usd) ON TABLE agentmesh.reservations TO agentmesh_worker;
-
-GRANT UPDATE(at) ON TABLE agentmesh.reservations TO agentmesh_worker;
-
 GRANT SELECT ON TABLE agentmesh.in_flight TO agentmesh_worker;
 
 GRANT SELECT,INSERT ON TABLE agentmesh.mail TO agentmesh_worker;
@@ -4688,6 +4957,31 @@ GRANT UPDATE(read_at) ON TABLE agentmesh.mail TO agentmesh_worker;
 GRANT UPDATE(read_seq) ON TABLE agentmesh.mail TO agentmesh_worker;
 
 GRANT UPDATE(withdrawn_at) ON TABLE agentmesh.mail TO agentmesh_worker;
+
+GRANT SELECT,INSERT ON TABLE agentmesh.model_bills TO agentmesh_worker;
+GRANT DELETE ON TABLE agentmesh.model_bills TO agentmesh_person;
+
+GRANT UPDATE(input_excess) ON TABLE agentmesh.model_bills TO agentmesh_worker;
+
+GRANT UPDATE(output_excess) ON TABLE agentmesh.model_bills TO agentmesh_worker;
+
+GRANT UPDATE(least_input) ON TABLE agentmesh.model_bills TO agentmesh_worker;
+
+GRANT UPDATE(even_usd) ON TABLE agentmesh.model_bills TO agentmesh_worker;
+
+GRANT UPDATE(steep_usd) ON TABLE agentmesh.model_bills TO agentmesh_worker;
+
+GRANT UPDATE(least_usd) ON TABLE agentmesh.model_bills TO agentmesh_worker;
+
+GRANT UPDATE(input_usd) ON TABLE agentmesh.model_bills TO agentmesh_worker;
+
+GRANT UPDATE(cached_usd) ON TABLE agentmesh.model_bills TO agentmesh_worker;
+
+GRANT UPDATE(output_usd) ON TABLE agentmesh.model_bills TO agentmesh_worker;
+
+GRANT UPDATE(list_excess) ON TABLE agentmesh.model_bills TO agentmesh_worker;
+
+GRANT UPDATE(at) ON TABLE agentmesh.model_bills TO agentmesh_worker;
 
 GRANT SELECT,INSERT ON TABLE agentmesh.model_calls TO agentmesh_worker;
 

@@ -8,8 +8,8 @@ from agentmesh.agents a join agentmesh.sessions s on s.id = a.session_id
 where a.id = %(agent)s and a.status = 'running' and a.worker_id = %(worker)s and a.epoch = %(epoch)s;
 
 -- name: begin_step
--- Write results of the step before, read the mail that is due, return own rows after a seq, and the budget's refusal.
-select agentmesh.begin_step(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(after)s, %(results)s);
+-- Write results of the step before, read the mail that is due, reserve the model call; return own rows after a seq, and what the budget allows.
+select agentmesh.begin_step(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(after)s, %(results)s, %(bytes)s, %(answer)s, %(input_usd)s::numeric, %(output_usd)s::numeric);
 
 -- name: finish_step
 -- Store the model's answer, its calls and its usage; without calls the turn ends.
@@ -46,7 +46,7 @@ select agentmesh.skip_turn(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordi
 
 -- name: book_call
 -- Book a model call whose answer is not kept.
-select agentmesh.book_call(%(agent)s, %(usage)s);
+select agentmesh.book_lost_call(%(agent)s, %(usage)s);
 
 -- name: open_calls
 -- Calls of an agent without a result, in the order asked.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from psycopg import Connection
-from psycopg.rows import class_row, scalar_row
+from psycopg.rows import class_row
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus
@@ -16,6 +16,7 @@ from agentmesh.sql import statement
 from agentmesh.store.callers import Lease, caller
 from agentmesh.store.jsonb import jsonb
 from agentmesh.store.scalar import scalar
+from agentmesh.store.steps import Granted, Planned, asked, granted
 
 _BYTES_PER_TOKEN = 4
 
@@ -81,13 +82,10 @@ def summarize(
     return AgentStatus(scalar(conn, statement("context.summarize"), values, str))
 
 
-def begin_summary(conn: Connection, lease: Lease) -> dict[str, str] | None:
-    """Reserve the call for a summary that a person asked for; return why the budget refuses it (error, hint)."""
-    with conn.cursor(row_factory=scalar_row) as cursor:
-        refused: dict[str, str] | None = cursor.execute(
-            statement("context.begin_summary"), {"agent": lease.agent_id, **caller(lease)}
-        ).fetchone()
-    return refused
+def begin_summary(conn: Connection, lease: Lease, planned: Planned) -> Granted:
+    """Reserve the call for a summary that a person asked for; return what the budget allows."""
+    values = {"agent": lease.agent_id, **asked(planned), **caller(lease)}
+    return granted(scalar(conn, statement("context.begin_summary"), values, dict))
 
 
 def filling(conn: Connection, agent: AgentId) -> list[Part]:

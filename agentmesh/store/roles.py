@@ -19,7 +19,16 @@ WORKER: Final = "agentmesh_worker"
 """May run sessions, by the verbs and what workers call; changes nothing of the schema. Logins are made its members."""
 PERSON: Final = "agentmesh_person"
 """May do what a worker may, and what only people decide. Logins are made its members."""
-FOR_PERSONS: Final = ("start_session", "set_mode", "set_budget", "answer", "allow", "forget_rules", "set_endpoints")
+FOR_PERSONS: Final = (
+    "start_session",
+    "set_mode",
+    "set_budget",
+    "answer",
+    "allow",
+    "forget_rules",
+    "set_endpoints",
+    "forget_bills",
+)
 """Functions that decide what agents may do and spend: a worker may not call them."""
 
 _MADE_BY: Final = {

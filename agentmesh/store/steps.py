@@ -31,13 +31,37 @@ Seen = Mapping[int, Sequence[tuple[str, str]]]
 
 
 @dataclass(frozen=True, slots=True)
+class Planned:
+    """A model call about to be made, as its budget is asked for it."""
+
+    bytes: int = 0
+    """What the request has without the rows that come with the step's begin."""
+    answer_tokens: int = 32_768
+    """The longest answer that anybody wants."""
+    input_usd: float | None = None
+    """What the price list says of an input token that is not cached; None where the model is in none."""
+    output_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """What the budget allows of a model call."""
+
+    refused: dict[str, str] | None
+    """Why there is none (error, hint), or None."""
+    waits: str | None
+    """For what of calls that run it waits first: their ``room``, or the first ``bill`` of its model; or None."""
+    answer_tokens: int | None
+    """How long the answer may be; None where nothing is capped."""
+
+
+@dataclass(frozen=True, slots=True)
 class Begun:
     """What a step begins with."""
 
     rows: list[Row]
     """Rows that came since, the mail just read among them."""
-    refused: dict[str, str] | None
-    """Why the budget allows no model call (error, hint), or None."""
+    granted: Granted
     in_task: bool
     """Whether the agent works on a task of its parent."""
     turn: int
@@ -87,28 +111,50 @@ def standing(conn: Connection, lease: Lease) -> Standing:
 
 
 def begin_step(
-    conn: Connection, lease: Lease, after: int, results: Results | None = None, seen: Seen | None = None
+    conn: Connection,
+    lease: Lease,
+    after: int,
+    results: Results | None = None,
+    seen: Seen | None = None,
+    planned: Planned = Planned(),
 ) -> Begun:
-    """Read the mail that is due, and return own rows after a seq; raise Fenced or TurnInterrupted.
+    """Read the mail that is due, reserve a model call, and return own rows after a seq.
+
+    Raise Fenced or TurnInterrupted.
 
     ``results`` of the lease's step, and what it has ``seen``, are written first, and stay when it raises
     TurnInterrupted. They are not flushed to disk if no call of theirs was started: after a crash of the server those
     calls are open again.
     """
     found = written(_entries(results, seen)) if results else None
-    values = {"agent": lease.agent_id, "after": after, "results": found, **caller(lease)}
+    values = {"agent": lease.agent_id, "after": after, "results": found, **asked(planned), **caller(lease)}
     begun = _document(conn, "steps.begin_step", values)
     if begun.get("interrupted"):
         raise TurnInterrupted(f"agent {lease.agent_id} was interrupted", hint="End its turn.")
     rows = [Row(lease.agent_id, seq, Kind(kind), content) for seq, kind, content in begun["rows"]]
     return Begun(
         rows,
-        begun["refused"],
+        granted(begun),
         begun["in_task"],
         begun["turn"],
         begun["model"],
         begun["settings"],
     )
+
+
+def asked(planned: Planned) -> dict[str, Any]:
+    """Return the parameters by which a budget is asked for a call."""
+    return {
+        "bytes": planned.bytes,
+        "answer": planned.answer_tokens,
+        "input_usd": planned.input_usd,
+        "output_usd": planned.output_usd,
+    }
+
+
+def granted(found: Mapping[str, Any]) -> Granted:
+    """Read what ``agentmesh.reserve`` returns."""
+    return Granted(found.get("refused"), found.get("waits"), found.get("answer"))
 
 
 def finish_step(

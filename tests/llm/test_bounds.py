@@ -6,12 +6,14 @@ import gzip
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from agentmesh.domain.cancel import Cancel
 from agentmesh.llm.bounds import MOST_CALLS, Bounds
-from agentmesh.llm.port import LIMIT, CallFailed, Reply
+from agentmesh.llm.port import LIMIT, CallFailed, ChatRequest, Reply
+from agentmesh.llm.provider import Provider
 from tests.llm.asking import Log, ask, client, request
 from tests.llm.misbehaving import Answer, Exchange, data, delta, error, good, misbehaving, plain, stream, text
 
@@ -226,11 +228,49 @@ def test_memory_stays_small_while_two_hundred_megabytes_come(kind):
     [("https://api.openai.com/v1", "max_completion_tokens"), ("http://localhost:11434/v1", "max_tokens")],
 )
 def test_the_server_is_asked_for_no_more_under_the_name_that_it_takes(url, name):
-    from agentmesh.llm.provider import Provider
+    def sent(chat: ChatRequest, most: int | None = None, bounds: Bounds = TOKENS) -> dict[str, int]:
+        provider = Provider("p", url, max_tokens=most, bounds=bounds)
+        return provider.answer_settings(provider.answer_bound(chat))
 
-    assert Provider("p", url).answer_settings == {}
-    assert Provider("p", url, max_tokens=900).answer_settings == {name: 900}
-    assert Provider("p", url, max_tokens=90_000, bounds=TOKENS).answer_settings == {name: 500}
+    short = replace(request(), answer_tokens=300)
+    assert sent(request()) == {}
+    assert sent(request(), most=400) == {name: 400}
+    assert sent(request(), most=90_000) == {name: 500}
+    assert sent(short) == {name: 300}
+    assert sent(short, most=400) == {name: 300}
+    assert sent(short, most=200) == {name: 200}
+    assert sent(replace(short, settings={"max_tokens": 250})) == {name: 250}
+
+
+def test_a_server_that_was_told_the_bound_ends_the_answer_itself_and_is_stopped_later():
+    """Its tokens may have more than four bytes: an estimate must not cut what it would have ended, and counted."""
+    with misbehaving(ENDLESS["text"]) as server:
+        reply = ask(server, max_tokens=300)
+    assert (reply.finish_reason, said(reply)) == (LIMIT, 2400)
+    assert "max_tokens (300 output tokens)" in " ".join(reply.notes)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "max_tokens is too large: 20000. This model supports at most 16384 completion tokens, whereas you provided more.",
+        "'max_tokens' or 'max_completion_tokens' is too large: 20000. This model's maximum context length is 8192 tokens "
+        "and your request has 100 input tokens",
+        "max_tokens: 20000 > 8192, which is the maximum allowed number of output tokens for this model",
+        "`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than the window",
+        "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]",
+        "This model's maximum context length is 8192 tokens. However, you requested 20100 tokens (100 in the messages, "
+        "20000 in the completion).",
+    ],
+)
+def test_a_server_that_refuses_the_callers_bound_is_asked_without_it(words):
+    """A budget leaves 20,000 tokens, the model writes 8,192 at most: it needs not be told."""
+    with misbehaving(error(400, words), good()) as server:
+        model = client(server)
+        reply = model.complete(replace(request(), answer_tokens=20_000), Cancel(), Log().watch())
+        model.close()
+    assert [seen.json.get("max_tokens") for seen in server.chats] == [20_000, None]
+    assert "refuses an answer of 20,000 tokens" in " ".join(reply.notes)
 
 
 def test_max_tokens_is_sent_and_renamed_where_the_server_wants_that():

@@ -357,55 +357,84 @@ def two(mesh: Mesh) -> tuple[Lease, Lease]:
         call = mesh.call(mesh.fork(mesh.root, name, "work"), "bash")[0]
         mesh.finish(call)
         leases.append(mesh.lease(call.agent_id))
+    mesh.conn.execute("insert into agentmesh.model_bills (model) values ('demo/demo') on conflict do nothing")
     mesh.conn.execute("update agentmesh.sessions set max_tokens = 3000")
     return leases[0], leases[1]
 
 
+LONG = steps.Planned(answer_tokens=2500)
+
+
+def begins(conn: psycopg.Connection, lease: Lease) -> steps.Granted:
+    """Begin a step whose answer may be long."""
+    return steps.begin_step(conn, lease, 2**62, planned=LONG).granted
+
+
 def test_a_call_that_is_begun_meanwhile_sees_what_is_reserved(mesh: Mesh, stage: Stage, two: tuple[Lease, Lease]):
-    assert steps.begin_step(stage.holder, two[0], 0).refused is None
-    other = stage.meanwhile(lambda conn: steps.begin_step(conn, two[1], 0), blocks=True)
+    assert begins(stage.holder, two[0]).answer_tokens == 2500
+    other = stage.meanwhile(lambda conn: begins(conn, two[1]), blocks=True)
     stage.holder.commit()
-    refused = other.result().refused
-    assert refused is not None
-    assert "3,000 tokens" in refused["error"]
+    assert other.result().waits == "room"
 
 
 def test_a_reservation_rolled_back_makes_room(stage: Stage, two: tuple[Lease, Lease]):
-    steps.begin_step(stage.holder, two[0], 0)
-    other = stage.meanwhile(lambda conn: steps.begin_step(conn, two[1], 0), blocks=True)
+    begins(stage.holder, two[0])
+    other = stage.meanwhile(lambda conn: begins(conn, two[1]), blocks=True)
     stage.holder.rollback()
-    assert other.result().refused is None
+    assert other.result().answer_tokens == 2500
 
 
 def test_the_end_of_a_step_waits_for_nobody_who_begins_one(mesh: Mesh, stage: Stage, two: tuple[Lease, Lease]):
-    mesh.run(steps.begin_step, two[1], 0)
+    begins(mesh.conn, two[1])
     mesh.conn.execute("update agentmesh.sessions set max_tokens = 100000")
-    steps.begin_step(stage.holder, two[0], 0)
+    begins(stage.holder, two[0])
     usage = {"input_tokens": 10, "output_tokens": 5}
     end = stage.meanwhile(lambda conn: steps.finish_step(conn, two[1], {"text": "x"}, [], usage), blocks=False)
     stage.holder.commit()
     assert end.result().status is AgentStatus.IDLE
 
 
+def test_who_settles_while_a_call_begins_to_wait_for_it_tells_it(mesh: Mesh, stage: Stage, two: tuple[Lease, Lease]):
+    """Neither sees the other's uncommitted row, so a call that waits locks the reservation until it can be seen."""
+    begins(mesh.conn, two[0])
+    assert begins(stage.holder, two[1]).waits == "room"
+    channel = f"agent_event_{two[1].agent_id}"
+    with psycopg.connect(mesh.url, autocommit=True) as ears:
+        ears.execute(f'listen "{channel}"')
+        end = stage.meanwhile(lambda conn: steps.finish_step(conn, two[0], {"text": "x"}, [], {}), blocks=True)
+        stage.holder.commit()
+        end.result()
+        assert [heard.payload for heard in ears.notifies(timeout=10, stop_after=1)] == ["budget"]
+
+
+def test_who_begins_to_wait_while_what_it_waits_for_is_settled_looks_again(
+    mesh: Mesh, stage: Stage, two: tuple[Lease, Lease]
+):
+    begins(mesh.conn, two[0])
+    steps.finish_step(stage.holder, two[0], {"text": "x"}, [], {"input_tokens": 10, "output_tokens": 5})
+    other = stage.meanwhile(lambda conn: begins(conn, two[1]), blocks=True)
+    stage.holder.commit()
+    assert other.result().answer_tokens == 2500
+
+
 def test_a_call_that_is_settled_meanwhile_counts_once(mesh: Mesh, stage: Stage, two: tuple[Lease, Lease]):
     """It took less than was reserved for it: whoever looks sees either the one or the other."""
-    mesh.run(steps.begin_step, two[0], 0)
+    begins(mesh.conn, two[0])
     steps.finish_step(stage.holder, two[0], {"text": "x"}, [], {"input_tokens": 10, "output_tokens": 5})
-    other = stage.meanwhile(lambda conn: steps.begin_step(conn, two[1], 0), blocks=False)
-    refused = other.result().refused
+    mesh.conn.execute("update agentmesh.sessions set max_tokens = 200")
+    refused = begins(mesh.conn, two[1]).refused
     stage.holder.commit()
     assert refused is not None
-    assert "used are 0, reserved for calls that run 2,0" in refused["error"]
-    mesh.conn.execute("update agentmesh.sessions set max_tokens = 10")
-    refused = mesh.run(steps.begin_step, two[1], 0).refused
+    assert "used are 0, reserved for calls that run 2,500" in refused["error"]
+    refused = begins(mesh.conn, two[1]).refused
     assert refused is not None
     assert "used are 15, reserved for calls that run 0" in refused["error"]
 
 
 def test_a_call_begun_in_the_instant_of_a_kill_reserves_nothing(mesh: Mesh, stage: Stage, two: tuple[Lease, Lease]):
-    steps.begin_step(stage.holder, two[0], 0)
+    begins(stage.holder, two[0])
     kill = stage.meanwhile(lambda conn: agents.kill(conn, two[0].agent_id), blocks=False)
     kill.result()
     stage.holder.commit()
     assert mesh.one("select count(*) from agentmesh.in_flight") == 0
-    assert mesh.run(steps.begin_step, two[1], 0).refused is None
+    assert begins(mesh.conn, two[1]).answer_tokens == 2500

@@ -131,11 +131,13 @@ def two_calls_pass_a_cap_that_fits_one(mesh: Mesh, stage: Stage) -> list[str]:
     calls = [mesh.call(mesh.fork(mesh.root, name, "work"), "bash")[0] for name in "ab"]
     for call in calls:
         mesh.finish(call)
+    mesh.conn.execute("insert into agentmesh.model_bills (model) values ('demo/demo')")
     mesh.conn.execute("update agentmesh.sessions set max_tokens = 3000")
-    first = steps.begin_step(stage.holder, calls[0], 0)
-    other = stage.meanwhile(lambda conn: steps.begin_step(conn, calls[1], 0))
+    planned = steps.Planned(answer_tokens=2000)
+    first = steps.begin_step(stage.holder, calls[0], 2**62, planned=planned)
+    other = stage.meanwhile(lambda conn: steps.begin_step(conn, calls[1], 2**62, planned=planned))
     stage.holder.commit()
-    allowed = [begun for begun in (first, other.result()) if begun.refused is None]
+    allowed = [begun for begun in (first, other.result()) if begun.granted.answer_tokens]
     return [] if len(allowed) == 1 else [f"{len(allowed)} calls fit where there is room for one"]
 
 

@@ -25,6 +25,10 @@ insert into agentmesh.tasks (parent, seq, ordinal, child, max_steps, model_calls
 insert into agentmesh.file_seen (session_id, agent_id, seq, path, digest, wrote)
   select session, id, seq, '/w/f', repeat('0', 64), true from a, generate_series(1, 11) seq;
 insert into agentmesh.model_calls (agent_id, turn, model) select id, 1, 'x' from a, generate_series(1, 11);
+insert into agentmesh.bookings (session_id, tokens, cost_usd) select session, 1, 0 from a, generate_series(1, 3);
+insert into agentmesh.session_usage (session_id) select id from s;
+insert into agentmesh.reservations (agent_id, session_id, epoch, tokens, cost_usd, waits) select id, session, 0, 0, 0, n % 2 = 0 from a;
+insert into agentmesh.model_bills (model) select 'other/' || n from generate_series(1, 1000) n;
 insert into agentmesh.wait (waiter, targets, deadline) select root, '[]', now() + interval '1 day' from s;
 insert into agentmesh.waits (waiter, target) select root, id from a;
 set session_replication_role = origin;

@@ -33,9 +33,27 @@ def budget(mesh: Mesh, agent: AgentId | None = None) -> Budget:
     return mesh.run(budgets.view, mesh.session, agent)[0]
 
 
-def begin(mesh: Mesh, agent: AgentId) -> steps.Begun:
-    """Begin one more step of an agent that runs."""
-    return mesh.run(steps.begin_step, mesh.lease(agent), 0)
+@pytest.fixture(autouse=True)
+def known(mesh: Mesh) -> None:
+    """What the model bills is known, and is what was counted."""
+    mesh.conn.execute("insert into agentmesh.model_bills (model) values ('demo/demo')")
+
+
+SHORT = steps.Planned(answer_tokens=1000)
+"""A call whose answer is at most so long."""
+
+
+def begin(mesh: Mesh, agent: AgentId, planned: steps.Planned = SHORT) -> steps.Begun:
+    """Begin one more step of an agent: one that runs, or is woken by mail."""
+    if mesh.status(agent) == AgentStatus.IDLE:
+        mesh.send(None, agent, "go on")
+    if mesh.one("select worker_id from agentmesh.agents where id = %s", agent) is None:
+        mesh.claim()
+    return mesh.run(steps.begin_step, mesh.lease(agent), 2**62, planned=planned)
+
+
+def allowed(mesh: Mesh, agent: AgentId, planned: steps.Planned = SHORT) -> int | None:
+    return begin(mesh, agent, planned).granted.answer_tokens
 
 
 def step(mesh: Mesh, lease: Lease, usage: dict[str, Any] = USAGE, conn: psycopg.Connection | None = None) -> Lease:
@@ -53,57 +71,220 @@ def reserved(mesh: Mesh) -> dict[str, int]:
 # What is reserved
 
 
-def test_a_first_call_reserves_a_guess_and_what_was_said(mesh: Mesh):
+def test_a_call_reserves_its_whole_request_and_the_longest_answer(mesh: Mesh):
     mesh.send(None, mesh.root, "x" * 4000)
-    mesh.begin(mesh.root)
-    assert 3000 <= reserved(mesh)["root"] <= 3100
+    mesh.claim()
+    mesh.run(steps.begin_step, mesh.lease(mesh.root), 0, planned=steps.Planned(40_000, 3000))
+    # 10,000 tokens that the worker has already, 1,000 and a few that came with the step, and the answer
+    assert 14_000 <= reserved(mesh)["root"] <= 14_100
 
 
-def test_a_further_call_reserves_the_newest_once_more_and_room_for_an_answer(mesh: Mesh):
-    step(mesh, mesh.begin(mesh.root))
+def test_what_was_cached_before_is_reserved_in_full(mesh: Mesh):
+    step(mesh, mesh.begin(mesh.root), {**USAGE, "input_tokens": 9000, "cached_tokens": 8900})
+    begin(mesh, mesh.root, steps.Planned(36_000, 1000))
+    assert reserved(mesh)["root"] == 10_000
+
+
+def test_an_answer_may_be_as_long_as_what_is_left(mesh: Mesh):
+    cap(mesh, 5000)
+    assert allowed(mesh, mesh.root, steps.Planned(4000, 8000)) == 4000
+    assert reserved(mesh)["root"] == 5000
+
+
+@pytest.mark.parametrize(("left", "fits"), [(1256, True), (1255, False)])
+def test_a_call_is_refused_where_not_even_a_short_answer_fits(mesh: Mesh, left: int, fits: bool):
+    cap(mesh, left)
+    assert (begin(mesh, mesh.root, steps.Planned(4000, 8000)).granted.refused is None) == fits
+
+
+def test_a_shorter_longest_answer_fits_under_a_smaller_cap(mesh: Mesh):
+    cap(mesh, 1010)
+    assert allowed(mesh, mesh.root, steps.Planned(4000, 10)) == 10
+
+
+# What a model bills
+
+
+PLAIN = steps.Planned(4000, 1000)
+"""A call of 1,000 tokens, and an answer of as many."""
+
+
+def learn(mesh: Mesh, planned: steps.Planned = PLAIN, **usage: Any) -> None:
+    """Let the root's model bill a call."""
+    begin(mesh, mesh.root, planned)
+    step(mesh, mesh.lease(mesh.root), {"model": "demo/demo", "output_tokens": 100, **usage})
+
+
+def test_a_model_that_bills_more_than_was_counted_is_reserved_as_much(mesh: Mesh):
+    learn(mesh, steps.Planned(4000, 1000), input_tokens=3000, output_tokens=2000)
+    begin(mesh, mesh.root, steps.Planned(8000, 1000))
+    assert reserved(mesh)["root"] == 2000 * 3 + 1000 * 2
+
+
+def test_a_model_that_bills_less_is_reserved_as_counted(mesh: Mesh):
+    learn(mesh, steps.Planned(4000, 1000), input_tokens=30, output_tokens=2)
+    begin(mesh, mesh.root, steps.Planned(8000, 1000))
+    assert reserved(mesh)["root"] == 3000
+
+
+def test_a_prompt_of_the_servers_own_is_reserved_for_short_requests_too(mesh: Mesh):
+    mesh.conn.execute("delete from agentmesh.model_bills")
+    learn(mesh, steps.Planned(40_000, 1000), input_tokens=15_000)
+    begin(mesh, mesh.root, steps.Planned(4000, 1000))
+    assert reserved(mesh)["root"] == 16_000
+
+
+def test_the_price_of_a_model_in_no_list_is_learned_from_its_bills(mesh: Mesh):
+    learn(mesh, input_tokens=1000, output_tokens=0, cost_usd=0.01)
+    begin(mesh, mesh.root, steps.Planned(8000, 1000))
+    # 2,000 tokens at 0.00001, and the answer at ten times that: no bill has shown what output costs
+    assert budget(mesh).reserved_cost_usd == Decimal("0.12")
+
+
+def test_where_a_list_has_the_price_it_is_the_lists_uncached_one(mesh: Mesh):
+    prices: dict[str, Any] = {"input_usd": 1e-5, "cached_usd": 1e-6, "output_usd": 4e-5}
+    learn(mesh, input_tokens=1000, cached_tokens=1000, output_tokens=0, cost_usd=0.001, **prices)
+    begin(mesh, mesh.root, steps.Planned(8000, 1000))
+    assert budget(mesh).reserved_cost_usd == Decimal("0.06")
+
+
+def test_a_server_that_bills_more_than_the_list_is_reserved_as_much(mesh: Mesh):
+    prices: dict[str, Any] = {"input_usd": 1e-5, "cached_usd": 1e-6, "output_usd": 4e-5}
+    learn(mesh, input_tokens=1000, output_tokens=0, cost_usd=0.02, **prices)
+    begin(mesh, mesh.root, steps.Planned(8000, 1000))
+    assert budget(mesh).reserved_cost_usd == Decimal("0.12")
+
+
+def test_an_unknown_price_reserves_no_money(mesh: Mesh):
+    cap(mesh, 0.01, "usd")
+    learn(mesh, input_tokens=1000, cost_usd=None)
+    assert allowed(mesh, mesh.root, steps.Planned(8000, 1000)) == 1000
+    assert budget(mesh).reserved_cost_usd == 0
+
+
+def test_calls_that_used_nothing_and_partial_ones_that_nobody_counted_are_no_bills(mesh: Mesh):
+    mesh.conn.execute("delete from agentmesh.model_bills")
+    for usage in ({"error": "connection"}, {"input_tokens": 500, "estimated": True, "error": "cancelled"}):
+        begin(mesh, mesh.root)
+        mesh.run(steps.fail_turn, mesh.lease(mesh.root), {"error": "x"}, {"model": "demo/demo", **usage})
+    assert mesh.column("select model from agentmesh.model_bills") == []
+
+
+def test_a_call_that_is_booked_late_teaches_nothing_about_the_one_that_runs(mesh: Mesh):
     begin(mesh, mesh.root)
-    # 400 uncached input, the answer of 100 as input, little new, 1000 for the next answer
-    assert 1500 <= reserved(mesh)["root"] <= 1600
-    assert budget(mesh).reserved_cost_usd > Decimal("0.06")
+    mesh.run(steps.book_call, mesh.root, {"model": "demo/demo", "input_tokens": 10**6, "cost_usd": 5})
+    assert mesh.one("select input_excess from agentmesh.model_bills") == 1
+    assert budget(mesh).cost_usd == 5
 
 
-def test_a_long_answer_makes_more_room(mesh: Mesh):
-    step(mesh, mesh.begin(mesh.root), {**USAGE, "output_tokens": 3000})
-    begin(mesh, mesh.root)
-    assert reserved(mesh)["root"] >= 400 + 3000 + 3000
+def test_a_bill_above_its_reservation_is_told_in_the_conversation(mesh: Mesh):
+    learn(mesh, steps.Planned(4000, 1000), input_tokens=30_000)
+    (text,) = mesh.column(
+        "select content ->> 'text' from agentmesh.transcript where content ->> 'event' = 'overbilled'"
+    )
+    assert text == (
+        "demo/demo billed 30,100 tokens for a call that 2,000 tokens were reserved for;"
+        " from now on its calls reserve as much"
+    )
 
 
-def test_a_fork_is_estimated_by_its_parents_newest_call(mesh: Mesh):
-    step(mesh, mesh.begin(mesh.root), {**USAGE, "input_tokens": 9000})
-    child = mesh.fork(mesh.root, "child", "work")
-    mesh.begin(child)
-    assert reserved(mesh)["child"] >= 8900 + 100 + 1000
+def test_what_a_model_billed_can_be_forgotten(mesh: Mesh):
+    learn(mesh, input_tokens=10**9)
+    assert mesh.one("select agentmesh.forget_bills('demo/demo')")
+    assert not mesh.one("select agentmesh.forget_bills('demo/demo')")
+    cap(mesh, 2 * 10**9)
+    assert allowed(mesh, mesh.root) == 1000
 
 
-def test_a_clean_child_is_not_estimated_by_a_conversation_that_it_does_not_have(mesh: Mesh):
-    step(mesh, mesh.begin(mesh.root), {**USAGE, "input_tokens": 90_000})
-    child = mesh.fork(mesh.root, "child", "work")
-    mesh.conn.execute("update agentmesh.agents set clean = true, forked_at = 0 where id = %s", [child])
-    mesh.begin(child)
-    assert reserved(mesh)["child"] < 3000
+# Waiting for others
 
 
-def test_calls_that_used_nothing_are_no_measure(mesh: Mesh):
-    lease = step(mesh, mesh.begin(mesh.root))
-    mesh.run(steps.book_call, lease.agent_id, {"error": "connection"})
-    begin(mesh, mesh.root)
-    assert reserved(mesh)["root"] >= 1500
+def test_a_call_waits_while_those_of_others_leave_it_less(mesh: Mesh):
+    a, b = mesh.fork(mesh.root, "a", "work"), mesh.fork(mesh.root, "b", "work")
+    cap(mesh, 1900)
+    assert allowed(mesh, a) == 1000
+    assert begin(mesh, b).granted.waits == "room"
+    assert reserved(mesh) == {"a": 1000}
+    assert mesh.run(steps.ready, [b]) == []
+    mesh.run(steps.finish_step, mesh.lease(a), {"text": "done"}, [], {"input_tokens": 10, "output_tokens": 10})
+    assert mesh.run(steps.ready, [b]) == [b]
+    assert allowed(mesh, b) == 1000
+
+
+def test_until_a_models_first_bill_one_call_of_a_session_goes_ahead(mesh: Mesh):
+    mesh.conn.execute("delete from agentmesh.model_bills")
+    a, b = mesh.fork(mesh.root, "a", "work"), mesh.fork(mesh.root, "b", "work")
+    assert allowed(mesh, a) == 1000
+    assert begin(mesh, b).granted.waits == "bill"
+    mesh.run(steps.finish_step, mesh.lease(a), {"text": "done"}, [], {"input_tokens": 10, "output_tokens": 10})
+    assert allowed(mesh, b) == 1000
+
+
+def test_whose_call_waits_takes_no_place_of_a_worker_and_is_not_stuck(mesh: Mesh):
+    mesh.conn.execute("delete from agentmesh.model_bills")
+    mesh.conn.execute("update agentmesh.workers set concurrency = 2")
+    a, b = mesh.fork(mesh.root, "a", "work"), mesh.fork(mesh.root, "b", "work")
+    begin(mesh, a)
+    begin(mesh, b)
+    assert mesh.one("select agentmesh.has_room(w) from agentmesh.workers w")
+    mesh.conn.execute("update agentmesh.agents set queued_at = now() - interval '1 h'")
+    mesh.conn.execute("update agentmesh.workers set started_at = now() - interval '1 h'")
+    mesh.conn.execute("update agentmesh.transcript set created_at = now() - interval '1 h'")
+    stuck = mesh.conn.execute(
+        "select name, problem from agentmesh.v_stuck where problem = 'no sign of life'"
+    ).fetchall()
+    assert stuck == [("a", "no sign of life")]
+
+
+def test_calls_of_the_dead_are_not_told_in_place_of_those_that_wait(mesh: Mesh):
+    """A kill may meet a step that begins: what it reserves then is void, and stays."""
+    mesh.conn.execute("delete from agentmesh.model_bills")
+    mesh.conn.execute("update agentmesh.sessions set max_children = 64, max_agents = 64")
+    a, b = mesh.fork(mesh.root, "a", "work"), mesh.fork(mesh.root, "b", "work")
+    begin(mesh, a)
+    begin(mesh, b)
+    mesh.conn.execute(
+        "insert into agentmesh.reservations (agent_id, session_id, epoch, tokens, cost_usd, waits, at)"
+        " select gen_random_uuid(), %s, 1, 0, 0, true, now() - interval '1 h' from generate_series(1, 20)",
+        [mesh.session],
+    )
+    with psycopg.connect(mesh.url, autocommit=True) as ears:
+        ears.execute(f'listen "agent_event_{b}"')
+        mesh.run(steps.finish_step, mesh.lease(a), {"text": "done"}, [], {"input_tokens": 10, "output_tokens": 10})
+        assert "budget" in [heard.payload for heard in ears.notifies(timeout=10, stop_after=1)]
+    mesh.conn.execute("delete from agentmesh.reservations where at < now() - interval '1 min'")
+
+
+def test_a_first_call_is_reserved_at_the_listed_price(mesh: Mesh):
+    mesh.conn.execute("delete from agentmesh.model_bills")
+    cap(mesh, 0.5, "usd")
+    listed = steps.Planned(40_000, 1000, input_usd=1e-5, output_usd=1e-4)
+    agent = mesh.fork(mesh.root, "a", "work")
+    assert allowed(mesh, agent, listed) == 1000
+    (of,) = mesh.run(budgets.view, mesh.session)
+    assert of.reserved_cost_usd == Decimal("0.2")
+    cap(mesh, 0.15, "usd")
+    assert allowed(mesh, agent, listed) == 500, "as long as what is left"
+    cap(mesh, 0.1, "usd")
+    assert begin(mesh, agent, listed).granted.refused is not None
+
+
+def test_a_call_that_could_not_fit_even_alone_waits_for_nobody(mesh: Mesh):
+    a, b = mesh.fork(mesh.root, "a", "work"), mesh.fork(mesh.root, "b", "work")
+    cap(mesh, 1900)
+    begin(mesh, a)
+    assert begin(mesh, b, steps.Planned(8000, 1000)).granted.refused is not None
 
 
 def test_where_nothing_is_capped_nothing_is_reserved(mesh: Mesh):
     mesh.conn.execute("update agentmesh.sessions set max_tokens = null, max_cost_usd = null")
     step(mesh, mesh.begin(mesh.root))
-    begin(mesh, mesh.root)
+    assert begin(mesh, mesh.root).granted == steps.Granted(None, None, None)
     assert mesh.column("select agent_id from agentmesh.reservations") == []
     assert mesh.column("select session_id from agentmesh.session_usage") == []
     # A cap that comes later counts what was used before.
-    cap(mesh, 1000)
-    assert begin(mesh, mesh.root).refused is not None
+    cap(mesh, 700)
+    assert begin(mesh, mesh.root).granted.refused is not None
 
 
 # When it is free again
@@ -165,8 +346,9 @@ def test_who_takes_over_reserves_anew(mesh: Mesh):
 
 def test_a_step_that_is_begun_twice_reserves_once(mesh: Mesh):
     mesh.begin(mesh.root)
+    begin(mesh, mesh.root)
     cap(mesh, reserved(mesh)["root"])
-    assert begin(mesh, mesh.root).refused is None
+    assert allowed(mesh, mesh.root) == 1000
 
 
 def test_what_is_booked_after_death_is_owed_and_frees_nothing_of_others(mesh: Mesh):
@@ -195,11 +377,11 @@ def test_the_refusal_has_cap_figures_and_the_way_on(mesh: Mesh):
     cap(mesh, 2000)
     step(mesh, mesh.begin(mesh.root), {})
     step(mesh, mesh.lease(mesh.root))
-    cap(mesh, 1000)
-    refused = begin(mesh, mesh.root).refused
+    cap(mesh, 700)
+    refused = begin(mesh, mesh.root).granted.refused
     assert refused is not None
     assert "root (" in refused["error"]
-    assert "the budget of the session, 1,000 tokens: used are 500, reserved for calls that run 0" in refused["error"]
+    assert "the budget of the session, 700 tokens: used are 500, reserved for calls that run 0" in refused["error"]
     assert "Do not retry" in refused["hint"]
     assert "agentmesh budget AMOUNT" in refused["hint"]
     assert "/budget AMOUNT" in refused["hint"]
@@ -207,16 +389,17 @@ def test_the_refusal_has_cap_figures_and_the_way_on(mesh: Mesh):
 
 def test_what_others_reserved_counts(mesh: Mesh):
     a, b = mesh.fork(mesh.root, "a", "work"), mesh.fork(mesh.root, "b", "work")
-    mesh.begin(a)
-    cap(mesh, 3000)
+    begin(mesh, a)
+    cap(mesh, 1500)
     mesh.run(steps.skip_turn, mesh.lease(a))
-    mesh.begin(b)
+    begin(mesh, b)
     assert list(reserved(mesh)) == ["b"]
-    mesh.begin(a)
-    refused = begin(mesh, a).refused
+    assert begin(mesh, a).granted.waits == "room"
+    assert list(reserved(mesh)) == ["b"]
+    cap(mesh, 200)
+    refused = begin(mesh, a).granted.refused
     assert refused is not None
-    assert "used are 0, reserved for calls that run 2,0" in refused["error"]
-    assert list(reserved(mesh)) == ["b"]
+    assert "used are 0, reserved for calls that run 1,000, and this one takes at least 256" in refused["error"]
 
 
 def test_a_cap_on_an_agent_holds_for_all_below_it_and_for_nobody_else(mesh: Mesh):
@@ -228,58 +411,58 @@ def test_a_cap_on_an_agent_holds_for_all_below_it_and_for_nobody_else(mesh: Mesh
     step(mesh, mesh.begin(child))
     for agent in (team, child, clean):
         mesh.begin(agent)
-        refused = begin(mesh, agent).refused
+        refused = begin(mesh, agent).granted.refused
         assert refused is not None
         assert "700 tokens: used are 500" in refused["error"]
         assert "agentmesh budget team AMOUNT" in refused["hint"]
-    assert "its own, 700" in str(begin(mesh, team).refused)
-    assert "of team (" in str(begin(mesh, child).refused)
+    assert "its own, 700" in str(begin(mesh, team).granted.refused)
+    assert "of team (" in str(begin(mesh, child).granted.refused)
     mesh.begin(mesh.root)
-    assert begin(mesh, mesh.root).refused is None
+    assert begin(mesh, mesh.root).granted.refused is None
     assert budget(mesh, team).tokens == 500
     cap(mesh, None, agent=team)
-    assert begin(mesh, child).refused is None
+    assert begin(mesh, child).granted.refused is None
 
 
 def test_calls_below_a_capped_agent_share_what_is_left(mesh: Mesh):
     team = mesh.fork(mesh.root, "team", "work")
     a, b = mesh.fork(team, "a", "work"), mesh.fork(team, "b", "work")
-    cap(mesh, 3000, agent=team)
-    mesh.begin(a)
-    mesh.begin(b)
+    cap(mesh, 1500, agent=team)
+    begin(mesh, a)
+    assert begin(mesh, b).granted.waits == "room"
     assert list(reserved(mesh)) == ["a"]
     assert budget(mesh, team).reserved_tokens == reserved(mesh)["a"]
 
 
 def test_money_is_capped_too(mesh: Mesh):
     cap(mesh, 0.1, "usd")
-    step(mesh, mesh.begin(mesh.root))
-    refused = begin(mesh, mesh.root).refused
+    step(mesh, mesh.begin(mesh.root), {**USAGE, "model": "demo/demo"})
+    refused = begin(mesh, mesh.root).granted.refused
     assert refused is not None
     assert "the session, 0.1000 USD: used are 0.0600" in refused["error"]
     cap(mesh, 1, "usd")
-    assert begin(mesh, mesh.root).refused is None
+    assert begin(mesh, mesh.root).granted.refused is None
 
 
 def test_a_cap_that_is_reached_refuses_calls_of_unknown_price_too(mesh: Mesh):
     step(mesh, mesh.begin(mesh.root), {**USAGE, "cost_usd": 1})
     step(mesh, mesh.lease(mesh.root), {**USAGE, "cost_usd": None})
     cap(mesh, 1, "usd")
-    assert begin(mesh, mesh.root).refused is not None
+    assert begin(mesh, mesh.root).granted.refused is not None
 
 
 def test_a_cap_in_money_counts_known_cost_only(mesh: Mesh):
     cap(mesh, 0.01, "usd")
     step(mesh, mesh.begin(mesh.root), {**USAGE, "cost_usd": None})
-    assert begin(mesh, mesh.root).refused is None
+    assert begin(mesh, mesh.root).granted.refused is None
     assert budget(mesh).unpriced_calls == 1
 
 
 def test_fork_is_refused_by_the_same_rule(mesh: Mesh):
     team = mesh.fork(mesh.root, "team", "work")
-    cap(mesh, 700, agent=team)
+    cap(mesh, 500, agent=team)
     step(mesh, mesh.begin(team))
-    with pytest.raises(BudgetSpent, match="700 tokens") as refused:
+    with pytest.raises(BudgetSpent, match="500 tokens") as refused:
         mesh.fork(team, "more")
     assert "agentmesh budget team AMOUNT" in refused.value.hint
     mesh.fork(mesh.root, "elsewhere")
@@ -289,13 +472,13 @@ def test_a_turn_that_was_refused_goes_on_by_retry_when_the_budget_is_raised(mesh
     child = mesh.fork(mesh.root, "child", "work")
     cap(mesh, 10)
     lease = mesh.begin(child)
-    refused = begin(mesh, child).refused
+    refused = begin(mesh, child).granted.refused
     assert refused is not None
     assert mesh.run(steps.fail_turn, lease, {**refused, "kind": "limit"}) is AgentStatus.IDLE
     cap(mesh, None)
     mesh.run(person.retry, child)
     mesh.claim()
-    assert begin(mesh, child).refused is None
+    assert begin(mesh, child).granted.refused is None
 
 
 # Setting
@@ -386,12 +569,11 @@ def in_threads(url: str, leases: list[Lease], call: Any) -> list[Any]:
 @pytest.mark.parametrize("of_agent", [False, True])
 def test_of_ten_agents_that_call_at_once_exactly_as_many_may_as_fit(mesh: Mesh, database_url: str, of_agent: bool):
     leases = working(mesh, 10)
-    # Each reserves 1,500 and the few tokens of its call's result.
-    cap(mesh, 5000 + 3 * 1500 + 1400, agent=mesh.root if of_agent else None)
-    begun = in_threads(database_url, leases, lambda conn, lease: steps.begin_step(conn, lease, 0))
-    assert sum(one.refused is None for one in begun) == 3
-    assert len(reserved(mesh)) == 3
-    assert budget(mesh).tokens + budget(mesh).reserved_tokens <= 5000 + 3 * 1500 + 1400
+    cap(mesh, 5000 + 3 * 1000 + 900, agent=mesh.root if of_agent else None)
+    begun = in_threads(database_url, leases, lambda conn, lease: steps.begin_step(conn, lease, 2**62, planned=SHORT))
+    assert [one.granted.waits for one in begun].count("room") == 7
+    assert reserved(mesh).keys() <= {f"child-{n}" for n in range(10)}
+    assert list(reserved(mesh).values()) == [1000] * 3
 
 
 def test_ten_agents_that_work_until_refused_stay_below_the_cap(mesh: Mesh, database_url: str):
@@ -400,9 +582,10 @@ def test_ten_agents_that_work_until_refused_stay_below_the_cap(mesh: Mesh, datab
 
     def work(conn: psycopg.Connection, lease: Lease) -> int:
         done = 0
-        while steps.begin_step(conn, lease, 2**62).refused is None:
-            step(mesh, lease, {**USAGE, "input_tokens": 1000}, conn)
-            done += 1
+        while (granted := steps.begin_step(conn, lease, 2**62, planned=SHORT).granted).refused is None:
+            if granted.waits is None:
+                step(mesh, lease, {**USAGE, "input_tokens": 1000}, conn)
+                done += 1
         return done
 
     done = in_threads(database_url, leases, work)

@@ -347,7 +347,7 @@ def test_compact_makes_an_idle_agent_run_and_its_summary_ends_the_turn(mesh: Mes
     mesh.claim()
     lease = mesh.lease(mesh.root)
     assert mesh.run(steps.standing, lease).compacting
-    assert mesh.run(context.begin_summary, lease) is None
+    assert mesh.run(context.begin_summary, lease, steps.Planned()).refused is None
     content = {"text": "sum", "upto": 2}
     assert mesh.run(context.summarize, lease, content, None, ends=True) is AgentStatus.IDLE
     assert texts(mesh) == ["sum"]
@@ -394,7 +394,7 @@ def test_a_budget_that_is_spent_allows_no_summary(conn):
     talk(mesh, "a")
     mesh.run(context.compact, mesh.root)
     mesh.claim()
-    refused = mesh.run(context.begin_summary, mesh.lease(mesh.root))
+    refused = mesh.run(context.begin_summary, mesh.lease(mesh.root), steps.Planned()).refused
     assert refused is not None
     assert refused["hint"]
 

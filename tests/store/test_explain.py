@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from agentmesh.domain.budgets import Cap, Unit
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.rows import Allowance
 from agentmesh.domain.states import WaitOutcome
@@ -21,6 +23,7 @@ from agentmesh.sql import statement
 from agentmesh.store import (
     agents,
     board,
+    budgets,
     context,
     export,
     files,
@@ -39,7 +42,7 @@ from agentmesh.store import (
 from tests.fixtures.mesh import MODEL, Mesh
 
 GROWING = ["agents", "file_seen", "mail", "model_calls", "requests", "sessions", "tasks", "tool_calls"]
-GROWING += ["transcript", "waits"]
+GROWING += ["bookings", "model_bills", "reservations", "session_usage", "transcript", "waits"]
 """Not `wait`: it has a row only while an agent waits, and is read whole where that is cheaper."""
 MOST_ROWS = 600
 """Rows that a statement may read for its small session; a walk through somebody else's is far more."""
@@ -77,6 +80,8 @@ class Scene:
         self.giver = mesh.fork(mesh.root, "giver", "work")
         task_call, self.ask_call, self.task_call = mesh.call(self.giver, "task", "bash", "task")
         self.given = mesh.task(self.giver, "given", task_call)
+        self.blocked = mesh.begin(mesh.fork(mesh.root, "blocked", "work"))
+        """Its call waits for the model's first bill."""
         self.long = mesh.new_session()
         mesh.conn.execute(
             "insert into agentmesh.transcript (agent_id, seq, kind, content)"
@@ -134,6 +139,10 @@ CALLS: dict[str, Callable[[psycopg.Connection, Scene], Any]] = {
     "wait looks": lambda c, s: waits.wait_take(c, s.waiter, None, s.take),
     "wait ends": lambda c, s: waits.wait_take(c, s.waiter, WaitOutcome.TIMEOUT, s.take),
     "step begins": lambda c, s: steps.begin_step(c, s.end, 0),
+    "step waits for the budget": lambda c, s: steps.begin_step(c, s.blocked, 0),
+    "budget looked at": lambda c, s: steps.ready(c, [s.blocked.agent_id]),
+    "budget raised": lambda c, s: budgets.set_budget(c, s.session, Cap(Unit.USD, Decimal(20))),
+    "budgets for a screen": lambda c, s: budgets.view(c, s.session),
     "step ends": lambda c, s: steps.finish_step(
         c, s.end, {"text": ""}, [{"call_id": "", "name": "x", "arguments": ""}], {}
     ),
@@ -141,6 +150,7 @@ CALLS: dict[str, Callable[[psycopg.Connection, Scene], Any]] = {
     "turn fails": lambda c, s: steps.fail_turn(c, s.end, {"error": "x"}, {}),
     "ask": lambda c, s: steps.ask(c, s.ask_call, Allowance(), [], [], []),
     "task": lambda c, s: steps.task(c, s.task_call, TASK),
+    "call booked alone": lambda c, s: steps.book_call(c, s.end.agent_id, {"turn": 1}),
     "calls start": lambda c, s: steps.start_calls(c, s.send_call, [1]),
     "calls end": lambda c, s: steps.finish_calls(c, s.send_call, {1: {}}, {1: [("/w/f", "0" * 64)]}),
     "open calls": lambda c, s: steps.open_calls(c, s.root),

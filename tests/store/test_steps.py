@@ -37,7 +37,7 @@ def test_the_first_step_of_a_turn_reads_all_mail_in_order(mesh: Mesh):
         (2, "mail", "second"),
         (3, "user", "third"),
     ]
-    assert begun.refused is None
+    assert begun.granted.refused is None
 
 
 def test_only_rows_after_the_given_one_come_back(mesh: Mesh):

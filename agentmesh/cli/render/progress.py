@@ -11,7 +11,7 @@ from typing import Protocol, Self
 
 from agentmesh.cli.render.figures import state, used
 from agentmesh.cli.talk import say
-from agentmesh.domain.activity import is_pause
+from agentmesh.domain.activity import is_held_up
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import AgentView
 from agentmesh.domain.states import AgentStatus
@@ -61,7 +61,7 @@ class Silence(_Plain):
 
 
 class Lines(_Plain):
-    """One line for each agent that begins or changes its state, and for pauses of its model; no escape byte."""
+    """One line for each agent that begins or changes its state, and for model calls that wait; no escape byte."""
 
     def __init__(self) -> None:
         self._before: dict[AgentId, str] = {}
@@ -76,12 +76,12 @@ class Lines(_Plain):
                 self._before[agent.id] = agent.status
                 rested = before is not None and agent.status != AgentStatus.RUNNING
                 say(f"{agent.path}  {state(agent.status)}" + (f"  {used(agent)}" if rested else ""))
-            if agent.status == AgentStatus.RUNNING and is_pause(agent.activity or ""):
+            if agent.status == AgentStatus.RUNNING and is_held_up(agent.activity or ""):
                 self._tell_pause(agent)
 
     def _tell_pause(self, agent: AgentView) -> None:
         """Say why nothing happens: once for all agents that pause for one reason, and again every ten seconds."""
-        why, now = agent.activity.partition(": ")[2], time.monotonic()
+        why, now = agent.activity.partition(": ")[2] or agent.activity, time.monotonic()
         if now - self._told.get(why, -math.inf) >= _TOLD_EVERY:
             self._told[why] = now
             say(f"{agent.path}  {agent.activity}")

@@ -1,15 +1,15 @@
 -- A11: look and reserve, but not one after another: neither call sees what the other has reserved.
-create or replace function agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions) returns jsonb
+create or replace function agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions, bytes bigint, answer bigint, listed_in numeric,
+  listed_out numeric) returns jsonb
 language plpgsql as $$
 declare
   mine record;
-  refusal jsonb;
 begin
-  select * into mine from agentmesh.estimate(me.id);
-  refusal := agentmesh.budget_refusal(me, session, mine.tokens, mine.cost_usd);
-  if refusal is null then
+  select * into mine from agentmesh.weigh(me, session, bytes / 4, answer, listed_in, listed_out);
+  if mine.refused is null and mine.waits is null then
     insert into agentmesh.reservations (agent_id, session_id, epoch, tokens, cost_usd)
     values (me.id, session.id, me.epoch, mine.tokens, mine.cost_usd) on conflict (agent_id) do nothing;
+    return jsonb_build_object('answer', mine.allowed);
   end if;
-  return refusal;
+  return jsonb_build_object('refused', mine.refused, 'waits', mine.waits);
 end $$;

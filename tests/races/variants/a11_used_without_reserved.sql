@@ -1,11 +1,12 @@
 -- A11: under the lock, but with what is used alone: a budget that is checked and not reserved.
-create or replace function agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions) returns jsonb
+create or replace function agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions, bytes bigint, answer bigint, listed_in numeric,
+  listed_out numeric) returns jsonb
 language plpgsql as $$
 declare
   mine record;
 begin
-  select * into mine from agentmesh.estimate(me.id);
   insert into agentmesh.session_usage (session_id) values (session.id) on conflict do nothing;
   perform from agentmesh.session_usage u where u.session_id = session.id for no key update;
-  return agentmesh.budget_refusal(me, session, mine.tokens, mine.cost_usd);
+  select * into mine from agentmesh.weigh(me, session, bytes / 4, answer, listed_in, listed_out);
+  return jsonb_build_object('refused', mine.refused, 'waits', mine.waits, 'answer', mine.allowed);
 end $$;
