@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentmesh.domain.activity import fitted, is_pause
+from agentmesh.domain.activity import fitted, is_held_up
 
 WHY = "openai (model any) at https://models.example.com:8443/v1 cannot be reached: Connection refused"
 PAUSED = f"paused 4 s (gives up in 590 s): {WHY}"
@@ -19,8 +19,8 @@ def test_17_20_the_reason_of_a_pause_stays_in_sight(activity: str, width: int):
     assert len(shown) <= width
     assert shown.startswith(activity.partition(" s")[0])
     assert shown.endswith("Connection refused")
-    assert is_pause(activity)
-    assert is_pause(shown)
+    assert is_held_up(activity)
+    assert is_held_up(shown)
 
 
 @pytest.mark.parametrize(
