@@ -70,6 +70,7 @@ class Actions:
     def _do(self, call: Call, in_view: AgentId) -> None:
         from tui.deeds import DEEDS  # not before the session is in sight
         from tui.doing import Doing
+        from tui.records import record
 
         outcome: Done | Failed
         try:
@@ -77,6 +78,7 @@ class Actions:
                 self._schema.check()
             doing = Doing(self._mesh, self._session, self._shells, in_view, self._stopping)
             outcome = DEEDS[call.name](doing, *call.args)
+            record(doing, call, outcome)
         except AgentmeshError as error:
             outcome = Failed(error.message, error.hint, call.typed)
         except Exception:

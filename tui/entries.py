@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from agentmesh.domain import waited
+from agentmesh.domain import commands
 from agentmesh.domain.rows import Row
 from agentmesh.domain.states import Kind
 from agentmesh.domain.text import one_line, printable
@@ -224,15 +224,9 @@ def _compacted(content: Mapping[str, Any]) -> str:
 
 
 def _command(content: Mapping[str, Any]) -> tuple[str, str]:
-    """Return a person's command and what it came to; of a wait whom it found how (the messages follow as mail)."""
-    name, result = one_line(str(content.get("command") or "command"), 200), content.get("result")
-    typed = name if name.startswith(("/", "!")) else f"/{name}"
-    if isinstance(result, Mapping) and "results" in result:
-        return typed, one_line(waited.summary(result), 500)
-    said = _text(content, "text") or _text(content, "output")
-    if not said and result is not None:
-        said = printable(result if isinstance(result, str) else _fields(result))
-    return typed, said
+    """Return a person's command and what it came to."""
+    said = printable(commands.outcome(content))
+    return one_line(commands.typed(content), 200), one_line(said, 500) if content.get("command") == "wait" else said
 
 
 def _fields(result: Any) -> str:

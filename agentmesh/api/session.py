@@ -22,6 +22,7 @@ from agentmesh.domain.ids import AgentId, MailId, SessionId, short
 from agentmesh.domain.rows import AgentView, Ref, Request
 from agentmesh.domain.rows import Session as Row
 from agentmesh.domain.states import WaitOutcome
+from agentmesh.domain.text import as_text
 from agentmesh.store import agents, budgets, mailbox, requests, sessions
 
 if TYPE_CHECKING:
@@ -86,7 +87,8 @@ class Session:
 
     def fork(self, name: str, prompt: str | None = None, *, parent: Who = "root") -> Agent:
         """Make a child that inherits the parent's conversation: see ``Agent.fork``."""
-        above = self.agent(parent)
+        above, name = self.agent(parent), as_text(name, "the name of an agent")
+        prompt = None if prompt is None else as_text(prompt, "a prompt")
         child = self.run_store(agents.get, self.run_store(agents.fork, above.id, name, prompt), idempotent=True)
         if prompt is not None:
             self.mesh.have_it_run(self)
@@ -94,6 +96,7 @@ class Session:
 
     def send(self, message: str, *, to: Who = "root", key: str | None = None) -> MailId:
         """Write to an agent as the user; durable when it returns. The same key again is the same message."""
+        message = as_text(message, "a message")
         if key is not None and not key.strip():
             raise UsageError("the key of a message is empty", hint="Leave it out, or give one. Is a variable not set?")
         # With a key of our own a repetition after a lost connection is harmless.

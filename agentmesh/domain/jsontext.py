@@ -9,15 +9,18 @@ DEEPEST: Final = 200
 """How many lists and objects may be within each other: as many as pydantic reads. What walks a value can walk them."""
 
 
-def parse(text: str | bytes, *, strict: bool = True) -> Any:
+def parse(text: str | bytes, *, strict: bool = True, written: bool = False) -> Any:
     """Return what a JSON text says; raise ValueError for what is none or nests deeper than DEEPEST.
 
     A model that repeats itself writes thousands of brackets, for which ``json.loads`` raises RecursionError. With
-    ``strict=False`` strings may have line breaks in them.
+    ``strict=False`` strings may have line breaks in them. With ``written`` numbers are texts, as they were written.
     """
     words = text.decode("utf-8-sig") if isinstance(text, bytes) else text
     try:
-        value = json.loads(words) if strict else json.loads(words, strict=False)
+        if written:
+            value = json.loads(words, strict=strict, parse_int=str, parse_float=str, parse_constant=str)
+        else:
+            value = json.loads(words) if strict else json.loads(words, strict=False)
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
     if words.count("[") + words.count("{") > DEEPEST and isinstance(value, dict | list) and _is_deeper(value):

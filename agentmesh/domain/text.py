@@ -7,6 +7,8 @@ import math
 import re
 from typing import Any
 
+from agentmesh.domain.errors import UsageError
+
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _UNPRINTABLE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDI}\ud800-\udfff]")
@@ -69,3 +71,12 @@ def clip(text: str, limit: int) -> str:
     head = raw[:keep].decode("utf-8", "ignore")
     tail = raw[-keep:].decode("utf-8", "ignore")
     return head + note + tail
+
+
+def as_text(value: object, what: str) -> str:
+    """Return a text, and a number or a truth as its JSON text; raise UsageError, naming ``what``, for all else."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
+        return json.dumps(value)
+    raise UsageError(f"{what} should be text, not {type(value).__name__}", hint="Write it as one string.")

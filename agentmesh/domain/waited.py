@@ -15,6 +15,9 @@ from agentmesh.domain.states import Kind
 _TEXTS = ("earlier_output", "message", "output", "error")
 """Fields of an entry that hold words of the agent, in the order in which they are shown."""
 
+_RESULT = ("outcome", "results")
+_ENTRY = ("agent_id", "name", "status", "message", "output", "error", "hint", "more", "earlier_output")
+
 
 def summary(result: Mapping[str, Any]) -> str:
     """Return how a wait ended and who was found how: ``complete: coder received, tester idle``."""
@@ -50,6 +53,17 @@ def without_mail(result: Mapping[str, Any], mail: Collection[Taken]) -> dict[str
         return {key: value for key, value in entry.items() if key not in _TEXTS or not shown.issuperset(_texts(value))}
 
     return {**result, "results": [rest(entry) for entry in _entries(result)]}
+
+
+def in_order(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a wait's result with its keys in the order in which the contract names them; jsonb keeps none."""
+    found = [dict(sorted(entry.items(), key=lambda item: _place(item[0], _ENTRY))) for entry in _entries(result)]
+    whole = {**result, "results": found}
+    return dict(sorted(whole.items(), key=lambda item: _place(item[0], _RESULT)))
+
+
+def _place(key: str, order: Sequence[str]) -> int:
+    return order.index(key) if key in order else len(order)
 
 
 def _of_wait(row: Row) -> Iterator[Mapping[str, Any]]:

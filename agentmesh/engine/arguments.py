@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -11,11 +12,13 @@ from pydantic import BaseModel, ValidationError
 from agentmesh.domain import jsontext
 from agentmesh.engine.tool import Tool, ToolError
 
+_KINDS: Mapping[type, str] = {type(None): "null", list: "a list", dict: "an object"}
+
 
 def read(tool: Tool, arguments: str) -> tuple[BaseModel, str | None]:
     """Return the arguments and a note on what was ignored; raise ToolError in words that a model can act on.
 
-    What can be read without loss is: ``"30"`` for 30, a JSON string for a list or an object. Unknown keys are ignored.
+    What can be read without loss is: ``"30"`` for 30, 5 for ``"5"``, a JSON string for a list. Unknown keys: ignored.
     """
     try:
         given = jsontext.parse(arguments or "{}")
@@ -33,10 +36,36 @@ def read(tool: Tool, arguments: str) -> tuple[BaseModel, str | None]:
         unknown = [key for key in given if key not in fields]
         known = {key: _unwrap(value, tool, key) for key, value in given.items() if key in fields}
     try:
-        parsed = tool.args.model_validate(known)
+        try:
+            parsed = tool.args.model_validate(known)
+        except ValidationError as error:
+            parsed = tool.args.model_validate(_with_texts(known, error, arguments))
     except ValidationError as error:
         raise ToolError(f"{tool.name} cannot read its arguments: {_problems(error)}", _shape(tool, unknown)) from error
     return parsed, _note(unknown, list(fields)) if unknown else None
+
+
+def _with_texts(known: dict[str, Any], error: ValidationError, arguments: str) -> dict[str, Any]:
+    """Return the arguments with a number or a truth as its text, as it was written, wherever text was missed."""
+    written = jsontext.parse(arguments, written=True)
+    for problem in error.errors(include_url=False, include_context=False):
+        if problem["type"] == "string_type" and isinstance(problem["input"], bool | int | float):
+            known = _replaced(known, written, problem["loc"])
+    return known
+
+
+def _replaced(value: Any, written: Any, place: Sequence[int | str]) -> Any:
+    """Return a value in which the one at the place is its text; ``written`` is the same with numbers as texts."""
+    if not place:
+        return str(value).lower() if isinstance(value, bool) else written
+    if isinstance(written, str):  # a list or an object that came as a JSON string
+        written = jsontext.parse(written, written=True)
+    step, rest = place[0], place[1:]
+    if isinstance(value, list) and isinstance(step, int):
+        return [*value[:step], _replaced(value[step], written[step], rest), *value[step + 1 :]]
+    if isinstance(value, dict) and step in value:
+        return {**value, step: _replaced(value[step], written[step], rest)}
+    return value  # a place within the type, of a union: refused as it is
 
 
 def require_whole(tool: Tool, arguments: str) -> None:
@@ -78,7 +107,10 @@ def _problems(error: ValidationError) -> str:
     parts = []
     for problem in error.errors(include_url=False):
         where = ".".join(str(step) for step in problem["loc"]) or "arguments"
-        parts.append(f"{where}: {problem['msg'][0].lower()}{problem['msg'][1:]}")
+        words = f"{problem['msg'][0].lower()}{problem['msg'][1:]}"
+        if problem["type"] == "string_type":
+            words = f"should be text, not {_KINDS.get(type(problem['input']), 'this')}"
+        parts.append(f"{where}: {words}")
     return "; ".join(parts[:5])
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from agentmesh.domain import jsontext, waited
+from agentmesh.domain import commands, jsontext, waited
 from agentmesh.domain.rows import Row, Taken
 from agentmesh.domain.states import Kind
 from agentmesh.export.cleaning import Cleaner, line, readable
@@ -83,7 +83,7 @@ def _told(kind: str, content: Mapping[str, Any], name: str, mail: Sequence[Taken
             said = [_words(content.get(key)) for key in ("error", "hint")]
             return "error", "\n".join(filter(None, said)), [], True
         case Kind.COMMAND:
-            return f"/{_words(content.get('command')).lstrip('/')}", "", _folded("result", _rest(content)), False
+            return commands.typed(content), "", _folded("result", commands.outcome(content)), False
         case Kind.SUMMARY:
             return "summary of what came before", "", _folded("summary", _words(content.get("text"))), False
         case Kind.EVENT:
@@ -129,11 +129,6 @@ def _fields(result: Any) -> Iterator[str]:
     for key, value in result.items():
         text = _words(value)
         yield f"{key}:\n{text}" if "\n" in text else f"{key}: {text}"
-
-
-def _rest(content: Mapping[str, Any]) -> str:
-    found = content.get("result", content.get("output"))
-    return "" if found is None else _words(found)
 
 
 def _folded(title: str, text: str) -> list[Fold]:

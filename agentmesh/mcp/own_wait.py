@@ -70,5 +70,6 @@ class OwnWait:
     def _kept(self) -> dict[str, Any] | None:
         """Return the result of a look whose answer never came: it stands in the transcript."""
         rows = self._member.mesh.database.run(transcript.own, self._member.agent_id, self._after, idempotent=True)
-        results = [row.content["result"] for row in rows if row.kind == Kind.COMMAND]
+        commands = [row.content for row in rows if row.kind == Kind.COMMAND]  # a person's own stand there too
+        results = [content["result"] for content in commands if content.get("command") == "wait"]
         return dict(results[-1]) if results else None

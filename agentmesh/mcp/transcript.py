@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from agentmesh.domain import commands
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Ref, Row
 from agentmesh.domain.states import Kind
@@ -75,7 +76,7 @@ def _line(row: Row) -> str:
         case Kind.MAIL:
             return f"mail from {content.get('name')}: {text}"
         case Kind.COMMAND:
-            return printable(f"/{content.get('command')} {_json(content.get('result'))}")
+            return printable(f"{commands.typed(content)}: {commands.outcome(content)}")
         case _:
             return f"{row.kind}: {text}" if text else ""
 

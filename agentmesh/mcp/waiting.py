@@ -16,6 +16,7 @@ import anyio
 import anyio.lowlevel
 from anyio import to_thread
 
+from agentmesh.domain import waited
 from agentmesh.domain.errors import AgentmeshError, DatabaseUnreachable, Fenced
 from agentmesh.domain.log import logger
 from agentmesh.domain.states import WaitOutcome
@@ -62,7 +63,7 @@ class Waits:
             result = await self._until_over(args, woken, report)
         finally:
             unwatch()
-        return {**result, "note": note} if note else result
+        return waited.in_order({**result, "note": note} if note else result)
 
     async def _until_over(self, args: WaitArgs, woken: asyncio.Event, report: Report) -> dict[str, Any]:
         begun = time.monotonic()

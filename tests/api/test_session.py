@@ -207,6 +207,21 @@ def test_a_session_is_resumed_by_id_by_prefix_and_as_the_newest(rig: Rig, mesh: 
         other.resume_session("0000")
 
 
+def test_17_11_a_number_as_a_message_is_its_text(rig: Rig, mesh: agentmesh.Mesh):
+    session = session_of(mesh)
+    quiet = session.fork("quiet")
+    for given in (5, 1.0, 12345678901234567890, True):
+        session.send(given, to=quiet)  # type: ignore[arg-type]
+    sent = "select body from agentmesh.mail where recipient = %s order by id"
+    bodies = [body for (body,) in rig.conn.execute(sent, [quiet.id])]
+    assert bodies == ["5", "1.0", "12345678901234567890", "true"]
+    for wrong in (None, ["a"], {"a": 1}, float("nan"), b"a"):
+        with pytest.raises(agentmesh.UsageError, match="a message should be text"):
+            session.send(wrong, to=quiet)  # type: ignore[arg-type]
+    with pytest.raises(agentmesh.UsageError, match="a prompt should be text"):
+        session.fork("child", ["a"])  # type: ignore[arg-type]
+
+
 def test_17_8_an_empty_id_or_key_is_no_newest_session_and_no_agent(rig: Rig, mesh: agentmesh.Mesh):
     session = session_of(mesh)
     with pytest.raises(agentmesh.UsageError, match="is empty"):

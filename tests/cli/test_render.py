@@ -73,6 +73,24 @@ def test_every_kind_of_row_is_shown_as_text_and_as_events(kind):
     assert all(event["name"] == "words" or event["agent_id"] == agent().id for event in told)
 
 
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        (
+            {"command": "send", "arguments": ["coder", "look"], "text": "Sent to coder."},
+            "· /send coder look: Sent to coder.",
+        ),
+        ({"command": "clear", "arguments": [], "text": ""}, "· /clear"),
+        ({"command": "!ls", "output": "a\nb", "exit_code": 0}, "· !ls: a\n  b"),
+        ({"command": "wait", "result": {"outcome": "timeout", "results": []}}, "· /wait: timeout"),
+    ],
+)
+def test_17_6_a_command_is_shown_as_it_was_typed_with_what_it_came_to(content, shown):
+    text = row_text(row(Kind.COMMAND, **content), "me")
+    assert text is not None
+    assert text.plain == shown
+
+
 def test_an_answer_with_calls_is_a_message_and_then_the_calls():
     calls = [
         {"id": "c1", "name": "read", "arguments": '{"path": "a"}'},

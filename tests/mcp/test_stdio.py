@@ -9,9 +9,10 @@ from typing import Any
 import anyio
 import pytest
 
+from agentmesh.domain import commands
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus
-from agentmesh.store import waits
+from agentmesh.store import person, waits
 from agentmesh.tools import toolset
 from tests.fixtures.engine import until
 from tests.fixtures.invariants import violations
@@ -53,6 +54,47 @@ def test_fork_then_wait_brings_the_result(desk: Desk):
                 "results": [entry(child, "file-reader", "idle", output="there are 3")],
             }
             assert desk.mesh.status(await guest.id()) is AgentStatus.RUNNING
+
+    run(test)
+
+
+def test_17_11_wait_gives_its_keys_in_the_contract_s_order_and_send_takes_a_number(desk: Desk):
+    async def test():
+        async with desk.guest() as guest:
+            await guest.call("fork", name="coder", prompt="work")
+            child = await guest.id("coder")
+            assert (await guest.call("send", to="coder", message=5))["status"] == "sent"
+            assert desk.mesh.unread(child) == ["work", "5"]
+            desk.mesh.send(child, await guest.id(), "first")
+            desk.mesh.send(child, await guest.id(), "second")
+            result = await guest.call("wait", timeout=0, from_agents=["coder", "nobody"], wrong=1)
+            assert list(result) == ["outcome", "results", "note"]
+            received, unknown = result["results"]
+            assert list(received) == ["agent_id", "name", "status", "message", "more"]
+            assert list(unknown) == ["agent_id", "error", "hint"]
+            desk.mesh.send(None, await guest.id(), "stop")
+            result = await guest.call("wait", timeout=60)
+            assert [list(each) for each in result["results"]][1:] == [["name", "message"]]
+
+    run(test)
+
+
+def test_17_6_a_command_beside_a_lost_answer_of_a_wait_is_not_taken_for_it(desk: Desk):
+    async def test():
+        async with desk.guest() as guest:
+            root = await guest.id()
+            found: list[dict[str, Any]] = []
+
+            async def wait() -> None:
+                found.append(await guest.call("wait", timeout=150))
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(wait)
+                await soon(lambda: desk.mesh.run(waits.registered, root))
+                desk.mesh.run(person.note, root, commands.row_content("send", ["x", "y"], "Sent."))
+                desk.mesh.conn.execute("delete from agentmesh.wait")
+                desk.mesh.conn.execute("select pg_notify('agent_event_' || %s, 'mail')", [root])
+            assert [one["outcome"] for one in found] == ["interrupted"]
 
     run(test)
 

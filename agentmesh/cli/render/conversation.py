@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from rich.text import Text
 
 from agentmesh.cli.render.figures import cut_off
-from agentmesh.domain import waited
+from agentmesh.domain import commands, waited
 from agentmesh.domain.ids import short
 from agentmesh.domain.rows import Row, Taken
 from agentmesh.domain.states import Kind
@@ -40,7 +40,7 @@ def row_text(row: Row, name: str, *, full: bool = False) -> Text | None:
         case Kind.EVENT:
             return _block("· ", "dim", content.get("text") or content.get("event"))
         case Kind.COMMAND:
-            return _block("/", "dim", _command(content, full))
+            return _block("· ", "dim", _command(content, full))
         case Kind.SUMMARY | Kind.CAPTURE | Kind.MARK:
             return _block(f"· {row.kind}: ", "dim", content.get("text") or content.get("label"))
 
@@ -75,11 +75,9 @@ def _call(call: Any, full: bool) -> Text:
 
 
 def _command(content: Any, full: bool) -> str:
-    """Return what a person's command came to: of a wait who was found how; the messages follow as mail."""
-    result = content.get("result")
-    if full or not _is_of_wait(result):
-        return f"{content.get('command')} {_json(result)}"
-    return f"{content.get('command')}: {waited.summary(result)}"
+    """Return what a person had done and what it came to; the messages of a wait follow as mail."""
+    said = _json(content["result"]) if full and "result" in content else commands.outcome(content)
+    return f"{commands.typed(content)}: {said}" if said else commands.typed(content)
 
 
 def _result(row: Row, full: bool) -> Text:

@@ -1,0 +1,44 @@
+"""Rows of kind ``command``: what a person had done here, and what it came to. No model sees them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentmesh.domain import waited
+
+_LONGEST = 4_000
+"""Characters of an argument that a row keeps: a message is whole in the mail, a system prompt in the settings."""
+
+
+def row_content(name: str, arguments: Sequence[str], text: str) -> dict[str, Any]:
+    """Return the content of a slash command's row; ``text`` is what the person was told."""
+    kept = [one if len(one) <= _LONGEST else f"{one[:_LONGEST]}…" for one in arguments]
+    return {"command": name, "arguments": kept, "text": text}
+
+
+def typed(content: Mapping[str, Any]) -> str:
+    """Return what was typed: ``/send coder hello``, ``!ls``."""
+    name, arguments = str(content.get("command") or "command"), content.get("arguments")
+    words = [name if name.startswith(("/", "!")) else f"/{name}"]
+    return " ".join([*words, *(map(str, arguments) if isinstance(arguments, list) else ())])
+
+
+def outcome(content: Mapping[str, Any]) -> str:
+    """Return what it came to, empty where other rows tell; of a wait who was found how: messages follow as mail."""
+    result = content.get("result")
+    if isinstance(result, Mapping) and "results" in result:
+        return waited.summary(result)
+    said = content.get("text") or content.get("output")
+    if said or result is None:
+        return str(said or "")
+    return (
+        "\n".join(f"{name}: {value}" for name, value in result.items())
+        if isinstance(result, Mapping)
+        else _text(result)
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

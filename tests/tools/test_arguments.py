@@ -1,0 +1,73 @@
+"""Arguments of the tools: a number where text is wanted is its text, as it was written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from agentmesh.engine import arguments
+from agentmesh.engine.tool import ToolError
+from agentmesh.mcp import tools as served
+from agentmesh.store.tx import Database
+from agentmesh.tools import toolset
+
+TOOLS = toolset.builtin(cast(Database, None), workdir=Path("/"))
+
+
+def read(tool: str, given: str) -> Any:
+    return arguments.read(TOOLS[tool], given)[0]
+
+
+NUMBERS = [
+    "5", "-0", "1.0", "1.10", "1e5", "0.1e-2", "12345678901234567890", "3.14159265358979323846264338327950288", "1e400",
+    "true", "false",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("written", NUMBERS)
+def test_17_11_a_number_or_a_truth_as_a_message_is_its_text_as_written(written):
+    assert read("send", f'{{"to": "a", "message": {written}}}').message == written
+    forked = read("fork", f'{{"prompt": {written}, "name": {written}}}')
+    assert (forked.name, forked.prompt) == (written, written)
+    assert read("ask_user", f'{{"question": {written}}}').question == written
+
+
+@pytest.mark.parametrize("given", ["[12345678, 12e45678, true]", '"[12345678, 12e45678, true]"'])
+def test_17_11_ids_of_digits_in_a_list_are_text(given):
+    found = read("wait", f'{{"timeout": 5, "from_agents": {given}}}').from_agents
+    assert found == ["12345678", "12e45678", "true"]
+
+
+def test_17_11_an_id_of_digits_names_an_agent():
+    assert read("kill", '{"agent_id": 12345678}').agent_id == "12345678"
+    assert read("send", '{"to": 12e45678, "message": "x"}').to == "12e45678"
+
+
+def test_17_11_text_within_items_is_read_so_too():
+    assert read("todo_write", '{"items": [{"content": 1.50, "status": "pending"}]}').items[0].content == "1.50"
+    assert read("ask_user", '{"question": "Which?", "options": [1, 2.0]}').options == ["1", "2.0"]
+
+
+def test_17_11_text_and_numbers_stay_what_they_are():
+    assert read("send", '{"to": "a", "message": "5.0"}').message == "5.0"
+    assert read("wait", '{"timeout": "30"}').timeout == 30
+    assert read("wait", '{"timeout": 30, "from_agents": null}').from_agents is None
+
+
+@pytest.mark.parametrize(
+    ("given", "word"), [("null", "null"), ("[1, 2]", "a list"), ('{"a": 1}', "an object"), ('["a"]', "a list")]
+)
+def test_17_11_what_is_no_text_is_refused_in_a_sentence(given, word):
+    with pytest.raises(ToolError, match=f"message: should be text, not {word}"):
+        read("send", f'{{"to": "a", "message": {given}}}')
+
+
+def test_17_11_the_mcp_server_reads_numbers_as_the_tools_do():
+    args, note = served.read("send", {"to": "a", "message": 5})
+    assert (args.message, note) == ("5", None)
+    assert served.read("fork", {"name": 7, "prompt": 1.0})[0].prompt == "1.0"
+    assert served.read("send", {"to": "a", "message": 12345678901234567890})[0].message == "12345678901234567890"
+    with pytest.raises(ToolError, match="not a list"):
+        served.read("send", {"to": "a", "message": [5]})
