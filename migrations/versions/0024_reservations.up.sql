@@ -269,6 +269,7 @@ declare
   steep_output_usd numeric := 0;
   is_capped boolean := agentmesh.has_capped_agents(session.id);
   is_blocked boolean := false;
+  is_bound boolean := false;  -- one that no cap holds for waits for nobody
 begin
   allowed := weigh.answer;
   select * into bill from agentmesh.model_bills b where b.model = me.model;
@@ -303,6 +304,7 @@ begin
   end if;
   for cap in select c.* from agentmesh.caps_of(me, session) c loop
     is_blocked := is_blocked or (is_first and cap.is_first);
+    is_bound := is_bound or cap.max_tokens is not null or cap.max_cost_usd is not null;
     allowed := least(allowed,
       agentmesh.room(cap.max_tokens, cap.tokens + cap.reserved, all_input, 0, bill.output_excess, weigh.answer),
       agentmesh.room(cap.max_cost_usd, cap.cost_usd + cap.reserved_usd, input_usd, bill.least_usd, output_usd, weigh.answer),
@@ -322,7 +324,7 @@ begin
     end if;
     alone := least(alone, fits);
   end loop;
-  if is_blocked then
+  if is_blocked and is_bound then
     waits := 'bill';
   elsif allowed < weigh.answer and allowed < alone then
     waits := 'room';

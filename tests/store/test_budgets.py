@@ -220,6 +220,15 @@ def test_until_a_models_first_bill_one_call_of_a_session_goes_ahead(mesh: Mesh):
     assert allowed(mesh, b) == 1000
 
 
+def test_a_call_that_no_cap_holds_for_waits_for_nobody(mesh: Mesh):
+    mesh.conn.execute("delete from agentmesh.model_bills")
+    mesh.conn.execute("update agentmesh.sessions set max_tokens = null, max_cost_usd = null")
+    a, b = mesh.fork(mesh.root, "a", "work"), mesh.fork(mesh.root, "b", "work")
+    cap(mesh, 100_000, agent=a)
+    begin(mesh, a)
+    assert allowed(mesh, b) == 1000
+
+
 def test_whose_call_waits_takes_no_place_of_a_worker_and_is_not_stuck(mesh: Mesh):
     mesh.conn.execute("delete from agentmesh.model_bills")
     mesh.conn.execute("update agentmesh.workers set concurrency = 2")
