@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -171,6 +172,7 @@ class History:
         return self.mesh.run(budgets.view, self.session)[0]
 
 
+@pytest.mark.timeout(600)  # a minute on a machine that is busy
 @settings(
     max_examples=60,
     deadline=None,
