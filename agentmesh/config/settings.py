@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -58,11 +57,27 @@ class Settings(NamedTuple):
     """MCP servers of the user's own configuration; those of a project are read where they are needed."""
     warnings: tuple[str, ...] = ()
     """What was ignored, and why: one sentence each, for people."""
-    elsewhere: Callable[[Path | None], Settings] | None = None
+    elsewhere: Elsewhere | None = None
     """Reads them again with the project's file of another directory, with None of no project; may raise ConfigError."""
 
     def __repr__(self) -> str:
         return forms.shown(self, hidden=("database_url", "direct_database_url", "reader_url", "elsewhere"))
+
+
+class Elsewhere:
+    """Reads the settings again for another directory. Its repr shows nothing: the environment has keys."""
+
+    def __init__(self, flags: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+        self._sources = (flags, environ)
+
+    def __call__(self, workdir: Path | None) -> Settings:
+        return load(*self._sources, workdir)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Elsewhere) and self._sources == other._sources
+
+    def __hash__(self) -> int:
+        return hash(Elsewhere)
 
 
 def load(flags: Mapping[str, Any], environ: Mapping[str, str], workdir: Path | None) -> Settings:
@@ -101,7 +116,7 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], workdir: Path | N
         mcp=document.mcp,
         mcp_servers=document.mcpServers,
         warnings=read.warnings,
-        elsewhere=partial(load, flags, environ),
+        elsewhere=Elsewhere(flags, environ),
     )
 
 
