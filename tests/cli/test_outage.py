@@ -81,7 +81,7 @@ def test_wait_goes_on_after_an_outage(far, proxy, mesh, here, monkeypatch):
     child = mesh.fork(here, "child", "begin")
     mesh.fork(here, "idle")
     done = in_thread(wait._watch, far, Place(None, None, str(mesh.session_of(here))), ["child", "idle"], None)
-    while far.database.done.get(timeout=SECONDS) != "last_output":
+    while far.database.done.get(timeout=SECONDS) != "working":
         pass
     proxy.refuse()
     assert far.database.missed.get(timeout=SECONDS)
