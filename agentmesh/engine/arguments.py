@@ -47,7 +47,7 @@ def read(tool: Tool, arguments: str) -> tuple[BaseModel, str | None]:
 
 def _with_texts(known: dict[str, Any], error: ValidationError, arguments: str) -> dict[str, Any]:
     """Return the arguments with a number or a truth as its text, as it was written, wherever text was missed."""
-    written = jsontext.parse(arguments, written=True)
+    written = jsontext.parse(arguments or "{}", written=True)
     for problem in error.errors(include_url=False, include_context=False):
         if problem["type"] == "string_type" and isinstance(problem["input"], bool | int | float):
             known = _replaced(known, written, problem["loc"])

@@ -71,3 +71,9 @@ def test_17_11_the_mcp_server_reads_numbers_as_the_tools_do():
     assert served.read("send", {"to": "a", "message": 12345678901234567890})[0].message == "12345678901234567890"
     with pytest.raises(ToolError, match="not a list"):
         served.read("send", {"to": "a", "message": [5]})
+
+
+@pytest.mark.parametrize("given", ["", "{}", " {} ", "[]", "null", '{"to": null}'])
+def test_17_11_missing_texts_are_refused_in_words(given):
+    with pytest.raises(ToolError):
+        read("send", given)
