@@ -6,6 +6,8 @@
 BIN := .venv/bin
 PARALLEL := -n $(or $(JOBS),logical) --maxprocesses 8
 PYTEST := $(BIN)/pytest $(PARALLEL)
+# What no version of PostgreSQL makes different.
+WITHOUT_DATABASE := $(addprefix --ignore=tests/,architecture bench llm unit walls)
 PG15 := $(or $(AGENTMESH_PG15_BIN),/usr/lib/postgresql/15/bin)
 
 help:  ## show this
@@ -27,7 +29,7 @@ check: venv  ## check format, lint, types, imports and tests; the database tests
 	$(BIN)/lint-imports
 	sh scripts/test.sh $(PARALLEL)
 	@if [ -x $(PG15)/postgres ]; then \
-	    set -x; AGENTMESH_TEST_PG_BIN=$(PG15) sh scripts/test.sh $(PARALLEL) --ignore=tests/unit --ignore=tests/architecture; \
+	    set -x; AGENTMESH_TEST_PG_BIN=$(PG15) sh scripts/test.sh $(PARALLEL) $(WITHOUT_DATABASE); \
 	else \
 	    echo "PostgreSQL 15 is not in $(PG15): nothing was tested on it. AGENTMESH_PG15_BIN names another folder."; \
 	fi
