@@ -347,7 +347,7 @@ def test_a_git_file_that_leads_to_a_foreign_repository_asks_and_opens_nothing(
 @pytest.mark.parametrize("key", ["diff.external", "core.fsmonitor", "diff.x.textconv", "filter.x.clean"])
 def test_git_itself_runs_what_these_keys_name(work: Path, key: str):
     (work / ".gitattributes").write_text("a diff=x filter=x\n")
-    (work / "a").write_text("three\n")
+    (work / "a").write_text("of another size: Git looks at nothing else within a second\n")
     _git(work, "config", key, "touch ran; cat")
     subprocess.run(["git", "diff"], cwd=work, env=_CLEAN, capture_output=True, check=False)
     assert (work / "ran").exists()
