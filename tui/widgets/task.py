@@ -114,7 +114,8 @@ class TaskView(CallView):
             return
         name = known.name if isinstance(known, Ended) else self._face.name if self._face else ""
         kind = (self._face.view.subagent_type if self._face else None) or ""
-        parts = [f" ({one_line(kind, 40)})" if kind else "", self._doing, plural(known.tool_calls, "tool call")]
+        calls = plural(known.tool_calls, "tool call") if known.tool_calls else ""
+        parts = [f" ({one_line(kind, 40)})" if kind else "", self._doing, calls]
         parts += [f"{count(known.tokens)} tokens", known.said if isinstance(known, Ended) else ""]
         head, *rest = parts
         self._worker.show(name, head + "".join(f" · {part}" for part in rest if part))
