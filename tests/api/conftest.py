@@ -22,6 +22,7 @@ def machine(rig: Rig, monkeypatch, tmp_path) -> None:
         monkeypatch.setenv(name, str(tmp_path / "home"))
     monkeypatch.setenv("AGENTMESH_DATABASE_URL", rig.url)
     monkeypatch.setenv("AGENTMESH_MODEL", "scripted")
+    rig.know_bills("openai/scripted")
     monkeypatch.setenv("AGENTMESH_MODEL_RETRIES", "0")
     monkeypatch.setenv("OPENAI_BASE_URL", rig.model.base_url)
     monkeypatch.setenv("OPENAI_API_KEY", "none")

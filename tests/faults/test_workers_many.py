@@ -62,7 +62,7 @@ def thaw(rig: Rig, worker: WorkerProcess) -> None:
     pid = worker.process.pid
     assert pid
     os.kill(pid, signal.SIGCONT)
-    again = "select exists (select from agentmesh.workers where pid = %s and id > %s and ended_at is null)"
+    again = "select exists (select from agentmesh.workers where pid = %s and id <> %s and ended_at is null)"
     until(lambda: rig.one(again, pid, worker.worker_id), "its new registration")
 
 
