@@ -7,9 +7,11 @@ to the working directory, temporary files and caches.
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +57,8 @@ _TOOL_FOLDERS: Final = {
 }
 """Variables that name where a language lives, and which part of it holds programs."""
 _MOST_WITHHELD: Final = 2000
+_FRESH: Final = 5.0
+"""Seconds for which the folders of programs are not looked for again: that takes half a millisecond of a call."""
 
 
 class TooManyWithheld(Exception):
@@ -97,7 +101,7 @@ def reading_view(
     return View(
         here,
         reading=True,
-        readable=(*(() if etc else _present(_SYSTEM_FILES)), *_programs(env, here), *git_directories(workdir)),
+        readable=(*_programs_and_files(env, here, files=not etc), *git_directories(workdir)),
         hidden=existing(hidden),
         withheld=tuple(withheld),
         temporary=temporary,
@@ -178,11 +182,21 @@ def _present(paths: Sequence[str]) -> list[str]:
     return [path for path in paths if os.path.exists(path)]
 
 
-def _programs(env: Mapping[str, str], workdir: str) -> list[str]:
+def _programs_and_files(env: Mapping[str, str], workdir: str, *, files: bool) -> tuple[str, ...]:
+    named = [os.path.join(env[name], part) for name, part in _TOOL_FOLDERS.items() if env.get(name)]
+    candidates = (*named, *env.get("PATH", "").split(":"), sys.base_prefix, sys.prefix)
+    return _looked_for(candidates, workdir, files, int(time.monotonic() / _FRESH))
+
+
+@functools.lru_cache(maxsize=16)
+def _looked_for(candidates: tuple[str, ...], workdir: str, files: bool, _period: int) -> tuple[str, ...]:
+    """Return what exists of the system's files, where wanted, and all folders of programs; look once a period."""
+    return (*(_present(_SYSTEM_FILES) if files else ()), *_programs(candidates, workdir))
+
+
+def _programs(candidates: tuple[str, ...], workdir: str) -> list[str]:
     """Return the folders of programs: the system's, those of PATH, and where languages live."""
     shown = _present(_SYSTEM)
-    named = [os.path.join(env[name], part) for name, part in _TOOL_FOLDERS.items() if env.get(name)]
-    candidates = [*named, *env.get("PATH", "").split(":"), sys.base_prefix, sys.prefix]
     home = os.path.realpath(os.path.expanduser("~"))
     for path in existing([path for path in candidates if path.startswith("/")]):
         # Not the home itself, nor what holds it or the working directory: that would show more than programs.
