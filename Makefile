@@ -1,6 +1,6 @@
 # `make demo` and `make test` work on a fresh machine: each first makes .venv with the Python that is there.
 
-.PHONY: help venv demo test check faults load bench package docs schema lock clean
+.PHONY: help venv demo test check faults load bench package docs lock clean
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
@@ -49,9 +49,6 @@ package: venv  ## build sdist and wheel into dist/, install them elsewhere and t
 docs: venv  ## write what docs/reference has from the code anew, and build the site into build/site, strictly
 	AGENTMESH_UPDATE_DOCS=1 $(BIN)/pytest -q tests/docs/test_reference.py
 	$(BIN)/python scripts/site.py
-
-schema: venv  ## write agentmesh/sql/schema.sql, the snapshot of the schema, anew
-	AGENTMESH_UPDATE_SCHEMA=1 $(BIN)/pytest -q tests/migrations/test_snapshot.py
 
 lock: venv  ## write requirements/ anew, the newest releases that pyproject.toml allows, hashed
 	@sh scripts/lock.sh

@@ -1,7 +1,8 @@
 """Alembic's environment: runs the revisions on a psycopg connection, in one transaction.
 
 ``agentmesh.store.schema`` hands the connection over; from the command line (``alembic upgrade head``) one is made from
-AGENTMESH_DATABASE_URL. SQLAlchemy is here because Alembic needs it, and nowhere else.
+AGENTMESH_DATABASE_URL. The code (``agentmesh/sql``) is dropped before the tables change, and created anew when they are
+those of the newest revision. SQLAlchemy is here because Alembic needs it, and nowhere else.
 """
 
 from __future__ import annotations
@@ -15,16 +16,8 @@ from sqlalchemy import create_engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-FENCE = """
-do $$
-begin
-  if to_regprocedure('agentmesh.free_agents(bigint[])') is not null then
-    perform agentmesh.free_agents(array(
-      select id from agentmesh.workers where ended_at is null order by id for no key update));
-  end if;
-end $$
-"""
-"""Takes their agents from all workers, in the upgrade's own commit: what older code writes after it is refused."""
+from agentmesh.store import code, schema
+from agentmesh.store.pool import describe
 
 
 def own_connection() -> psycopg.Connection:
@@ -37,17 +30,20 @@ def own_connection() -> psycopg.Connection:
 
 def run(connection: psycopg.Connection) -> None:
     """Run what Alembic's command asks for; all of it or nothing."""
+    where = context.config.attributes.get("where") or describe(connection.info.dsn)
     engine = create_engine("postgresql+psycopg://", creator=lambda: connection, poolclass=NullPool)
     with engine.begin() as bind:
         # Alembic makes its version table before the first revision runs; the schema must be there by then.
         bind.exec_driver_sql("create schema if not exists agentmesh")
-        bind.exec_driver_sql(FENCE)
+        code.drop(connection, where)
         context.configure(connection=bind, version_table_schema="agentmesh")
         context.run_migrations()
+        if context.get_context().get_current_revision() == schema.head():
+            code.bring_up_to_date(connection, where)
 
 
 if context.is_offline_mode():
-    raise CommandError("the revisions run SQL files; read migrations/versions/*.sql instead of --sql")
+    raise CommandError("the code of the database is applied by what it finds there; there is no --sql")
 try:
     run(context.config.attributes.get("connection") or own_connection())
 except DBAPIError as error:

@@ -1,8 +1,6 @@
-"""${message}: runs the SQL file of the same name."""
+"""${message}."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 from alembic import op
 
@@ -11,10 +9,8 @@ down_revision = "${down_revision}"
 
 
 def upgrade() -> None:
-    """Run the .up.sql beside this file."""
-    op.get_bind().connection.cursor().execute(Path(__file__).with_suffix(".up.sql").read_bytes())
+    """Change tables, types and data; call no function of agentmesh/sql, which are brought up to date afterwards."""
 
 
 def downgrade() -> None:
-    """Run the .down.sql beside this file."""
-    op.get_bind().connection.cursor().execute(Path(__file__).with_suffix(".down.sql").read_bytes())
+    """Undo it."""

@@ -16,13 +16,13 @@ class SchemaWatch:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._revision = schema.head()
-        self._found: str | None = None
+        self._schema = schema.needed()
+        self._found: schema.Schema | None = None
 
     def look(self) -> None:
         """Raise SchemaReplaced if the schema is newer now; it will not become older again."""
         if self._found is None:
-            self._found = self._database.run(workers.ahead, self._revision, idempotent=True)
+            self._found = self._database.run(workers.replaced, self._schema, idempotent=True)
         self.check()
 
     def check(self) -> None:

@@ -140,8 +140,8 @@ def _holders(mesh: Mesh) -> Finding:
 def _schema(mesh: Mesh, found: str) -> Iterator[Finding]:
     from agentmesh.store import schema
 
-    revision = mesh.database.run(schema.revision, idempotent=True)
-    if revision:
+    there = mesh.database.run(schema.found, idempotent=True)
+    if there:
         folder = mesh.server.home if mesh.server else None
         try:
             mesh.database.run(schema.check, mesh.database.where, folder, idempotent=True)
@@ -150,16 +150,16 @@ def _schema(mesh: Mesh, found: str) -> Iterator[Finding]:
             return
     match found:
         case schema.SchemaState.CURRENT:
-            yield Finding(State.OK, "schema", f"at {revision}, as this program needs it")
+            yield Finding(State.OK, "schema", f"at {there}, as this program needs it")
         case schema.SchemaState.EMPTY:
             yield Finding(
                 State.NOTE, "schema", "the database is empty; the first command that needs it makes the schema"
             )
         case schema.SchemaState.BEHIND:
-            words = f"at {revision or 'none'}, older than the {schema.head()} of this program"
+            words = f"at {there or 'none'}, older than the {schema.needed()} of this program"
             yield Finding(State.BROKEN, "schema", words, "Run `agentmesh db upgrade`.")
         case _:
-            words = f"at {revision}, newer than the {schema.head()} of this program"
+            words = f"at {there}, newer than the {schema.needed()} of this program"
             yield Finding(State.BROKEN, "schema", words, "Upgrade agentmesh: a newer one already uses this database.")
 
 

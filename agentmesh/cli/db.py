@@ -45,7 +45,7 @@ def upgrade(place: Place) -> None:
 
     with place.mesh("db", migrate=False, pool_size=1) as mesh:
         schema.upgrade(mesh.database.direct_url, mesh.server.home if mesh.server else None)
-        say(f"The schema of {mesh.database.where} is at {schema.head()}.")
+        say(f"The schema of {mesh.database.where} is at {schema.needed()}.")
         if missing := mesh.database.run(roles.settle):
             say(f"{_MISSING}\n" + "\n".join(f"  {statement}" for statement in missing))
 
@@ -147,7 +147,7 @@ def _schema(url: str) -> dict[str, object]:
             "server_version": server.version,
             "connections": server.connections,
             "bytes": server.bytes,
-            "schema": schema.revision(connection),
-            "schema_needed": schema.head(),
+            "schema": str(there) if (there := schema.found(connection)) else None,
+            "schema_needed": str(schema.needed()),
             "schema_state": schema.state(connection),
         }

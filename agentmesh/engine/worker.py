@@ -104,7 +104,7 @@ class Worker:
         """Whether it may own agents that it does not know: a claim may have been made although its answer was lost."""
         self._stopping = threading.Event()
         self._stop_lock = threading.Lock()
-        self._revision = schema.head()  # of the code that is loaded: the files may be replaced while it runs
+        self._schema = schema.needed()  # by the code that is loaded: the files may be replaced while it runs
         self._worker_id: WorkerId | None = None
         self.beat_at = time.monotonic()
         """When the database last answered its heartbeat."""
@@ -195,10 +195,10 @@ class Worker:
         except Exception:
             LOG.warning("worker %s could not tell: %s", self._worker_id, words, exc_info=True)
 
-    def _outdated(self, found: str) -> SchemaReplaced:
+    def _outdated(self, found: schema.Schema) -> SchemaReplaced:
         return SchemaReplaced(
             f"The database {self._engine.database.where} has been upgraded to schema {found}, newer than the "
-            f"{self._revision} of this agentmesh.",
+            f"{self._schema} of this agentmesh.",
             hint="Start it again once agentmesh is upgraded here too; its agents can go on with any newer worker.",
         )
 
@@ -206,7 +206,7 @@ class Worker:
 
     def _join(self, connection: Any) -> None:
         """Take the worker's lock, before anything else is done on a new LISTEN connection."""
-        if found := workers.ahead(connection, self._revision):
+        if found := workers.replaced(connection, self._schema):
             outdated = self._outdated(found)
             if self._worker_id is not None:
                 self._retire(outdated)
@@ -341,7 +341,7 @@ class Worker:
     def _look_at_schema(self) -> None:
         """After a tick that failed: perhaps because the schema is another one."""
         try:
-            found = self._engine.database.run(workers.ahead, self._revision, idempotent=True)
+            found = self._engine.database.run(workers.replaced, self._schema, idempotent=True)
         except AgentmeshError as error:
             LOG.warning("the schema's revision is not known: %s", error)
         else:
@@ -350,10 +350,10 @@ class Worker:
 
     def _tick(self) -> None:
         all_seen = self._engine.database.run(
-            workers.tick, self.worker_id, self._crew.epochs(), self._revision, names_all=True
+            workers.tick, self.worker_id, self._crew.epochs(), self._schema, names_all=True
         )
         self.beat_at = time.monotonic()
-        if any(seen.what == "ahead" for seen in all_seen):
+        if any(seen.what == "replaced" for seen in all_seen):
             self._look_at_schema()
             return
         for seen in all_seen:

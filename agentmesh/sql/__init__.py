@@ -1,7 +1,8 @@
 """Named statements: ``statement("agents.by_id")`` is the one below ``-- name: by_id`` in ``agents.sql``.
 
-A file holds one table's statements; each has its name, a sentence in comments, and then SQL with ``%(name)s``
-parameters. A file is read when its first statement is asked for. ``schema.sql`` is no such file: it shows the schema.
+A file in ``queries/`` holds one table's statements; each has its name, a sentence in comments, and then SQL with
+``%(name)s`` parameters. A file is read when its first statement is asked for. The other files are the database's own
+code: ``functions/``, ``views/`` and ``grants.sql``, which ``agentmesh.store.code`` applies.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import LiteralString
 
-_FOLDER = Path(__file__).parent
-_SNAPSHOT = "schema"
+_FOLDER = Path(__file__).parent / "queries"
 _HEADER = re.compile(r"^-- name: *(\S*) *$", re.MULTILINE)
 
 
@@ -36,8 +36,7 @@ def sentence(name: str) -> str:
 
 def names() -> list[str]:
     """Return the name of every statement there is."""
-    files = sorted(path for path in _FOLDER.glob("*.sql") if path.stem != _SNAPSHOT)
-    return [f"{path.stem}.{name}" for path in files for name in load(path)]
+    return [f"{path.stem}.{name}" for path in sorted(_FOLDER.glob("*.sql")) for name in load(path)]
 
 
 @cache

@@ -1,14 +1,17 @@
-"""The schema's version: whether the database has the one this program needs, and bringing it there.
+"""The schema: whether the database has the one this program needs, and bringing it there.
 
-Alembic runs the revisions of ``migrations/`` and keeps the current one in ``agentmesh.alembic_version``. To see that
-there is nothing to do takes one read of that table and no import of Alembic. A schema that has to be upgraded is first
-compared with what its revision stands for: revisions are steps, and lead from one known place to the next.
+Alembic runs the revisions of ``migrations/``, which are tables, types and data, and keeps the current one in
+``agentmesh.alembic_version``. The code on top (functions, views, grants) is brought up to date by its text, see
+``agentmesh.store.code``. To see that there is nothing to do takes one read and no import of Alembic.
 """
 
 from __future__ import annotations
 
+import re
 import time
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +20,8 @@ from psycopg import errors as pg
 
 import agentmesh
 from agentmesh.domain.errors import SchemaAhead, SchemaBehind, SchemaDiffers
-from agentmesh.store import manifest
+from agentmesh.sql import statement
+from agentmesh.store import code
 from agentmesh.store.errors import translated
 from agentmesh.store.pool import KeptConnection, connect, describe
 
@@ -28,6 +32,25 @@ _LOCK_KEY: Final = 0x61676D73_63686D61  # "agmschma": one upgrade at a time per 
 _UPGRADE_SECONDS: Final = 120.0
 _SHOWN: Final = 3
 """Differences that a sentence names."""
+_DIGITS: Final = 8
+"""Of the code's digest that a schema's name has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """Which schema is in a database: the revision of its tables, and whose code it has."""
+
+    revision: str
+    version: str | None = None
+    """Of the agentmesh whose code is there; None where the tables have none, after a downgrade."""
+    code: str | None = None
+    """Digest of that code."""
+    is_released: bool = True
+    """Whether a release made it; states of the development before the first one are not upgraded."""
+
+    def __str__(self) -> str:
+        """Return the name for people: the revision, and the beginning of the code's digest."""
+        return f"{self.revision}-{self.code[:_DIGITS]}" if self.code else self.revision
 
 
 class SchemaState(StrEnum):
@@ -40,11 +63,24 @@ class SchemaState(StrEnum):
     CURRENT = "current"
     AHEAD = "ahead"
     """Newer than the program."""
+    UNKNOWN = "unknown"
+    """No release of agentmesh made it."""
 
 
 def head() -> str:
     """Return the newest revision that this program knows, by the names of the files."""
-    return max(path.name[:4] for path in (migrations() / "versions").glob("[0-9][0-9][0-9][0-9]_*.py"))
+    return max(revisions())
+
+
+def revisions() -> frozenset[str]:
+    """Return all revisions that this program knows, by the names of the files."""
+    return frozenset(path.name[:4] for path in (migrations() / "versions").glob("[0-9][0-9][0-9][0-9]_*.py"))
+
+
+@cache
+def needed() -> Schema:
+    """Return the schema that this program needs; of the files as they are at the first call."""
+    return Schema(head(), agentmesh.__version__, code.digest())
 
 
 def migrations() -> Path:
@@ -54,11 +90,6 @@ def migrations() -> Path:
     if (checkout / "pyproject.toml").exists() and (checkout / "migrations" / "env.py").exists():
         return checkout / "migrations"
     return package / "_migrations"
-
-
-def manifests() -> Path:
-    """Return the folder with the list of what each revision from 0013 on stands for (see ``manifest``)."""
-    return migrations() / "manifests"
 
 
 def revision(connection: psycopg.Connection) -> str | None:
@@ -72,27 +103,33 @@ def revision(connection: psycopg.Connection) -> str | None:
 
 def state(connection: psycopg.Connection) -> SchemaState:
     """Tell how the schema in the database stands to this program's. The connection must be autocommit."""
-    return _judge(connection, revision(connection))
+    return _judge(connection, found(connection))
+
+
+def found(connection: psycopg.Connection) -> Schema | None:
+    """Return which schema is in the database, None without one. The connection must be autocommit."""
+    try:
+        row = connection.execute(statement("code.found")).fetchone()
+    except (pg.UndefinedTable, pg.InvalidSchemaName):
+        older = revision(connection)
+        return Schema(older, is_released=False) if older else None
+    return Schema(*row) if row else None
 
 
 def check(connection: psycopg.Connection, where: str, folder: Path | None = None) -> None:
-    """Raise SchemaDiffers unless the schema is what its revision stands for; of newer revisions nothing is known.
+    """Raise SchemaDiffers where no release made the schema, or its code is not what this program's files say.
 
-    ``where`` is the database's name for people, ``folder`` the embedded server's: what can be deleted to begin anew.
+    Code of another release is not compared. ``where`` is the database's name for people, ``folder`` the embedded
+    server's: what can be deleted to begin anew.
     """
-    found = manifest.live(connection)
-    revision = found[manifest.REVISION]
-    if revision > head():
-        return
-    wanted = manifest.stored(manifests() / f"{revision}.txt")
-    if wanted is None:
-        sentence = f"The database {where} has schema {revision}, which no release of agentmesh made."
-        raise SchemaDiffers(sentence, hint=_advice(folder))
-    if differing := manifest.differences(wanted, found):
+    there = found(connection)
+    if there and _judge(connection, there) is SchemaState.UNKNOWN:
+        raise _unreleased(there, where, folder)
+    if there and there.code == code.digest() and (differing := code.differences(connection)):
         shown = "; ".join(differing[:_SHOWN])
         more = f"; and {len(differing) - _SHOWN} more" if len(differing) > _SHOWN else ""
         raise SchemaDiffers(
-            f"The database {where} says that its schema is {revision}, but it is not: {shown}{more}.",
+            f"The database {where} says that its schema is {there}, but it is not: {shown}{more}.",
             hint=_advice(folder),
         )
 
@@ -119,25 +156,27 @@ def connect_ensured(url: str, *, role: str, automatic: bool, folder: Path | None
 
 
 def _ensure(connection: KeptConnection, url: str, where: str, *, automatic: bool, folder: Path | None) -> None:
-    found = revision(connection)
-    match _judge(connection, found):
+    there = found(connection)
+    match _judge(connection, there):
         case SchemaState.CURRENT:
             return
         case SchemaState.AHEAD:
-            raise _ahead(where, found)
+            raise _ahead(where, there)
         case SchemaState.BEHIND if not automatic:
-            if found:
-                check(connection, where, folder)  # rather than after `agentmesh db upgrade` has been tried
-            sentence = f"has schema {found}, but this agentmesh needs {head()}" if found else "has no schema agentmesh"
+            sentence = (
+                f"has schema {there}, but this agentmesh needs {needed()}" if there else "has no schema agentmesh"
+            )
             raise SchemaBehind(f"The database {where} {sentence}.", hint="Run `agentmesh db upgrade`.")
-        case SchemaState.EMPTY | SchemaState.BEHIND:
+        case SchemaState.UNKNOWN if there:
+            raise _unreleased(there, where, folder)
+        case _:
             upgrade(url, folder)
 
 
 def upgrade(url: str, folder: Path | None = None) -> None:
     """Bring the schema to the head, all or nothing; any number of processes may do this at the same time.
 
-    Raise SchemaDiffers where what is there is not what its revision stands for (see ``check``).
+    Raise SchemaDiffers where no release made what is there, or others' views depend on what is replaced.
 
     A session that sits on a lock of ours makes an attempt fail after ``lock_timeout``, so that nobody queues behind us
     for long; then it is tried again, for two minutes in all.
@@ -168,23 +207,34 @@ def _upgrade(connection: KeptConnection, where: str, folder: Path | None) -> Non
     connection.answer_seconds = None
     connection.execute("select pg_advisory_lock(%s)", [_LOCK_KEY])
     # The look comes after the lock: whoever held it may have done the work.
-    found = revision(connection)
-    match _judge(connection, found):
+    there = found(connection)
+    match _judge(connection, there):
         case SchemaState.CURRENT:
             return
         case SchemaState.AHEAD:
-            raise _ahead(where, found)
-    if found:
-        check(connection, where, folder)
+            raise _ahead(where, there)
+        case SchemaState.UNKNOWN if there:
+            raise _unreleased(there, where, folder)
+    connection.autocommit = False
+    if there and there.revision == head():
+        code.bring_up_to_date(connection, where)
+        connection.commit()
+        return
     from alembic import command
 
-    connection.autocommit = False
-    command.upgrade(alembic_config(connection), "head")
+    config = alembic_config(connection)
+    config.attributes["where"] = where
+    command.upgrade(config, "head")
 
 
-def _ahead(where: str, found: str | None) -> SchemaAhead:
+def _unreleased(there: Schema, where: str, folder: Path | None) -> SchemaDiffers:
+    sentence = f"The database {where} has schema {there}, which no release of agentmesh made."
+    return SchemaDiffers(sentence, hint=_advice(folder))
+
+
+def _ahead(where: str, there: Schema | None) -> SchemaAhead:
     return SchemaAhead(
-        f"The database {where} has schema {found}, newer than the {head()} of this agentmesh.",
+        f"The database {where} has schema {there}, newer than the {needed()} of this agentmesh.",
         hint="Upgrade agentmesh: a newer one already uses this database.",
     )
 
@@ -200,12 +250,19 @@ def _advice(folder: Path | None) -> str:
     return f"{why}\n{anew} `agentmesh db upgrade`. Or leave it, and name another database: AGENTMESH_DATABASE_URL."
 
 
-def _judge(connection: psycopg.Connection, found: str | None) -> SchemaState:
-    if found is None:
+def _judge(connection: psycopg.Connection, there: Schema | None) -> SchemaState:
+    if there is None:
         return SchemaState.EMPTY if _is_empty(connection) else SchemaState.BEHIND
-    if found == head():
+    if not there.is_released or (there.revision < head() and there.revision not in revisions()):
+        return SchemaState.UNKNOWN
+    if there.revision == head() and there.code == needed().code:
         return SchemaState.CURRENT
-    return SchemaState.BEHIND if found < head() else SchemaState.AHEAD
+    return SchemaState.AHEAD if _rank(there) > _rank(needed()) else SchemaState.BEHIND
+
+
+def _rank(one: Schema) -> tuple[str, list[int]]:
+    """Return what grows with each release: the revision, then the numbers of the version whose code it is."""
+    return one.revision, [int(number) for number in re.findall(r"\d+", one.version or "")]
 
 
 def _is_empty(connection: psycopg.Connection) -> bool:

@@ -12,6 +12,7 @@ from agentmesh.domain.ids import AgentId, SessionId, WorkerId
 from agentmesh.domain.rows import Agent, Attention
 from agentmesh.sql import statement
 from agentmesh.store.scalar import scalar
+from agentmesh.store.schema import Schema
 from agentmesh.store.typed import typed_row
 
 
@@ -101,7 +102,7 @@ def tick(
     conn: Connection,
     worker: WorkerId,
     epochs: Mapping[AgentId, int],
-    revision: str | None = None,
+    schema: Schema | None = None,
     *,
     names_all: bool = False,
 ) -> list[Attention]:
@@ -109,18 +110,20 @@ def tick(
 
     Five entries name no agent: ``fenced`` (this worker was declared dead), ``work`` (something can be claimed),
     ``owned`` (with ``names_all``: the rows give the worker more agents than these), ``paused`` (models pause) and
-    ``ahead`` (the schema is newer than this revision, if one is given).
+    ``replaced`` (the schema is not this one any more, if one is given).
     """
     with conn.cursor(row_factory=class_row(Attention)) as cursor:
         named = {"ids": list(epochs), "epochs": list(epochs.values()), "all": names_all}
-        values = {"worker": worker, "revision": revision, **named}
+        known = {"revision": schema and schema.revision, "code": schema and schema.code}
+        values = {"worker": worker, **known, **named}
         return cursor.execute(statement("workers.tick"), values).fetchall()
 
 
-def ahead(conn: Connection, revision: str) -> str | None:
-    """Return the revision of the schema if it is newer than this one."""
-    row = conn.execute(statement("workers.ahead"), {"revision": revision}).fetchone()
-    return row[0] if row else None
+def replaced(conn: Connection, schema: Schema) -> Schema | None:
+    """Return the schema of the database if its tables are newer than this one's, or its code is other code."""
+    values = {"revision": schema.revision, "code": schema.code}
+    row = conn.execute(statement("workers.replaced"), values).fetchone()
+    return Schema(*row) if row else None
 
 
 def attention(conn: Connection, worker: WorkerId, epochs: Mapping[AgentId, int]) -> list[Attention]:

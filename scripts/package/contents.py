@@ -11,10 +11,12 @@ _FOLDERS = {"agentmesh": "agentmesh", "tui": "tui", "migrations": "agentmesh/_mi
 """Folders of the checkout, and where they are in the wheel."""
 _NEEDED = (
     "agentmesh/py.typed",
-    "agentmesh/sql/agents.sql",
-    "agentmesh/sql/schema.sql",
+    "agentmesh/sql/functions/send.sql",
+    "agentmesh/sql/queries/agents.sql",
+    "agentmesh/sql/views/v_agents.sql",
+    "agentmesh/sql/grants.sql",
     "agentmesh/_migrations/env.py",
-    "agentmesh/_migrations/manifests/0013.txt",
+    "agentmesh/_migrations/versions/0001_baseline.sql",
     "agentmesh/config/types/explore.md",
     "agentmesh/export/page.css",
     "agentmesh/export/page.js",

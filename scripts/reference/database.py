@@ -1,17 +1,16 @@
-"""Views and functions as the database has them, with the sentence that stands above each in its migration."""
+"""Views and functions as the database has them, with the comment on each in ``agentmesh/sql``."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 
 import psycopg
 
+from agentmesh.store.code import files
 from scripts.reference.pages import code, prose, table
 
-FOLDER = Path(__file__).parents[2] / "migrations" / "versions"
 FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "The verbs": ("fork", "send", "wait_begin", "wait_take", "kill", "reap", "interrupt"),
     "People": ("answer", "set_mode", "set_budget", "set_model", "retry", "take_back", "fork_captured", "capture"),
@@ -21,9 +20,7 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
 }
 """Those that somebody may call who is no worker of ours; the others are the engine's, and change with it."""
 
-_HEAD = re.compile(
-    r"(?P<words>(?:^--.*\n)*)^create (?:or replace )?(?P<kind>function|view) agentmesh\.(?P<name>\w+)", re.MULTILINE
-)
+_COMMENT = re.compile(r"^comment on (function|view) agentmesh\.(\w+) is\s+'((?:[^']|'')*)';", re.MULTILINE)
 
 _VIEWS = """
 select c.relname,
@@ -40,14 +37,9 @@ from pg_proc p where p.pronamespace = 'agentmesh'::regnamespace and p.proname = 
 
 @cache
 def sentences() -> Mapping[tuple[str, str], str]:
-    """Return the comment above each view and function, by kind and name; the newest that is not empty."""
-    found: dict[tuple[str, str], str] = {}
-    for file in sorted(FOLDER.glob("*.up.sql")):
-        for head in _HEAD.finditer(file.read_text(encoding="utf-8")):
-            lines = (line.removeprefix("--").strip() for line in head["words"].splitlines())
-            text = " ".join(line for line in lines if not set(line) <= {"-", "="})
-            found[head["kind"], head["name"]] = text or found.get((head["kind"], head["name"]), "")
-    return found
+    """Return the comment on each view and function, by kind and name."""
+    found = (comment for text in files().values() for comment in _COMMENT.findall(text))
+    return {(kind, name): words.replace("''", "'") for kind, name, words in found}
 
 
 def views(connection: psycopg.Connection) -> str:

@@ -9,7 +9,6 @@ import subprocess
 import urllib.request
 
 import pytest
-from alembic import command
 from psycopg.conninfo import conninfo_to_dict
 
 from agentmesh.store import checks, schema
@@ -182,28 +181,26 @@ def test_db_upgrade_makes_the_schema_that_other_commands_demand(lonely, empty_da
     assert (before["schema"], before["schema_state"]) == (None, "empty")
     assert lonely("db", "upgrade", **url).code == 0
     after = lonely("db", "status", "--json", **url).data
-    assert (after["schema"], after["schema_state"]) == (schema.head(), "current")
+    assert (after["schema"], after["schema_state"]) == (str(schema.needed()), "current")
     assert lonely("db", "upgrade", **url).code == 0
 
 
-def test_a_database_that_is_behind_is_refused_with_what_to_do(am, database_url):
-    command.downgrade(schema.alembic_config(connect(database_url, role="test")), "-1")
+def test_a_database_that_is_behind_is_refused_with_what_to_do(am, conn):
+    conn.execute("update agentmesh.release set version = '0.0.1', code = 'older'")
     done = am("ps")
     assert done.code == 1
     assert done.err.endswith("\n  Run `agentmesh db upgrade`.\n")
     doctor = am("doctor").out
-    assert f"older than the {schema.head()} of this program\n" in doctor
+    assert f"older than the {schema.needed()} of this program\n" in doctor
     assert doctor.endswith("Broken: schema.\n")
 
 
 @pytest.mark.parametrize("words", [("worker",), ("ps",), ("run", "hello"), ("db", "upgrade")], ids=" ".join)
-def test_a_database_of_a_development_version_is_refused_with_what_differs(am, database_url, conn, words):
-    command.downgrade(schema.alembic_config(connect(database_url, role="test")), "0013")
-    conn.execute("drop function agentmesh.begin_step")
+def test_a_database_of_a_development_version_is_refused_with_what_to_do(am, conn, words):
+    conn.execute("drop table agentmesh.release")
     done = am(*words)
     assert done.code == 1
-    assert "says that its schema is 0013, but it is not: " in done.err
-    assert "function begin_step(uuid, caller, int8, jsonb) is missing" in done.err
+    assert "has schema 0001, which no release of agentmesh made" in done.err
     assert "drop schema agentmesh cascade" in done.err
     assert "Traceback" not in done.err
 
@@ -211,22 +208,24 @@ def test_a_database_of_a_development_version_is_refused_with_what_differs(am, da
 def test_an_embedded_database_of_a_development_version_is_refused_with_the_folder_to_delete(lonely):
     folder = server.run_folder() / f"outdated-{os.getpid()}"
     with EmbeddedServer(folder, settings=server.DISPOSABLE) as made:
-        command.upgrade(schema.alembic_config(connect(made.url(), role="test")), "0013")
+        schema.upgrade(made.url())
         with connect(made.url(), role="test") as connection:
-            connection.execute("drop function agentmesh.begin_step")
+            connection.execute("drop table agentmesh.release")
         for words in (("demo",), ("worker",), ("db", "upgrade"), ("doctor",)):
             done = lonely(*words, AGENTMESH_DATA_DIR=str(folder))
             assert done.code == 1
-            assert "but it is not: function begin_step(uuid, caller, int8, jsonb) is missing." in done.out + done.err
+            assert "which no release of agentmesh made" in done.out + done.err
             assert f"delete {folder}/postgres (the sessions in it are lost)" in done.out + done.err
     shutil.rmtree(folder)
 
 
 def test_doctor_names_what_somebody_changed_by_hand(am, conn):
-    conn.execute("alter table agentmesh.mail alter body drop not null")
+    conn.execute(
+        "create or replace function agentmesh.lock_class() returns integer language sql immutable as 'select 1'"
+    )
     done = am("doctor")
     assert done.code == 1
-    assert f"says that its schema is {schema.head()}, but it is not: column mail.body differs." in done.out
+    assert f"says that its schema is {schema.needed()}, but it is not: function lock_class differs." in done.out
     assert done.out.endswith("Broken: schema.\n")
 
 

@@ -19,7 +19,7 @@ import psycopg
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import WaitOutcome
-from agentmesh.store import agents, mailbox, steps, waits, workers
+from agentmesh.store import agents, mailbox, schema, steps, waits, workers
 from agentmesh.store.callers import Lease
 from tests.faults.cluster import Cluster, own_folder
 from tests.fixtures.mesh import Mesh
@@ -92,7 +92,7 @@ CALLS: dict[str, Callable[[Scene], Any]] = {
     "interrupt": lambda s: agents.interrupt(s.conn, s.queued),
     "kill": lambda s: agents.kill(s.conn, s.child),
     "claim": lambda s: workers.claim(s.conn, s.other, 4),
-    "tick": lambda s: workers.tick(s.conn, s.worker, {s.root: 1, s.child: 1}, "9999"),
+    "tick": lambda s: workers.tick(s.conn, s.worker, {s.root: 1, s.child: 1}, schema.needed()),
 }
 
 

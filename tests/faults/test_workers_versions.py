@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -15,7 +16,7 @@ import psycopg
 import pytest
 
 from agentmesh.domain.errors import SchemaReplaced
-from agentmesh.store import schema
+from agentmesh.store import code, schema
 from tests.cli.conftest import CommandLine, am
 from tests.fixtures.engine import Rig, call, do, say, until, when
 from tests.fixtures.mesh import Mesh
@@ -31,6 +32,7 @@ COMMANDS = (
 OUTDATED = 4
 STARTING = 60.0
 """Seconds in which a program is at work, also on a busy machine."""
+NEWER = replace(schema.needed(), revision="9999")
 UPGRADED = "update agentmesh.alembic_version set version_num = '9999'"
 
 
@@ -49,7 +51,7 @@ def test_old_code_is_refused_on_a_newer_schema(am: CommandLine, conn: psycopg.Co
     before = everything(conn)
     ended = am(*command)
     assert ended.code == 1
-    assert f"has schema 9999, newer than the {schema.head()} of this agentmesh" in ended.err
+    assert f"has schema {NEWER}, newer than the {schema.needed()} of this agentmesh" in ended.err
     assert "Upgrade agentmesh" in ended.err
     assert "Traceback" not in ended.err
     assert everything(conn) == before
@@ -109,10 +111,10 @@ def old_worker(rig: Rig, held: threading.Event, tmp_path: Path) -> Iterator[Prog
         started.close()
 
 
-def assert_it_says_so(ended: tuple[int, str], revision: str = "9999") -> None:
+def assert_it_says_so(ended: tuple[int, str], newer: schema.Schema = NEWER) -> None:
     code, said = ended
     assert code == OUTDATED, said
-    sentence = f"has been upgraded to schema {revision}, newer than the {schema.head()} of this agentmesh."
+    sentence = f"has been upgraded to schema {newer}, newer than the {schema.needed()} of this agentmesh."
     assert said.count(sentence) == 1, said
     assert "Start it again once agentmesh is upgraded here too" in said
     assert "Traceback" not in said
@@ -175,34 +177,47 @@ def test_a_run_ends_when_the_schema_becomes_newer(rig: Rig, tmp_path: Path):
         running.close()
 
 
+NEXT = """
+from alembic import op
+
+revision = "9999"
+down_revision = "{}"
+
+
+def upgrade():
+    op.execute("alter table agentmesh.transcript add column next text not null default ''")
+"""
+
+
 @pytest.fixture
-def next_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Let this process, and no other, be of a version whose schema has one more column and no function tick."""
+def next_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process, and no other, be of a version whose schema has one more column and another function tick."""
     folder = tmp_path / "migrations"
     shutil.copytree(schema.migrations(), folder, ignore=shutil.ignore_patterns("__pycache__"))
-    newest = max((folder / "versions").glob("[0-9]*.py"))
-    script = newest.read_text().replace(newest.stem, "9999_next").replace(f'"{schema.head()}"', '"9999"')
-    lines = [
-        f'down_revision = "{schema.head()}"' if line.startswith("down_revision") else line
-        for line in script.splitlines()
-    ]
-    (folder / "versions" / "9999_next.py").write_text("\n".join(lines))
-    change = "alter table agentmesh.transcript add column next text not null default ''; drop function agentmesh.tick;"
-    (folder / "versions" / "9999_next.up.sql").write_text(change)
+    (folder / "versions" / "9999_next.py").write_text(NEXT.format(schema.head()))
+    later = {
+        name: text.replace("agentmesh.tick(worker bigint", "agentmesh.tick(its_id bigint")
+        for name, text in code.files().items()
+    }
     monkeypatch.setattr(schema, "migrations", lambda: folder)
+    monkeypatch.setattr(code, "files", lambda: later)
+    for cached in (code.digest, schema.needed):
+        cached.cache_clear()
     assert schema.head() == "9999"
-    return "9999"
 
 
 def test_an_upgrade_under_a_worker_fences_it_in_the_same_commit(
-    rig: Rig, old_worker: Program, held: threading.Event, next_version: str, monkeypatch: pytest.MonkeyPatch
+    rig: Rig, old_worker: Program, held: threading.Event, next_version: None, monkeypatch: pytest.MonkeyPatch
 ):
     rows = rig.kinds()
     schema.upgrade(rig.url)
     assert_free(rig)
     held.set()
+    newer = schema.needed()
     monkeypatch.undo()
-    assert_it_says_so(old_worker.ended(), next_version)
+    for cached in (code.digest, schema.needed):
+        cached.cache_clear()
+    assert_it_says_so(old_worker.ended(), newer)
     assert_free(rig)
     assert rig.kinds() == rows, "the answer that came after the upgrade was not stored"
     assert not (rig.workdir / "log").exists()

@@ -6,10 +6,9 @@ import threading
 
 import psycopg
 import pytest
-from alembic import command
 
 from agentmesh.domain.errors import DatabaseError, SchemaAhead, SchemaBehind, SchemaDiffers
-from agentmesh.store import schema
+from agentmesh.store import code, schema
 from agentmesh.store.schema import SchemaState
 
 WHEN_TOLD = """
@@ -50,6 +49,12 @@ def pretend(connection, revision):
     connection.execute("update agentmesh.alembic_version set version_num = %s", [revision])
 
 
+def outdate(connection):
+    """Let the schema have the code of an older agentmesh, in which one function was another one."""
+    connection.execute("update agentmesh.release set version = '0.0.1', code = 'older'")
+    connection.execute("update agentmesh.code set digest = 'older' where file = 'functions/send.sql'")
+
+
 def test_an_empty_database_is_upgraded_without_asking(empty_database_url):
     assert state_of(empty_database_url) is SchemaState.EMPTY
     schema.ensure(empty_database_url, automatic=False)
@@ -78,10 +83,10 @@ def test_what_an_extension_brought_does_not_make_a_database_somebody_elses(empty
 
 
 def test_a_database_that_is_behind_is_refused_unless_it_is_ours_to_upgrade(database_url, conn):
-    command.downgrade(schema.alembic_config(psycopg.connect(database_url)), "-1")
-    before = schema.revision(conn)
+    outdate(conn)
+    before = schema.found(conn)
     assert schema.state(conn) is SchemaState.BEHIND
-    with pytest.raises(SchemaBehind, match=f"has schema {before}, but this agentmesh needs {schema.head()}"):
+    with pytest.raises(SchemaBehind, match=f"has schema {before}, but this agentmesh needs {schema.needed()}"):
         schema.ensure(database_url, automatic=False)
     schema.ensure(database_url, automatic=True)
     assert schema.state(conn) is SchemaState.CURRENT
@@ -91,7 +96,7 @@ def test_a_database_that_is_behind_is_refused_unless_it_is_ours_to_upgrade(datab
 def test_a_database_that_is_ahead_is_refused_always(database_url, conn, act):
     pretend(conn, "9999")
     assert schema.state(conn) is SchemaState.AHEAD
-    with pytest.raises(SchemaAhead, match=f"schema 9999, newer than the {schema.head()}"):
+    with pytest.raises(SchemaAhead, match=f"schema 9999-{code.digest()[:8]}, newer than the {schema.needed()}"):
         act(database_url)
     assert schema.revision(conn) == "9999"
 
@@ -124,19 +129,42 @@ def test_processes_that_start_at_once_upgrade_once(empty_database_url):
 
 def test_a_schema_that_no_release_made_is_refused_with_a_sentence(database_url, conn):
     pretend(conn, "0000")
-    with pytest.raises(SchemaDiffers, match="has schema 0000, which no release of agentmesh made"):
+    with pytest.raises(SchemaDiffers, match=r"has schema 0000-[0-9a-f]{8}, which no release of agentmesh made"):
         schema.upgrade(database_url)
 
 
 @pytest.mark.slow
 def test_an_upgrade_outlasts_a_reader_that_sits_on_a_lock(database_url, conn, connect):
-    command.downgrade(schema.alembic_config(psycopg.connect(database_url)), "-1")
+    outdate(conn)
     upgrading = threading.Thread(target=schema.upgrade, args=(database_url,))
     attempts: set[tuple[int]] = set()
     with connect(database_url).transaction() as blocking:
-        blocking.connection.execute("lock agentmesh.alembic_version in share mode")
+        blocking.connection.execute("lock agentmesh.code in share mode")
         upgrading.start()
         while len(attempts) < 2:
             attempts |= set(conn.execute(BLOCKED_UPGRADES).fetchall())
     upgrading.join()
+    assert schema.state(conn) is SchemaState.CURRENT
+
+
+def test_a_schema_of_before_the_first_release_is_refused_with_a_sentence(database_url, conn):
+    conn.execute("drop table agentmesh.release")
+    pretend(conn, "0024")
+    assert schema.state(conn) is SchemaState.UNKNOWN
+    for automatic in (True, False):
+        with pytest.raises(SchemaDiffers, match="has schema 0024, which no release of agentmesh made") as caught:
+            schema.ensure(database_url, automatic=automatic)
+        assert "drop schema agentmesh cascade" in caught.value.hint
+
+
+def test_code_of_a_newer_release_on_the_same_tables_is_ahead(database_url, conn):
+    conn.execute("update agentmesh.release set version = '99.1', code = 'newer'")
+    assert schema.state(conn) is SchemaState.AHEAD
+    with pytest.raises(SchemaAhead):
+        schema.ensure(database_url, automatic=True)
+
+
+def test_other_code_of_the_same_release_is_brought_up_to_date(database_url, conn):
+    conn.execute("update agentmesh.release set code = 'a checkout of yesterday'")
+    schema.ensure(database_url, automatic=True)
     assert schema.state(conn) is SchemaState.CURRENT

@@ -15,7 +15,7 @@ from agentmesh.domain.ids import AgentId, short
 from agentmesh.domain.rows import Ref
 from agentmesh.domain.states import AgentStatus, CallStatus, Kind, PermissionMode
 
-TABLES = (Path(__file__).parents[2] / "migrations" / "versions" / "0001_tables.up.sql").read_text()
+TABLES = (Path(__file__).parents[2] / "migrations" / "versions" / "0001_baseline.sql").read_text()
 
 
 def allowed(where: str, column: str) -> set[str]:

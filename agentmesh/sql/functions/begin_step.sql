@@ -1,0 +1,152 @@
+create function agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint, results jsonb default null,
+  bytes bigint default 0, answer bigint default 32768, input_usd numeric default null, output_usd numeric default null) returns jsonb
+language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+-- Locks the agent only when there are results or mail; then, last of all, what the session's model calls are
+-- reserved under.
+declare
+  me agentmesh.agents;
+  its record;
+  reserved jsonb;
+  refused jsonb;
+  has_mail boolean;
+  fresh boolean;
+  had_started boolean := false;
+  ids bigint[];
+begin
+  if results is null then
+    select * into me from agentmesh.agents a where a.id = agent;
+    perform agentmesh.fence(me, caller);
+  else
+    select * into me from agentmesh.agents a where a.id = agent for no key update;
+    perform agentmesh.fence(me, caller);
+    had_started := agentmesh.close_calls(me, caller, results);
+    if me.interrupt_turn = me.turn then
+      return jsonb_build_object('interrupted', true);
+    end if;
+  end if;
+  has_mail := me.started_turn < me.turn or exists (select from agentmesh.mail m where m.recipient = agent and m.sender is null
+    and m.read_at is null and m.withdrawn_at is null);
+  if has_mail then
+    if results is null then
+      select * into me from agentmesh.agents a where a.id = agent for no key update;
+      perform agentmesh.fence(me, caller);
+    end if;
+    fresh := me.started_turn < me.turn;
+    ids := array(select m.id from agentmesh.mail m where m.recipient = agent and m.read_at is null and m.withdrawn_at is null
+                 and (fresh or m.sender is null) and me.interrupt_turn is distinct from me.turn);
+    if fresh then
+      update agentmesh.agents a set started_turn = a.turn where a.id = agent;
+    end if;
+    perform agentmesh.read_mail(me, ids);
+  elsif not had_started then
+    -- Only a reservation is written, and results of calls without effects. A server that crashes may forget them: the call that was reserved for is
+    -- booked all the same, and finish_step refuses an answer to results that were forgotten; the agent then makes the calls again.
+    perform set_config('synchronous_commit', 'off', true);
+  end if;
+  if me.interrupt_turn = me.turn then
+    perform agentmesh.refuse('AM005', format('%s was interrupted', agentmesh.label(me)), 'End its turn.');
+  end if;
+  select s as session, exists (select from agentmesh.tasks t where t.child = agent and t.ended_at is null) as in_task,
+    coalesce((select jsonb_agg(jsonb_build_array(t.seq, t.kind, t.content) order by t.seq)
+              from agentmesh.transcript t where t.agent_id = agent and t.seq > after), '[]') as rows
+  into its from agentmesh.sessions s where s.id = me.session_id;
+  if its.in_task then
+    refused := agentmesh.task_refusal(me);
+  end if;
+  if refused is null then
+    reserved := agentmesh.reserve(me, its.session, bytes + octet_length(its.rows::text) - 2, answer, input_usd, output_usd);
+    refused := reserved -> 'refused';
+  end if;
+  return jsonb_build_object('turn', me.turn, 'model', me.model, 'settings', me.settings_id, 'in_task', its.in_task, 'rows', its.rows,
+    'refused', refused, 'waits', reserved -> 'waits', 'answer', reserved -> 'answer');
+end $$;
+
+comment on function agentmesh.begin_step is
+  'Begin a step: write the results of the step before, if some are not written yet (as close_calls takes them), read what the model must see now (all mail at the start of a turn, the user''s in the middle of one), and return {"rows": own rows after a seq, "refused": the budget''s refusal or null, ...}; {"interrupted": true} when there are results and the turn is interrupted.';
+
+create function agentmesh.begin_summary(agent uuid, caller agentmesh.caller, bytes bigint default 0,
+  answer bigint default 32768, input_usd numeric default null, output_usd numeric default null) returns jsonb
+language plpgsql as $$
+declare
+  me agentmesh.agents;
+  session agentmesh.sessions;
+begin
+  select * into me from agentmesh.agents a where a.id = agent;
+  perform agentmesh.fence(me, caller);
+  select * into session from agentmesh.sessions s where s.id = me.session_id;
+  return agentmesh.reserve(me, session, bytes, answer, input_usd, output_usd);
+end $$;
+
+comment on function agentmesh.begin_summary is 'Reserve the call for a summary that a person asked for; what reserve returns.';
+
+create function agentmesh.read_mail(me agentmesh.agents, ids bigint[]) returns void
+language sql as $$
+-- The first that a forked agent reads introduces it: who it is, who its parent is.
+  with unread as (
+    select m.*, s.name as sender_name, row_number() over (order by m.id) as n
+    from agentmesh.mail m left join agentmesh.agents s on s.id = m.sender
+    where m.id = any (ids) and m.read_at is null and m.withdrawn_at is null),
+  last as (select coalesce(max(t.seq), 0) as seq from agentmesh.transcript t where t.agent_id = me.id),
+  introduction as (select agentmesh.introduction(me) as content),
+  written as (
+    insert into agentmesh.transcript (agent_id, seq, kind, content, created_at)
+    select me.id, last.seq + u.n, case when u.sender is null then 'user' else 'mail' end,
+      jsonb_build_object('mail_id', u.id, 'text', u.body)
+        || case when me.clean and u.sender = me.parent_id then '{"task": true}'::jsonb else '{}'::jsonb end
+        || case when u.sender is null then '{}'::jsonb else jsonb_build_object('sender', u.sender, 'name', u.sender_name) end
+        || case when u.automatic then jsonb_build_object('automatic', true, 'failed', u.failed) else '{}'::jsonb end
+        || case when u.n = 1 then (select i.content from introduction i) else '{}'::jsonb end,
+      clock_timestamp()
+    from unread u, last),
+  marked as (
+    update agentmesh.mail m set read_at = clock_timestamp(), read_seq = last.seq + u.n from unread u, last where m.id = u.id)
+  update agentmesh.agents a set
+    owes_report = a.owes_report or exists (select from unread u where u.sender = me.parent_id and not u.automatic),
+    agent_wakes = case when exists (select from unread u where u.sender is null) then 0 else a.agent_wakes end
+  where a.id = me.id and exists (select from unread)
+$$;
+
+comment on function agentmesh.read_mail is 'Turn these unread mails of a locked agent into rows of its transcript.';
+
+create function agentmesh.allowance(session uuid) returns jsonb
+language plpgsql stable as $$
+begin
+  return (
+    select jsonb_build_object('mode', s.permission_mode, 'allowed', s.rules, 'attended', s.attended) from agentmesh.sessions s where s.id = session);
+end $$;
+
+comment on function agentmesh.allowance is
+  'What agents of a session may do without asking, now: {"mode", "allowed": rules made by "always", "attended"}.';
+
+create function agentmesh.note_seen(me agentmesh.agents, seq bigint, seen jsonb) returns void
+language plpgsql as $$
+begin
+  insert into agentmesh.file_seen (session_id, agent_id, seq, path, digest, wrote)
+  select distinct on (f.path) me.session_id, me.id, note_seen.seq, f.path, f.digest, false
+  from (select s.item ->> 0 as path, s.item ->> 1 as digest, s.n from jsonb_array_elements(seen) with ordinality s (item, n)) f
+  where octet_length(f.path) <= 8192 and f.digest is distinct from (
+    select x.digest from agentmesh.file_seen x
+    where x.agent_id = me.id and hashtextextended(x.path, 0) = hashtextextended(f.path, 0) and x.path = f.path
+    order by x.id desc limit 1)
+  order by f.path, f.n desc;
+end $$;
+
+comment on function agentmesh.note_seen is
+  'Remember that an agent has seen the content of files, [[path, digest]], in a step, unless it was the last one that it saw itself.';
+
+create function agentmesh.skip_turn(agent uuid, caller agentmesh.caller) returns text
+language plpgsql as $$
+declare
+  locked record;
+  me agentmesh.agents;
+  parent agentmesh.agents;
+begin
+  select * into locked from agentmesh.lock_with_parent(agent);
+  me := locked.me;
+  parent := locked.parent;
+  perform agentmesh.fence(me, caller);
+  perform agentmesh.settle(agent);
+  return agentmesh.end_turn(me, case when (agentmesh.task_of(me.id)).child is not null then parent end, null, null, false);
+end $$;
+
+comment on function agentmesh.skip_turn is 'End a turn that has nothing to answer.';

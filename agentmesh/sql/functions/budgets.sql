@@ -1,0 +1,428 @@
+create function agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions, bytes bigint, answer bigint, listed_in numeric, listed_out numeric) returns jsonb
+language plpgsql set enable_bitmapscan = off set enable_seqscan = off set enable_sort = off as $$
+#variable_conflict use_column
+-- It takes the session's usage row, after any agent's. One that is to wait also locks the reservations that it
+-- waits for, and looks again: who settles one of them afterwards sees that it waits, and tells it.
+declare
+  mine record;
+  running uuid[];
+  other uuid;
+  input bigint := (reserve.bytes + 3) / 4;  -- four bytes are a token
+begin
+  if session.max_tokens is null and session.max_cost_usd is null and not agentmesh.has_capped_agents(session.id) then
+    return '{}';
+  end if;
+  perform from agentmesh.session_usage u where u.session_id = session.id for no key update;
+  if not found then
+    insert into agentmesh.session_usage (session_id) values (session.id) on conflict do nothing;
+    perform from agentmesh.session_usage u where u.session_id = session.id for no key update;
+  end if;
+  select * into mine from agentmesh.weigh(me, session, input, reserve.answer, listed_in, listed_out);
+  if mine.waits is not null then
+    -- By id, one after another: for an order the planner would walk the reservations of all sessions.
+    running := array(select r.agent_id from agentmesh.reservations r where r.session_id = session.id and r.agent_id <> me.id and not r.waits);
+    foreach other in array array(select o from unnest(running) o order by o) loop
+      perform from agentmesh.reservations r where r.agent_id = other for share;
+    end loop;
+    select * into mine from agentmesh.weigh(me, session, input, reserve.answer, listed_in, listed_out);
+  end if;
+  if mine.refused is not null then
+    return jsonb_build_object('refused', mine.refused || jsonb_build_object(
+      'hint', (mine.refused ->> 'hint') || ' Then /retry, or a message to it, lets it go on.'));
+  end if;
+  insert into agentmesh.reservations (agent_id, session_id, epoch, tokens, cost_usd, input_tokens, output_tokens, input_usd, output_usd, is_first, waits)
+  values (me.id, session.id, me.epoch, case when mine.waits is null then mine.tokens else 0 end, case when mine.waits is null then mine.cost_usd else 0 end,
+    input, case when mine.waits is null then mine.allowed else reserve.answer end, listed_in, listed_out, mine.is_first, mine.waits is not null)
+  on conflict (agent_id) do update set epoch = excluded.epoch, tokens = excluded.tokens, cost_usd = excluded.cost_usd,
+    input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens, input_usd = excluded.input_usd, output_usd = excluded.output_usd,
+    is_first = excluded.is_first, waits = excluded.waits,
+    at = case when reservations.waits and excluded.waits then reservations.at else excluded.at end;  -- it keeps its place
+  if mine.waits is not null then
+    return jsonb_build_object('waits', mine.waits);
+  end if;
+  perform agentmesh.wake_waiting(session.id);
+  -- Now and then: to sum up some rows takes less than to move one.
+  if (select count(*) from (select from agentmesh.bookings b where b.session_id = session.id limit 32) newest) = 32 then
+    with moved as (delete from agentmesh.bookings b where b.session_id = session.id returning b.tokens, b.cost_usd)
+    update agentmesh.session_usage u set tokens = u.tokens + m.tokens, cost_usd = u.cost_usd + m.cost_usd
+    from (select sum(tokens) as tokens, sum(cost_usd) as cost_usd from moved) m
+    where u.session_id = session.id and m.tokens is not null;
+  end if;
+  return jsonb_build_object('answer', mine.allowed);
+end $$;
+
+comment on function agentmesh.reserve is
+  'Reserve a model call of a request of so many bytes whose answer may have so many tokens, at listed prices where there are some: {"answer": how many it may, null where nothing is capped}, {"waits": for others'' ''bill'' or ''room''}, or {"refused": {error, hint}}.';
+
+create function agentmesh.settle(agent uuid) returns void
+language plpgsql as $$
+declare
+  session uuid;
+begin
+  delete from agentmesh.reservations r where r.agent_id = settle.agent returning r.session_id into session;
+  if found then
+    perform agentmesh.wake_waiting(session);
+  end if;
+end $$;
+
+comment on function agentmesh.settle is
+  'Give back what is reserved for an agent''s model call, if anything, and tell those that wait.';
+
+create function agentmesh.settle_all(ids uuid[]) returns void
+language plpgsql as $$
+-- Locked by id: calls that wait lock them too.
+declare
+  sessions uuid[];
+begin
+  perform from agentmesh.reservations r where r.agent_id = any (ids) order by r.agent_id for no key update;
+  with gone as (delete from agentmesh.reservations r where r.agent_id = any (ids) returning r.session_id)
+  select array_agg(distinct g.session_id) into sessions from gone g;
+  perform agentmesh.wake_waiting(s) from unnest(sessions) s;
+end $$;
+
+comment on function agentmesh.settle_all is 'The same for agents that lose their owner.';
+
+create function agentmesh.weigh(me agentmesh.agents, session agentmesh.sessions, input bigint, answer bigint, listed_in numeric, listed_out numeric,
+  out allowed bigint, out tokens bigint, out cost_usd numeric, out is_first boolean, out waits text, out refused jsonb)
+language plpgsql as $$
+#variable_conflict use_column
+declare
+  bill agentmesh.model_bills;
+  used record;
+  cap record;
+  fits bigint;
+  alone bigint := weigh.answer;
+  shortest bigint := least(weigh.answer, 256);
+  all_input numeric := weigh.input;
+  input_usd numeric := 0;  -- USD of the input, and of an output token
+  output_usd numeric := 0;
+  steep_input_usd numeric := 0;  -- and the same, were output ten times as dear; no list tells
+  steep_output_usd numeric := 0;
+  is_capped boolean := agentmesh.has_capped_agents(session.id);
+  is_blocked boolean := false;
+  is_bound boolean := false;  -- one that no cap holds for waits for nobody
+begin
+  allowed := weigh.answer;
+  select * into bill from agentmesh.model_bills b where b.model = me.model;
+  is_first := bill.model is null;
+  if is_first then
+    bill.output_excess := 1;
+    bill.least_usd := 0;
+    input_usd := all_input * coalesce(listed_in, 0);
+    output_usd := coalesce(listed_out, 0);
+  else
+    bill.input_usd := greatest(bill.input_usd, listed_in);
+    bill.output_usd := greatest(bill.output_usd, listed_out);
+    all_input := greatest(ceil(weigh.input * bill.input_excess), bill.least_input);
+    input_usd := all_input * coalesce(bill.input_usd * bill.list_excess, bill.even_usd);
+    output_usd := bill.output_excess * coalesce(bill.output_usd * bill.list_excess, bill.even_usd);
+    if bill.input_usd is null then
+      steep_input_usd := all_input * bill.steep_usd;
+      steep_output_usd := bill.output_excess * bill.steep_usd * 10;
+    end if;
+  end if;
+  tokens := all_input + ceil(allowed * bill.output_excess);
+  cost_usd := round(greatest(input_usd + allowed * output_usd, steep_input_usd + allowed * steep_output_usd, bill.least_usd), 6);
+  -- Mostly there is room even if everything reserved counted: then nobody's agent has to be looked up.
+  select coalesce(sum(x.tokens), 0) as tokens, coalesce(sum(x.cost_usd), 0) as cost_usd, coalesce(bool_or(x.is_first), false) as is_first into used
+  from (select u.tokens, u.cost_usd, false as is_first from agentmesh.session_usage u where u.session_id = session.id
+        union all select b.tokens, b.cost_usd, false from agentmesh.bookings b where b.session_id = session.id
+        union all select r.tokens, r.cost_usd, r.is_first and not r.waits from agentmesh.reservations r where r.session_id = session.id) x;
+  if not is_capped and not (is_first and used.is_first)
+     and (session.max_tokens is null or (used.tokens < session.max_tokens and used.tokens + tokens <= session.max_tokens))
+     and (session.max_cost_usd is null or (used.cost_usd < session.max_cost_usd and used.cost_usd + cost_usd <= session.max_cost_usd)) then
+    return;
+  end if;
+  for cap in select c.* from agentmesh.caps_of(me, session) c loop
+    is_blocked := is_blocked or (is_first and cap.is_first);
+    is_bound := is_bound or cap.max_tokens is not null or cap.max_cost_usd is not null;
+    allowed := least(allowed,
+      agentmesh.room(cap.max_tokens, cap.tokens + cap.reserved, all_input, 0, bill.output_excess, weigh.answer),
+      agentmesh.room(cap.max_cost_usd, cap.cost_usd + cap.reserved_usd, input_usd, bill.least_usd, output_usd, weigh.answer),
+      agentmesh.room(cap.max_cost_usd, cap.cost_usd + cap.reserved_usd, steep_input_usd, bill.least_usd, steep_output_usd, weigh.answer));
+    fits := agentmesh.room(cap.max_tokens, cap.tokens, all_input, 0, bill.output_excess, weigh.answer);
+    if fits < shortest then
+      refused := agentmesh.cap_refusal(me, cap.whose, 'tokens', cap.max_tokens, cap.tokens, cap.reserved, all_input + ceil(shortest * bill.output_excess));
+      return;
+    end if;
+    alone := least(alone, fits);
+    fits := least(agentmesh.room(cap.max_cost_usd, cap.cost_usd, input_usd, bill.least_usd, output_usd, weigh.answer),
+      agentmesh.room(cap.max_cost_usd, cap.cost_usd, steep_input_usd, bill.least_usd, steep_output_usd, weigh.answer));
+    if fits < shortest then
+      refused := agentmesh.cap_refusal(me, cap.whose, 'USD', cap.max_cost_usd, cap.cost_usd, cap.reserved_usd,
+        greatest(input_usd + shortest * output_usd, steep_input_usd + shortest * steep_output_usd, bill.least_usd));
+      return;
+    end if;
+    alone := least(alone, fits);
+  end loop;
+  if is_blocked and is_bound then
+    waits := 'bill';
+  elsif allowed < weigh.answer and allowed < alone then
+    waits := 'room';
+  end if;
+  allowed := greatest(allowed, 0);
+  tokens := all_input + ceil(allowed * bill.output_excess);
+  cost_usd := round(greatest(input_usd + allowed * output_usd, steep_input_usd + allowed * steep_output_usd, bill.least_usd), 6);
+end $$;
+
+comment on function agentmesh.weigh is
+  'Judge a model call of so many input tokens, counted in its request, whose answer may have so many: what it takes (tokens, cost_usd) with as long an answer (allowed) as fits under the caps of the session and of all agents above; or that it waits for calls that run, because less fits while they do (''room'') or because they will show what the model bills (''bill''); or why it is refused, since it would not fit if they had ended.';
+
+create function agentmesh.learn_bill(mine agentmesh.reservations, model text, input bigint, output bigint, cached bigint, usd numeric, input_usd numeric,
+  cached_usd numeric, output_usd numeric) returns void
+language plpgsql as $$
+-- The agent's row is locked. Most bills show nothing new: that is found without a division, and writes nothing.
+#variable_conflict use_variable
+declare
+  known agentmesh.model_bills;
+  -- One bill does not tell what input and output cost: output is taken to cost one to ten times as much, and a cached token at least a tenth.
+  even numeric := input - cached + 0.1 * cached + output;
+  steep numeric := input - cached + 0.1 * cached + 10 * output;
+  listed numeric;
+begin
+  select * into known from agentmesh.model_bills b where b.model = learn_bill.model;
+  listed := (input - cached) * greatest(known.input_usd, input_usd) + cached * greatest(known.cached_usd, cached_usd)
+    + output * greatest(known.output_usd, output_usd);
+  if not coalesce(input <= known.input_excess * greatest(mine.input_tokens, 1) and output <= known.output_excess * greatest(mine.output_tokens, 1)
+      and input >= known.least_input, false)
+     or (usd > 0 and (known.least_usd = 0 or usd < known.least_usd or usd > known.even_usd * even or usd > known.steep_usd * steep
+       or usd > known.list_excess * listed))
+     or (input_usd is not null and not coalesce(input_usd <= known.input_usd and cached_usd <= known.cached_usd and output_usd <= known.output_usd, false)) then
+    insert into agentmesh.model_bills as b (model, input_excess, output_excess, least_input, even_usd, steep_usd, least_usd, input_usd, cached_usd, output_usd,
+      list_excess)
+    values (model, greatest(1, agentmesh.round_up(input::numeric / greatest(mine.input_tokens, 1), 4)),
+      greatest(1, agentmesh.round_up(output::numeric / greatest(mine.output_tokens, 1), 4)), input,
+      greatest(0, agentmesh.round_up(usd / nullif(even, 0), 15)), greatest(0, agentmesh.round_up(usd / nullif(steep, 0), 15)), greatest(usd, 0),
+      input_usd, cached_usd, output_usd, greatest(1, agentmesh.round_up(usd / nullif(listed, 0), 4)))
+    on conflict on constraint model_bills_pkey do update set input_excess = greatest(b.input_excess, excluded.input_excess),
+      output_excess = greatest(b.output_excess, excluded.output_excess), least_input = least(b.least_input, excluded.least_input),
+      even_usd = greatest(b.even_usd, excluded.even_usd), steep_usd = greatest(b.steep_usd, excluded.steep_usd),
+      least_usd = coalesce(least(nullif(b.least_usd, 0), nullif(excluded.least_usd, 0)), 0),
+      input_usd = greatest(b.input_usd, excluded.input_usd), cached_usd = greatest(b.cached_usd, excluded.cached_usd),
+      output_usd = greatest(b.output_usd, excluded.output_usd), list_excess = greatest(b.list_excess, excluded.list_excess), at = excluded.at;
+  end if;
+  if input - cached + output > mine.tokens or (mine.cost_usd > 0 and usd > mine.cost_usd) then
+    perform agentmesh.append(mine.agent_id, 'event', jsonb_build_object('event', 'overbilled', 'text',
+      format('%s billed %s tokens%s for a call that %s tokens%s were reserved for; from now on its calls reserve as much', model,
+        to_char(input - cached + output, 'FM999,999,999,999,990'), coalesce(' and $' || trim_scale(nullif(usd, 0)), ''),
+        to_char(mine.tokens, 'FM999,999,999,999,990'), case when mine.cost_usd > 0 then ' and $' || trim_scale(mine.cost_usd) else '' end)));
+  end if;
+end $$;
+
+comment on function agentmesh.learn_bill is
+  'Keep what a model bills, where it is more than is known of it; and say so in the agent''s conversation where it is more than was reserved (mine).';
+
+create function agentmesh.forget_bills(model text) returns boolean
+language sql as $$
+  with gone as (delete from agentmesh.model_bills b where b.model = forget_bills.model returning 1) select exists (select from gone)
+$$;
+
+comment on function agentmesh.forget_bills is
+  'Forget what a model has billed, after a server that counted wrong was put right: its next call goes ahead of the others again.';
+
+create function agentmesh.round_up(n numeric, figures integer) returns numeric
+language sql immutable as $$
+  select ceil(n * 10.0 ^ figures) / 10.0 ^ figures
+$$;
+
+comment on function agentmesh.round_up is
+  'Round up to so many figures after the point, so that the last of them does not count as an excess.';
+
+create function agentmesh.book_call(agent uuid, usage jsonb) returns void
+language plpgsql as $$
+begin
+  perform agentmesh.book_usage(agent, usage, true);
+end $$;
+
+comment on function agentmesh.book_call is
+  'Book what the model call has used that its owner, whose row is locked, ends in this commit.';
+
+create function agentmesh.book_lost_call(agent uuid, usage jsonb) returns void
+language plpgsql as $$
+begin
+  perform agentmesh.book_usage(agent, usage, false);
+end $$;
+
+comment on function agentmesh.book_lost_call is
+  'Book a model call whose answer is not kept, and whose reservation may be another call''s by now: nothing is learned from it.';
+
+create function agentmesh.book_usage(agent uuid, usage jsonb, ends boolean) returns void
+language plpgsql as $$
+declare
+  used record;
+  me record;
+  mine agentmesh.reservations;
+begin
+  select coalesce(u.input_tokens, 0) as input_tokens, coalesce(u.output_tokens, 0) as output_tokens,
+    least(coalesce(u.cached_tokens, 0), coalesce(u.input_tokens, 0)) as cached_tokens, coalesce(u.estimated, false) as estimated,
+    u.model, u.turn, u.cost_usd, u.latency_ms, u.first_token_ms, u.finish_reason, u.error, u.input_usd, u.cached_usd, u.output_usd
+  into used from jsonb_to_record(usage) as u (model text, turn integer, input_tokens bigint, output_tokens bigint, cached_tokens bigint,
+    estimated boolean, cost_usd numeric, latency_ms integer, first_token_ms integer, finish_reason text, error text,
+    input_usd numeric, cached_usd numeric, output_usd numeric);
+  update agentmesh.agents a set model_calls = a.model_calls + 1, input_tokens = a.input_tokens + used.input_tokens,
+    output_tokens = a.output_tokens + used.output_tokens, cached_tokens = a.cached_tokens + used.cached_tokens,
+    cost_usd = a.cost_usd + coalesce(used.cost_usd, 0), unpriced_calls = a.unpriced_calls + case when used.cost_usd is null then 1 else 0 end
+  where a.id = agent returning a.session_id, a.turn, a.model, a.epoch into me;
+  if not found then
+    return;
+  end if;
+  insert into agentmesh.model_calls (agent_id, turn, model, input_tokens, output_tokens, cached_tokens, estimated, cost_usd, latency_ms,
+    first_token_ms, finish_reason, error)
+  values (agent, least(used.turn, me.turn), coalesce(used.model, me.model), used.input_tokens, used.output_tokens, used.cached_tokens, used.estimated,
+    used.cost_usd, used.latency_ms, used.first_token_ms, used.finish_reason, used.error);
+  insert into agentmesh.bookings (session_id, tokens, cost_usd)
+  values (me.session_id, used.input_tokens - used.cached_tokens + used.output_tokens, coalesce(used.cost_usd, 0));
+  if not ends then
+    return;
+  end if;
+  delete from agentmesh.reservations r where r.agent_id = agent returning * into mine;
+  if mine.agent_id is null then
+    return;
+  end if;
+  -- No bill: it failed before the server counted, or nothing was asked.
+  if mine.epoch = me.epoch and not mine.waits and used.input_tokens + used.output_tokens > 0 and not (used.estimated and used.error is not null) then
+    perform agentmesh.learn_bill(mine, coalesce(used.model, me.model), used.input_tokens, used.output_tokens, used.cached_tokens, used.cost_usd,
+      used.input_usd, used.cached_usd, used.output_usd);
+  end if;
+  perform agentmesh.wake_waiting(me.session_id);
+end $$;
+
+comment on function agentmesh.book_usage is
+  'Book what a model call has used (null where unknown). ends: it is the one that the agent''s reservation was made for, whose owner''s row is locked and ends it in this commit: the reservation is given back, and what the model bills is kept.';
+
+create function agentmesh.cap_refusal(me agentmesh.agents, whose agentmesh.agents, unit text, cap numeric, used numeric, reserved numeric, needs numeric)
+  returns jsonb
+language plpgsql immutable as $$
+declare
+  form text := case unit when 'tokens' then 'FM999,999,999,999,990' else 'FM999,999,990.0000' end;
+  named text := case when whose.id is null then '' else whose.name || ' ' end;
+begin
+  return jsonb_build_object(
+    'error', format('the next model call of %s does not fit into the budget of %s, %s %s: used are %s, reserved for calls that run %s, and this one takes at least %s',
+      agentmesh.label(me), case when whose.id is null then 'the session' when whose.id = me.id then 'its own' else agentmesh.label(whose) end,
+      to_char(cap, form), unit, to_char(used, form), to_char(reserved, form), to_char(needs, form)),
+    'hint', format('Do not retry. A person can raise it: agentmesh budget %sAMOUNT, or /budget %sAMOUNT.', named, named));
+end $$;
+
+comment on function agentmesh.cap_refusal is
+  'The refusal of a call that does not fit, in numbers: {"error", "hint"}; null when it fits. whose is null for the session.';
+
+create function agentmesh.caps_of(me agentmesh.agents, session agentmesh.sessions)
+  returns table (whose agentmesh.agents, max_tokens bigint, max_cost_usd numeric, tokens numeric, cost_usd numeric, reserved numeric, reserved_usd numeric,
+    is_first boolean)
+language plpgsql as $$
+#variable_conflict use_column
+begin
+  -- In one statement: a call that is settled meanwhile counts once, as reserved or as used.
+  return query
+  select null::agentmesh.agents, session.max_tokens, session.max_cost_usd::numeric, coalesce(u.tokens, 0) + b.tokens, coalesce(u.cost_usd, 0) + b.cost_usd,
+    r.tokens, r.cost_usd, r.is_first
+  from (select coalesce(sum(b.tokens), 0) as tokens, coalesce(sum(b.cost_usd), 0) as cost_usd from agentmesh.bookings b where b.session_id = session.id) b
+  cross join (select coalesce(sum(f.tokens), 0) as tokens, coalesce(sum(f.cost_usd), 0) as cost_usd, coalesce(bool_or(f.is_first), false) as is_first
+              from agentmesh.in_flight f where f.session_id = session.id and f.agent_id <> me.id) r
+  left join agentmesh.session_usage u on u.session_id = session.id;
+  if agentmesh.has_capped_agents(session.id) then
+    return query
+    select a, a.max_tokens::bigint, a.max_cost_usd::numeric, x.tokens, x.cost_usd, x.reserved, x.reserved_usd, false
+    from agentmesh.ancestors(me.id) l join agentmesh.agents a on a.id = l.agent_id
+    cross join lateral (
+      select sum(m.input_tokens - m.cached_tokens + m.output_tokens) as tokens, sum(m.cost_usd) as cost_usd,
+        coalesce(sum(f.tokens), 0) as reserved, coalesce(sum(f.cost_usd), 0) as reserved_usd
+      from agentmesh.subtree(a.id) as member (id) join agentmesh.agents m on m.id = member.id
+      left join agentmesh.in_flight f on f.agent_id = m.id and f.agent_id <> me.id) x
+    where a.max_tokens is not null or a.max_cost_usd is not null order by l.generation desc;
+  end if;
+end $$;
+
+comment on function agentmesh.caps_of is
+  'The caps that a call of an agent must fit under, the session''s first, and what is used and (by others) reserved of each; is_first: whether a call runs that will be its model''s first bill.';
+
+create function agentmesh.has_capped_agents(session uuid) returns boolean
+language plpgsql stable as $$
+begin
+  return exists (select from agentmesh.agents a where a.session_id = session and (a.max_tokens is not null or a.max_cost_usd is not null));
+end $$;
+
+comment on function agentmesh.has_capped_agents is 'Whether any agent of a session has a cap of its own.';
+
+create function agentmesh.waits_for_budget(agent uuid) returns boolean
+language plpgsql stable as $$
+declare
+  mine agentmesh.reservations;
+  me agentmesh.agents;
+  session agentmesh.sessions;
+begin
+  select * into mine from agentmesh.reservations r where r.agent_id = agent and r.waits;
+  if not found then
+    return false;
+  end if;
+  select * into me from agentmesh.agents a where a.id = agent;
+  select * into session from agentmesh.sessions s where s.id = me.session_id;
+  return coalesce((agentmesh.weigh(me, session, mine.input_tokens, mine.output_tokens, mine.input_usd, mine.output_usd)).waits is not null, false);
+end $$;
+
+comment on function agentmesh.waits_for_budget is
+  'Whether an agent''s call waits and would still: its owner looks again when this is over.';
+
+create function agentmesh.wake_waiting(session uuid) returns void
+language sql as $$
+  select pg_notify('agent_event_' || w.agent_id, 'budget')
+  from (
+    select r.agent_id from agentmesh.reservations r
+    where r.session_id = session and r.waits and exists (
+      select from agentmesh.agents a where a.id = r.agent_id and a.status = 'running' and a.worker_id is not null and a.epoch = r.epoch)
+    order by r.at limit 16) w
+$$;
+
+comment on function agentmesh.wake_waiting is
+  'Tell agents of a session whose calls wait that it may be their turn, the first sixteen: each that goes ahead tells the next.';
+
+create function agentmesh.set_budget(session uuid, unit text, amount numeric, agent uuid default NULL::uuid) returns void
+language plpgsql as $$
+#variable_conflict use_column
+declare
+  me agentmesh.agents;
+begin
+  perform agentmesh.require_read_committed();
+  if unit is not null and unit not in ('tokens', 'usd') or unit is null and amount is not null then
+    perform agentmesh.refuse('AM004', format('%s is no unit of a budget', quote_literal(left(coalesce(unit, ''), 20))), 'Give tokens or usd.');
+  elsif not amount between 0 and (case unit when 'usd' then 1e7 else 1e15 end) then
+    perform agentmesh.refuse('AM004', format('a budget of %s %s is out of range', amount, unit), 'Give 0 or more, at most 10 million USD or 1e15 tokens.');
+  end if;
+  if agent is null then
+    update agentmesh.sessions s set max_tokens = case when unit = 'usd' then s.max_tokens else amount end,
+      max_cost_usd = case when unit = 'tokens' then s.max_cost_usd else amount end
+    where s.id = set_budget.session;
+    if not found then
+      perform agentmesh.refuse('AM015', format('there is no session %s', coalesce(session::text, 'null')), 'agentmesh sessions lists them.');
+    end if;
+    perform pg_notify('session_event_' || set_budget.session, 'session');
+    perform agentmesh.wake_waiting(set_budget.session);
+    return;
+  end if;
+  me := agentmesh.lock_living(agent);
+  if me.session_id is distinct from set_budget.session then
+    perform agentmesh.refuse('AM012', format('%s belongs to another session', agentmesh.label(me)), 'Name its own session.');
+  end if;
+  update agentmesh.agents a set max_tokens = case when unit = 'usd' then a.max_tokens else amount end,
+    max_cost_usd = case when unit = 'tokens' then a.max_cost_usd else amount end
+  where a.id = me.id;
+  perform agentmesh.wake_waiting(me.session_id);
+  perform agentmesh.remark(me, 'event', jsonb_build_object('event', 'budget',
+    'text', format('budget of %s and all below it: %s', me.name, coalesce(trim_scale(amount)::text, 'no cap in') || ' ' || case unit when 'usd' then 'USD' when 'tokens' then 'tokens' else 'tokens or USD' end)));
+end $$;
+
+comment on function agentmesh.set_budget is
+  'Cap what a session, or an agent with everything below it, may use: unit is ''tokens'' or ''usd''; amount null is no cap, and with unit null neither. It holds from the next model call on; below what is used already, that call is refused. Calls that wait are told.';
+
+create function agentmesh.ready(agent uuid) returns boolean
+language sql stable as $$
+-- Calls start in their order: a call that asks holds up all after it, a task only a wait.
+  with undone as (select c.* from agentmesh.tool_calls c where c.agent_id = agent and c.status <> 'done')
+  select not agentmesh.waits_for_budget(agent) and (not exists (select from undone) or exists (
+    select from undone c where c.status in ('open', 'started') and not exists (
+      select from undone e where (e.seq, e.ordinal) < (c.seq, c.ordinal) and (e.status = 'asking' or (e.status = 'delegated' and c.name = 'wait')))))
+$$;
+
+comment on function agentmesh.ready is
+  'Whether an agent that waits for a person or a sub-agent can go on: a call may run, or none is left.';

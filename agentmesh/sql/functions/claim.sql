@@ -1,0 +1,146 @@
+create function agentmesh.claim(worker bigint, slots integer, waits boolean default true) returns setof agentmesh.agents
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+-- It skips locked rows and waits for nothing afterwards. The worker's own row is locked first: a worker that is
+-- declared dead in this instant must not own what nobody would free again.
+declare
+  me agentmesh.workers;
+begin
+  perform agentmesh.require_read_committed();
+  select * into me from agentmesh.workers w where w.id = worker and w.ended_at is null for no key update;
+  if me.id is null then
+    perform agentmesh.refuse('AM001', format('worker %s has been declared dead', worker), 'Register again.');
+  end if;
+  -- case, and a subselect that is no exists: else PostgreSQL asks serves first, which costs ten times as much.
+  return query
+  with queued as (
+    select a.id from agentmesh.agents a where a.status = 'running' and a.worker_id is null and not a.external
+      and case when (select true from agentmesh.wait w where w.waiter = a.id) then false else agentmesh.serves(me, a) end
+    order by a.queued_at limit slots for no key update of a skip locked),
+  waiting as (
+    select a.id from agentmesh.agents a where waits and a.status = 'running' and a.worker_id is null and not a.external
+      and case when (select true from agentmesh.wait w where w.waiter = a.id) then agentmesh.serves(me, a) else false end
+    order by a.queued_at limit 1000 for no key update of a skip locked),
+  free as (select id from queued union all select id from waiting)
+  update agentmesh.agents a set worker_id = worker, epoch = a.epoch + 1 from free where a.id = free.id returning a.*;
+end $$;
+
+comment on function agentmesh.claim is
+  'Claim up to so many agents that wait to run, the longest queued first; with waits, agents inside a wait come on top: they need no slot.';
+
+create function agentmesh.claimable(worker bigint, slots integer) returns boolean
+language sql as $$
+-- In the order of the index, which holds only such agents: mostly there are none, and the planner would rather look
+-- for one among all.
+  select exists (
+    select from agentmesh.workers w cross join lateral (
+      select from agentmesh.agents a where a.status = 'running' and a.worker_id is null and not a.external and agentmesh.serves(w, a)
+        and (slots > 0 or exists (select from agentmesh.wait x where x.waiter = a.id))
+      order by a.queued_at limit 1) found
+    where w.id = worker)
+$$;
+
+comment on function agentmesh.claimable is
+  'Whether an agent that this worker may run is still unclaimed (claim may have skipped one that a sender held).';
+
+create function agentmesh.serves(worker agentmesh.workers, agent agentmesh.agents) returns boolean
+language sql stable security definer set search_path = pg_catalog as $$
+  select agent.status = 'running' and agent.worker_id is null and not agent.external
+    and split_part(agent.model, '/', 1) = any (worker.providers)
+    and (worker.session_id is null or worker.session_id = agent.session_id)
+    and exists (select from agentmesh.sessions s where s.id = agent.session_id and s.needs <@ worker.offers
+                and agentmesh.endpoint(s.endpoints, agent.model) <@ worker.endpoints
+                and (worker.serves_any or (s.host = worker.host and s.os_user = worker.os_user)))
+$$;
+
+comment on function agentmesh.serves is 'Whether an agent is one that this worker may run.';
+
+create function agentmesh.has_room(worker agentmesh.workers) returns boolean
+language sql stable security definer set search_path = pg_catalog as $$
+  select worker.concurrency > (
+    select count(*) from agentmesh.agents a where a.worker_id = worker.id
+      and not exists (select from agentmesh.wait x where x.waiter = a.id)
+      and not exists (select from agentmesh.tool_calls c where c.agent_id = a.id and c.status in ('asking', 'delegated'))
+      and not exists (select from agentmesh.reservations r where r.agent_id = a.id and r.waits))
+$$;
+
+comment on function agentmesh.has_room is
+  'Whether fewer agents than it has threads have one or wait for one; whose call waits for others'' has none.';
+
+create function agentmesh.room(cap numeric, used numeric, input numeric, least_bill numeric, per_token numeric, answer bigint) returns bigint
+language sql immutable as $$
+  select case when cap is null then answer
+              when used >= cap or used + greatest(input, least_bill) > cap then -1
+              when per_token = 0 then answer
+              else least(answer, floor((cap - used - input) / per_token))::bigint end
+$$;
+
+comment on function agentmesh.room is 'How many output tokens fit under a cap; fewer than none where not even the input does.';
+
+create function agentmesh.endpoint(endpoints text[], model text) returns text[]
+language sql immutable set search_path = pg_catalog as $$
+  select array(select e from unnest(endpoints) e where split_part(e, ' ', 1) = split_part(model, '/', 1))
+$$;
+
+comment on function agentmesh.endpoint is
+  'The endpoint of a model''s provider among these, as an array of one; empty where none is known: any worker that has the provider may run it.';
+
+create function agentmesh.give_back(worker bigint, ids uuid[], epochs bigint[]) returns uuid[]
+language plpgsql as $$
+-- Those that another living worker may run, one without such a queue of its own, it owns no more: whoever has a
+-- thread first claims them. Returns which. Where there is nobody else, it locks and changes nothing.
+declare
+  takers agentmesh.workers[];
+  offered agentmesh.agents;
+  given uuid[] := '{}';
+begin
+  perform agentmesh.require_read_committed();
+  takers := array(
+    select w from agentmesh.workers w
+    where w.id <> worker and w.ended_at is null and w.lost_at is null and w.seen_at > clock_timestamp() - interval '10 s'
+      and w.providers && array(select split_part(a.model, '/', 1) from agentmesh.agents a where a.id = any (ids))
+      and w.concurrency >= (
+        select count(*) from agentmesh.agents a where a.worker_id = w.id
+          and not exists (select from agentmesh.wait x where x.waiter = a.id)
+          and not exists (select from agentmesh.tool_calls c where c.agent_id = a.id and c.status in ('asking', 'delegated'))
+          and not exists (select from agentmesh.reservations r where r.agent_id = a.id and r.waits)));
+  if cardinality(takers) = 0 then
+    return given;
+  end if;
+  perform agentmesh.lock_agents(ids);
+  for offered in
+    select a.* from agentmesh.agents a, unnest(ids, epochs) as u (id, epoch)
+    where a.id = u.id and a.worker_id = worker and a.epoch = u.epoch and a.status = 'running'
+      and a.interrupt_turn is distinct from a.turn  -- its owner stops it, thread or not; in the queue it would wait for one
+  loop
+    offered.worker_id := null;  -- as it would be
+    if exists (select from unnest(takers) t where agentmesh.serves(t, offered)) then
+      given := given || offered.id;
+    end if;
+  end loop;
+  update agentmesh.agents a set worker_id = null, epoch = a.epoch + 1, queued_at = clock_timestamp() where a.id = any (given);
+  perform agentmesh.settle_all(given);
+  perform agentmesh.notify_work(s.session_id) from (select distinct a.session_id from agentmesh.agents a where a.id = any (given)) s;
+  return given;
+end $$;
+
+comment on function agentmesh.give_back is 'A worker offers agents that it owns and has no thread for.';
+
+create function agentmesh.free_agents(workers bigint[]) returns integer
+language plpgsql as $$
+declare
+  freed integer;
+  ids uuid[];
+begin
+  update agentmesh.workers w set ended_at = clock_timestamp() where w.id = any (workers);
+  perform agentmesh.lock_agents(array(select a.id from agentmesh.agents a where a.worker_id = any (workers)));
+  ids := array(select a.id from agentmesh.agents a where a.worker_id = any (workers));
+  perform agentmesh.leave(array(select a.id from agentmesh.agents a where a.worker_id = any (workers) and a.external));
+  perform agentmesh.notify_work(s.session_id) from (select distinct a.session_id from agentmesh.agents a where a.worker_id = any (workers)) s;
+  update agentmesh.agents a set worker_id = null, epoch = a.epoch + 1, queued_at = clock_timestamp() where a.worker_id = any (workers);
+  get diagnostics freed = row_count;
+  perform agentmesh.settle_all(ids);
+  return freed;
+end $$;
+
+comment on function agentmesh.free_agents is
+  'Take everything from workers whose rows are locked: their agents can be claimed at once, and they are fenced.';

@@ -1,0 +1,111 @@
+create function agentmesh.end_turn(me agentmesh.agents, parent agentmesh.agents, ended bigint, output text, failed boolean) returns text
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off as $$
+-- Returns the status. (Lock, then look: in one statement this would lose wake-ups.)
+declare
+  task agentmesh.tasks := agentmesh.task_of(me.id);
+  reports boolean := coalesce(me.owes_report and task.child is null and parent.status in ('running', 'idle'), false);
+  waking bigint[];
+  by_user boolean;
+begin
+  delete from agentmesh.wait w where w.waiter = me.id;
+  if reports then
+    perform agentmesh.deliver(parent, me.id, case when octet_length(output) <= 262144 then output
+      else left(output, 30000) || E'\n[... cut ...]\n' || right(output, 30000) end, null, true, failed);
+  end if;
+  select array_agg(m.id), bool_or(m.sender is null) into waking, by_user from agentmesh.mail m
+  where m.recipient = me.id and m.read_at is null and m.withdrawn_at is null
+    and exists (select from agentmesh.mail n where n.recipient = me.id and n.read_at is null and n.withdrawn_at is null
+                and n.id > me.held_mail);
+  if waking is not null and not by_user and me.agent_wakes >= 25 then
+    perform agentmesh.append(me.id, 'event', jsonb_build_object('event', 'held',
+      'text', 'woken 25 times in a row by agents only: it stays idle, its mail unread, until a person writes to it'));
+    update agentmesh.agents a set held_mail = (select max(u) from unnest(waking) u) where a.id = me.id;
+    waking := null;
+  end if;
+  if waking is not null then
+    update agentmesh.agents a set turn = a.turn + 1, started_turn = a.turn + 1, ended_seq = coalesce(ended, a.ended_seq),
+      owes_report = a.owes_report and not reports, agent_wakes = case when by_user then 0 else a.agent_wakes + 1 end
+    where a.id = me.id;
+    perform agentmesh.read_mail(me, waking);
+    perform pg_notify('session_event_' || me.session_id, 'turn ' || me.id);
+    return 'running';
+  end if;
+  update agentmesh.agents a set status = 'idle', worker_id = null, ended_seq = coalesce(ended, a.ended_seq),
+    owes_report = a.owes_report and not reports and task.child is null
+  where a.id = me.id;
+  if task.child is not null then
+    perform agentmesh.end_task(task, ended, output, failed);
+  end if;
+  perform agentmesh.notify_waiters(array[me.id]);
+  perform pg_notify('session_event_' || me.session_id, 'idle ' || me.id);
+  return 'idle';
+end $$;
+
+comment on function agentmesh.end_turn is
+  'End the turn of a locked agent: report to the parent if it owes one, then begin the next turn with the unread mail or go idle.';
+
+create function agentmesh.fail_turn(agent uuid, caller agentmesh.caller, error jsonb, usage jsonb default null) returns text
+language plpgsql as $$
+declare
+  locked record;
+  me agentmesh.agents;
+  parent agentmesh.agents;
+begin
+  select * into locked from agentmesh.lock_with_parent(agent);
+  me := locked.me;
+  parent := locked.parent;
+  perform agentmesh.fence(me, caller);
+  if usage is not null then
+    perform agentmesh.book_call(agent, usage);
+  end if;
+  perform agentmesh.settle(agent);
+  perform agentmesh.cancel_requests(array[agent]);
+  perform agentmesh.close_open_calls(array[agent], jsonb_build_object('error', error ->> 'error'));
+  return agentmesh.end_turn(me, parent, agentmesh.append(agent, 'error', error), coalesce(error ->> 'error', 'failed'), true);
+end $$;
+
+comment on function agentmesh.fail_turn is
+  'End the turn with an error that people, waiters and the parent see. usage, if any, books the failed call.';
+
+create function agentmesh.ended_with(content jsonb) returns text
+language sql immutable as $$
+  select concat_ws(E'\n', nullif(content ->> 'text', ''), '[' || (content ->> 'ending') || ']')
+$$;
+
+comment on function agentmesh.ended_with is
+  'What a turn ended with, for whoever waits for it: the answer, and if it is not all that there should be, why.';
+
+create function agentmesh.retry(agent uuid) returns void
+language plpgsql as $$
+declare
+  me agentmesh.agents;
+  ended text;
+  last text;
+begin
+  me := agentmesh.lock_living(agent);
+  select t.kind into ended from agentmesh.transcript t where t.agent_id = me.id and t.seq = me.ended_seq;
+  select t.kind into last from agentmesh.transcript t
+  where t.agent_id = me.id and t.kind in ('user', 'assistant', 'tool_result', 'mail') order by t.seq desc limit 1;
+  if me.status <> 'idle' then
+    perform agentmesh.refuse('AM053', format('%s is busy', agentmesh.label(me)), 'Let its turn end, or interrupt it.');
+  elsif me.external then
+    perform agentmesh.refuse('AM061', format('the turns of %s are run by somebody else', agentmesh.label(me)), 'Send it a message.');
+  elsif ended is null or ended = 'assistant' then
+    perform agentmesh.refuse('AM061', format('the last turn of %s did not fail', agentmesh.label(me)), 'Write to it what it should do.');
+  elsif exists (select from agentmesh.transcript t where t.agent_id = me.id and t.seq > me.ended_seq and t.kind = 'event'
+                and t.content ->> 'event' in ('cleared', 'rewound')) then
+    perform agentmesh.refuse('AM061', format('the conversation of %s was cleared or rewound since', agentmesh.label(me)), 'Write to it what it should do.');
+  elsif last is null then
+    perform agentmesh.refuse('AM061', format('%s has been told nothing yet', agentmesh.label(me)), 'Write to it what it should do.');
+  elsif last = 'assistant' then
+    -- It was interrupted in the middle of an answer, which is kept. No model is asked with an answer of its own at the end.
+    perform agentmesh.append(me.id, 'user', jsonb_build_object('text', 'Go on from where you were interrupted.', 'retry', true));
+  end if;
+  update agentmesh.agents a set status = 'running', turn = a.turn + 1, queued_at = clock_timestamp(), agent_wakes = 0 where a.id = me.id;
+  perform agentmesh.notify_work(me.session_id);
+  perform pg_notify('session_event_' || me.session_id, 'turn ' || me.id);
+end $$;
+
+comment on function agentmesh.retry is
+  'Run the last turn''s rest once more, without new mail, after an error or an interrupt. The agent is running then.';

@@ -1,0 +1,74 @@
+create function agentmesh.refuse(code text, message text, hint text default '') returns void
+language plpgsql as $$
+begin
+  raise exception using errcode = refuse.code, message = refuse.message, hint = refuse.hint;
+end $$;
+
+create function agentmesh.label(agent agentmesh.agents) returns text
+language sql immutable as $$
+  select format('%s (%s)', agent.name, left(agent.id::text, 8))
+$$;
+
+create function agentmesh.require_agent(agent agentmesh.agents, id uuid) returns boolean
+language plpgsql as $$
+begin
+  if agent.id is null then
+    perform agentmesh.refuse('AM010', format('there is no agent %s', coalesce(require_agent.id::text, 'null')),
+      'agentmesh ps --all lists the agents.');
+  end if;
+  return true;
+end $$;
+
+create function agentmesh.require_living(agent agentmesh.agents, id uuid) returns boolean
+language plpgsql as $$
+declare
+  fine boolean := agentmesh.require_agent(agent, id);
+begin
+  if agent.status = 'dead' then
+    perform agentmesh.refuse('AM011', format('%s is dead', agentmesh.label(agent)), 'Its transcript can still be read. Fork a new agent for more work.');
+  end if;
+  return true;
+end $$;
+
+create function agentmesh.require_read_committed() returns boolean
+language plpgsql as $$
+begin
+  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+    perform agentmesh.refuse('AM003', format('agentmesh verbs run only at isolation level READ COMMITTED, not %s',
+      upper(current_setting('transaction_isolation'))), 'Call them outside the transaction, or begin it with ISOLATION LEVEL READ COMMITTED.');
+  end if;
+  return true;
+end $$;
+
+comment on function agentmesh.require_read_committed is 'LOCK, then LOOK works only where each statement has a snapshot of its own.';
+
+create function agentmesh.require_body(body text) returns boolean
+language plpgsql as $$
+begin
+  if body is null or btrim(body, E' \t\r\n') = '' then
+    perform agentmesh.refuse('AM020', 'the message is empty', 'Say what you want to tell.');
+  elsif octet_length(body) > 262144 then
+    perform agentmesh.refuse('AM021', format('the message is %s bytes long, the limit is 262144 (256 KiB)', octet_length(body)),
+      'Write it to a file and send the path.');
+  end if;
+  return true;
+end $$;
+
+comment on function agentmesh.require_body is 'Refuse a body that is empty or too large.';
+
+create function agentmesh.require_answer(request agentmesh.requests, answer jsonb) returns void
+language plpgsql as $$
+begin
+  if jsonb_typeof(answer) is distinct from 'object' then
+    perform agentmesh.refuse('AM072', 'an answer is a JSON object', 'Give {"decision": "once" | "always" | "no"} or {"text": "..."}.');
+  elsif request.kind = 'question' and coalesce(jsonb_typeof(answer -> 'text'), '') <> 'string' then
+    perform agentmesh.refuse('AM072', 'this is a question, and the answer has no text', 'Give {"text": "..."}.');
+  elsif request.kind = 'approval' and coalesce(answer ->> 'decision', '') not in ('once', 'always', 'no') then
+    perform agentmesh.refuse('AM072', 'this is an approval, and the answer has no decision', 'Give {"decision": "once" | "always" | "no"}, with "reason" or "arguments" if you like.');
+  elsif coalesce(jsonb_typeof(answer -> 'arguments'), 'object') <> 'object' then
+    perform agentmesh.refuse('AM072', 'the arguments of an answer are not an object', 'Give the whole arguments of the call as the tool takes them, or leave them out.');
+  end if;
+end $$;
+
+comment on function agentmesh.require_answer is
+  'The words of an answer, checked: {"decision": "once" | "always" | "no", "reason"?, "arguments"?} or {"text"}.';

@@ -1,0 +1,157 @@
+create function agentmesh.send(sender uuid, recipient uuid, body text, key text default null, caller agentmesh.caller default null)
+returns bigint
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off as $$
+#variable_conflict use_column
+declare
+  fine boolean := agentmesh.require_read_committed();
+  from_agent agentmesh.agents;
+  to_agent agentmesh.agents;
+  known record;
+  new_id bigint;
+  waiting integer;
+  full_at integer;
+begin
+  if send.recipient is null then
+    perform agentmesh.require_agent(null, null);
+  end if;
+  if send.sender = send.recipient then
+    perform agentmesh.refuse('AM013', 'an agent cannot send to itself', 'Think on, or send to another agent.');
+  end if;
+  if send.sender < send.recipient then
+    select * into from_agent from agentmesh.agents a where a.id = send.sender for no key update;
+  end if;
+  select * into to_agent from agentmesh.agents a where a.id = send.recipient for no key update;
+  if send.sender > send.recipient then
+    select * into from_agent from agentmesh.agents a where a.id = send.sender for no key update;
+  end if;
+  if (send.caller).worker_id is not null then
+    fine := agentmesh.fence(from_agent, send.caller) and agentmesh.require_open_call(send.sender, send.caller);
+  end if;
+  if to_agent.id is null then
+    fine := agentmesh.require_agent(to_agent, send.recipient);
+  elsif send.sender is not null then
+    if from_agent.id is null then
+      fine := agentmesh.require_agent(from_agent, send.sender);
+    elsif from_agent.session_id <> to_agent.session_id then
+      perform agentmesh.refuse('AM012', format('%s belongs to another session', agentmesh.label(to_agent)), 'Agents reach only their own session.');
+    end if;
+  end if;
+  if send.key is not null then
+    if octet_length(send.key) not between 1 and 200 then
+      perform agentmesh.refuse('AM004', format('the key is %s bytes long, not 1 to 200', octet_length(send.key)), 'Take a shorter one, a UUID for example.');
+    end if;
+    select m.id, m.body into known from agentmesh.mail m
+    where m.recipient = send.recipient and m.sender is not distinct from send.sender and m.key = send.key;
+    if found then
+      if known.body is distinct from send.body then
+        perform agentmesh.refuse('AM023', format('the key %s was already used for another message', quote_literal(left(send.key, 60))),
+          'Take a new key for a new message.');
+      end if;
+      if (send.caller).worker_id is not null then
+        perform agentmesh.close_sent(from_agent, to_agent, known.id, send.caller);
+      end if;
+      return known.id;
+    end if;
+  end if;
+  fine := agentmesh.require_body(send.body);
+  if from_agent.status = 'dead' or to_agent.status = 'dead' then
+    fine := (send.sender is null or agentmesh.require_living(from_agent, send.sender)) and agentmesh.require_living(to_agent, send.recipient);
+  end if;
+  select s.max_unread, (select count(*) from (
+      select from agentmesh.mail m where m.recipient = send.recipient and m.read_at is null and m.withdrawn_at is null limit s.max_unread) unread)
+  into full_at, waiting from agentmesh.sessions s where s.id = to_agent.session_id;
+  if waiting >= full_at then
+    -- Mail from an agent that the recipient is waiting for does not count: the wait is about to take it.
+    if not exists (select from agentmesh.waits w where w.waiter = send.recipient and w.target = send.sender) then
+      perform agentmesh.refuse('AM022', format('the mailbox of %s is full: %s unread messages', agentmesh.label(to_agent), waiting),
+        'Do not retry at once: it has to read first. Kill it, or wait for it.');
+    end if;
+  end if;
+  new_id := agentmesh.deliver(to_agent, send.sender, send.body, send.key);
+  if from_agent.owes_report then
+    update agentmesh.agents a set owes_report = false where a.id = send.sender;
+  end if;
+  if (send.caller).worker_id is not null then
+    perform agentmesh.close_sent(from_agent, to_agent, new_id, send.caller);
+  end if;
+  return new_id;
+end $$;
+
+comment on function agentmesh.send is
+  'Put one message into the recipient''s mailbox; durable when it returns. sender null is the user. The same key again, for the same sender and recipient, returns the same id.';
+
+create function agentmesh.close_sent(sender agentmesh.agents, recipient agentmesh.agents, mail_id bigint, caller agentmesh.caller) returns void
+language plpgsql as $$
+begin
+  perform agentmesh.close_call(sender.id, caller, jsonb_build_object('status', 'sent',
+    'to', jsonb_build_object('agent_id', recipient.id, 'name', recipient.name), 'message_id', mail_id));
+  perform pg_notify('session_event_' || sender.session_id, 'step ' || sender.id);
+end $$;
+
+comment on function agentmesh.close_sent is 'The result of a send tool.';
+
+create function agentmesh.deliver(recipient agentmesh.agents, sender uuid, body text, key text default null,
+  automatic boolean default false, failed boolean default false) returns bigint
+language plpgsql as $$
+declare
+  new_id bigint;
+begin
+  insert into agentmesh.mail (session_id, sender, recipient, body, key, automatic, failed)
+  values (recipient.session_id, deliver.sender, recipient.id, deliver.body, deliver.key, deliver.automatic, deliver.failed)
+  returning id into new_id;
+  if recipient.status = 'idle' then
+    perform agentmesh.wake(recipient, new_id, deliver.sender is null);
+  elsif recipient.worker_id is null and not recipient.external then
+    perform agentmesh.notify_work(recipient.session_id);
+  end if;
+  perform agentmesh.notify_agent(recipient.id, recipient.session_id, 'mail');
+  return new_id;
+end $$;
+
+comment on function agentmesh.deliver is 'Store one mail for the locked recipient, wake it, tell it.';
+
+create function agentmesh.wake(agent agentmesh.agents, mail_id bigint, by_user boolean) returns void
+language plpgsql as $$
+begin
+  if agent.status <> 'idle' or agent.external then
+    return;
+  elsif not by_user and agent.agent_wakes >= 25 then
+    if agent.held_mail < coalesce((select min(m.id) from agentmesh.mail m where m.recipient = agent.id and m.read_at is null and m.withdrawn_at is null), 0) then
+      perform agentmesh.append(agent.id, 'event', jsonb_build_object('event', 'held',
+        'text', 'woken 25 times in a row by agents only: it stays idle, its mail unread, until a person writes to it'));
+    end if;
+    update agentmesh.agents a set held_mail = mail_id where a.id = agent.id;
+    perform agentmesh.notify_agent(agent.id, agent.session_id, 'held');
+  else
+    update agentmesh.agents a set status = 'running', turn = a.turn + 1, queued_at = clock_timestamp(),
+      agent_wakes = case when by_user then 0 else a.agent_wakes + 1 end
+    where a.id = agent.id;
+    perform agentmesh.notify_work(agent.session_id);
+  end if;
+end $$;
+
+comment on function agentmesh.wake is
+  'Wake the locked agent if it is idle and this mail may wake it. 25 wake-ups in a row by agents, in which it did nothing but send, are the last: two agents that thank each other must end.';
+
+create function agentmesh.take_back(mail bigint) returns text
+language plpgsql as $$
+#variable_conflict use_column
+declare
+  found_mail agentmesh.mail;
+  me agentmesh.agents;
+begin
+  perform agentmesh.require_read_committed();
+  select * into me from agentmesh.lock_agents(array[(select m.recipient from agentmesh.mail m where m.id = take_back.mail)]);
+  select * into found_mail from agentmesh.mail m where m.id = take_back.mail and m.sender is null;
+  if found_mail.id is null then
+    perform agentmesh.refuse('AM024', format('there is no message %s of the user', coalesce(take_back.mail::text, 'null')), 'Only your own messages can be taken back.');
+  elsif found_mail.read_at is not null or found_mail.withdrawn_at is not null then
+    perform agentmesh.refuse('AM024', format('%s has read the message already', agentmesh.label(me)), 'Interrupt it, or write what you want instead.');
+  end if;
+  update agentmesh.mail m set withdrawn_at = clock_timestamp() where m.id = take_back.mail;
+  perform pg_notify('session_event_' || me.session_id, 'mail ' || me.id);
+  return found_mail.body;
+end $$;
+
+comment on function agentmesh.take_back is 'Take back a message of the user that its recipient has not read; returns its text.';

@@ -1,0 +1,91 @@
+create function agentmesh.start_session(workdir text, host text, os_user text, model text, system_prompt text, tools jsonb,
+  title text default '', permission_mode text default 'ask', permissions jsonb default '[]', limits jsonb default '{}',
+  needs text[] default '{}', external boolean default false) returns uuid
+language plpgsql as $$
+#variable_conflict use_column
+declare
+  setting text := encode(sha256(convert_to(start_session.system_prompt || E'\n' || start_session.tools::text, 'UTF8')), 'hex');
+  session uuid := gen_random_uuid();
+  root uuid := gen_random_uuid();
+begin
+  insert into agentmesh.settings (id, system_prompt, tools) values (setting, start_session.system_prompt, start_session.tools) on conflict do nothing;
+  insert into agentmesh.sessions (id, title, workdir, host, os_user, root_id, permission_mode, max_depth, max_children, max_agents, max_unread,
+    max_tokens, max_cost_usd, needs)
+  values (session, left(start_session.title, 200), start_session.workdir, start_session.host, start_session.os_user, root, start_session.permission_mode,
+    coalesce((limits ->> 'max_depth')::integer, 4), coalesce((limits ->> 'max_children')::integer, 16),
+    coalesce((limits ->> 'max_agents')::integer, 64), coalesce((limits ->> 'max_unread')::integer, 1000),
+    case when limits ? 'max_tokens' then (limits ->> 'max_tokens')::bigint else 20000000 end,
+    case when limits ? 'max_cost_usd' then (limits ->> 'max_cost_usd')::numeric else 10 end, start_session.needs);
+  insert into agentmesh.agents (id, session_id, name, depth, status, model, settings_id, permissions, external)
+  values (root, session, 'root', 0, 'idle', start_session.model, setting, start_session.permissions, start_session.external);
+  return root;
+end $$;
+
+comment on function agentmesh.start_session is
+  'Begin a session: its row, its settings, its root (idle, without mail; external if somebody else shall run its turns). Returns the root''s id.';
+
+create function agentmesh.end_session(session uuid) returns integer
+language plpgsql as $$
+declare
+  dying uuid[];
+begin
+  perform agentmesh.require_read_committed();
+  if (agentmesh.lock_session(session)).id is null then
+    perform agentmesh.refuse('AM015', format('there is no session %s', coalesce(session::text, 'null')), 'agentmesh sessions lists them.');
+  end if;
+  perform agentmesh.lock_agents(array(select a.id from agentmesh.agents a where a.session_id = session));
+  dying := array(select a.id from agentmesh.agents a where a.session_id = session and a.status <> 'dead');
+  perform agentmesh.bury(dying, session, null);
+  update agentmesh.sessions s set ended_at = coalesce(s.ended_at, clock_timestamp()) where s.id = session;
+  perform pg_notify('session_event_' || session, 'ended');
+  return cardinality(dying);
+end $$;
+
+comment on function agentmesh.end_session is 'End a session: all its agents die, the root too. Returns how many.';
+
+create function agentmesh.delete_session(session uuid) returns void
+language plpgsql security definer
+set search_path = pg_catalog as $$
+declare
+  busy text;
+begin
+  perform agentmesh.require_read_committed();
+  if (agentmesh.lock_session(session)).id is null then
+    perform agentmesh.refuse('AM015', format('there is no session %s', coalesce(session::text, 'null')), 'agentmesh sessions lists them.');
+  end if;
+  perform agentmesh.lock_agents(array(select a.id from agentmesh.agents a where a.session_id = session));
+  select string_agg(agentmesh.label(a), ', ' order by a.created_at) into busy from agentmesh.agents a where a.session_id = session and a.status = 'running';
+  if busy is not null then
+    perform agentmesh.refuse('AM017', 'agents of the session are running: ' || busy, 'End it first: agentmesh sessions end ' || session);
+  end if;
+  delete from agentmesh.reservations r where r.session_id = session;
+  delete from agentmesh.bookings b where b.session_id = session;
+  delete from agentmesh.session_usage u where u.session_id = session;
+  update agentmesh.sessions s set root_id = null where s.id = session;
+  delete from agentmesh.sessions s where s.id = session;
+end $$;
+
+comment on function agentmesh.delete_session is 'Erase a session and all its rows; refused while one of its agents runs.';
+
+create function agentmesh.rename_session(session uuid, title text) returns void
+language plpgsql as $$
+#variable_conflict use_column
+begin
+  update agentmesh.sessions s set title = left(btrim(rename_session.title), 200) where s.id = rename_session.session;
+  if not found then
+    perform agentmesh.refuse('AM015', format('there is no session %s', coalesce(session::text, 'null')), 'agentmesh sessions lists them.');
+  end if;
+  perform pg_notify('session_event_' || rename_session.session, 'session');
+end $$;
+
+comment on function agentmesh.rename_session is 'Give a session another title.';
+
+create function agentmesh.set_endpoints(root uuid, endpoints text[]) returns uuid
+language plpgsql as $$
+begin
+  update agentmesh.sessions s set endpoints = set_endpoints.endpoints where s.id = (select a.session_id from agentmesh.agents a where a.id = root);
+  return root;
+end $$;
+
+comment on function agentmesh.set_endpoints is
+  'Remember which endpoints were configured where a session began, in its own commit; returns its root.';

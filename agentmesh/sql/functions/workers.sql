@@ -1,0 +1,172 @@
+create function agentmesh.join_worker(host text, os_user text, pid integer, concurrency integer, providers text[],
+  serves_any boolean default false, session uuid default null, offers text[] default '{}') returns bigint
+language plpgsql as $$
+-- Call it on the LISTEN connection: its session keeps the lock that shows it lives.
+declare
+  new_id bigint;
+begin
+  while new_id is null loop  -- should a worker of the past have had the same
+    insert into agentmesh.workers (host, os_user, pid, serves_any, session_id, providers, offers, concurrency, backend_pid)
+    values (join_worker.host, join_worker.os_user, join_worker.pid, join_worker.serves_any, join_worker.session, join_worker.providers,
+      join_worker.offers, join_worker.concurrency, pg_backend_pid())
+    on conflict (id) do nothing returning id into new_id;
+  end loop;
+  perform pg_advisory_lock(agentmesh.lock_class(), new_id::integer);
+  return new_id;
+end $$;
+
+comment on function agentmesh.join_worker is 'Register a worker.';
+
+create function agentmesh.rejoin_worker(worker bigint) returns boolean
+language plpgsql as $$
+-- False when the worker was declared dead meanwhile. A connection that only this side has given up (its peer fell
+-- silent) would hold the lock for minutes: it is ended.
+begin
+  if not exists (select from agentmesh.workers w where w.id = worker and w.ended_at is null) then
+    return false;
+  end if;
+  perform pg_terminate_backend(l.pid) from pg_locks l join agentmesh.workers w on w.backend_pid = l.pid
+  where w.id = worker and l.pid <> pg_backend_pid() and l.locktype = 'advisory' and l.classid = agentmesh.lock_class()::oid
+    and l.objid = worker::oid and l.objsubid = 2 and l.granted
+    and l.database = (select d.oid from pg_database d where d.datname = current_database());
+  perform pg_advisory_lock(agentmesh.lock_class(), worker::integer);
+  update agentmesh.workers w set backend_pid = pg_backend_pid(), seen_at = clock_timestamp(), lost_at = null,
+    back_at = clock_timestamp(), server_started_at = pg_postmaster_start_time()
+  where w.id = worker and w.ended_at is null;
+  return found;
+end $$;
+
+comment on function agentmesh.rejoin_worker is 'After a lost LISTEN connection: take the lock again on the new one.';
+
+create function agentmesh.leave(ids uuid[]) returns void
+language plpgsql as $$
+begin
+  delete from agentmesh.wait w where w.waiter = any (ids);
+  update agentmesh.agents a set status = 'idle', worker_id = null, epoch = a.epoch + 1 where a.id = any (ids);
+  perform agentmesh.notify_waiters(ids);
+  perform pg_notify('session_event_' || a.session_id, 'idle ' || a.id) from agentmesh.agents a where a.id = any (ids);
+end $$;
+
+comment on function agentmesh.leave is
+  'These locked external agents'' clients are gone: they are idle, their mail stays unread, and whoever waits for them is told.';
+
+create function agentmesh.release_worker(worker bigint) returns integer
+language plpgsql as $$
+-- Returns how many agents it had.
+begin
+  perform agentmesh.require_read_committed();
+  perform from agentmesh.workers w where w.id = worker and w.ended_at is null for no key update;
+  if not found then
+    return 0;
+  end if;
+  return agentmesh.free_agents(array[worker]);
+end $$;
+
+comment on function agentmesh.release_worker is 'A worker leaves, or is declared dead by a person.';
+
+create function agentmesh.sweep(worker bigint) returns integer
+language plpgsql as $$
+-- Who was last seen before the server or the sweeper itself was away (or the clock was set) has another lease of 30
+-- s from then on: nobody could be seen meanwhile.
+declare
+  lease constant interval := interval '30 s';
+  other record;
+  since timestamptz := (select w.back_at from agentmesh.workers w where w.id = worker and w.back_at > w.started_at + interval '1 s');
+  dead bigint[] := '{}';
+begin
+  for other in
+    select w.id, w.seen_at, w.lost_at, l.holds, w.seen_at > clock_timestamp() + lease as ahead,
+      case when l.holds then w.seen_at < clock_timestamp() - lease and not agentmesh.is_spared(w.seen_at, since, lease)
+        else w.lost_at < clock_timestamp() - interval '0.9 s' and not agentmesh.is_spared(w.seen_at, since, lease)
+          and not (w.server_started_at <> pg_postmaster_start_time() and pg_postmaster_start_time() > clock_timestamp() - lease)
+        end is true as died
+    from agentmesh.workers w cross join lateral (
+      select exists (select from pg_locks l where l.locktype = 'advisory' and l.classid = agentmesh.lock_class()::oid and l.objid = w.id::oid
+        and l.objsubid = 2 and l.pid = w.backend_pid and l.granted
+        and l.database = (select d.oid from pg_database d where d.datname = current_database())) as holds) l
+    where w.ended_at is null and w.id is distinct from worker order by w.id
+  loop
+    continue when not other.died and not other.ahead and other.holds = (other.lost_at is null);
+    -- Two sweepers may look at each other: neither waits for the other. One that has just beaten is left alone.
+    perform from agentmesh.workers w where w.id = other.id and w.ended_at is null and w.seen_at = other.seen_at for no key update skip locked;
+    if not found then
+      continue;
+    elsif other.died then
+      dead := dead || other.id;
+    else
+      update agentmesh.workers w set seen_at = least(w.seen_at, clock_timestamp()),  -- where the clock was set back its lease begins anew
+        lost_at = case when other.holds then null else coalesce(w.lost_at, clock_timestamp()) end
+      where w.id = other.id;
+    end if;
+  end loop;
+  return case when cardinality(dead) > 0 then agentmesh.free_agents(dead) else 0 end;
+end $$;
+
+comment on function agentmesh.sweep is
+  'Free the agents of workers that died: their lock is gone at two looks a second apart, or they hold it and were not seen for 30 s.';
+
+create function agentmesh.was_away(seen_at timestamptz) returns boolean
+language sql as $$
+  select was_away.seen_at not between clock_timestamp() - interval '10 s' and clock_timestamp() + interval '1 s'
+$$;
+
+comment on function agentmesh.was_away is
+  'Whether a worker that was seen then has been away, or the clock was set: it beats every second, an external agent''s client every few.';
+
+create function agentmesh.is_spared(seen_at timestamptz, back_at timestamptz, lease interval) returns boolean
+language sql as $$
+  select coalesce(is_spared.seen_at < is_spared.back_at and is_spared.back_at > clock_timestamp() - lease, false)
+$$;
+
+comment on function agentmesh.is_spared is
+  'Whether a worker that was last seen before everybody could be seen again has a lease from then on, which is not over.';
+
+create function agentmesh.attention(worker bigint, ids uuid[], epochs bigint[]) returns table (agent_id uuid, what text)
+language sql as $$
+-- "offset 0": look up each agent and each waiter's rows; the planner would rather hash those of all.
+  select u.id, case when a.worker_id is distinct from worker or a.epoch <> u.epoch or a.status <> 'running' then 'lost'
+                    when a.interrupt_turn = a.turn then 'interrupt' else 'wait' end
+  from unnest(ids, epochs) as u (id, epoch)
+  left join lateral (select x.worker_id, x.epoch, x.status, x.interrupt_turn, x.turn from agentmesh.agents x where x.id = u.id offset 0) a on true
+  left join lateral (select x.waiter, x.targets from agentmesh.wait x where x.waiter = u.id offset 0) h on true
+  where a.worker_id is distinct from worker or a.epoch <> u.epoch or a.status <> 'running' or a.interrupt_turn = a.turn
+    or (h.waiter is not null and (
+      (h.targets is not null and not exists (select from agentmesh.open_waits o where o.waiter = h.waiter offset 0))
+      or exists (select from agentmesh.mail m where m.recipient = h.waiter and m.read_at is null and m.withdrawn_at is null
+                 and (h.targets is null or m.sender is null) offset 0)))
+$$;
+
+comment on function agentmesh.attention is
+  'Which of a worker''s agents need a look although nothing told it: lost (killed, or claimed by another), interrupt, wait (it can end now).';
+
+create function agentmesh.tick(worker bigint, ids uuid[], epochs bigint[]) returns table (agent_id uuid, what text)
+language plpgsql as $$
+-- Two rows name no agent: fenced (this worker was declared dead) and work (something can be claimed).
+begin
+  perform agentmesh.require_read_committed();
+  perform set_config('synchronous_commit', 'off', true);
+  update agentmesh.workers w set seen_at = clock_timestamp(), lost_at = null,
+    back_at = case when agentmesh.was_away(w.seen_at) then clock_timestamp() else w.back_at end
+  where w.id = worker and w.ended_at is null;
+  if not found then
+    return query select null::uuid, 'fenced';
+    return;
+  end if;
+  perform agentmesh.sweep(worker);
+  return query select n.agent_id, n.what from agentmesh.attention(worker, ids, epochs) n;
+  if agentmesh.claimable(worker, 1) then
+    return query select null::uuid, 'work';
+  end if;
+end $$;
+
+comment on function agentmesh.tick is 'A worker''s one periodic query: heartbeat, sweep, attention.';
+
+create function agentmesh.set_worker_endpoints(worker bigint, endpoints text[]) returns bigint
+language plpgsql as $$
+begin
+  update agentmesh.workers w set endpoints = set_worker_endpoints.endpoints where w.id = worker;
+  return worker;
+end $$;
+
+comment on function agentmesh.set_worker_endpoints is
+  'Remember which endpoints a worker has, in the commit by which it joins; returns the worker.';

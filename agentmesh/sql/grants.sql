@@ -1,0 +1,85 @@
+create function agentmesh.grant_roles() returns void
+language plpgsql as $$
+-- For the schema's owner: `agentmesh db upgrade` calls it, because roles are the server's: they may be made after
+-- the schema, or stay behind when a dump is restored elsewhere.
+begin
+  perform pg_advisory_xact_lock(7018698886636662113);  -- an upgrade's (store/schema.py): two GRANTs at once on one table fail
+  revoke execute on all functions in schema agentmesh from public;
+  if exists (select from pg_roles where rolname = 'agentmesh_reader') then
+    grant usage on schema agentmesh to agentmesh_reader;
+    grant select on agentmesh.v_agents, agentmesh.v_mail, agentmesh.v_transcript, agentmesh.v_waits, agentmesh.v_cost, agentmesh.v_budgets,
+      agentmesh.v_timeline, agentmesh.v_stuck, agentmesh.v_requests, agentmesh.v_sessions to agentmesh_reader;
+    grant execute on function agentmesh.path, agentmesh.lineage, agentmesh.subtree, agentmesh.serves, agentmesh.has_room, agentmesh.endpoint to agentmesh_reader;
+    grant execute on function agentmesh.search to agentmesh_reader;
+  end if;
+  if exists (select from pg_roles where rolname = 'agentmesh_worker') then
+    grant usage on schema agentmesh to agentmesh_worker;
+    grant execute on all functions in schema agentmesh to agentmesh_worker;
+    revoke execute on function agentmesh.grant_roles, agentmesh.start_session, agentmesh.set_mode, agentmesh.set_budget, agentmesh.answer,
+      agentmesh.allow, agentmesh.forget_rules, agentmesh.set_endpoints, agentmesh.forget_bills from agentmesh_worker;
+    grant select on all tables in schema agentmesh to agentmesh_worker;
+    grant insert on agentmesh.settings, agentmesh.workers, agentmesh.agents, agentmesh.activity, agentmesh.transcript,
+      agentmesh.mail, agentmesh.wait, agentmesh.waits, agentmesh.tool_calls, agentmesh.tasks, agentmesh.model_calls,
+      agentmesh.file_seen, agentmesh.pauses, agentmesh.session_usage, agentmesh.bookings, agentmesh.reservations, agentmesh.model_bills to agentmesh_worker;
+    -- Whoever may change a mode or a cap could allow what a person has not: these rights are agentmesh_person's. An answer a worker may write where
+    -- a rule allows by now what was asked (`ask`), but not insert with the request.
+    revoke insert on agentmesh.sessions, agentmesh.requests from agentmesh_worker;
+    revoke update (permission_mode, rules, max_tokens, max_cost_usd) on agentmesh.sessions from agentmesh_worker;
+    revoke update (max_tokens, max_cost_usd) on agentmesh.agents from agentmesh_worker;
+    grant insert (session_id, agent_id, seq, ordinal, kind, tool, arguments, reason, rules, question, options) on agentmesh.requests to agentmesh_worker;
+    grant update (title, attended, ended_at, tree_version) on agentmesh.sessions to agentmesh_worker;
+    grant update (backend_pid, seen_at, lost_at, back_at, server_started_at, ended_at, endpoints) on agentmesh.workers to agentmesh_worker;
+    grant update (status, model, settings_id, turn, started_turn, interrupt_turn, compact_turn, held_mail, owes_report, agent_wakes, ended_seq,
+      worker_id, epoch, queued_at, tool_calls, model_calls, input_tokens, output_tokens, cached_tokens, cost_usd, unpriced_calls,
+      died_at, killed_by, reaped_at) on agentmesh.agents to agentmesh_worker;
+    grant update (activity, at) on agentmesh.activity to agentmesh_worker;
+    grant update (read_at, read_seq, withdrawn_at) on agentmesh.mail to agentmesh_worker;
+    grant update (status, result_seq, started_at, ended_at, epoch) on agentmesh.tool_calls to agentmesh_worker;
+    grant update (answer, answered_at, answered_by, cancelled_at) on agentmesh.requests to agentmesh_worker;
+    grant update (status, ended_at) on agentmesh.tasks to agentmesh_worker;
+    grant update (until, reason, set_by, at) on agentmesh.pauses to agentmesh_worker;
+    grant update (tokens, cost_usd) on agentmesh.session_usage to agentmesh_worker;
+    grant update (epoch, tokens, cost_usd, at, input_tokens, output_tokens, input_usd, output_usd, is_first, waits) on agentmesh.reservations to agentmesh_worker;
+    grant update (input_excess, output_excess, least_input, even_usd, steep_usd, least_usd, input_usd, cached_usd, output_usd, list_excess,
+      at) on agentmesh.model_bills to agentmesh_worker;
+    grant delete on agentmesh.wait, agentmesh.bookings, agentmesh.reservations to agentmesh_worker;
+  end if;
+  if exists (select from pg_roles where rolname = 'agentmesh_person') then  -- a member of agentmesh_worker
+    grant usage on schema agentmesh to agentmesh_person;
+    grant execute on function agentmesh.start_session, agentmesh.set_mode, agentmesh.set_budget, agentmesh.answer, agentmesh.allow,
+      agentmesh.forget_rules, agentmesh.set_endpoints, agentmesh.forget_bills to agentmesh_person;
+    grant insert on agentmesh.sessions to agentmesh_person;
+    grant delete on agentmesh.model_bills to agentmesh_person;
+    grant update (permission_mode, rules, max_tokens, max_cost_usd, endpoints) on agentmesh.sessions to agentmesh_person;
+    grant update (max_tokens, max_cost_usd) on agentmesh.agents to agentmesh_person;
+  end if;
+end $$;
+
+comment on function agentmesh.grant_roles is 'Give the roles that exist their rights, once more where they have them.';
+
+-- The roles belong to the server. Where this user may not make them, `agentmesh db upgrade` says what somebody else can do.
+do $$
+begin
+  if not exists (select from pg_roles where rolname = 'agentmesh_reader') then
+    begin
+      create role agentmesh_reader login;  -- a login of its own: SET ROLE and read-only transactions are no boundary
+    exception
+      when insufficient_privilege or duplicate_object or unique_violation then null;
+    end;
+  end if;
+  if not exists (select from pg_roles where rolname = 'agentmesh_worker') then
+    begin
+      create role agentmesh_worker nologin;
+    exception
+      when insufficient_privilege or duplicate_object or unique_violation then null;
+    end;
+  end if;
+  if exists (select from pg_roles where rolname = 'agentmesh_worker') and not exists (select from pg_roles where rolname = 'agentmesh_person') then
+    begin
+      create role agentmesh_person nologin in role agentmesh_worker;
+    exception
+      when insufficient_privilege or duplicate_object or unique_violation then null;
+    end;
+  end if;
+  perform agentmesh.grant_roles();
+end $$;

@@ -1,0 +1,49 @@
+-- name: server
+-- What server this is, as whom we are on it, and how full it is: in figures that every role may see.
+select current_setting('server_version') as version, current_database() as database, current_user as role,
+  pg_postmaster_start_time() as started_at, current_setting('max_connections')::integer as max_connections,
+  (select sum(numbackends) from pg_stat_database)::integer as connections,
+  pg_database_size(current_database()) as bytes;
+
+-- name: notify_queue
+-- How full the server's queue of notifications is, and who holds it: a session that has been in a transaction, or whose client takes nothing, for longest.
+select pg_notification_queue_usage() as used, a.pid,
+  coalesce(concat_ws(', ', 'database ' || a.datname, 'user ' || a.usename, nullif(a.application_name, '')), '') as whose
+from (select) here left join lateral (
+  select s.pid, s.datname, s.usename, s.application_name from pg_stat_activity s
+  where s.backend_type = 'client backend' and s.pid <> pg_backend_pid() and (s.state like 'idle in transaction%%' or s.wait_event = 'ClientWrite')
+  order by coalesce(s.xact_start, s.state_change) limit 1) a on true;
+
+-- name: stuck
+-- What looks wrong, why, and when something last happened to the agent: its newest row, its newest mail, or that it was queued.
+select v.name, v.session_id, v.problem, v.why, h.at, h.at > clock_timestamp() - interval '1 day' as recent
+from agentmesh.v_stuck v join agentmesh.agents a on a.id = v.agent_id
+cross join lateral (select greatest(a.created_at, a.queued_at,
+  (select max(t.created_at) from agentmesh.transcript t where t.agent_id = a.id),
+  (select max(m.sent_at) from agentmesh.mail m where m.recipient = a.id)) as at) h
+order by recent desc, v.session_id, v.name limit 20;
+
+-- name: can_change
+-- Whether this role may change a row of ours.
+select coalesce(bool_or(has_table_privilege(c.oid, 'insert, update, delete, truncate')), false)
+from pg_class c join pg_namespace n on n.oid = c.relnamespace
+where n.nspname = 'agentmesh' and c.relkind in ('r', 'v', 'p');
+
+-- name: roles
+-- Of each of our roles: whether the server has it, whether it has its rights in this database (and nobody else has), and whether we may give them.
+select wanted.name, r.oid is not null as exists, pg_has_role(n.nspowner, 'usage') as mine,
+  coalesce(has_schema_privilege(r.oid, n.oid, 'usage'), false)
+    and not exists (select from pg_proc p where p.pronamespace = n.oid and has_function_privilege('public', p.oid, 'execute'))
+    and not exists (select from pg_proc p where p.pronamespace = n.oid and wanted.name <> %(reader)s and p.proname <> 'grant_roles'
+                    and not (wanted.name <> %(person)s and p.proname = any(%(persons)s::text[])) and not has_function_privilege(r.oid, p.oid, 'execute'))
+    and not exists (select from pg_proc p where p.pronamespace = n.oid and wanted.name = %(worker)s and p.proname = any(%(persons)s::text[])
+                    and has_function_privilege(r.oid, p.oid, 'execute'))
+    and not exists (select from pg_class c where c.relnamespace = n.oid and (c.relname like 'v\_%%' or c.relkind in ('r', 'v') and wanted.name <> %(reader)s)
+                    and not has_table_privilege(r.oid, c.oid, 'select')) as granted
+from unnest(%(names)s::text[]) with ordinality as wanted (name, place)
+cross join pg_namespace n left join pg_roles r on r.rolname = wanted.name
+where n.nspname = 'agentmesh' order by wanted.place;
+
+-- name: grant_roles
+-- Give our roles their rights in this database.
+select agentmesh.grant_roles();

@@ -1,0 +1,8 @@
+create view agentmesh.v_requests with (security_barrier) as
+  select r.id, r.session_id, r.agent_id, a.name, agentmesh.path(a.id) as path, r.kind, r.tool, r.arguments, r.reason, r.rules, r.question, r.options,
+    case when r.answered_at is not null then 'answered' when r.cancelled_at is not null then 'cancelled' else 'pending' end as state,
+    r.asked_at, r.answer, r.answered_at, r.answered_by, r.cancelled_at
+  from agentmesh.requests r join agentmesh.agents a on a.id = r.agent_id;
+
+comment on view agentmesh.v_requests is
+  'What agents ask or have asked a person: approvals of calls, and questions. state is pending, answered or cancelled.';

@@ -1,0 +1,156 @@
+"""The database's code: the functions, views and grants whose current text is in ``agentmesh/sql``.
+
+Migrations carry tables, types, constraints and data. The code is not migrated: an upgrade drops the files' objects that
+changed, with what depends on them, and creates them anew from the text. ``agentmesh.code`` keeps the digest of each
+file that is in the database, and what the file made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import psycopg
+from psycopg import errors as pg
+
+import agentmesh
+from agentmesh import sql
+from agentmesh.domain.errors import SchemaDiffers
+from agentmesh.sql import statement
+
+_FOLDER: Final = Path(sql.__file__).parent
+_GRANTS: Final = "grants.sql"
+"""It is applied whenever anything else is: a new table or function has no rights yet."""
+_FUNCTION: Final = re.compile(r"^create function agentmesh\.(\w+)\(.*?\$\$(.*?)\$\$", re.MULTILINE | re.DOTALL)
+_VIEW: Final = re.compile(r"^create view agentmesh\.(\w+)", re.MULTILINE)
+
+
+@cache
+def files() -> Mapping[str, str]:
+    """Return the text of each file by its name, in the order in which they are applied; read once per process."""
+    names = [*sorted(_FOLDER.glob("functions/*.sql")), *sorted(_FOLDER.glob("views/*.sql")), _FOLDER / _GRANTS]
+    return MappingProxyType({path.relative_to(_FOLDER).as_posix(): path.read_text(encoding="utf-8") for path in names})
+
+
+@cache
+def digest() -> str:
+    """Return the SHA-256 of all files together: the same text, the same code."""
+    return _sha256("".join(f"{name} {_sha256(text)}\n" for name, text in files().items()))
+
+
+def drop(connection: psycopg.Connection, where: str) -> None:
+    """Drop the code, so that tables can be changed under it; inside the caller's transaction.
+
+    Workers lose their agents first: what older code writes after the commit is refused.
+    """
+    _prepare(connection)
+    if stored := _stored(connection):
+        connection.execute(statement("code.free_all_agents"))
+        _drop(connection, set(stored), where)
+        connection.execute(statement("code.clear_release"))
+
+
+def bring_up_to_date(connection: psycopg.Connection, where: str) -> None:
+    """Replace every file's objects whose text is not the one in the database; inside the caller's transaction."""
+    _prepare(connection)
+    stored = {file: digest for file, (digest, _) in _stored(connection).items()}
+    wanted = {name: _sha256(text) for name, text in files().items()}
+    changed = {name for name in stored.keys() | wanted.keys() if stored.get(name) != wanted.get(name)}
+    if changed:
+        if stored:
+            connection.execute(statement("code.free_all_agents"))
+        dropped = _drop(connection, changed | {_GRANTS}, where)
+        _create(connection, [name for name in files() if name in changed | dropped | {_GRANTS}])
+    connection.execute(statement("code.set_release"), {"version": agentmesh.__version__, "code": digest()})
+
+
+def differences(connection: psycopg.Connection) -> list[str]:
+    """Say of each function and view that is not as this program's files have it what it is, and how it differs."""
+    functions = {name: body for text in files().values() for name, body in _FUNCTION.findall(text)}
+    views = {name for text in files().values() for name in _VIEW.findall(text)}
+    found: dict[str, str] = dict(connection.execute(statement("code.functions")).fetchall())
+    found_views = {name for (name,) in connection.execute(statement("code.views"))}
+    return [
+        *(f"function {name} is missing" for name in sorted(functions.keys() - found.keys())),
+        *(
+            f"function {name} differs"
+            for name in sorted(functions)
+            if found.get(name, functions[name]) != functions[name]
+        ),
+        *(f"function {name} is unexpected" for name in sorted(found.keys() - functions.keys())),
+        *(f"view {name} is missing" for name in sorted(views - found_views)),
+        *(f"view {name} is unexpected" for name in sorted(found_views - views)),
+    ]
+
+
+def _prepare(connection: psycopg.Connection) -> None:
+    connection.execute("select set_config('search_path', 'pg_catalog', true)")
+
+
+def _stored(connection: psycopg.Connection) -> dict[str, tuple[str, list[str]]]:
+    """Return the digest of each file in the database and the objects that it made; nothing without the baseline."""
+    if connection.execute("select to_regclass('agentmesh.code') is not null").fetchone() != (True,):
+        return {}
+    return {file: (digest, objects) for file, digest, objects in connection.execute(statement("code.stored"))}
+
+
+def _drop(connection: psycopg.Connection, names: set[str], where: str) -> set[str]:
+    """Drop the objects of these files, and of the files whose objects depend on them; return the files."""
+    stored = _stored(connection)
+    file_of = {each: file for file, (_, objects) in stored.items() for each in objects}
+    edges = connection.execute(statement("code.dependencies")).fetchall()
+    names = _with_dependents(names, file_of, edges)
+    objects = {each for each, file in file_of.items() if file in names}
+    order = TopologicalSorter({each: set() for each in objects})
+    for needed, dependent in edges:
+        if needed in objects and dependent in objects and needed != dependent:
+            order.add(needed, dependent)
+    for each in order.static_order():
+        try:
+            kind, _, name = each.partition(" ")
+            connection.execute(f"drop {kind} if exists {name}".encode())  # somebody may have dropped it
+        except pg.DependentObjectsStillExist as error:
+            what = (error.diag.message_detail or str(error)).splitlines()[0]
+            raise SchemaDiffers(
+                f"The database {where} cannot be upgraded: {what}.",
+                hint="Drop what depends on agentmesh's views and functions, upgrade, and make it again.",
+            ) from error
+    connection.execute(statement("code.forget"), {"files": list(names)})
+    return names
+
+
+def _with_dependents(names: set[str], file_of: Mapping[str, str], edges: Iterable[tuple[str, str]]) -> set[str]:
+    """Return the files, those whose objects depend on theirs, those that depend on these, and so on."""
+    found = set(names)
+    while more := {
+        file_of[dependent]
+        for needed, dependent in edges
+        if file_of.get(needed) in found and dependent in file_of and file_of[dependent] not in found
+    }:
+        found |= more
+    return found
+
+
+def _create(connection: psycopg.Connection, names: Iterable[str]) -> None:
+    # Bodies are checked at the end: a function may name one that is created after it.
+    connection.execute("select set_config('check_function_bodies', 'off', true)")
+    known = {name for (name,) in connection.execute(statement("code.objects"))}
+    for file in names:
+        text = files()[file]
+        connection.execute(text.encode())
+        now = {name for (name,) in connection.execute(statement("code.objects"))}
+        values = {"file": file, "digest": _sha256(text), "objects": sorted(now - known)}
+        connection.execute(statement("code.keep"), values)
+        known = now
+    connection.execute("select set_config('check_function_bodies', 'on', true)")
+    connection.execute(statement("code.check_bodies"))
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,1 +1,0 @@
-drop table agentmesh.file_seen;

@@ -1,2 +1,0 @@
-drop function agentmesh.pause;
-drop table agentmesh.pauses;

@@ -1,2 +1,0 @@
--- Nothing changes here. Until 0013 migrations were edited in place, because nothing was released, so a database that says 0013 may have been made by
--- other statements. This revision sends each of them once through `agentmesh db upgrade`, which compares it with manifests/0013.txt before it begins.
