@@ -7,8 +7,8 @@ file that is in the database, and what the file made.
 
 from __future__ import annotations
 
-import hashlib
 import re
+import zlib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from graphlib import TopologicalSorter
@@ -40,8 +40,11 @@ def files() -> Mapping[str, str]:
 
 @cache
 def digest() -> str:
-    """Return the SHA-256 of all files together: the same text, the same code."""
-    return _sha256("".join(f"{name} {_sha256(text)}\n" for name, text in files().items()))
+    """Return the CRC-32 of all files together, in hexadecimal: the same text, the same code.
+
+    It is compared at every start: ``hashlib`` would take longer to import than all files take to read.
+    """
+    return f"{zlib.crc32(repr(sorted(files().items())).encode()):08x}"
 
 
 def drop(connection: psycopg.Connection, where: str) -> None:
@@ -153,4 +156,6 @@ def _create(connection: psycopg.Connection, names: Iterable[str]) -> None:
 
 
 def _sha256(text: str) -> str:
+    import hashlib
+
     return hashlib.sha256(text.encode()).hexdigest()

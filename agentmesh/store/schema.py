@@ -32,8 +32,6 @@ _LOCK_KEY: Final = 0x61676D73_63686D61  # "agmschma": one upgrade at a time per 
 _UPGRADE_SECONDS: Final = 120.0
 _SHOWN: Final = 3
 """Differences that a sentence names."""
-_DIGITS: Final = 8
-"""Of the code's digest that a schema's name has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +47,8 @@ class Schema:
     """Whether a release made it; states of the development before the first one are not upgraded."""
 
     def __str__(self) -> str:
-        """Return the name for people: the revision, and the beginning of the code's digest."""
-        return f"{self.revision}-{self.code[:_DIGITS]}" if self.code else self.revision
+        """Return the name for people: the revision, and the code's digest."""
+        return f"{self.revision}-{self.code}" if self.code else self.revision
 
 
 class SchemaState(StrEnum):

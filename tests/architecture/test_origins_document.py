@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentmesh.cli.commands import _COMMANDS
+from agentmesh.store import code
 from tui.commands import COMMANDS
 from tui.keys import DEFAULTS, label
 
@@ -27,7 +28,7 @@ SETTINGS = "".join(
     for page in ("reference/configuration.md", "how-to/agent-types.md")
 )
 CLI = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "agentmesh" / "cli").glob("*.py"))
-SCHEMA = (ROOT / "agentmesh" / "sql" / "schema.sql").read_text(encoding="utf-8")
+SQL = "".join(code.files().values())
 
 
 def exists(named: str) -> bool:
@@ -39,7 +40,7 @@ def exists(named: str) -> bool:
     if named.startswith("--"):
         return f'"{named}"' in CLI
     if named.startswith("v_"):
-        return f"VIEW agentmesh.{named} " in SCHEMA
+        return f"create view agentmesh.{named} " in SQL
     if tool := re.match(r"(\w+)\(", named):
         return tool[1] in TOOLS
     return named in TOOLS or f"`{named}`" in SETTINGS or f"`{named}/`" in SETTINGS or (ROOT / named).exists()

@@ -9,9 +9,7 @@ declare
   reserved jsonb;
   refused jsonb;
   has_mail boolean;
-  fresh boolean;
   had_started boolean := false;
-  ids bigint[];
 begin
   if results is null then
     select * into me from agentmesh.agents a where a.id = agent;
@@ -31,13 +29,7 @@ begin
       select * into me from agentmesh.agents a where a.id = agent for no key update;
       perform agentmesh.fence(me, caller);
     end if;
-    fresh := me.started_turn < me.turn;
-    ids := array(select m.id from agentmesh.mail m where m.recipient = agent and m.read_at is null and m.withdrawn_at is null
-                 and (fresh or m.sender is null) and me.interrupt_turn is distinct from me.turn);
-    if fresh then
-      update agentmesh.agents a set started_turn = a.turn where a.id = agent;
-    end if;
-    perform agentmesh.read_mail(me, ids);
+    perform agentmesh.read_mail_of_step(me);
   elsif not had_started then
     -- Only a reservation is written, and results of calls without effects. A server that crashes may forget them: the call that was reserved for is
     -- booked all the same, and finish_step refuses an answer to results that were forgotten; the agent then makes the calls again.
@@ -63,6 +55,23 @@ end $$;
 
 comment on function agentmesh.begin_step is
   'Begin a step: write the results of the step before, if some are not written yet (as close_calls takes them), read what the model must see now (all mail at the start of a turn, the user''s in the middle of one), and return {"rows": own rows after a seq, "refused": the budget''s refusal or null, ...}; {"interrupted": true} when there are results and the turn is interrupted.';
+
+create function agentmesh.read_mail_of_step(me agentmesh.agents) returns void
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+-- All mail at the start of a turn, the user's in the middle of one, none once it is interrupted.
+declare
+  is_start boolean := me.started_turn < me.turn;
+  ids bigint[] := array(
+    select m.id from agentmesh.mail m where m.recipient = me.id and m.read_at is null and m.withdrawn_at is null
+      and (is_start or m.sender is null) and me.interrupt_turn is distinct from me.turn);
+begin
+  if is_start then
+    update agentmesh.agents a set started_turn = a.turn where a.id = me.id;
+  end if;
+  perform agentmesh.read_mail(me, ids);
+end $$;
+
+comment on function agentmesh.read_mail_of_step is 'Have a locked agent read what it must see before its next model call.';
 
 create function agentmesh.begin_summary(agent uuid, caller agentmesh.caller, bytes bigint default 0,
   answer bigint default 32768, input_usd numeric default null, output_usd numeric default null) returns jsonb
@@ -145,7 +154,7 @@ begin
   me := locked.me;
   parent := locked.parent;
   perform agentmesh.fence(me, caller);
-  perform agentmesh.settle(agent);
+  perform agentmesh.release_reservation(agent);
   return agentmesh.end_turn(me, case when (agentmesh.task_of(me.id)).child is not null then parent end, null, null, false);
 end $$;
 

@@ -54,21 +54,21 @@ end $$;
 comment on function agentmesh.reserve is
   'Reserve a model call of a request of so many bytes whose answer may have so many tokens, at listed prices where there are some: {"answer": how many it may, null where nothing is capped}, {"waits": for others'' ''bill'' or ''room''}, or {"refused": {error, hint}}.';
 
-create function agentmesh.settle(agent uuid) returns void
+create function agentmesh.release_reservation(agent uuid) returns void
 language plpgsql as $$
 declare
   session uuid;
 begin
-  delete from agentmesh.reservations r where r.agent_id = settle.agent returning r.session_id into session;
+  delete from agentmesh.reservations r where r.agent_id = release_reservation.agent returning r.session_id into session;
   if found then
     perform agentmesh.wake_waiting(session);
   end if;
 end $$;
 
-comment on function agentmesh.settle is
+comment on function agentmesh.release_reservation is
   'Give back what is reserved for an agent''s model call, if anything, and tell those that wait.';
 
-create function agentmesh.settle_all(ids uuid[]) returns void
+create function agentmesh.release_reservations(ids uuid[]) returns void
 language plpgsql as $$
 -- Locked by id: calls that wait lock them too.
 declare
@@ -80,55 +80,68 @@ begin
   perform agentmesh.wake_waiting(s) from unnest(sessions) s;
 end $$;
 
-comment on function agentmesh.settle_all is 'The same for agents that lose their owner.';
+comment on function agentmesh.release_reservations is 'The same for agents that lose their owner.';
+
+create function agentmesh.rate_of(model text, input bigint, listed_in numeric, listed_out numeric, out is_first boolean, out all_input numeric,
+  out input_usd numeric, out output_usd numeric, out steep_input_usd numeric, out steep_output_usd numeric, out output_excess numeric, out least_usd numeric)
+language plpgsql as $$
+#variable_conflict use_variable
+-- input_usd is for the whole input, output_usd for one token of the answer. steep: the same, were output ten times as dear; no list tells.
+declare
+  bill agentmesh.model_bills;
+begin
+  select * into bill from agentmesh.model_bills b where b.model = rate_of.model;
+  is_first := bill.model is null;
+  steep_input_usd := 0;
+  steep_output_usd := 0;
+  if is_first then
+    all_input := input;
+    output_excess := 1;
+    least_usd := 0;
+    input_usd := all_input * coalesce(listed_in, 0);
+    output_usd := coalesce(listed_out, 0);
+    return;
+  end if;
+  bill.input_usd := greatest(bill.input_usd, listed_in);
+  bill.output_usd := greatest(bill.output_usd, listed_out);
+  output_excess := bill.output_excess;
+  least_usd := bill.least_usd;
+  all_input := greatest(ceil(input * bill.input_excess), bill.least_input);
+  input_usd := all_input * coalesce(bill.input_usd * bill.list_excess, bill.even_usd);
+  output_usd := bill.output_excess * coalesce(bill.output_usd * bill.list_excess, bill.even_usd);
+  if bill.input_usd is null then
+    steep_input_usd := all_input * bill.steep_usd;
+    steep_output_usd := bill.output_excess * bill.steep_usd * 10;
+  end if;
+end $$;
+
+comment on function agentmesh.rate_of is 'What so many input tokens of a model cost at most, and each token of its answer, by what it has billed and by listed prices.';
 
 create function agentmesh.weigh(me agentmesh.agents, session agentmesh.sessions, input bigint, answer bigint, listed_in numeric, listed_out numeric,
   out allowed bigint, out tokens bigint, out cost_usd numeric, out is_first boolean, out waits text, out refused jsonb)
 language plpgsql as $$
 #variable_conflict use_column
 declare
-  bill agentmesh.model_bills;
+  rate record;
   used record;
   cap record;
   fits bigint;
   alone bigint := weigh.answer;
   shortest bigint := least(weigh.answer, 256);
-  all_input numeric := weigh.input;
-  input_usd numeric := 0;  -- USD of the input, and of an output token
-  output_usd numeric := 0;
-  steep_input_usd numeric := 0;  -- and the same, were output ten times as dear; no list tells
-  steep_output_usd numeric := 0;
-  is_capped boolean := agentmesh.has_capped_agents(session.id);
   is_blocked boolean := false;
   is_bound boolean := false;  -- one that no cap holds for waits for nobody
 begin
   allowed := weigh.answer;
-  select * into bill from agentmesh.model_bills b where b.model = me.model;
-  is_first := bill.model is null;
-  if is_first then
-    bill.output_excess := 1;
-    bill.least_usd := 0;
-    input_usd := all_input * coalesce(listed_in, 0);
-    output_usd := coalesce(listed_out, 0);
-  else
-    bill.input_usd := greatest(bill.input_usd, listed_in);
-    bill.output_usd := greatest(bill.output_usd, listed_out);
-    all_input := greatest(ceil(weigh.input * bill.input_excess), bill.least_input);
-    input_usd := all_input * coalesce(bill.input_usd * bill.list_excess, bill.even_usd);
-    output_usd := bill.output_excess * coalesce(bill.output_usd * bill.list_excess, bill.even_usd);
-    if bill.input_usd is null then
-      steep_input_usd := all_input * bill.steep_usd;
-      steep_output_usd := bill.output_excess * bill.steep_usd * 10;
-    end if;
-  end if;
-  tokens := all_input + ceil(allowed * bill.output_excess);
-  cost_usd := round(greatest(input_usd + allowed * output_usd, steep_input_usd + allowed * steep_output_usd, bill.least_usd), 6);
+  select * into rate from agentmesh.rate_of(me.model, weigh.input, listed_in, listed_out);
+  is_first := rate.is_first;
+  tokens := rate.all_input + ceil(allowed * rate.output_excess);
+  cost_usd := round(greatest(rate.input_usd + allowed * rate.output_usd, rate.steep_input_usd + allowed * rate.steep_output_usd, rate.least_usd), 6);
   -- Mostly there is room even if everything reserved counted: then nobody's agent has to be looked up.
   select coalesce(sum(x.tokens), 0) as tokens, coalesce(sum(x.cost_usd), 0) as cost_usd, coalesce(bool_or(x.is_first), false) as is_first into used
   from (select u.tokens, u.cost_usd, false as is_first from agentmesh.session_usage u where u.session_id = session.id
         union all select b.tokens, b.cost_usd, false from agentmesh.bookings b where b.session_id = session.id
         union all select r.tokens, r.cost_usd, r.is_first and not r.waits from agentmesh.reservations r where r.session_id = session.id) x;
-  if not is_capped and not (is_first and used.is_first)
+  if not agentmesh.has_capped_agents(session.id) and not (is_first and used.is_first)
      and (session.max_tokens is null or (used.tokens < session.max_tokens and used.tokens + tokens <= session.max_tokens))
      and (session.max_cost_usd is null or (used.cost_usd < session.max_cost_usd and used.cost_usd + cost_usd <= session.max_cost_usd)) then
     return;
@@ -137,20 +150,20 @@ begin
     is_blocked := is_blocked or (is_first and cap.is_first);
     is_bound := is_bound or cap.max_tokens is not null or cap.max_cost_usd is not null;
     allowed := least(allowed,
-      agentmesh.room(cap.max_tokens, cap.tokens + cap.reserved, all_input, 0, bill.output_excess, weigh.answer),
-      agentmesh.room(cap.max_cost_usd, cap.cost_usd + cap.reserved_usd, input_usd, bill.least_usd, output_usd, weigh.answer),
-      agentmesh.room(cap.max_cost_usd, cap.cost_usd + cap.reserved_usd, steep_input_usd, bill.least_usd, steep_output_usd, weigh.answer));
-    fits := agentmesh.room(cap.max_tokens, cap.tokens, all_input, 0, bill.output_excess, weigh.answer);
+      agentmesh.room(cap.max_tokens, cap.tokens + cap.reserved, rate.all_input, 0, rate.output_excess, weigh.answer),
+      agentmesh.room(cap.max_cost_usd, cap.cost_usd + cap.reserved_usd, rate.input_usd, rate.least_usd, rate.output_usd, weigh.answer),
+      agentmesh.room(cap.max_cost_usd, cap.cost_usd + cap.reserved_usd, rate.steep_input_usd, rate.least_usd, rate.steep_output_usd, weigh.answer));
+    fits := agentmesh.room(cap.max_tokens, cap.tokens, rate.all_input, 0, rate.output_excess, weigh.answer);
     if fits < shortest then
-      refused := agentmesh.cap_refusal(me, cap.whose, 'tokens', cap.max_tokens, cap.tokens, cap.reserved, all_input + ceil(shortest * bill.output_excess));
+      refused := agentmesh.cap_refusal(me, cap.whose, 'tokens', cap.max_tokens, cap.tokens, cap.reserved, rate.all_input + ceil(shortest * rate.output_excess));
       return;
     end if;
     alone := least(alone, fits);
-    fits := least(agentmesh.room(cap.max_cost_usd, cap.cost_usd, input_usd, bill.least_usd, output_usd, weigh.answer),
-      agentmesh.room(cap.max_cost_usd, cap.cost_usd, steep_input_usd, bill.least_usd, steep_output_usd, weigh.answer));
+    fits := least(agentmesh.room(cap.max_cost_usd, cap.cost_usd, rate.input_usd, rate.least_usd, rate.output_usd, weigh.answer),
+      agentmesh.room(cap.max_cost_usd, cap.cost_usd, rate.steep_input_usd, rate.least_usd, rate.steep_output_usd, weigh.answer));
     if fits < shortest then
       refused := agentmesh.cap_refusal(me, cap.whose, 'USD', cap.max_cost_usd, cap.cost_usd, cap.reserved_usd,
-        greatest(input_usd + shortest * output_usd, steep_input_usd + shortest * steep_output_usd, bill.least_usd));
+        greatest(rate.input_usd + shortest * rate.output_usd, rate.steep_input_usd + shortest * rate.steep_output_usd, rate.least_usd));
       return;
     end if;
     alone := least(alone, fits);
@@ -161,8 +174,8 @@ begin
     waits := 'room';
   end if;
   allowed := greatest(allowed, 0);
-  tokens := all_input + ceil(allowed * bill.output_excess);
-  cost_usd := round(greatest(input_usd + allowed * output_usd, steep_input_usd + allowed * steep_output_usd, bill.least_usd), 6);
+  tokens := rate.all_input + ceil(allowed * rate.output_excess);
+  cost_usd := round(greatest(rate.input_usd + allowed * rate.output_usd, rate.steep_input_usd + allowed * rate.steep_output_usd, rate.least_usd), 6);
 end $$;
 
 comment on function agentmesh.weigh is
@@ -408,7 +421,7 @@ begin
     max_cost_usd = case when unit = 'tokens' then a.max_cost_usd else amount end
   where a.id = me.id;
   perform agentmesh.wake_waiting(me.session_id);
-  perform agentmesh.remark(me, 'event', jsonb_build_object('event', 'budget',
+  perform agentmesh.append_and_tell(me, 'event', jsonb_build_object('event', 'budget',
     'text', format('budget of %s and all below it: %s', me.name, coalesce(trim_scale(amount)::text, 'no cap in') || ' ' || case unit when 'usd' then 'USD' when 'tokens' then 'tokens' else 'tokens or USD' end)));
 end $$;
 

@@ -118,7 +118,7 @@ begin
     end if;
   end loop;
   update agentmesh.agents a set worker_id = null, epoch = a.epoch + 1, queued_at = clock_timestamp() where a.id = any (given);
-  perform agentmesh.settle_all(given);
+  perform agentmesh.release_reservations(given);
   perform agentmesh.notify_work(s.session_id) from (select distinct a.session_id from agentmesh.agents a where a.id = any (given)) s;
   return given;
 end $$;
@@ -138,7 +138,7 @@ begin
   perform agentmesh.notify_work(s.session_id) from (select distinct a.session_id from agentmesh.agents a where a.worker_id = any (workers)) s;
   update agentmesh.agents a set worker_id = null, epoch = a.epoch + 1, queued_at = clock_timestamp() where a.worker_id = any (workers);
   get diagnostics freed = row_count;
-  perform agentmesh.settle_all(ids);
+  perform agentmesh.release_reservations(ids);
   return freed;
 end $$;
 

@@ -86,7 +86,7 @@ begin
   if usage is not null then
     perform agentmesh.book_call(me.id, usage);
   end if;
-  perform agentmesh.settle(me.id);
+  perform agentmesh.release_reservation(me.id);
   if ends then
     return agentmesh.end_turn(me, null, null, null, false);
   end if;
@@ -122,7 +122,7 @@ comment on function agentmesh.compact is
 create function agentmesh.clear(agent uuid) returns bigint
 language plpgsql as $$
 begin
-  return agentmesh.remark(agentmesh.lock_idle(agent), 'event', jsonb_build_object('event', 'cleared',
+  return agentmesh.append_and_tell(agentmesh.lock_idle(agent), 'event', jsonb_build_object('event', 'cleared',
     'text', 'cleared: the model is sent nothing of what is above'));
 end $$;
 
@@ -139,7 +139,7 @@ begin
   if length(named) > 60 then
     perform agentmesh.refuse('AM004', format('the label is %s characters long, not 1 to 60', length(named)), 'Take a shorter one.');
   end if;
-  perform agentmesh.remark(me, 'mark', jsonb_build_object('label', named, 'keep', agentmesh.fork_point(me.id)));
+  perform agentmesh.append_and_tell(me, 'mark', jsonb_build_object('label', named, 'keep', agentmesh.fork_point(me.id)));
   return named;
 end $$;
 

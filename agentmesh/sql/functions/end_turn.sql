@@ -59,7 +59,7 @@ begin
   if usage is not null then
     perform agentmesh.book_call(agent, usage);
   end if;
-  perform agentmesh.settle(agent);
+  perform agentmesh.release_reservation(agent);
   perform agentmesh.cancel_requests(array[agent]);
   perform agentmesh.close_open_calls(array[agent], jsonb_build_object('error', error ->> 'error'));
   return agentmesh.end_turn(me, parent, agentmesh.append(agent, 'error', error), coalesce(error ->> 'error', 'failed'), true);

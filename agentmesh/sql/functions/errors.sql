@@ -9,40 +9,36 @@ language sql immutable as $$
   select format('%s (%s)', agent.name, left(agent.id::text, 8))
 $$;
 
-create function agentmesh.require_agent(agent agentmesh.agents, id uuid) returns boolean
+create function agentmesh.require_agent(agent agentmesh.agents, id uuid) returns void
 language plpgsql as $$
 begin
   if agent.id is null then
     perform agentmesh.refuse('AM010', format('there is no agent %s', coalesce(require_agent.id::text, 'null')),
       'agentmesh ps --all lists the agents.');
   end if;
-  return true;
 end $$;
 
-create function agentmesh.require_living(agent agentmesh.agents, id uuid) returns boolean
+create function agentmesh.require_living(agent agentmesh.agents, id uuid) returns void
 language plpgsql as $$
-declare
-  fine boolean := agentmesh.require_agent(agent, id);
 begin
+  perform agentmesh.require_agent(agent, id);
   if agent.status = 'dead' then
     perform agentmesh.refuse('AM011', format('%s is dead', agentmesh.label(agent)), 'Its transcript can still be read. Fork a new agent for more work.');
   end if;
-  return true;
 end $$;
 
-create function agentmesh.require_read_committed() returns boolean
+create function agentmesh.require_read_committed() returns void
 language plpgsql as $$
 begin
   if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
     perform agentmesh.refuse('AM003', format('agentmesh verbs run only at isolation level READ COMMITTED, not %s',
       upper(current_setting('transaction_isolation'))), 'Call them outside the transaction, or begin it with ISOLATION LEVEL READ COMMITTED.');
   end if;
-  return true;
 end $$;
 
 comment on function agentmesh.require_read_committed is 'LOCK, then LOOK works only where each statement has a snapshot of its own.';
 
-create function agentmesh.require_body(body text) returns boolean
+create function agentmesh.require_body(body text) returns void
 language plpgsql as $$
 begin
   if body is null or btrim(body, E' \t\r\n') = '' then
@@ -51,7 +47,6 @@ begin
     perform agentmesh.refuse('AM021', format('the message is %s bytes long, the limit is 262144 (256 KiB)', octet_length(body)),
       'Write it to a file and send the path.');
   end if;
-  return true;
 end $$;
 
 comment on function agentmesh.require_body is 'Refuse a body that is empty or too large.';

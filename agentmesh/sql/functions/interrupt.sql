@@ -57,7 +57,7 @@ begin
     call.epoch := me.epoch;
     call.seq := header.seq;
     call.ordinal := header.ordinal;
-    perform agentmesh.take(me, header.targets, 'interrupted', call);
+    perform agentmesh.end_wait(me, header.targets, 'interrupted', call);
     select * into me from agentmesh.agents a where a.id = me.id;
     if header.seq is null then
       return agentmesh.end_turn(me, null, null, null, false);
@@ -87,7 +87,7 @@ begin
   if usage is not null then
     perform agentmesh.book_call(agent, usage);
   end if;
-  perform agentmesh.settle(agent);
+  perform agentmesh.release_reservation(agent);
   if me.interrupt_turn is distinct from me.turn then
     return me.status;
   end if;

@@ -67,7 +67,7 @@ begin
   perform agentmesh.cancel_requests(ids);
   perform agentmesh.close_open_calls(ids, '{"error": "killed"}');
   perform agentmesh.end_tasks_of_dead(ids);  -- after the calls: its results count them
-  perform agentmesh.settle_all(ids);
+  perform agentmesh.release_reservations(ids);
   delete from agentmesh.wait w where w.waiter = any (ids);
   insert into agentmesh.transcript (agent_id, seq, kind, content, created_at)
   select v.id, coalesce((select max(t.seq) from agentmesh.transcript t where t.agent_id = v.id), 0) + 1, 'event',

@@ -55,22 +55,20 @@ create function agentmesh.lock_class() returns integer language sql immutable as
 comment on function agentmesh.lock_class is
   'The class of the advisory locks by which a worker shows that its LISTEN connection lives.';
 
-create function agentmesh.fence(agent agentmesh.agents, caller agentmesh.caller) returns boolean
+create function agentmesh.fence(agent agentmesh.agents, caller agentmesh.caller) returns void
 language plpgsql as $$
-declare
-  fine boolean := agentmesh.require_read_committed();
 begin
+  perform agentmesh.require_read_committed();
   if agent.id is null or agent.status <> 'running' or agent.worker_id is distinct from caller.worker_id
      or agent.epoch is distinct from caller.epoch then
     perform agentmesh.refuse('AM001', format('worker %s no longer owns %s', caller.worker_id, coalesce(agentmesh.label(agent), 'the agent')),
       'Stop running it: another worker does, or it is dead.');
   end if;
-  return true;
 end $$;
 
 comment on function agentmesh.fence is 'Only the owner may go on: worker, epoch and status are those of the locked row.';
 
-create function agentmesh.require_open_call(agent uuid, caller agentmesh.caller) returns boolean
+create function agentmesh.require_open_call(agent uuid, caller agentmesh.caller) returns void
 language plpgsql as $$
 begin
   if not exists (select from agentmesh.tool_calls c where c.agent_id = agent and c.seq = caller.seq and c.ordinal = caller.ordinal
@@ -79,5 +77,4 @@ begin
       perform agentmesh.refuse('AM002', format('call %s of step %s already has its result', caller.ordinal, caller.seq), 'Read it from the transcript.');
     end if;
   end if;
-  return true;
 end $$;

@@ -8,7 +8,7 @@ begin
   if agentmesh.open_capture(me.id) is not null then
     return false;
   end if;
-  perform agentmesh.remark(me, 'event', jsonb_build_object('event', 'capture_begun',
+  perform agentmesh.append_and_tell(me, 'event', jsonb_build_object('event', 'capture_begun',
     'text', 'capturing: what you type is kept from every model until /fork or /cancel'));
   return true;
 end $$;
@@ -23,7 +23,7 @@ begin
   me := agentmesh.lock_living(agent);
   perform agentmesh.require_capture(me);
   perform agentmesh.require_body(capture.text);
-  return agentmesh.remark(me, 'capture', jsonb_build_object('text', capture.text));
+  return agentmesh.append_and_tell(me, 'capture', jsonb_build_object('text', capture.text));
 end $$;
 
 comment on function agentmesh.capture is 'Keep one text that no model sees; the agent must be in a capture. Returns its seq.';
@@ -35,7 +35,7 @@ declare
 begin
   me := agentmesh.lock_living(agent);
   perform agentmesh.require_capture(me);
-  perform agentmesh.remark(me, 'event', jsonb_build_object('event', 'capture_ended', 'text', 'capture cancelled; the text stays here'));
+  perform agentmesh.append_and_tell(me, 'event', jsonb_build_object('event', 'capture_ended', 'text', 'capture cancelled; the text stays here'));
 end $$;
 
 comment on function agentmesh.cancel_capture is 'End a capture without making anything of it; the text stays where it is.';
@@ -78,7 +78,7 @@ begin
   from agentmesh.transcript t where t.agent_id = me.id and t.seq > begun and t.kind = 'capture';
   child := agentmesh.fork(me.id, fork_captured.name, prompt);
   if begun is not null then
-    perform agentmesh.remark(me, 'event', jsonb_build_object('event', 'capture_ended', 'child', child,
+    perform agentmesh.append_and_tell(me, 'event', jsonb_build_object('event', 'capture_ended', 'child', child,
       'text', 'capture ended: forked ' || (select agentmesh.label(a) from agentmesh.agents a where a.id = child)));
   end if;
   return child;
@@ -91,21 +91,21 @@ create function agentmesh.note(agent uuid, content jsonb) returns bigint
 language plpgsql as $$
 -- Returns its seq.
 begin
-  return agentmesh.remark(agentmesh.lock_living(agent), 'command', note.content);
+  return agentmesh.append_and_tell(agentmesh.lock_living(agent), 'command', note.content);
 end $$;
 
 comment on function agentmesh.note is 'Keep a row that no model sees: what a person''s command was and said.';
 
-create function agentmesh.remark(me agentmesh.agents, kind text, content jsonb) returns bigint
+create function agentmesh.append_and_tell(me agentmesh.agents, kind text, content jsonb) returns bigint
 language plpgsql as $$
 declare
-  at_seq bigint := agentmesh.append(me.id, remark.kind, remark.content);
+  at_seq bigint := agentmesh.append(me.id, append_and_tell.kind, append_and_tell.content);
 begin
   perform pg_notify('session_event_' || me.session_id, 'step ' || me.id);
   return at_seq;
 end $$;
 
-comment on function agentmesh.remark is 'Append a row that no model sees to a locked agent, and tell screens.';
+comment on function agentmesh.append_and_tell is 'Append a row that no model sees to a locked agent, and tell screens.';
 
 create function agentmesh.set_model(agent uuid, model text) returns void
 language plpgsql as $$
@@ -118,7 +118,7 @@ begin
     perform agentmesh.refuse('AM004', 'the model has no name', 'Write it as provider/model.');
   end if;
   update agentmesh.agents a set model = set_model.model where a.id = me.id;
-  perform agentmesh.remark(me, 'event', jsonb_build_object('event', 'model', 'model', set_model.model,
+  perform agentmesh.append_and_tell(me, 'event', jsonb_build_object('event', 'model', 'model', set_model.model,
     'text', format('model: %s, from the next turn on; the provider''s cache is lost', set_model.model)));
 end $$;
 
@@ -139,7 +139,7 @@ begin
   setting := encode(sha256(convert_to(now_is.system_prompt || E'\n' || now_is.tools::text, 'UTF8')), 'hex');
   insert into agentmesh.settings (id, system_prompt, tools) values (setting, now_is.system_prompt, now_is.tools) on conflict do nothing;
   update agentmesh.agents a set settings_id = setting where a.id = me.id;
-  perform agentmesh.remark(me, 'event', jsonb_build_object('event', 'settings',
+  perform agentmesh.append_and_tell(me, 'event', jsonb_build_object('event', 'settings',
     'text', what || ', from the next turn on; the provider''s cache is lost'));
 end $$;
 

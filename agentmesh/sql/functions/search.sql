@@ -8,7 +8,6 @@ declare
   -- PostgreSQL fails at a text with more than a MB of different words: long ones are searched in pieces, each beginning a little before
   -- the end of the last.
   piece constant integer := 50000;
-  apart constant text := '[^[:alnum:]]+';
   wanted tsquery;
   tree text;
   words text[];
@@ -16,22 +15,7 @@ declare
   one uuid;
   found_now integer;
 begin
-  if octet_length(query) > 1000 then
-    perform agentmesh.refuse('AM004', format('the search is %s bytes long, not up to 1000', octet_length(query)), 'Give some of its words.');
-  end if;
-  wanted := agentmesh.wanted(query);
-  tree := querytree(wanted);
-  if tree is null or tree in ('', 'T') then
-    perform agentmesh.refuse('AM004', format('there is no word to look for in %s', quote_literal(left(query, 60))),
-      'Give one or more words; "a phrase", or, and -without are understood.');
-  end if;
-  -- A text that holds none of the words (without "or": not all of them) need not be taken apart, which is what takes the time.
-  select array_agg('%' || m[1] || '%') into words from regexp_matches(tree, '''([^'']+)''', 'g') m;
-  select '(?<![[:alnum:]])(' || string_agg(term, '|') || ')(?![[:alnum:]])' into marked
-  from (
-    select (select string_agg(m[1], apart) from regexp_matches(part, '''([^'']+)''', 'g') m) as term
-    from regexp_split_to_table(tree, '[&|()]') part) terms
-  where term is not null;
+  select * into wanted, tree, words, marked from agentmesh.search_terms(query);
   most := least(greatest(coalesce(most, 50), 1), 1000);
   if agent is not null then
     session := (select a.session_id from agentmesh.agents a where a.id = agent);
@@ -40,11 +24,7 @@ begin
   for one in select s from agentmesh.search_reach() s where session is null union all select session where session is not null loop
     return query
       select one, c.agent_id, c.name, c.seq, c.mail_id, c.kind, c.at,
-        regexp_replace(regexp_replace(
-            case when near.place > 81 then '… ' else '' end
-            || translate(substr(hit.text, greatest(near.place - 80, 1), 240), '«»', '""')
-            || case when length(hit.text) > greatest(near.place - 80, 1) + 239 then ' …' else '' end,
-          marked, '«\1»', 'gi'), '\s+', ' ', 'g')
+        agentmesh.snippet(hit.text, near.place, marked)
       from (
         select a.id as agent_id, a.name, t.seq, null::bigint as mail_id, t.kind, t.created_at as at, t.content
         from agentmesh.agents a
@@ -78,6 +58,43 @@ end $$;
 
 comment on function agentmesh.search is
   'Rows of conversations, and mail that is in none (unread or withdrawn), that hold what is looked for; newest first within a session, and without one the newest sessions first. The words stand between «» in the snippet. Changes nothing.';
+
+create function agentmesh.search_terms(query text, out wanted tsquery, out tree text, out words text[], out marked text)
+language plpgsql set search_path = pg_catalog as $$
+-- tree: the words that count, in their relations. words: patterns of which a text must hold one (without "or": all) before it is taken apart,
+-- which is what takes the time. marked: an expression that finds them in a snippet.
+declare
+  apart constant text := '[^[:alnum:]]+';
+begin
+  if octet_length(query) > 1000 then
+    perform agentmesh.refuse('AM004', format('the search is %s bytes long, not up to 1000', octet_length(query)), 'Give some of its words.');
+  end if;
+  wanted := agentmesh.wanted(query);
+  tree := querytree(wanted);
+  if tree is null or tree in ('', 'T') then
+    perform agentmesh.refuse('AM004', format('there is no word to look for in %s', quote_literal(left(query, 60))),
+      'Give one or more words; "a phrase", or, and -without are understood.');
+  end if;
+  select array_agg('%' || m[1] || '%') into words from regexp_matches(tree, '''([^'']+)''', 'g') m;
+  select '(?<![[:alnum:]])(' || string_agg(term, '|') || ')(?![[:alnum:]])' into marked
+  from (
+    select (select string_agg(m[1], apart) from regexp_matches(part, '''([^'']+)''', 'g') m) as term
+    from regexp_split_to_table(tree, '[&|()]') part) terms
+  where term is not null;
+end $$;
+
+comment on function agentmesh.search_terms is 'Read a query: what a text must match, and how its words are found and marked. Refuses a query without a word.';
+
+create function agentmesh.snippet(text text, place integer, marked text) returns text
+language sql immutable as $$
+  select regexp_replace(regexp_replace(
+      case when place > 81 then '… ' else '' end
+      || translate(substr(text, greatest(place - 80, 1), 240), '«»', '""')
+      || case when length(text) > greatest(place - 80, 1) + 239 then ' …' else '' end,
+    marked, '«\1»', 'gi'), '\s+', ' ', 'g')
+$$;
+
+comment on function agentmesh.snippet is 'The text around a place, on one line, with what was found between «».';
 
 create function agentmesh.search_reach(most_rows bigint default 100000) returns setof uuid
 language plpgsql stable security definer set search_path = pg_catalog as $$

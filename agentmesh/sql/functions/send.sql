@@ -4,14 +4,11 @@ language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 declare
-  fine boolean := agentmesh.require_read_committed();
   from_agent agentmesh.agents;
   to_agent agentmesh.agents;
-  known record;
-  new_id bigint;
-  waiting integer;
-  full_at integer;
+  mail_id bigint;
 begin
+  perform agentmesh.require_read_committed();
   if send.recipient is null then
     perform agentmesh.require_agent(null, null);
   end if;
@@ -26,60 +23,85 @@ begin
     select * into from_agent from agentmesh.agents a where a.id = send.sender for no key update;
   end if;
   if (send.caller).worker_id is not null then
-    fine := agentmesh.fence(from_agent, send.caller) and agentmesh.require_open_call(send.sender, send.caller);
+    perform agentmesh.fence(from_agent, send.caller);
+    perform agentmesh.require_open_call(send.sender, send.caller);
   end if;
   if to_agent.id is null then
-    fine := agentmesh.require_agent(to_agent, send.recipient);
+    perform agentmesh.require_agent(to_agent, send.recipient);
   elsif send.sender is not null then
     if from_agent.id is null then
-      fine := agentmesh.require_agent(from_agent, send.sender);
+      perform agentmesh.require_agent(from_agent, send.sender);
     elsif from_agent.session_id <> to_agent.session_id then
       perform agentmesh.refuse('AM012', format('%s belongs to another session', agentmesh.label(to_agent)), 'Agents reach only their own session.');
     end if;
   end if;
   if send.key is not null then
-    if octet_length(send.key) not between 1 and 200 then
-      perform agentmesh.refuse('AM004', format('the key is %s bytes long, not 1 to 200', octet_length(send.key)), 'Take a shorter one, a UUID for example.');
-    end if;
-    select m.id, m.body into known from agentmesh.mail m
-    where m.recipient = send.recipient and m.sender is not distinct from send.sender and m.key = send.key;
-    if found then
-      if known.body is distinct from send.body then
-        perform agentmesh.refuse('AM023', format('the key %s was already used for another message', quote_literal(left(send.key, 60))),
-          'Take a new key for a new message.');
-      end if;
-      if (send.caller).worker_id is not null then
-        perform agentmesh.close_sent(from_agent, to_agent, known.id, send.caller);
-      end if;
-      return known.id;
-    end if;
+    mail_id := agentmesh.mail_of_key(send.sender, send.recipient, send.key, send.body);
   end if;
-  fine := agentmesh.require_body(send.body);
-  if from_agent.status = 'dead' or to_agent.status = 'dead' then
-    fine := (send.sender is null or agentmesh.require_living(from_agent, send.sender)) and agentmesh.require_living(to_agent, send.recipient);
-  end if;
-  select s.max_unread, (select count(*) from (
-      select from agentmesh.mail m where m.recipient = send.recipient and m.read_at is null and m.withdrawn_at is null limit s.max_unread) unread)
-  into full_at, waiting from agentmesh.sessions s where s.id = to_agent.session_id;
-  if waiting >= full_at then
-    -- Mail from an agent that the recipient is waiting for does not count: the wait is about to take it.
-    if not exists (select from agentmesh.waits w where w.waiter = send.recipient and w.target = send.sender) then
-      perform agentmesh.refuse('AM022', format('the mailbox of %s is full: %s unread messages', agentmesh.label(to_agent), waiting),
-        'Do not retry at once: it has to read first. Kill it, or wait for it.');
+  if mail_id is null then
+    perform agentmesh.require_body(send.body);
+    if from_agent.status = 'dead' or to_agent.status = 'dead' then
+      perform agentmesh.require_living(from_agent, send.sender) where send.sender is not null;
+      perform agentmesh.require_living(to_agent, send.recipient);
     end if;
-  end if;
-  new_id := agentmesh.deliver(to_agent, send.sender, send.body, send.key);
-  if from_agent.owes_report then
-    update agentmesh.agents a set owes_report = false where a.id = send.sender;
+    perform agentmesh.require_room_in_mailbox(to_agent, send.sender);
+    mail_id := agentmesh.deliver(to_agent, send.sender, send.body, send.key);
+    if from_agent.owes_report then
+      update agentmesh.agents a set owes_report = false where a.id = send.sender;
+    end if;
   end if;
   if (send.caller).worker_id is not null then
-    perform agentmesh.close_sent(from_agent, to_agent, new_id, send.caller);
+    perform agentmesh.close_sent(from_agent, to_agent, mail_id, send.caller);
   end if;
-  return new_id;
+  return mail_id;
 end $$;
 
 comment on function agentmesh.send is
   'Put one message into the recipient''s mailbox; durable when it returns. sender null is the user. The same key again, for the same sender and recipient, returns the same id.';
+
+create function agentmesh.mail_of_key(sender uuid, recipient uuid, key text, body text) returns bigint
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+#variable_conflict use_column
+-- The recipient's row is locked: nobody else delivers under the same key meanwhile.
+declare
+  known record;
+begin
+  if octet_length(mail_of_key.key) not between 1 and 200 then
+    perform agentmesh.refuse('AM004', format('the key is %s bytes long, not 1 to 200', octet_length(mail_of_key.key)),
+      'Take a shorter one, a UUID for example.');
+  end if;
+  select m.id, m.body into known from agentmesh.mail m
+  where m.recipient = mail_of_key.recipient and m.sender is not distinct from mail_of_key.sender and m.key = mail_of_key.key;
+  if known.id is not null and known.body is distinct from mail_of_key.body then
+    perform agentmesh.refuse('AM023', format('the key %s was already used for another message', quote_literal(left(mail_of_key.key, 60))),
+      'Take a new key for a new message.');
+  end if;
+  return known.id;
+end $$;
+
+comment on function agentmesh.mail_of_key is
+  'Return the mail that was sent under a key before, null if there is none; refuse a key of another message.';
+
+create function agentmesh.require_room_in_mailbox(recipient agentmesh.agents, sender uuid) returns void
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+#variable_conflict use_column
+-- Mail from an agent that the recipient is waiting for does not count: the wait is about to take it.
+declare
+  unread integer;
+  most integer;
+begin
+  select s.max_unread, (select count(*) from (
+      select from agentmesh.mail m where m.recipient = recipient.id and m.read_at is null and m.withdrawn_at is null limit s.max_unread) u)
+  into most, unread from agentmesh.sessions s where s.id = recipient.session_id;
+  if unread >= most then
+    if not exists (select from agentmesh.waits w where w.waiter = recipient.id and w.target = require_room_in_mailbox.sender) then
+      perform agentmesh.refuse('AM022', format('the mailbox of %s is full: %s unread messages', agentmesh.label(recipient), unread),
+        'Do not retry at once: it has to read first. Kill it, or wait for it.');
+    end if;
+  end if;
+end $$;
+
+comment on function agentmesh.require_room_in_mailbox is 'Refuse mail to a locked agent whose mailbox is full.';
 
 create function agentmesh.close_sent(sender agentmesh.agents, recipient agentmesh.agents, mail_id bigint, caller agentmesh.caller) returns void
 language plpgsql as $$

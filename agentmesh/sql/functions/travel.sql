@@ -8,7 +8,7 @@ begin
   select t.* into mark from agentmesh.marks(me.id) m join agentmesh.transcript t on t.agent_id = me.id and t.seq = m.seq
   where wanted is null or m.label = wanted order by m.seq desc limit 1;
   if mark.seq is not null then
-    perform agentmesh.remark(me, 'event', jsonb_build_object('event', 'rewound', 'to', mark.seq, 'keep', mark.content -> 'keep', 'label', mark.content -> 'label',
+    perform agentmesh.append_and_tell(me, 'event', jsonb_build_object('event', 'rewound', 'to', mark.seq, 'keep', mark.content -> 'keep', 'label', mark.content -> 'label',
       'text', format('rewound to the mark %s: the model is sent nothing of what came since', mark.content ->> 'label')));
   elsif wanted is null or not exists (select from agentmesh.marks(me.id)) then
     perform agentmesh.refuse('AM062', format('%s has no mark', agentmesh.label(me)),

@@ -5,22 +5,14 @@ declare
   ids uuid[] := array(select distinct (t ->> 'id')::uuid from jsonb_array_elements(wait_begin.targets) t where t ->> 'id' is not null);
   session agentmesh.sessions;
   me agentmesh.agents;
-  held agentmesh.wait;
   result jsonb;
   circle text;
 begin
   perform agentmesh.require_read_committed();
-  if timeout is null or timeout = 'NaN' or timeout < 0 or timeout > 86400 then
-    perform agentmesh.refuse('AM050', format('timeout %s is not between 0 and 86400 seconds', coalesce(timeout::text, 'null')), 'Give seconds; 0 looks and returns at once.');
-  elsif jsonb_array_length(targets) = 0 then
-    perform agentmesh.refuse('AM050', 'from_agents is empty', 'List agents, or leave it out to wait for a message from anyone.');
-  end if;
+  perform agentmesh.require_wait_arguments(timeout, targets);
   -- A wait that is over at once needs no circle check, so no session lock. This peek may be wrong by the time the
   -- waiter is locked; then the call is repeated (40001). It ends at the first agent that is to be waited for.
-  if timeout > 0 and exists (
-    select from agentmesh.agents a where a.id = any (ids) and a.status = 'running'
-      and not exists (select from agentmesh.mail m where m.recipient = wait_begin.waiter and m.sender = a.id and not m.automatic
-                      and m.read_at is null and m.withdrawn_at is null offset 0)) then
+  if timeout > 0 and agentmesh.must_wait(wait_begin.waiter, ids) then
     session := agentmesh.lock_session((select a.session_id from agentmesh.agents a where a.id = wait_begin.waiter));
   end if;
   if session.id is not null then
@@ -32,14 +24,8 @@ begin
   else
     perform agentmesh.require_living(me, wait_begin.waiter);
   end if;
-  select * into held from agentmesh.wait w where w.waiter = me.id;
-  if held.waiter is not null then
-    if held.seq = caller.seq and held.ordinal = caller.ordinal then
-      return null;
-    end if;
-    perform agentmesh.refuse('AM051', format('%s is already inside a wait', agentmesh.label(me)), 'Only one wait at a time: let it end, or interrupt it.');
-  elsif caller.worker_id is null and (me.worker_id is not null or not me.external and me.status <> 'idle') then
-    perform agentmesh.refuse('AM053', format('%s is busy', agentmesh.label(me)), 'Let its turn end, or interrupt it, then wait.');
+  if agentmesh.is_inside_this_wait(me, caller) then
+    return null;
   end if;
   if caller.seq is not null then
     perform agentmesh.require_open_call(me.id, caller);
@@ -47,7 +33,7 @@ begin
   if exists (select from agentmesh.agents a where a.id = any (ids) and a.session_id <> me.session_id) then
     perform agentmesh.refuse('AM012', 'from_agents names an agent of another session', 'Agents reach only their own session.');
   end if;
-  result := agentmesh.take(me, targets, case when timeout = 0 then 'timeout' end, caller);
+  result := agentmesh.end_wait(me, targets, case when timeout = 0 then 'timeout' end, caller);
   if result is not null then
     return result;
   end if;
@@ -74,16 +60,60 @@ end $$;
 comment on function agentmesh.wait_begin is
   'wait, its first half: return the result if the wait is complete at once (or timeout is 0), else register it and return null. targets is [{"agent_id": as asked, "id": resolved}, {"agent_id", "error", "hint"}, ...] in the order asked, or null for anyone. Without a caller it is a person''s wait on an idle agent, or that of an external agent that nobody has joined as.';
 
+create function agentmesh.must_wait(waiter uuid, ids uuid[]) returns boolean
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+begin
+  return exists (
+    select from agentmesh.agents a where a.id = any (ids) and a.status = 'running'
+      and not exists (select from agentmesh.mail m where m.recipient = must_wait.waiter and m.sender = a.id and not m.automatic
+                      and m.read_at is null and m.withdrawn_at is null offset 0));
+end $$;
+
+comment on function agentmesh.must_wait is 'Return whether one of these agents runs and has sent nothing that the waiter has not read.';
+
+create function agentmesh.require_wait_arguments(timeout double precision, targets jsonb) returns void
+language plpgsql as $$
+begin
+  if timeout is null or timeout = 'NaN' or timeout < 0 or timeout > 86400 then
+    perform agentmesh.refuse('AM050', format('timeout %s is not between 0 and 86400 seconds', coalesce(timeout::text, 'null')),
+      'Give seconds; 0 looks and returns at once.');
+  elsif jsonb_array_length(targets) = 0 then
+    perform agentmesh.refuse('AM050', 'from_agents is empty', 'List agents, or leave it out to wait for a message from anyone.');
+  end if;
+end $$;
+
+comment on function agentmesh.require_wait_arguments is 'Refuse a timeout or a list of agents that no wait can have.';
+
+create function agentmesh.is_inside_this_wait(me agentmesh.agents, caller agentmesh.caller) returns boolean
+language plpgsql as $$
+declare
+  held agentmesh.wait;
+begin
+  select * into held from agentmesh.wait w where w.waiter = me.id;
+  if held.waiter is not null then
+    if held.seq = caller.seq and held.ordinal = caller.ordinal then
+      return true;
+    end if;
+    perform agentmesh.refuse('AM051', format('%s is already inside a wait', agentmesh.label(me)), 'Only one wait at a time: let it end, or interrupt it.');
+  elsif caller.worker_id is null and (me.worker_id is not null or not me.external and me.status <> 'idle') then
+    perform agentmesh.refuse('AM053', format('%s is busy', agentmesh.label(me)), 'Let its turn end, or interrupt it, then wait.');
+  end if;
+  return false;
+end $$;
+
+comment on function agentmesh.is_inside_this_wait is
+  'Return whether the locked waiter is inside the wait of this very call, begun before; refuse if it is inside another one, or busy.';
+
 create function agentmesh.wait_take(waiter uuid, final text default null, caller agentmesh.caller default null) returns jsonb
 language plpgsql as $$
 #variable_conflict use_column
 declare
-  fine boolean := agentmesh.require_read_committed();
   me agentmesh.agents;
   header agentmesh.wait;
   call agentmesh.caller := wait_take.caller;
   result jsonb;
 begin
+  perform agentmesh.require_read_committed();
   -- Most looks at a large fan-in come before its last message, and senders would queue behind their locks: so the
   -- first look takes none. What it misses is committed later and notifies then. A wait for anyone is looked at when mail came.
   if final is null then
@@ -98,7 +128,7 @@ begin
   end if;
   select * into me from agentmesh.agents a where a.id = wait_take.waiter for no key update;
   if call.worker_id is not null then
-    fine := agentmesh.fence(me, call);
+    perform agentmesh.fence(me, call);
   end if;
   select * into header from agentmesh.wait w where w.waiter = wait_take.waiter;
   if header.waiter is null then
@@ -109,7 +139,7 @@ begin
   if me.external and me.interrupt_turn = me.turn then
     final := 'interrupted';
   end if;
-  result := agentmesh.take(me, header.targets, final, call);
+  result := agentmesh.end_wait(me, header.targets, final, call);
   if result is not null then
     if me.external then
       perform agentmesh.heed_interrupt(me);
@@ -165,21 +195,8 @@ begin
   entry as (
     select n, id is null or mail_id is not null or status <> 'running' as met,
       case when mail_id is not null or status <> 'running' then array_remove(report_ids || mail_id, null) else '{}' end as taken,
-      case
-        when id is null then '{"error": "there is no such agent", "hint": "list_agents tells who is there."}' || (item - 'id')
-        else jsonb_build_object('agent_id', id, 'name', name, 'status', case when mail_id is not null then 'received' else status end)
-          || case when mail_id is not null then jsonb_build_object('message', body) else '{}' end
-          || case when more > 0 then jsonb_build_object('more', more) else '{}' end
-          || case
-               when mail_id is not null and bodies is not null then jsonb_build_object('earlier_output', to_jsonb(bodies))
-               when mail_id is not null or status = 'running' then '{}'
-               when bodies is not null then jsonb_build_object(case when failed then 'error' else 'output' end, bodies[1])
-                 || case when cardinality(bodies) > 1 then jsonb_build_object('earlier_output', to_jsonb(bodies[2:])) else '{}' end
-               when status = 'dead' then '{}'
-               when error is not null then jsonb_build_object('error', error)
-               else jsonb_build_object('output', coalesce(output, ''))
-             end
-      end as result
+      agentmesh.wait_result(item, id, name, status, body, more, case when mail_id is not null or status <> 'running' then bodies end, failed, error,
+        output) as result
     from look)
   select coalesce(jsonb_agg(x.result order by x.n), '[]'), coalesce(bool_and(x.met), true), array(select unnest(y.taken) from entry y),
     u.id, u.body
@@ -205,10 +222,8 @@ begin
     where m.recipient = wait_look_anyone.waiter and m.read_at is null and m.withdrawn_at is null),
   mine as (select * from unread where sender is not null order by id limit 1),
   users as (select * from unread where sender is null order by id limit 1)
-  select case when o.id is null then '[]' else jsonb_build_array(
-      jsonb_build_object('agent_id', o.sender, 'name', a.name, 'status', case when o.automatic then a.status else 'received' end,
-        case when not o.automatic then 'message' when o.failed then 'error' else 'output' end, o.body)
-      || case when o.more > 0 then jsonb_build_object('more', o.more) else '{}' end) end,
+  select case when o.id is null then '[]' else jsonb_build_array(agentmesh.wait_result(null, o.sender, a.name, a.status,
+      case when not o.automatic then o.body end, o.more, case when o.automatic then array[o.body] end, o.failed, null, null)) end,
     o.id is not null, array_remove(array[o.id], null), u.id, u.body
   into seen.results, seen.met, seen.taken, seen.user_mail, seen.user_says
   from mine o join agentmesh.agents a on a.id = o.sender full join users u on true;
@@ -219,6 +234,30 @@ begin
 end $$;
 
 comment on function agentmesh.wait_look_anyone is 'The same for a wait for anyone: the oldest unread message of an agent.';
+
+create function agentmesh.wait_result(item jsonb, id uuid, name text, status text, message text, more bigint, reports text[], failed boolean,
+  error text, output text) returns jsonb
+language sql immutable as $$
+-- Null where there is none: message, the agent's oldest unread message; reports, its unread automatic ones, newest first, the newest of which may
+-- say why it failed; error and output, how its last turn ended.
+  select case
+    when id is null then '{"error": "there is no such agent", "hint": "list_agents tells who is there."}' || (item - 'id')
+    else jsonb_build_object('agent_id', id, 'name', name, 'status', case when message is not null then 'received' else status end)
+      || case when message is not null then jsonb_build_object('message', message) else '{}' end
+      || case when more > 0 then jsonb_build_object('more', more) else '{}' end
+      || case
+           when message is not null and reports is not null then jsonb_build_object('earlier_output', to_jsonb(reports))
+           when message is not null then '{}'
+           when reports is not null then jsonb_build_object(case when failed then 'error' else 'output' end, reports[1])
+             || case when cardinality(reports) > 1 then jsonb_build_object('earlier_output', to_jsonb(reports[2:])) else '{}' end
+           when status in ('running', 'dead') then '{}'
+           when error is not null then jsonb_build_object('error', error)
+           else jsonb_build_object('output', coalesce(output, ''))
+         end
+  end
+$$;
+
+comment on function agentmesh.wait_result is 'What a waiting agent reads of one agent.';
 
 create function agentmesh.wait_may_end(header agentmesh.wait) returns boolean
 language plpgsql
@@ -275,7 +314,7 @@ end $$;
 
 comment on function agentmesh.wait_circle is 'The circle that a wait of this agent for these targets would close, in words, or null.';
 
-create function agentmesh.take(me agentmesh.agents, targets jsonb, final text, caller agentmesh.caller) returns jsonb
+create function agentmesh.end_wait(me agentmesh.agents, targets jsonb, final text, caller agentmesh.caller) returns jsonb
 language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off as $$
 -- Returns the result, or null when it goes on. The caller has locked the waiter. A person's wait (no seq) leaves a
@@ -317,7 +356,7 @@ begin
   return result;
 end $$;
 
-comment on function agentmesh.take is
+comment on function agentmesh.end_wait is
   'Look and, if the wait ends now, take: mail read, result written, wait gone; one commit. final is the outcome that ends it in any case (timeout, interrupted), or null.';
 
 create function agentmesh.heed_interrupt(me agentmesh.agents) returns void

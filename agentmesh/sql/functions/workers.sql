@@ -121,7 +121,7 @@ $$;
 comment on function agentmesh.is_spared is
   'Whether a worker that was last seen before everybody could be seen again has a lease from then on, which is not over.';
 
-create function agentmesh.attention(worker bigint, ids uuid[], epochs bigint[]) returns table (agent_id uuid, what text)
+create function agentmesh.agents_to_look_at(worker bigint, ids uuid[], epochs bigint[]) returns table (agent_id uuid, what text)
 language sql as $$
 -- "offset 0": look up each agent and each waiter's rows; the planner would rather hash those of all.
   select u.id, case when a.worker_id is distinct from worker or a.epoch <> u.epoch or a.status <> 'running' then 'lost'
@@ -136,7 +136,7 @@ language sql as $$
                  and (h.targets is null or m.sender is null) offset 0)))
 $$;
 
-comment on function agentmesh.attention is
+comment on function agentmesh.agents_to_look_at is
   'Which of a worker''s agents need a look although nothing told it: lost (killed, or claimed by another), interrupt, wait (it can end now).';
 
 create function agentmesh.tick(worker bigint, ids uuid[], epochs bigint[]) returns table (agent_id uuid, what text)
@@ -153,7 +153,7 @@ begin
     return;
   end if;
   perform agentmesh.sweep(worker);
-  return query select n.agent_id, n.what from agentmesh.attention(worker, ids, epochs) n;
+  return query select n.agent_id, n.what from agentmesh.agents_to_look_at(worker, ids, epochs) n;
   if agentmesh.claimable(worker, 1) then
     return query select null::uuid, 'work';
   end if;

@@ -50,7 +50,7 @@ where a.version_num collate "C" > %(revision)s or r.code <> %(code)s;
 
 -- name: attention
 -- Which of these agents need a look.
-select agent_id, what from agentmesh.attention(%(worker)s, %(ids)s, %(epochs)s);
+select agent_id, what from agentmesh.agents_to_look_at(%(worker)s, %(ids)s, %(epochs)s);
 
 -- name: not_waiting
 -- Which of these agents are inside no wait.

@@ -7,7 +7,7 @@ declare
   result jsonb;
 begin
   select * into me from agentmesh.lock_agents(array[waiter]);
-  result := agentmesh.take(me, targets, null, caller);
+  result := agentmesh.end_wait(me, targets, null, caller);
   if result is not null then
     return result;
   end if;
