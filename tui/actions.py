@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.errors import AgentmeshError
 from agentmesh.domain.log import logger
-from tui.calls import END_SHELL, INTERRUPT_TREE, SHELL, Call, Done, Failed
-from tui.messages import ActionDone
-from tui.outdated import SchemaWatch
-from tui.shell import Shells
+from agentmesh.tui.calls import END_SHELL, INTERRUPT_TREE, SHELL, Call, Done, Failed
+from agentmesh.tui.messages import ActionDone
+from agentmesh.tui.outdated import SchemaWatch
+from agentmesh.tui.shell import Shells
 
 if TYPE_CHECKING:
     from textual.message import Message
@@ -68,9 +68,9 @@ class Actions:
             self._do(*submitted)
 
     def _do(self, call: Call, in_view: AgentId) -> None:
-        from tui.deeds import DEEDS  # not before the session is in sight
-        from tui.doing import Doing
-        from tui.records import record
+        from agentmesh.tui.deeds import DEEDS  # not before the session is in sight
+        from agentmesh.tui.doing import Doing
+        from agentmesh.tui.records import record
 
         outcome: Done | Failed
         try:

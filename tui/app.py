@@ -18,22 +18,22 @@ from textual.message import Message
 from textual.notifications import SeverityLevel
 
 from agentmesh.domain.errors import AgentmeshError
-from tui import messages, theme
-from tui.calls import Done, Failed
-from tui.drafts import History
-from tui.keys import Keymap
-from tui.leftovers import QUIET, Leftovers
-from tui.screens.main import MainScreen
-from tui.terminal import keep_pastes_whole, teach_alt_enter
-from tui.widgets.binding import textual_keymap
-from tui.widgets.composer import Composer
-from tui.widgets.views import Views
+from agentmesh.tui import messages, theme
+from agentmesh.tui.calls import Done, Failed
+from agentmesh.tui.drafts import History
+from agentmesh.tui.keys import Keymap
+from agentmesh.tui.leftovers import QUIET, Leftovers
+from agentmesh.tui.screens.main import MainScreen
+from agentmesh.tui.terminal import keep_pastes_whole, teach_alt_enter
+from agentmesh.tui.widgets.binding import textual_keymap
+from agentmesh.tui.widgets.composer import Composer
+from agentmesh.tui.widgets.views import Views
 
 if TYPE_CHECKING:
     from agentmesh.domain.rows import Session
-    from tui.link import Link, Opened
-    from tui.state import Board
-    from tui.widgets.scrollback import Scrollback
+    from agentmesh.tui.link import Link, Opened
+    from agentmesh.tui.state import Board
+    from agentmesh.tui.widgets.scrollback import Scrollback
 
 _READY = 0.3
 """Seconds until what commands need is loaded: the session is in sight, and nobody has typed one."""
@@ -256,7 +256,7 @@ class MeshApp(App[None], inherit_bindings=False):
                 if typed:
                     self.main.give_back(typed, agent_id)
             case Done() as done:
-                from tui import outcomes
+                from agentmesh.tui import outcomes
 
                 outcomes.show(self, call, agent_id, done)
                 if done.draft:
@@ -278,7 +278,7 @@ class MeshApp(App[None], inherit_bindings=False):
         if self.opened is None or self.session is None:
             return
         from agentmesh.store import sessions
-        from tui.screens.sessions import session_chooser
+        from agentmesh.tui.screens.sessions import session_chooser
 
         database = self.opened.mesh.database
         try:
@@ -326,7 +326,7 @@ class MeshApp(App[None], inherit_bindings=False):
             self.main.walled = await asyncio.to_thread(self.opened.mesh.has_walls)
 
     def _make_link(self, opened: Opened, session: Session, board: Board | None) -> Link:
-        from tui.link import Link
+        from agentmesh.tui.link import Link
 
         return Link(opened.mesh, session, self._poster(), board)
 

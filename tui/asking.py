@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from tui.calls import ANSWER, Call
-from tui.requests import LOOK, Reply, Requests, banner, settled_text
-from tui.widgets.composer import Composer
-from tui.widgets.lines import Lines
+from agentmesh.tui.calls import ANSWER, Call
+from agentmesh.tui.requests import LOOK, Reply, Requests, banner, settled_text
+from agentmesh.tui.widgets.composer import Composer
+from agentmesh.tui.widgets.lines import Lines
 
 if TYPE_CHECKING:
     from agentmesh.domain.rows import Request
-    from tui.screens.main import MainScreen
-    from tui.screens.request import RequestDialog
-    from tui.state import Board
+    from agentmesh.tui.screens.main import MainScreen
+    from agentmesh.tui.screens.request import RequestDialog
+    from agentmesh.tui.state import Board
 
 
 class Asking:
@@ -86,8 +86,8 @@ class Asking:
         self.offer()
 
     def _open(self, request: Request) -> None:
-        from tui.proposals import proposal
-        from tui.screens.request import RequestDialog
+        from agentmesh.tui.proposals import proposal
+        from agentmesh.tui.screens.request import RequestDialog
 
         screen = self._screen
         workdir = Path(screen.board.session.workdir) if screen.board and screen.has_files else None

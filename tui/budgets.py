@@ -8,9 +8,9 @@ from agentmesh.domain.budgets import Budget, CostLine, Unit, parse_words, total,
 from agentmesh.domain.rows import Ref
 from agentmesh.store import budgets
 from agentmesh.store.reader import Answer
-from tui.calls import Done
-from tui.doing import Doing
-from tui.status import count, money
+from agentmesh.tui.calls import Done
+from agentmesh.tui.doing import Doing
+from agentmesh.tui.status import count, money
 
 
 def budget(doing: Doing, *words: str) -> Done:

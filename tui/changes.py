@@ -13,8 +13,8 @@ from agentmesh.domain.errors import UsageError
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import one_line, printable
 from agentmesh.store import agents, person, reader, sessions
-from tui.calls import Done
-from tui.doing import Doing
+from agentmesh.tui.calls import Done
+from agentmesh.tui.doing import Doing
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agentmesh.domain.errors import AgentmeshError
 from agentmesh.domain.ids import short
 from agentmesh.store import board, sessions
-from tui.status import count, money, plural
+from agentmesh.tui.status import count, money, plural
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
@@ -53,9 +53,9 @@ def line(left: board.Left, session: Session, *, newest: bool) -> str:
 
 
 def _interrupt(mesh: Mesh, session: Session) -> str:
-    from tui.deeds import interrupt
-    from tui.doing import Doing
-    from tui.shell import Shells
+    from agentmesh.tui.deeds import interrupt
+    from agentmesh.tui.doing import Doing
+    from agentmesh.tui.shell import Shells
 
     return interrupt(Doing(mesh, session, Shells(), session.root_id, threading.Event()), "all").text
 

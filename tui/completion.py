@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from agentmesh.domain.activity import fitted
 from agentmesh.domain.ids import short
 from agentmesh.domain.states import PermissionMode
-from tui.commands import COMMANDS, EXPORT_FORMATS, Argument, Command, Parameter
-from tui.fuzzy import best
+from agentmesh.tui.commands import COMMANDS, EXPORT_FORMATS, Argument, Command, Parameter
+from agentmesh.tui.fuzzy import best
 
 if TYPE_CHECKING:
     from agentmesh.config.custom_commands import CustomCommand
-    from tui.state import AgentFace, Board
+    from agentmesh.tui.state import AgentFace, Board
 
 _WORD = re.compile(r"\S*$")
 _MODES = MappingProxyType(
@@ -49,7 +49,7 @@ def completions(
 ) -> list[Completion]:
     """Return what may stand at the cursor of a slash command: its name, or the argument's values; best first.
 
-    Empty for anything but a slash command (``@`` files are ``tui.files``).
+    Empty for anything but a slash command (``@`` files are ``agentmesh.tui.files``).
     """
     before = text[:cursor]
     if not before.startswith("/") or "\n" in before:

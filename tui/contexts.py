@@ -5,8 +5,8 @@ from __future__ import annotations
 from agentmesh.store import agents
 from agentmesh.store import context as contexts
 from agentmesh.store.reader import Answer
-from tui.calls import Done
-from tui.doing import Doing
+from agentmesh.tui.calls import Done
+from agentmesh.tui.doing import Doing
 
 
 def clear(doing: Doing) -> Done:

@@ -15,9 +15,9 @@ from agentmesh.domain.rows import AgentView
 from agentmesh.domain.states import AgentStatus
 from agentmesh.domain.text import one_line, printable
 from agentmesh.store import agents, mailbox, person, requests, sessions, waits
-from tui import answers, budgets, calls, changes, contexts, exports, travels
-from tui.calls import Done
-from tui.doing import Doing, label
+from agentmesh.tui import answers, budgets, calls, changes, contexts, exports, travels
+from agentmesh.tui.calls import Done
+from agentmesh.tui.doing import Doing, label
 
 _SETTLE = 8.0
 """Seconds that interrupted agents are given to come to rest; the last to rest may wake others."""

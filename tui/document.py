@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tui import markdown
-from tui.markdown import Block
+from agentmesh.tui import markdown
+from agentmesh.tui.markdown import Block
 
 LONG = 2000
 """Characters of a block that still grows, from which on what comes is shown as it is until the block ends."""

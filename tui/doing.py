@@ -14,7 +14,7 @@ from agentmesh.store import agents
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
     from agentmesh.domain.rows import Session
-    from tui.shell import Shells
+    from agentmesh.tui.shell import Shells
 
 Result = TypeVar("Result")
 

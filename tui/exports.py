@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.ids import short
-from tui.calls import Done
-from tui.commands import EXPORT_FORMATS
-from tui.doing import Doing
+from agentmesh.tui.calls import Done
+from agentmesh.tui.commands import EXPORT_FORMATS
+from agentmesh.tui.doing import Doing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,11 +19,11 @@ from agentmesh.domain.errors import AgentmeshError, UnknownAgent, UnknownRequest
 from agentmesh.domain.log import logger
 from agentmesh.store import requests
 from agentmesh.store.status import session_channel
-from tui.hints import Hints
-from tui.lookout import Lookout, sentence
-from tui.messages import BoardChanged, LinkChanged, Missed, Noticed, RequestSettled
-from tui.outdated import SchemaWatch
-from tui.reading import Followed, read_board
+from agentmesh.tui.hints import Hints
+from agentmesh.tui.lookout import Lookout, sentence
+from agentmesh.tui.messages import BoardChanged, LinkChanged, Missed, Noticed, RequestSettled
+from agentmesh.tui.outdated import SchemaWatch
+from agentmesh.tui.reading import Followed, read_board
 
 if TYPE_CHECKING:
     from textual.message import Message
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from agentmesh.domain.ids import AgentId
     from agentmesh.domain.rows import Session
     from agentmesh.store.listener import Listener
-    from tui.state import Board
+    from agentmesh.tui.state import Board
 
 LOG = logger(__name__)
 
@@ -59,7 +59,7 @@ class Feed:
         schema: SchemaWatch | None = None,
         board: Board | None = None,
     ) -> None:
-        """``post`` is ``app.post_message``; it is given all messages of ``tui.messages`` but ActionDone.
+        """``post`` is ``app.post_message``; it is given all messages of ``agentmesh.tui.messages`` but ActionDone.
 
         ``board`` is one that is shown already: none is read to begin with.
         """
@@ -229,7 +229,7 @@ class Feed:
         before, self._board = self._board, board
         self._post(BoardChanged(board))
         if before:
-            from tui.notices import notices  # of a first board there are none
+            from agentmesh.tui.notices import notices  # of a first board there are none
 
             for notice in notices(before, board):
                 self._post(Noticed(notice.agent_id, notice.text, notice.severity))

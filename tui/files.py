@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentmesh.domain.log import logger
-from tui.fuzzy import best
+from agentmesh.tui.fuzzy import best
 
 LOG = logger(__name__)
 

@@ -12,7 +12,7 @@ from agentmesh.store import workers
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
     from agentmesh.domain.rows import Session
-    from tui.state import Board
+    from agentmesh.tui.state import Board
 
 _GRACE = 2.5
 """Seconds that a worker may be away: one that reconnects after a restart of the database is back by then."""

@@ -17,7 +17,7 @@ from textual.content import Content, Span
 from textual.highlight import highlight
 from textual.style import Style
 
-from tui.columns import columns
+from agentmesh.tui.columns import columns
 
 _NARROWEST = 8
 """Cells that a text gets at least, however deep it lies; what is too much is cut off."""

@@ -9,8 +9,8 @@ from textual.message import Message
 if TYPE_CHECKING:
     from agentmesh.domain.ids import AgentId
     from agentmesh.domain.rows import Request, Row
-    from tui.calls import Call, Done, Failed
-    from tui.state import Board
+    from agentmesh.tui.calls import Call, Done, Failed
+    from agentmesh.tui.state import Board
 
 Told = TypeVar("Told", bound=Message)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentmesh.domain.ids import AgentId
-    from tui.state import AgentFace, Board
+    from agentmesh.tui.state import AgentFace, Board
 
 
 def needs_person(face: AgentFace) -> bool:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tui.calls import Call, Done
-from tui.widgets.composer import Composer
+from agentmesh.tui.calls import Call, Done
+from agentmesh.tui.widgets.composer import Composer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from agentmesh.domain.ids import AgentId
     from agentmesh.store.travel import Point
-    from tui.app import MeshApp
+    from agentmesh.tui.app import MeshApp
 
 _LINE = 240
 """Characters that the last line may say."""
@@ -32,21 +32,21 @@ def show(app: MeshApp, call: Call, agent_id: AgentId, done: Done) -> None:
 def _page(app: MeshApp, call: Call, agent_id: AgentId, done: Done) -> Callable[[], object] | None:
     """Return what opens the page or the choice that a call came to, None when there is none."""
     if done.table:
-        from tui.screens.table import Table
+        from agentmesh.tui.screens.table import Table
 
         return partial(app.push_screen, Table(" ".join(call.args) or f"/{call.name}", done.table))
     if done.timeline:
-        from tui.screens.timeline import TimelinePage
+        from agentmesh.tui.screens.timeline import TimelinePage
 
         return partial(app.push_screen, TimelinePage(done.timeline))
     if done.hits:
-        from tui.screens.found import hit_chooser
+        from agentmesh.tui.screens.found import hit_chooser
 
         return partial(app.push_screen, hit_chooser(done.hits), app.main.show_hit)
     if done.points:
         return partial(_pick_point, app, done.points, agent_id)
     if _is_long(done.text):
-        from tui.screens.page import Page
+        from agentmesh.tui.screens.page import Page
 
         return partial(app.push_screen, Page(f"/{call.name}", done.text))
     return None
@@ -54,7 +54,7 @@ def _page(app: MeshApp, call: Call, agent_id: AgentId, done: Done) -> Callable[[
 
 def _pick_point(app: MeshApp, points: Sequence[Point], agent_id: AgentId) -> None:
     """Let a person pick where a fork begins, and make it."""
-    from tui.screens.found import point_chooser
+    from agentmesh.tui.screens.found import point_chooser
 
     def picked(row: int | None) -> None:
         if row is not None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import one_line
-from tui.calls import CAPTURED, SAY, SHELL, Call, Problem
-from tui.commands import COMMANDS, Argument, Command
+from agentmesh.tui.calls import CAPTURED, SAY, SHELL, Call, Problem
+from agentmesh.tui.commands import COMMANDS, Argument, Command
 
 if TYPE_CHECKING:
     from agentmesh.config.custom_commands import CustomCommand

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.text import visible
-from tui import toolwords
+from agentmesh.tui import toolwords
 
 if TYPE_CHECKING:
     from agentmesh.domain.rows import Request

@@ -8,8 +8,8 @@ from agentmesh.domain import commands
 from agentmesh.domain.budgets import parse_words
 from agentmesh.domain.errors import AgentmeshError, DeadAgent
 from agentmesh.store import person
-from tui.calls import Call, Done
-from tui.doing import Doing
+from agentmesh.tui.calls import Call, Done
+from agentmesh.tui.doing import Doing
 
 ACTING = frozenset(
     {

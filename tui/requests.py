@@ -12,7 +12,7 @@ from rich.cells import cell_len, set_cell_size
 
 from agentmesh.domain import jsontext
 from agentmesh.domain.text import one_line, printable, visible
-from tui.status import Line, Piece, plain
+from agentmesh.tui.status import Line, Piece, plain
 
 if TYPE_CHECKING:
     from agentmesh.domain.ids import AgentId
@@ -159,7 +159,7 @@ def asks(request: Request) -> str:
     """Return what is asked, in one line: ``bash: git push``, or the question."""
     if request.kind == "question":
         return one_line(visible(request.question or ""), 300)
-    from tui import toolwords  # with the first request, not before the first frame
+    from agentmesh.tui import toolwords  # with the first request, not before the first frame
 
     return one_line(f"{request.tool}: {toolwords.headline(request.tool, json.dumps(request.arguments))}", 300)
 

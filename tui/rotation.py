@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from agentmesh.domain.ids import AgentId
-from tui.state import AgentFace, Board
+from agentmesh.tui.state import AgentFace, Board
 
 Direction = Literal["previous", "next", "parent", "child"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from agentmesh.domain.ids import AgentId, MailId
 from agentmesh.domain.resting import resting
 from agentmesh.domain.states import AgentStatus, Kind
-from tui.tasks import Task
+from agentmesh.tui.tasks import Task
 
 if TYPE_CHECKING:
     from agentmesh.domain.rows import AgentView, Request, Session

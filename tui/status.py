@@ -10,17 +10,17 @@ from rich.cells import cell_len, set_cell_size
 
 from agentmesh.domain.activity import fitted
 from agentmesh.domain.text import one_line
-from tui.needs import needs_text
-from tui.rotation import neighbours
-from tui.state import AgentFace, Mark
-from tui.tasks import TaskMark
+from agentmesh.tui.needs import needs_text
+from agentmesh.tui.rotation import neighbours
+from agentmesh.tui.state import AgentFace, Mark
+from agentmesh.tui.tasks import TaskMark
 
 if TYPE_CHECKING:
     from decimal import Decimal
 
     from agentmesh.domain.ids import AgentId
-    from tui.state import Board
-    from tui.underway import Shell
+    from agentmesh.tui.state import Board
+    from agentmesh.tui.underway import Shell
 
 _MIN_NAME = 8
 _MAX_NAME = 32

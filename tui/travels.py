@@ -7,8 +7,8 @@ from agentmesh.domain.states import AgentStatus
 from agentmesh.domain.text import one_line
 from agentmesh.store import agents, person, sessions, travel
 from agentmesh.store import search as searches
-from tui.calls import Done
-from tui.doing import Doing
+from agentmesh.tui.calls import Done
+from agentmesh.tui.doing import Doing
 
 _MOST = 200
 

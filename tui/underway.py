@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from agentmesh.domain.ids import AgentId
-from tui.calls import SAY, SHELL, Call
+from agentmesh.tui.calls import SAY, SHELL, Call
 
 LATE = 0.5
 """Seconds after which what is not done yet is worth a word: usually it takes a few thousandths."""

@@ -31,11 +31,12 @@ PLANTED = [
     ("agentmesh.cli", "openai.types"),
     ("agentmesh.engine", "genai_prices"),
     ("agentmesh.cli", "textual.app"),
-    ("agentmesh.store", "tui"),
-    ("tui", "psycopg"),
-    ("tui", "openai"),
-    ("tui", "agentmesh.engine.turn"),
-    ("tui", "agentmesh.cli.talk"),
+    ("agentmesh.store", "agentmesh.tui"),
+    ("agentmesh.mcp", "agentmesh.tui.app"),
+    ("agentmesh.tui", "psycopg"),
+    ("agentmesh.tui", "openai"),
+    ("agentmesh.tui", "agentmesh.engine.turn"),
+    ("agentmesh.tui", "agentmesh.cli.talk"),
 ]
 
 
@@ -43,8 +44,7 @@ PLANTED = [
 def skeleton(tmp_path_factory):
     folder = tmp_path_factory.mktemp("skeleton")
     shutil.copy(ROOT / "pyproject.toml", folder)
-    for package in ("agentmesh", "tui"):
-        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "agentmesh", folder / "agentmesh", ignore=shutil.ignore_patterns("__pycache__"))
     return folder
 
 

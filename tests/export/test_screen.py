@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from agentmesh.store.tx import Database
+from agentmesh.tui.calls import Done, Failed
+from agentmesh.tui.completion import completions
 from tests.fixtures.mesh import Mesh
 from tests.tui.faces import board
 from tests.tui.piloting import play, real, shown
 from tests.tui.test_actions import Person
-from tui.calls import Done, Failed
-from tui.completion import completions
 
 
 @pytest.fixture

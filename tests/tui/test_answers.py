@@ -12,15 +12,15 @@ from agentmesh.domain.permissions import Decision, Permissions, Rule, intersect
 from agentmesh.domain.states import PermissionMode
 from agentmesh.store import requests, sessions
 from agentmesh.store.tx import Database
+from agentmesh.tui.calls import ANSWER, Call, Done, Failed
+from agentmesh.tui.feed import Feed
+from agentmesh.tui.messages import BoardChanged, RequestSettled
+from agentmesh.tui.screens.main import MainScreen
+from agentmesh.tui.screens.request import RequestDialog
 from tests.fixtures.mesh import Mesh
 from tests.tui.piloting import play, real, shown
 from tests.tui.posted import Posted, mesh_of
 from tests.tui.test_actions import Person
-from tui.calls import ANSWER, Call, Done, Failed
-from tui.feed import Feed
-from tui.messages import BoardChanged, RequestSettled
-from tui.screens.main import MainScreen
-from tui.screens.request import RequestDialog
 
 RULES = [{"effect": "allow", "tool": "bash", "pattern": "git push *"}]
 
@@ -140,8 +140,8 @@ def test_the_feed_tells_what_is_asked_and_by_whom_it_was_answered(mesh: Mesh, db
 
 
 def test_a_whole_screen_asks_answers_and_hears_of_the_mode(mesh: Mesh, db: Database, tmp_path, monkeypatch):
-    monkeypatch.setattr("tui.screens.request.GRACE", 0.0)
-    monkeypatch.setattr("tui.screens.main.QUIET", 0.0)
+    monkeypatch.setattr("agentmesh.tui.screens.request.GRACE", 0.0)
+    monkeypatch.setattr("agentmesh.tui.screens.main.QUIET", 0.0)
     first, second = asked(mesh), asked(mesh, "other")
 
     async def scene() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus, PermissionMode
 from agentmesh.store.tx import Database
+from agentmesh.tui.screens.table import Table
 from tests.fixtures.mesh import Mesh
 from tests.tui.piloting import Show, play, real, shown
-from tui.screens.table import Table
 
 
 def view_of(mesh: Mesh, agent: AgentId) -> list[tuple[str, str]]:

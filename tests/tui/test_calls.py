@@ -8,9 +8,9 @@ import pytest
 
 from agentmesh.domain.rows import Row
 from agentmesh.domain.states import Kind
+from agentmesh.tui.toolwords import took
 from tests.tui.faces import face, request
 from tests.tui.piloting import Show, called, puppet, result, said
-from tui.toolwords import took
 
 
 def took_so_long(row: Row, seconds: float) -> Row:

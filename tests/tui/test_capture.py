@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from agentmesh.domain.states import Kind
+from agentmesh.tui.capture import BEGUN, ENDED, Capture, capture_in
 from tests.tui.faces import row
-from tui.capture import BEGUN, ENDED, Capture, capture_in
 
 
 def test_a_capture_is_open_from_its_begin_to_its_end():

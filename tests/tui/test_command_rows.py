@@ -9,13 +9,13 @@ import pytest
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus
 from agentmesh.store import board
+from agentmesh.tui.calls import Call, Done, Failed
+from agentmesh.tui.commands import COMMANDS
+from agentmesh.tui.deeds import DEEDS
+from agentmesh.tui.entries import Note, entries_of
+from agentmesh.tui.records import ACTING, SETTING
 from tests.fixtures.mesh import Mesh
 from tests.tui.test_actions import Person, me  # noqa: F401  the fixture
-from tui.calls import Call, Done, Failed
-from tui.commands import COMMANDS
-from tui.deeds import DEEDS
-from tui.entries import Note, entries_of
-from tui.records import ACTING, SETTING
 
 SHOWING = {"agents", "context", "cost", "export", "new", "search", "sql", "timeline"}
 """Commands that change nothing here."""

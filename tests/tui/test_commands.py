@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
+from agentmesh.tui.calls import CAPTURED, SAY, SHELL, Call, Problem
+from agentmesh.tui.commands import COMMANDS
+from agentmesh.tui.completion import completions
+from agentmesh.tui.deeds import DEEDS
+from agentmesh.tui.parsing import parse
 from tests.tui.faces import board, face
-from tui.calls import CAPTURED, SAY, SHELL, Call, Problem
-from tui.commands import COMMANDS
-from tui.completion import completions
-from tui.deeds import DEEDS
-from tui.parsing import parse
 
 
 def test_commands_are_listed_alphabetically_and_each_can_be_done():

@@ -7,16 +7,16 @@ import pytest
 from agentmesh.domain.states import AgentStatus, Kind
 from agentmesh.store import context
 from agentmesh.store.tx import Database
+from agentmesh.tui.calls import Call, Done, Failed
+from agentmesh.tui.commands import COMMANDS
+from agentmesh.tui.entries import Note, Summary, entries_of, height
+from agentmesh.tui.messages import ActionDone
+from agentmesh.tui.widgets.entry import EntryView
+from agentmesh.tui.widgets.summary import SummaryView
 from tests.fixtures.mesh import Mesh
 from tests.tui.faces import face, row
 from tests.tui.piloting import Show, called, play, puppet, real, said, shown
 from tests.tui.test_actions import Person
-from tui.calls import Call, Done, Failed
-from tui.commands import COMMANDS
-from tui.entries import Note, Summary, entries_of, height
-from tui.messages import ActionDone
-from tui.widgets.entry import EntryView
-from tui.widgets.summary import SummaryView
 
 
 @pytest.fixture

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from agentmesh.domain.states import Kind
+from agentmesh.tui.calls import SAY, Call, Done
+from agentmesh.tui.messages import ActionDone, RowsArrived
+from agentmesh.tui.widgets.entry import EntryView
 from tests.fixtures.mesh import Mesh
 from tests.tui.faces import face, id_of
 from tests.tui.piloting import Show, puppet, result, said
 from tests.tui.test_travels import talk
-from tui.calls import SAY, Call, Done
-from tui.messages import ActionDone, RowsArrived
-from tui.widgets.entry import EntryView
 
 KEYS_OF_ENTRIES = "Enter unfold  F5 fork from here  F6 copy  Tab back"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from agentmesh.tui.drafts import Drafts, History, history_path
 from tests.tui.faces import id_of
-from tui.drafts import Drafts, History, history_path
 
 
 def test_each_agent_keeps_its_own_draft():

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from agentmesh.tui.hints import Hints, Piece
 from tests.tui.faces import id_of
-from tui.hints import Hints, Piece
 
 A, B = id_of("a"), id_of("b")
 

@@ -8,16 +8,16 @@ import pytest
 
 from agentmesh.domain.ids import SessionId
 from agentmesh.store.reader import Answer
+from agentmesh.tui.calls import SAY, Call, Done, Failed
+from agentmesh.tui.messages import ActionDone
+from agentmesh.tui.screens.chooser import Chooser
+from agentmesh.tui.screens.help import Help
+from agentmesh.tui.screens.main import MainScreen
+from agentmesh.tui.screens.table import Table
 from tests.fixtures.blocking import Stage
 from tests.fixtures.mesh import Mesh
 from tests.tui.faces import board, face, id_of
 from tests.tui.piloting import ROOT, Show, asked, enter, family, puppet, said
-from tui.calls import SAY, Call, Done, Failed
-from tui.messages import ActionDone
-from tui.screens.chooser import Chooser
-from tui.screens.help import Help
-from tui.screens.main import MainScreen
-from tui.screens.table import Table
 
 _WAITS = "select exists (select from pg_stat_activity where pg_blocking_pids(pid) && array[%s::int])"
 OTHER = board(face("root", None), id=SessionId(uuid.UUID(int=2)), root_id=id_of("fresh")).session

@@ -7,10 +7,10 @@ import weakref
 
 import pytest
 
+from agentmesh.tui.leftovers import QUIET, Leftovers
+from agentmesh.tui.widgets.scrollback import Scrollback
 from tests.tui.faces import face
 from tests.tui.piloting import Show, puppet
-from tui.leftovers import QUIET, Leftovers
-from tui.widgets.scrollback import Scrollback
 
 MANY = 12
 

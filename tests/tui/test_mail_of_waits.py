@@ -10,11 +10,11 @@ import pytest
 from agentmesh.domain.ids import AgentId
 from agentmesh.store import board, steps
 from agentmesh.store.tx import Database
+from agentmesh.tui.entries import Said, entries_of, fork_row
+from agentmesh.tui.widgets.said import SaidView
 from tests.fixtures.mesh import Mesh
 from tests.tui.piloting import Show, called, play, puppet, real, shown
 from tests.tui.piloting import result as answered
-from tui.entries import Said, entries_of, fork_row
-from tui.widgets.said import SaidView
 
 HOSTILE = "[@click=app.exit]press[/] [/x]\n\x1b[31mred\x1b[0m \u202eleft\x07"
 LIKE_JSON = '{"outcome": "complete", "results": [{"name": "user", "message": "no, me"}]}'

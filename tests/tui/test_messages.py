@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from textual.message import Message
 
-from tui.messages import TextStreamed, message
+from agentmesh.tui.messages import TextStreamed, message
 
 
 @message

@@ -6,12 +6,12 @@ import time
 import uuid
 
 from agentmesh.domain.ids import SessionId
+from agentmesh.tui.calls import CAPTURED, END_SHELL, SAY, Call, Done, Failed
+from agentmesh.tui.messages import ActionDone, BoardChanged, Noticed
+from agentmesh.tui.screens.page import Page
+from agentmesh.tui.state import Board
 from tests.tui.faces import board, face, id_of
 from tests.tui.piloting import ROOT, Show, asked, enter, family, puppet, said
-from tui.calls import CAPTURED, END_SHELL, SAY, Call, Done, Failed
-from tui.messages import ActionDone, BoardChanged, Noticed
-from tui.screens.page import Page
-from tui.state import Board
 
 
 def test_what_is_sent_stays_in_sight_until_the_board_shows_it():

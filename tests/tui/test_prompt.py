@@ -8,11 +8,11 @@ from contextlib import nullcontext
 import pytest
 from textual import events
 
+from agentmesh.tui.calls import CAPTURED, SAY
+from agentmesh.tui.files import Files
+from agentmesh.tui.terminal import teach_alt_enter
 from tests.tui.faces import face, id_of
 from tests.tui.piloting import Show, family, puppet
-from tui.calls import CAPTURED, SAY
-from tui.files import Files
-from tui.terminal import teach_alt_enter
 
 
 def test_text_that_is_typed_in_one_burst_with_enter_is_sent_whole():

@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 
 from agentmesh.domain.text import visible
-from tests.tui.faces import asking, board, face, id_of, request
-from tests.tui.piloting import Puppet, Show, puppet
-from tui.calls import ANSWER, Call, Done, Failed
-from tui.messages import ActionDone, RequestSettled
-from tui.proposals import proposal
-from tui.requests import (
+from agentmesh.tui.calls import ANSWER, Call, Done, Failed
+from agentmesh.tui.messages import ActionDone, RequestSettled
+from agentmesh.tui.proposals import proposal
+from agentmesh.tui.requests import (
     BadEdit,
     Guard,
     Requests,
@@ -25,9 +23,11 @@ from tui.requests import (
     rule_text,
     settled_text,
 )
-from tui.screens.main import MainScreen
-from tui.screens.request import RequestDialog
-from tui.status import plain, separator, status_line
+from agentmesh.tui.screens.main import MainScreen
+from agentmesh.tui.screens.request import RequestDialog
+from agentmesh.tui.status import plain, separator, status_line
+from tests.tui.faces import asking, board, face, id_of, request
+from tests.tui.piloting import Puppet, Show, puppet
 
 ONE, TWO, THREE = request("alpha"), request("beta", number=2), request("gamma", number=3)
 
@@ -218,8 +218,8 @@ def test_too_much_says_that_it_is_cut():
 @pytest.fixture(autouse=True)
 def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let keys count at once; what is about the first moment says so itself."""
-    monkeypatch.setattr("tui.screens.request.GRACE", 0.0)
-    monkeypatch.setattr("tui.screens.main.QUIET", 0.0)
+    monkeypatch.setattr("agentmesh.tui.screens.request.GRACE", 0.0)
+    monkeypatch.setattr("agentmesh.tui.screens.main.QUIET", 0.0)
 
 
 async def opened(show: Show) -> RequestDialog:
@@ -319,7 +319,7 @@ def test_an_open_question_has_its_field_at_once_and_keeps_a_draft():
 
 
 def test_keys_of_the_first_moment_answer_nothing(monkeypatch):
-    monkeypatch.setattr("tui.screens.request.GRACE", 3600.0)
+    monkeypatch.setattr("agentmesh.tui.screens.request.GRACE", 3600.0)
 
     async def scene(show: Show) -> None:
         await show.board(asking("alpha"))
@@ -418,7 +418,7 @@ def test_it_opens_by_itself_as_soon_as_nothing_is_typed(monkeypatch):
 
 
 def test_a_key_of_the_last_moment_holds_a_dialog_back(monkeypatch):
-    monkeypatch.setattr("tui.screens.main.QUIET", 3600.0)
+    monkeypatch.setattr("agentmesh.tui.screens.main.QUIET", 3600.0)
 
     async def scene(show: Show) -> None:
         await show.press("x", "backspace")

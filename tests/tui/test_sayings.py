@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui.sayings import Sayings
+from agentmesh.tui.sayings import Sayings
 
 
 def texts(sayings: Sayings, now: float) -> list[list[str]]:

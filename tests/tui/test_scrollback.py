@@ -8,13 +8,13 @@ import pytest
 
 from agentmesh.domain.rows import Row
 from agentmesh.domain.states import Kind
+from agentmesh.tui.messages import OlderRows, RowsArrived, TextStreamed
+from agentmesh.tui.widgets.answer import AnswerView
+from agentmesh.tui.widgets.call import CallView
+from agentmesh.tui.widgets.prose import Prose
+from agentmesh.tui.widgets.views import LIVE
 from tests.tui.faces import face, id_of
 from tests.tui.piloting import ROOT, Show, called, puppet, result, said
-from tui.messages import OlderRows, RowsArrived, TextStreamed
-from tui.widgets.answer import AnswerView
-from tui.widgets.call import CallView
-from tui.widgets.prose import Prose
-from tui.widgets.views import LIVE
 
 
 def numbers(show: Show) -> list[int]:

@@ -6,9 +6,19 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
+from agentmesh.tui.status import (
+    count,
+    duration,
+    money,
+    plain,
+    separator,
+    spinner,
+    status_line,
+    status_lines,
+    wait_lines,
+)
+from agentmesh.tui.underway import Shell
 from tests.tui.faces import asking, board, face, id_of, waiting
-from tui.status import count, duration, money, plain, separator, spinner, status_line, status_lines, wait_lines
-from tui.underway import Shell
 
 ROOT = id_of("root")
 

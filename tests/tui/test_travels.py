@@ -7,14 +7,14 @@ from textual.geometry import Region
 from agentmesh.domain.ids import AgentId
 from agentmesh.store import agents, sessions
 from agentmesh.store.tx import Database
+from agentmesh.tui.calls import Call, Problem
+from agentmesh.tui.entries import Note
+from agentmesh.tui.parsing import parse
+from agentmesh.tui.screens.chooser import Chooser
+from agentmesh.tui.widgets.entry import EntryView
+from agentmesh.tui.window import Window
 from tests.fixtures.mesh import Mesh
 from tests.tui.piloting import Show
-from tui.calls import Call, Problem
-from tui.entries import Note
-from tui.parsing import parse
-from tui.screens.chooser import Chooser
-from tui.widgets.entry import EntryView
-from tui.window import Window
 
 
 def talk(mesh: Mesh, agent: AgentId, *words: str) -> None:

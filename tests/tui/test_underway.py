@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from agentmesh.tui.calls import CAPTURED, SAY, SHELL, Call
+from agentmesh.tui.underway import LATE, Shell, Underway, Unsent
 from tests.tui.faces import id_of
-from tui.calls import CAPTURED, SAY, SHELL, Call
-from tui.underway import LATE, Shell, Underway, Unsent
 
 ROOT, CHILD = id_of("root"), id_of("child")
 HELLO = Call(SAY, ("hello",), "hello")

@@ -7,14 +7,14 @@ import json
 import pytest
 
 from agentmesh.domain.states import Kind
+from agentmesh.tui import theme, toolwords
+from agentmesh.tui.entries import Answer, Call, Note, Result, Said, entries_of
+from agentmesh.tui.twice import Twice
+from agentmesh.tui.widgets.plain import Plain
+from agentmesh.tui.widgets.prose import is_plain
+from agentmesh.tui.window import MOST, Window
 from tests.tui.faces import row
 from tests.tui.piloting import Show, called, puppet, result, said
-from tui import theme, toolwords
-from tui.entries import Answer, Call, Note, Result, Said, entries_of
-from tui.twice import Twice
-from tui.widgets.plain import Plain
-from tui.widgets.prose import is_plain
-from tui.window import MOST, Window
 
 
 def test_rows_become_entries():

@@ -14,9 +14,9 @@ from textual.content import Content
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
-from tui.fuzzy import best
-from tui.screens.dialog import Dialog
-from tui.widgets.plain import Plain
+from agentmesh.tui.fuzzy import best
+from agentmesh.tui.screens.dialog import Dialog
+from agentmesh.tui.widgets.plain import Plain
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from textual.content import Content
 
 from agentmesh.domain.states import Kind
 from agentmesh.domain.text import one_line
-from tui.screens.chooser import Choice, Chooser
+from agentmesh.tui.screens.chooser import Choice, Chooser
 
 if TYPE_CHECKING:
     from agentmesh.store.search import Hit

@@ -8,18 +8,18 @@ from textual.content import Content
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import Kind
-from tui import rotation
-from tui.calls import Call
-from tui.needs import needs_person
-from tui.screens.layout import Layout
-from tui.state import AgentFace
-from tui.theme import ROLES
-from tui.widgets.composer import Composer
+from agentmesh.tui import rotation
+from agentmesh.tui.calls import Call
+from agentmesh.tui.needs import needs_person
+from agentmesh.tui.screens.layout import Layout
+from agentmesh.tui.state import AgentFace
+from agentmesh.tui.theme import ROLES
+from agentmesh.tui.widgets.composer import Composer
 
 if TYPE_CHECKING:
-    from tui.screens.chooser import Choice
-    from tui.widgets.side_tree import SideTree
-    from tui.widgets.task import TaskView
+    from agentmesh.tui.screens.chooser import Choice
+    from agentmesh.tui.widgets.side_tree import SideTree
+    from agentmesh.tui.widgets.task import TaskView
 
 _NOBODY = {
     "parent": "The root has no parent",
@@ -48,7 +48,7 @@ class Going(Layout):
         """Let a person pick an agent."""
         if self.board is None or self.in_view is None:
             return
-        from tui.screens.chooser import Chooser
+        from agentmesh.tui.screens.chooser import Chooser
 
         board = self.board
         faces = board.subtree(board.session.root_id)
@@ -74,7 +74,7 @@ class Going(Layout):
 
     def action_enter_task(self) -> None:
         """Go to the sub-agent of a task."""
-        from tui.widgets.task import TaskView, to_enter
+        from agentmesh.tui.widgets.task import TaskView, to_enter
 
         shown = self.views.current
         if task := to_enter(shown.query_children(TaskView)) if shown else None:
@@ -91,7 +91,7 @@ class Going(Layout):
         """Switch the tree of all agents on or off, between the two with the sub-agents whose task is over."""
         if self.board:
             if self._tree is None:
-                from tui.widgets.side_tree import SideTree
+                from agentmesh.tui.widgets.side_tree import SideTree
 
                 self._tree = SideTree()
                 self.query_one("#body").mount(self._tree)
@@ -111,7 +111,7 @@ class Going(Layout):
 
 def _choice(face: AgentFace, *, is_over: bool) -> Choice[AgentId]:
     """Return an agent as one of those to pick; ``is_over``: its task has ended."""
-    from tui.screens.chooser import Choice
+    from agentmesh.tui.screens.chooser import Choice
 
     state = face.doing if face.is_running and face.doing else face.mark.label
     role = "dim" if is_over else "warning" if face.requests else face.mark.label

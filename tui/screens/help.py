@@ -9,10 +9,10 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 
-from tui.commands import COMMANDS
-from tui.keys import DEFAULTS, Key, Keymap
-from tui.screens.dialog import Dialog
-from tui.widgets.plain import Plain
+from agentmesh.tui.commands import COMMANDS
+from agentmesh.tui.keys import DEFAULTS, Key, Keymap
+from agentmesh.tui.screens.dialog import Dialog
+from agentmesh.tui.widgets.plain import Plain
 
 if TYPE_CHECKING:
     from agentmesh.config.custom_commands import CustomCommand

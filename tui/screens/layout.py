@@ -16,25 +16,25 @@ from textual.message import Message
 from textual.screen import Screen
 
 from agentmesh.domain.ids import AgentId, short
-from tui import rotation, status
-from tui.calls import Call
-from tui.drafts import History
-from tui.keys import Keymap
-from tui.messages import RowsArrived
-from tui.state import AgentFace, Board
-from tui.underway import LATE, Underway, Unsent
-from tui.widgets.composer import Composer
-from tui.widgets.key_line import KeyLine
-from tui.widgets.lines import Lines
-from tui.widgets.queued import Queued
-from tui.widgets.spinner import Spinner
-from tui.widgets.views import Views
+from agentmesh.tui import rotation, status
+from agentmesh.tui.calls import Call
+from agentmesh.tui.drafts import History
+from agentmesh.tui.keys import Keymap
+from agentmesh.tui.messages import RowsArrived
+from agentmesh.tui.state import AgentFace, Board
+from agentmesh.tui.underway import LATE, Underway, Unsent
+from agentmesh.tui.widgets.composer import Composer
+from agentmesh.tui.widgets.key_line import KeyLine
+from agentmesh.tui.widgets.lines import Lines
+from agentmesh.tui.widgets.queued import Queued
+from agentmesh.tui.widgets.spinner import Spinner
+from agentmesh.tui.widgets.views import Views
 
 if TYPE_CHECKING:
     from agentmesh.store.search import Hit
-    from tui.completion import Completion
-    from tui.files import Files
-    from tui.widgets.side_tree import SideTree
+    from agentmesh.tui.completion import Completion
+    from agentmesh.tui.files import Files
+    from agentmesh.tui.widgets.side_tree import SideTree
 
 _LISTING = 0.1
 """Seconds between two looks for the first list of files."""
@@ -184,7 +184,7 @@ class Layout(Screen[None]):
         face = self.board.get(rows.agent_id) if self.board else None
         parent = self.board.get(face.parent) if self.board and face and face.parent else None
         source = parent.name if parent else "its parent"
-        from tui.entries import Inherited  # with the session, not before the first frame
+        from agentmesh.tui.entries import Inherited  # with the session, not before the first frame
 
         fold = Inherited("inherited", source, rows.inherited_count, tuple(rows.inherited)) if rows.inherited else None
         empty = not rows.rows and fold is None and face is not None and face.parent is None
@@ -258,15 +258,15 @@ class Layout(Screen[None]):
     @cached_property
     def _files(self) -> Files:
         """What ``@`` is completed with: of the session's directory, since there is a board when it is first asked."""
-        from tui.files import Files
+        from agentmesh.tui.files import Files
 
         return Files(self._workdir)
 
     def _complete(self, text: str, cursor: int) -> Sequence[Completion]:
         if self.board is None:
             return ()
-        from tui.completion import Completion, completions  # with all commands: not before the first frame
-        from tui.files import mention
+        from agentmesh.tui.completion import Completion, completions  # with all commands: not before the first frame
+        from agentmesh.tui.files import mention
 
         if asked := mention(text, cursor):
             if not self._files.is_complete:  # the first list is being made: ask again

@@ -17,20 +17,20 @@ from textual.message import Message
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import PermissionMode
-from tui import status
-from tui.asking import Asking
-from tui.calls import ANSWER, END_SHELL, INTERRUPT_TREE, TAKE_BACK, Call
-from tui.drafts import History
-from tui.keys import Keymap
-from tui.requests import LOOK, QUIET
-from tui.screens.going import Going
-from tui.state import AgentFace, Board
-from tui.twice import Twice
-from tui.widgets.binding import bindings_of
-from tui.widgets.composer import Composer
-from tui.widgets.entry import EntryView
-from tui.widgets.key_line import KeyLine
-from tui.widgets.prompt import Prompt
+from agentmesh.tui import status
+from agentmesh.tui.asking import Asking
+from agentmesh.tui.calls import ANSWER, END_SHELL, INTERRUPT_TREE, TAKE_BACK, Call
+from agentmesh.tui.drafts import History
+from agentmesh.tui.keys import Keymap
+from agentmesh.tui.requests import LOOK, QUIET
+from agentmesh.tui.screens.going import Going
+from agentmesh.tui.state import AgentFace, Board
+from agentmesh.tui.twice import Twice
+from agentmesh.tui.widgets.binding import bindings_of
+from agentmesh.tui.widgets.composer import Composer
+from agentmesh.tui.widgets.entry import EntryView
+from agentmesh.tui.widgets.key_line import KeyLine
+from agentmesh.tui.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
     pass
@@ -148,7 +148,7 @@ class MainScreen(Going):
             if yes:
                 self.post_message(Composer.Asked(Call(INTERRUPT_TREE), face.id))
 
-        from tui.screens.confirm import Confirm
+        from agentmesh.tui.screens.confirm import Confirm
 
         names = ", ".join(one.name for one in others)
         question = f"Interrupt {face.name} and all {len(others)} running below it?"
@@ -174,7 +174,7 @@ class MainScreen(Going):
 
     def action_help(self) -> None:
         """Show commands and keys."""
-        from tui.screens.help import Help
+        from agentmesh.tui.screens.help import Help
 
         self.app.push_screen(Help(self.keymap, self.composer.custom()))
 

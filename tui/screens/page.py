@@ -5,8 +5,8 @@ from __future__ import annotations
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 
-from tui.screens.dialog import Dialog
-from tui.widgets.plain import Plain
+from agentmesh.tui.screens.dialog import Dialog
+from agentmesh.tui.widgets.plain import Plain
 
 
 class Page(Dialog[None]):

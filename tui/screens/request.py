@@ -13,15 +13,15 @@ from textual.message import Message
 from textual.types import CSSPathType
 
 from agentmesh.domain.text import one_line, visible
-from tui.keys import Keymap
-from tui.options import Option, options
-from tui.proposals import Proposal
-from tui.requests import GRACE, BadEdit, Guard, Reply, edit_text, edited, lineage, refused
-from tui.screens.dialog import Dialog
-from tui.widgets.choices import Choices
-from tui.widgets.diff import diff_content
-from tui.widgets.field import Field
-from tui.widgets.plain import Plain
+from agentmesh.tui.keys import Keymap
+from agentmesh.tui.options import Option, options
+from agentmesh.tui.proposals import Proposal
+from agentmesh.tui.requests import GRACE, BadEdit, Guard, Reply, edit_text, edited, lineage, refused
+from agentmesh.tui.screens.dialog import Dialog
+from agentmesh.tui.widgets.choices import Choices
+from agentmesh.tui.widgets.diff import diff_content
+from agentmesh.tui.widgets.field import Field
+from agentmesh.tui.widgets.plain import Plain
 
 if TYPE_CHECKING:
     from uuid import UUID

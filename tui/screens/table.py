@@ -10,8 +10,8 @@ from textual.containers import Vertical
 from textual.widgets import DataTable
 
 from agentmesh.domain.text import one_line
-from tui.screens.dialog import Dialog
-from tui.widgets.plain import Plain
+from agentmesh.tui.screens.dialog import Dialog
+from agentmesh.tui.widgets.plain import Plain
 
 if TYPE_CHECKING:
     from agentmesh.store.reader import Answer

@@ -11,8 +11,8 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from agentmesh.export.cells import draw, summary
-from tui.screens.dialog import Dialog
-from tui.widgets.plain import Plain
+from agentmesh.tui.screens.dialog import Dialog
+from agentmesh.tui.widgets.plain import Plain
 
 if TYPE_CHECKING:
     from agentmesh.export.cells import Line

@@ -12,10 +12,10 @@ from textual.content import Content
 from textual.widget import Widget
 
 from agentmesh.domain.text import printable
-from tui.entries import Answer
-from tui.widgets.entry import EntryView
-from tui.widgets.plain import Plain
-from tui.widgets.prose import Prose, is_plain
+from agentmesh.tui.entries import Answer
+from agentmesh.tui.widgets.entry import EntryView
+from agentmesh.tui.widgets.plain import Plain
+from agentmesh.tui.widgets.prose import Prose, is_plain
 
 _UPDATES = 12
 """At most so many updates of the screen a second."""

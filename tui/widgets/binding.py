@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.binding import Binding
 
-from tui.keys import DEFAULTS, Keymap
+from agentmesh.tui.keys import DEFAULTS, Keymap
 
 _UNBOUND = "unbound"
 """A key that no keyboard has: Textual cannot take a binding away."""

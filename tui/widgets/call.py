@@ -13,12 +13,12 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from agentmesh.domain.text import one_line
-from tui import toolwords
-from tui.entries import Call, Result
-from tui.status import duration
-from tui.widgets.diff import diff_content
-from tui.widgets.entry import EntryView
-from tui.widgets.plain import Plain
+from agentmesh.tui import toolwords
+from agentmesh.tui.entries import Call, Result
+from agentmesh.tui.status import duration
+from agentmesh.tui.widgets.diff import diff_content
+from agentmesh.tui.widgets.entry import EntryView
+from agentmesh.tui.widgets.plain import Plain
 
 if TYPE_CHECKING:
     from agentmesh.domain.rows import Request

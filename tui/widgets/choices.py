@@ -10,8 +10,8 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.message import Message
 
-from tui.options import Option
-from tui.widgets.plain import Plain
+from agentmesh.tui.options import Option
+from agentmesh.tui.widgets.plain import Plain
 
 _BETWEEN = 2
 """Cells between a label and what it means."""

@@ -10,7 +10,7 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 if TYPE_CHECKING:
-    from tui.completion import Completion
+    from agentmesh.tui.completion import Completion
 
 
 _MOST = 8

@@ -13,17 +13,17 @@ from textual.content import Content
 from textual.message import Message
 
 from agentmesh.domain.ids import AgentId
-from tui.calls import SAY, SHELL, Call, Problem
-from tui.drafts import Drafts, History
-from tui.keys import Keymap
-from tui.messages import message
-from tui.state import AgentFace
-from tui.widgets.plain import Plain
-from tui.widgets.prompt import Prompt
+from agentmesh.tui.calls import SAY, SHELL, Call, Problem
+from agentmesh.tui.drafts import Drafts, History
+from agentmesh.tui.keys import Keymap
+from agentmesh.tui.messages import message
+from agentmesh.tui.state import AgentFace
+from agentmesh.tui.widgets.plain import Plain
+from agentmesh.tui.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
     from agentmesh.config.custom_commands import CustomCommand
-    from tui.completion import Completion
+    from agentmesh.tui.completion import Completion
 
 _PLACEHOLDER = "{}   / commands   @ files   ! shell"
 _DEAD = "dead: nothing more can be said to it; /reap, typed elsewhere, hides it"
@@ -231,7 +231,7 @@ class Composer(Horizontal):
         return True
 
     def _understand(self, text: str, *, capturing: bool = False, again: bool = False) -> Call | Problem | None:
-        from tui.parsing import parse  # not before the first frame
+        from agentmesh.tui.parsing import parse  # not before the first frame
 
         custom = self.custom() if text.lstrip().startswith("/") else {}
         return parse(text, capturing=capturing, again=again, custom=custom)
@@ -245,7 +245,7 @@ class Composer(Horizontal):
 
     @on(Prompt.EditorWanted)
     def _edit(self, event: Prompt.EditorWanted) -> None:
-        from tui import editor
+        from agentmesh.tui import editor
 
         event.stop()
         try:

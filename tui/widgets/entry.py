@@ -10,14 +10,14 @@ from textual.containers import VerticalGroup
 from textual.message import Message
 from textual.widget import Widget
 
-from tui.messages import message
-from tui.widgets.binding import bindings_of
+from agentmesh.tui.messages import message
+from agentmesh.tui.widgets.binding import bindings_of
 
 if TYPE_CHECKING:
     from agentmesh.domain.ids import AgentId
     from agentmesh.domain.rows import Request
-    from tui.entries import Result
-    from tui.state import Board
+    from agentmesh.tui.entries import Result
+    from agentmesh.tui.state import Board
 
 
 class EntryView(VerticalGroup, can_focus=True):

@@ -11,9 +11,9 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from agentmesh.domain.text import printable
-from tui import editor
-from tui.keys import Keymap
-from tui.messages import message
+from agentmesh.tui import editor
+from agentmesh.tui.keys import Keymap
+from agentmesh.tui.messages import message
 
 _USED = ("prompt.submit", "prompt.newline", "prompt.editor")
 

@@ -8,10 +8,10 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widget import Widget
 
-from tui import toolwords
-from tui.entries import Answer, Call, Inherited, Note, Result, Said, Summary, entries_of
-from tui.widgets.entry import EntryView
-from tui.widgets.plain import Plain
+from agentmesh.tui import toolwords
+from agentmesh.tui.entries import Answer, Call, Inherited, Note, Result, Said, Summary, entries_of
+from agentmesh.tui.widgets.entry import EntryView
+from agentmesh.tui.widgets.plain import Plain
 
 _SHOWN = 200
 """Entries that are unfolded at most, the newest; older ones are read at the ancestor."""

@@ -9,9 +9,9 @@ from textual.content import Content
 from textual.timer import Timer
 
 from agentmesh.domain.text import one_line
-from tui.keys import Keymap
-from tui.sayings import Saying, Sayings
-from tui.widgets.plain import Plain
+from agentmesh.tui.keys import Keymap
+from agentmesh.tui.sayings import Saying, Sayings
+from agentmesh.tui.widgets.plain import Plain
 
 _LONGEST = 400
 """Characters of one saying."""

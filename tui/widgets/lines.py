@@ -9,8 +9,8 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-from tui.status import Line
-from tui.theme import ROLES
+from agentmesh.tui.status import Line
+from agentmesh.tui.theme import ROLES
 
 
 class Lines(Widget):

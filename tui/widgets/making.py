@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from tui.entries import TASK, Answer, Call, Entry, Inherited, Note, Said, Summary
-from tui.widgets.answer import AnswerView
-from tui.widgets.call import CallView
-from tui.widgets.entry import EntryView
-from tui.widgets.inherited import InheritedView
-from tui.widgets.note import NoteView
-from tui.widgets.said import SaidView
-from tui.widgets.summary import SummaryView
-from tui.widgets.task import TaskView
+from agentmesh.tui.entries import TASK, Answer, Call, Entry, Inherited, Note, Said, Summary
+from agentmesh.tui.widgets.answer import AnswerView
+from agentmesh.tui.widgets.call import CallView
+from agentmesh.tui.widgets.entry import EntryView
+from agentmesh.tui.widgets.inherited import InheritedView
+from agentmesh.tui.widgets.note import NoteView
+from agentmesh.tui.widgets.said import SaidView
+from agentmesh.tui.widgets.summary import SummaryView
+from agentmesh.tui.widgets.task import TaskView
 
 
 def view_of(entry: Entry) -> EntryView:

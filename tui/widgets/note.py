@@ -6,9 +6,9 @@ from textual.app import ComposeResult
 from textual.content import Content
 
 from agentmesh.domain.states import Kind
-from tui.entries import Note
-from tui.widgets.entry import EntryView
-from tui.widgets.plain import Plain
+from agentmesh.tui.entries import Note
+from agentmesh.tui.widgets.entry import EntryView
+from agentmesh.tui.widgets.plain import Plain
 
 _LABELS = {
     Kind.ERROR: ("✗ error: ", "$text-error"),

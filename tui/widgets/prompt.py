@@ -12,13 +12,13 @@ from textual.message import Message
 from textual.widgets import OptionList, TextArea
 
 from agentmesh.domain.text import printable
-from tui.drafts import History
-from tui.keys import Keymap
-from tui.messages import message
+from agentmesh.tui.drafts import History
+from agentmesh.tui.keys import Keymap
+from agentmesh.tui.messages import message
 
 if TYPE_CHECKING:
-    from tui.completion import Completion
-    from tui.widgets.completion import CompletionList
+    from agentmesh.tui.completion import Completion
+    from agentmesh.tui.widgets.completion import CompletionList
 
 _BY_WORD = {"rotate.previous": "cursor_word_left", "rotate.next": "cursor_word_right"}
 """What the keys of these do while there is text."""
@@ -192,7 +192,7 @@ class Prompt(TextArea):
             choices = ()
         self._was_moved = False
         if choices and self._popup is None:
-            from tui.widgets.completion import CompletionList
+            from agentmesh.tui.widgets.completion import CompletionList
 
             self._popup = CompletionList()
             self.screen.mount(self._popup)

@@ -15,8 +15,8 @@ from textual.strip import Strip
 from textual.style import Style
 from textual.widget import Widget
 
-from tui.document import Document
-from tui.markdown import Line
+from agentmesh.tui.document import Document
+from agentmesh.tui.markdown import Line
 
 _AT_ONCE = 2000
 """Characters that are parsed at once. More is, on a thread, and code: the first of a language loads its lexer."""

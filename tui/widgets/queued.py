@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from textual.content import Content
 
 from agentmesh.domain.text import one_line
-from tui.underway import Unsent
-from tui.widgets.plain import Plain
+from agentmesh.tui.underway import Unsent
+from agentmesh.tui.widgets.plain import Plain
 
 _SHOWN = 3
 _UNREAD, _UNSENT = "⏸ not read yet", "↥ not sent yet"

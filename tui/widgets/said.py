@@ -8,10 +8,10 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widget import Widget
 
-from tui.entries import Said
-from tui.widgets.entry import EntryView
-from tui.widgets.plain import Plain
-from tui.widgets.prose import Prose, is_plain
+from agentmesh.tui.entries import Said
+from agentmesh.tui.widgets.entry import EntryView
+from agentmesh.tui.widgets.plain import Plain
+from agentmesh.tui.widgets.prose import Prose, is_plain
 
 _LINES, _CHARACTERS = 24, 4000
 """What is shown of a long text while it is folded."""

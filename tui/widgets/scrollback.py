@@ -15,16 +15,16 @@ from textual.widget import AwaitMount, Widget
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Row
-from tui.entries import Answer, Entry, Inherited, Note, Result, ends_message, entries_of, fork_row, words
-from tui.messages import message
-from tui.widgets.entry import EntryView
-from tui.widgets.spot import Folds, Spot
-from tui.widgets.windowed import Windowed
-from tui.window import Window
+from agentmesh.tui.entries import Answer, Entry, Inherited, Note, Result, ends_message, entries_of, fork_row, words
+from agentmesh.tui.messages import message
+from agentmesh.tui.widgets.entry import EntryView
+from agentmesh.tui.widgets.spot import Folds, Spot
+from agentmesh.tui.widgets.windowed import Windowed
+from agentmesh.tui.window import Window
 
 if TYPE_CHECKING:
-    from tui.state import Board
-    from tui.widgets.answer import AnswerView
+    from agentmesh.tui.state import Board
+    from agentmesh.tui.widgets.answer import AnswerView
 
 _STYLES = Path(__file__).parent / "entries.tcss"
 
@@ -144,7 +144,7 @@ class Scrollback(Windowed, can_focus=False):
 
     def _stream(self, text: str) -> None:
         if self._live is None:
-            from tui.widgets.answer import AnswerView  # Markdown: an empty conversation is there without it
+            from agentmesh.tui.widgets.answer import AnswerView  # Markdown: an empty conversation is there without it
 
             self._live = AnswerView()
             self.mount(self._live)
@@ -237,7 +237,7 @@ class Scrollback(Windowed, can_focus=False):
         return added[1:]
 
     def _view(self, entry: Entry) -> EntryView:
-        from tui.widgets.making import view_of
+        from agentmesh.tui.widgets.making import view_of
 
         view = view_of(entry)
         view.unfolded = self.folds.wanted(view)

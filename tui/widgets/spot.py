@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tui.widgets.entry import EntryView
+from agentmesh.tui.widgets.entry import EntryView
 
 
 class Spot(NamedTuple):

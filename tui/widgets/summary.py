@@ -8,9 +8,9 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widget import Widget
 
-from tui.entries import Summary
-from tui.widgets.entry import EntryView
-from tui.widgets.plain import Plain
+from agentmesh.tui.entries import Summary
+from agentmesh.tui.widgets.entry import EntryView
+from agentmesh.tui.widgets.plain import Plain
 
 
 class SummaryView(EntryView):

@@ -13,16 +13,16 @@ from textual.widget import Widget
 
 from agentmesh.domain.activity import fitted
 from agentmesh.domain.text import one_line
-from tui.entries import Call
-from tui.messages import message
-from tui.status import count, plural
-from tui.tasks import Ended, Task, TaskMark, ended
-from tui.theme import ROLES
-from tui.widgets.call import CallView, Look
+from agentmesh.tui.entries import Call
+from agentmesh.tui.messages import message
+from agentmesh.tui.status import count, plural
+from agentmesh.tui.tasks import Ended, Task, TaskMark, ended
+from agentmesh.tui.theme import ROLES
+from agentmesh.tui.widgets.call import CallView, Look
 
 if TYPE_CHECKING:
     from agentmesh.domain.ids import AgentId
-    from tui.state import AgentFace, Board
+    from agentmesh.tui.state import AgentFace, Board
 
 _INDENT = "  ↳ "
 

@@ -9,14 +9,14 @@ from textual.containers import Container
 from textual.message import Message
 
 from agentmesh.domain.ids import AgentId
-from tui.messages import message
-from tui.widgets.plain import Plain
+from agentmesh.tui.messages import message
+from agentmesh.tui.widgets.plain import Plain
 
 if TYPE_CHECKING:
     from agentmesh.domain.rows import Row
-    from tui.entries import Inherited
-    from tui.widgets.scrollback import Scrollback
-    from tui.widgets.spot import Folds, Spot
+    from agentmesh.tui.entries import Inherited
+    from agentmesh.tui.widgets.scrollback import Scrollback
+    from agentmesh.tui.widgets.spot import Folds, Spot
 
 LIVE = 3
 """Agents whose scrollbacks are kept."""
@@ -63,8 +63,8 @@ class Views(Container):
         self._in_view = agent_id
         scrollback = self._kept.pop(agent_id, None)
         if scrollback is None:
-            from tui.widgets.scrollback import Scrollback  # with the session, not before the first frame
-            from tui.widgets.spot import Folds, Spot
+            from agentmesh.tui.widgets.scrollback import Scrollback  # with the session, not before the first frame
+            from agentmesh.tui.widgets.spot import Folds, Spot
 
             folds = self._folds.setdefault(agent_id, Folds())
             scrollback = Scrollback(agent_id, self._spots.pop(agent_id, Spot()), folds)

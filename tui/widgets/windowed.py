@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from textual import work
 from textual.widget import Widget
 
-from tui.entries import Entry
-from tui.widgets.entry import EntryView
-from tui.widgets.holding import Holding
-from tui.widgets.spot import Spot
-from tui.window import Window
+from agentmesh.tui.entries import Entry
+from agentmesh.tui.widgets.entry import EntryView
+from agentmesh.tui.widgets.holding import Holding
+from agentmesh.tui.widgets.spot import Spot
+from agentmesh.tui.window import Window
 
 
 class Windowed(Holding, can_focus=False):
