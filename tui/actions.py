@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.errors import AgentmeshError
 from agentmesh.domain.log import logger
+from agentmesh.tui.action_done import ActionDone
 from agentmesh.tui.calls import END_SHELL, INTERRUPT_TREE, SHELL, Call, Done, Failed
-from agentmesh.tui.messages import ActionDone
 from agentmesh.tui.outdated import SchemaWatch
 from agentmesh.tui.shell import Shells
 

@@ -11,7 +11,7 @@ from agentmesh.domain.errors import RequestOver, UsageError
 from agentmesh.store import agents, requests, sessions
 from agentmesh.tui.calls import Done
 from agentmesh.tui.doing import Doing
-from agentmesh.tui.requests import rule_text
+from agentmesh.tui.formats import rule_text
 
 if TYPE_CHECKING:
     from agentmesh.domain.rows import Request

@@ -19,8 +19,9 @@ from textual.notifications import SeverityLevel
 
 from agentmesh.domain.errors import AgentmeshError
 from agentmesh.tui import messages, theme
+from agentmesh.tui.action_done import ActionDone
 from agentmesh.tui.calls import Done, Failed
-from agentmesh.tui.drafts import History
+from agentmesh.tui.history import History
 from agentmesh.tui.keys import Keymap
 from agentmesh.tui.leftovers import QUIET, Leftovers
 from agentmesh.tui.screens.main import MainScreen
@@ -246,8 +247,8 @@ class MeshApp(App[None], inherit_bindings=False):
 
     # From the actions
 
-    @on(messages.ActionDone)
-    async def _action_done(self, event: messages.ActionDone) -> None:
+    @on(ActionDone)
+    async def _action_done(self, event: ActionDone) -> None:
         call, agent_id = event.call, event.agent_id
         match event.outcome:
             case Failed(text=text, hint=hint, typed=typed):

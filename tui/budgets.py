@@ -10,7 +10,7 @@ from agentmesh.store import budgets
 from agentmesh.store.reader import Answer
 from agentmesh.tui.calls import Done
 from agentmesh.tui.doing import Doing
-from agentmesh.tui.status import count, money
+from agentmesh.tui.formats import count, money
 
 
 def budget(doing: Doing, *words: str) -> Done:

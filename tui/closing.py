@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agentmesh.domain.errors import AgentmeshError
 from agentmesh.domain.ids import short
 from agentmesh.store import board, sessions
-from agentmesh.tui.status import count, money, plural
+from agentmesh.tui.formats import count, money, plural
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh

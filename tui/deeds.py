@@ -15,7 +15,7 @@ from agentmesh.domain.rows import AgentView
 from agentmesh.domain.states import AgentStatus
 from agentmesh.domain.text import one_line, printable
 from agentmesh.store import agents, mailbox, person, requests, sessions, waits
-from agentmesh.tui import answers, budgets, calls, changes, contexts, exports, travels
+from agentmesh.tui import answers, budgets, calls, changes, contexts, exports, search, travels
 from agentmesh.tui.calls import Done
 from agentmesh.tui.doing import Doing, label
 
@@ -161,17 +161,6 @@ def cancel(doing: Doing) -> Done:
     return Done()
 
 
-def fork(doing: Doing, point: str | None = None) -> Done:
-    """Make a child of the captured text, or an idle one (from an earlier place, if one is given), and go to it."""
-    if point is not None:
-        return travels.fork_at(doing, point)
-    child = doing.read(agents.get, doing.run(person.fork_captured, doing.in_view))
-    if child.status == AgentStatus.RUNNING:
-        doing.have_it_run()
-        return Done(f"Forked {child.name}.", goto=child.id)
-    return Done(f"Forked {child.name}; it waits for what you write.", goto=child.id)
-
-
 def retry(doing: Doing) -> Done:
     """Run the agent in view again after an error."""
     doing.run(person.retry, doing.in_view)
@@ -197,7 +186,7 @@ DEEDS: Mapping[str, Callable[..., Done]] = MappingProxyType(
         "context": contexts.context,
         "cost": budgets.cost,
         "export": exports.export,
-        "fork": fork,
+        "fork": travels.fork,
         "interrupt": interrupt,
         "kill": kill,
         "mark": contexts.mark,
@@ -209,7 +198,7 @@ DEEDS: Mapping[str, Callable[..., Done]] = MappingProxyType(
         "rename": changes.rename,
         "retry": retry,
         "rewind": contexts.rewind,
-        "search": travels.search,
+        "search": search.search,
         "send": send,
         "sql": changes.sql,
         "system": changes.system,

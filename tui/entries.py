@@ -10,6 +10,7 @@ from agentmesh.domain import commands
 from agentmesh.domain.rows import Row
 from agentmesh.domain.states import Kind
 from agentmesh.domain.text import one_line, printable
+from agentmesh.tui.rows import call_key, row_of
 
 
 class Said(NamedTuple):
@@ -113,11 +114,6 @@ def entries_of(row: Row) -> Iterator[Entry | Result]:
             yield Note(key, kind, said, gone=range(content.get("keep", -1) + 1, row.seq) if row.resets else None)
 
 
-def ends_message(row: Row) -> bool:
-    """Whether a message in progress becomes this row, or ends with it."""
-    return row.kind in (Kind.ASSISTANT, Kind.ERROR) or row.content.get("event") == "killed"
-
-
 def _answered(row: Row) -> Iterator[Entry]:
     """Yield what the model wrote in one step: its words, then its calls."""
     content = row.content
@@ -129,17 +125,6 @@ def _answered(row: Row) -> Iterator[Entry]:
     for ordinal, call in enumerate(content.get("calls") or []):
         name, arguments = one_line(str(call.get("name", "?")), 60), printable(str(call.get("arguments") or ""))
         yield Call(call_key(row.seq, ordinal), name, arguments, since)
-
-
-def call_key(seq: int, ordinal: int) -> str:
-    """Return the key of a call, which is its result's too."""
-    return f"{seq}.{ordinal}"
-
-
-def row_of(key: str) -> int | None:
-    """Return the row of an entry's key, None for what shows no row of the agent's own."""
-    row = key.partition(".")[0]
-    return int(row) if row.isdigit() else None
 
 
 def fork_row(entry: Entry) -> int | None:

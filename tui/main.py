@@ -63,7 +63,7 @@ def main(
     try:
         with _logging_to(state / "tui.log"):
             from agentmesh.tui.app import MeshApp
-            from agentmesh.tui.drafts import History, history_path
+            from agentmesh.tui.history import History, history_path
 
             choice = partial(choose, workdir=workdir, go_on=go_on, resume=resume, pick=pick, model=model, mode=mode)
             opening = partial(_open, settings, environ, keymap, choice)

@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Literal
 
 from textual.message import Message
+
+from agentmesh.tui.widgets.message import message
 
 if TYPE_CHECKING:
     from agentmesh.domain.ids import AgentId
     from agentmesh.domain.rows import Request, Row
-    from agentmesh.tui.calls import Call, Done, Failed
     from agentmesh.tui.state import Board
-
-Told = TypeVar("Told", bound=Message)
-
-
-@dataclass_transform(eq_default=False)
-def message(kind: type[Told]) -> type[Told]:
-    """Give a message its fields, as ``dataclass`` would: that compiles code for each class at every start, 0.1 ms."""
-    fields = tuple(kind.__annotations__)
-    defaults = {name: vars(kind)[name] for name in fields if name in vars(kind)}
-
-    def make(self: Any, *values: Any, **named: Any) -> None:
-        given = {**defaults, **dict(zip(fields, values, strict=False)), **named}
-        if len(values) > len(fields) or given.keys() != set(fields):
-            raise TypeError(f"{kind.__name__} is made of {', '.join(fields)}")
-        vars(self).update(given)
-        self.__post_init__()
-
-    kind.__init__ = make  # type: ignore[method-assign]
-    return kind
 
 
 @message
@@ -104,13 +86,3 @@ class RequestSettled(Message):
     """A request no longer waits for a person: somebody has answered it, or its turn has ended."""
 
     request: Request
-
-
-@message
-class ActionDone(Message):
-    """A command has been carried out, or refused."""
-
-    call: Call
-    agent_id: AgentId
-    """Who was in view when it was asked for."""
-    outcome: Done | Failed

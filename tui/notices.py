@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import Kind
+from agentmesh.tui.formats import count, is_near, money
 from agentmesh.tui.state import AgentFace, Board
-from agentmesh.tui.status import count, is_near, money
 
 _HOLDING = "holding mail"
 

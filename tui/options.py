@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agentmesh.domain.text import one_line, visible
-from agentmesh.tui.requests import rule_text
+from agentmesh.tui.formats import rule_text
 
 if TYPE_CHECKING:
     from agentmesh.domain.rows import Request

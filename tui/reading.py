@@ -11,9 +11,9 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import Kind
 from agentmesh.store import board as store
 from agentmesh.store import requests, sessions, tasks
-from agentmesh.tui.entries import call_key, ends_message
 from agentmesh.tui.hints import Piece
 from agentmesh.tui.messages import OlderRows, RowsArrived, TextStreamed
+from agentmesh.tui.rows import call_key, ends_message
 from agentmesh.tui.state import AgentFace, Board, Pending, Waiting
 from agentmesh.tui.tasks import Task, TaskMark
 

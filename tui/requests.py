@@ -12,7 +12,7 @@ from rich.cells import cell_len, set_cell_size
 
 from agentmesh.domain import jsontext
 from agentmesh.domain.text import one_line, printable, visible
-from agentmesh.tui.status import Line, Piece, plain
+from agentmesh.tui.widgets.lines import Line, Piece, plain
 
 if TYPE_CHECKING:
     from agentmesh.domain.ids import AgentId
@@ -26,8 +26,6 @@ QUIET = 1.0
 """Seconds without a key, and nothing in the input, after which a dialog may open by itself."""
 LOOK = 0.25
 """Seconds between two looks whether it may."""
-_RULE = 200
-"""Characters of one rule that are shown."""
 
 
 class BadEdit(Exception):
@@ -167,11 +165,6 @@ def asks(request: Request) -> str:
 def lineage(request: Request) -> str:
     """Return the asker with its ancestors, from the root on."""
     return request.path.replace("/", " › ")
-
-
-def rule_text(rule: Mapping[str, str]) -> str:
-    """Return a rule as the configuration has it: ``bash(git commit *)``."""
-    return one_line(visible(f"{rule['tool']}({rule['pattern']})"), _RULE)
 
 
 def settled_text(request: Request) -> str:

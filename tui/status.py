@@ -10,14 +10,14 @@ from rich.cells import cell_len, set_cell_size
 
 from agentmesh.domain.activity import fitted
 from agentmesh.domain.text import one_line
+from agentmesh.tui.formats import count, duration, is_near, money, plural
 from agentmesh.tui.needs import needs_text
 from agentmesh.tui.rotation import neighbours
 from agentmesh.tui.state import AgentFace, Mark
 from agentmesh.tui.tasks import TaskMark
+from agentmesh.tui.widgets.lines import Line, Piece
 
 if TYPE_CHECKING:
-    from decimal import Decimal
-
     from agentmesh.domain.ids import AgentId
     from agentmesh.tui.state import Board
     from agentmesh.tui.underway import Shell
@@ -28,22 +28,6 @@ _MAX_NAME = 32
 _MIN_ACTIVITY = 8
 _LABEL = len("✓ received")
 _MODELS = 28
-
-
-class Piece(NamedTuple):
-    """A piece of a line: printable text without line breaks, and what it is; the theme knows its colour."""
-
-    text: str
-    role: str = ""
-    """``received``, ``running``, ``idle``, ``dead`` (marks and their words), ``me``, ``dim``, ``name``, ``warning``."""
-
-
-Line = tuple[Piece, ...]
-
-
-def plain(line: Line) -> str:
-    """Return the line as text."""
-    return "".join(piece.text for piece in line)
 
 
 def wait_lines(board: Board, agent: AgentId, width: int) -> list[Line]:
@@ -216,11 +200,6 @@ def status_lines(
     return [status_line(board, agent, width, trouble, answers, walled=walled)]
 
 
-def is_near(used: Decimal | int | None, cap: Decimal | int | None) -> bool:
-    """Whether more than 80 % of a cap are used."""
-    return used is not None and cap is not None and used * 10 > cap * 8
-
-
 def _tokens(board: Board) -> tuple[int, Piece]:
     used, cap = board.root.view.tree_tokens or 0, board.session.max_tokens
     if cap is not None and is_near(used, cap):
@@ -233,35 +212,6 @@ def _cost(board: Board) -> tuple[int, Piece]:
     if is_near(used, cap):
         return 1, Piece(f"cost {money(used)}/{money(cap)}", "warning")
     return 2, Piece(f"cost {money(used)}", "dim")
-
-
-def count(number: int) -> str:
-    """Return a number as people read it: 950, 13k, 4.5M."""
-    if number < 1_000:
-        return str(number)
-    return f"{number / 1_000:.0f}k" if number < 999_500 else f"{number / 1_000_000:.1f}M"
-
-
-def money(cost: Decimal | None) -> str:
-    """Return a cost in dollars; ``?`` when no price is known."""
-    if cost is None:
-        return "?"
-    return f"${cost:.2f}" if cost >= 1 or not cost else f"${cost:.4f}"
-
-
-def duration(seconds: float) -> str:
-    """Return seconds as people read them: 12 s, 3 min 05 s, 2 h 04 min."""
-    whole = int(max(seconds, 0.0))
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
-
-
-def plural(number: int, noun: str) -> str:
-    """Return ``1 call``, ``2 calls``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _right(texts: list[str]) -> list[str]:

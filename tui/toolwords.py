@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agentmesh.domain import jsontext, waited
 from agentmesh.domain.text import one_line, printable
 from agentmesh.domain.todos import TodoStatus, read_todos
-from agentmesh.tui.status import duration
+from agentmesh.tui.formats import duration
 
 if TYPE_CHECKING:
     from agentmesh.domain.rows import Request

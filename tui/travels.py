@@ -1,24 +1,12 @@
-"""What /search does, and /fork from an earlier message."""
+"""What /fork does: from captured text, or from an earlier message."""
 
 from __future__ import annotations
 
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.states import AgentStatus
-from agentmesh.domain.text import one_line
 from agentmesh.store import agents, person, sessions, travel
-from agentmesh.store import search as searches
 from agentmesh.tui.calls import Done
 from agentmesh.tui.doing import Doing
-
-_MOST = 200
-
-
-def search(doing: Doing, words: str) -> Done:
-    """Find what the session's agents were told, said and did."""
-    hits = doing.read(searches.search, words, doing.session.id, None, _MOST)
-    if not hits:
-        return Done(f"Nothing found for {one_line(words, 60)}. agentmesh search --all looks into all sessions.")
-    return Done(hits=hits)
 
 
 def fork_at(doing: Doing, point: str) -> Done:
@@ -38,3 +26,14 @@ def fork_at(doing: Doing, point: str) -> Done:
         return Done(text, session=doing.read(sessions.get, made.session_id))
     made = doing.run(travel.fork_at, me.id, "fork", int(point[1:]))
     return Done(f"Forked {made.name} at row {made.upto}; it waits for what you write.", goto=made.id)
+
+
+def fork(doing: Doing, point: str | None = None) -> Done:
+    """Make a child of the captured text, or an idle one (from an earlier place, if one is given), and go to it."""
+    if point is not None:
+        return fork_at(doing, point)
+    child = doing.read(agents.get, doing.run(person.fork_captured, doing.in_view))
+    if child.status == AgentStatus.RUNNING:
+        doing.have_it_run()
+        return Done(f"Forked {child.name}.", goto=child.id)
+    return Done(f"Forked {child.name}; it waits for what you write.", goto=child.id)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentmesh.tui.entries import Entry, height, row_of
+from agentmesh.tui.entries import Entry, height
+from agentmesh.tui.rows import row_of
 
 STEP, MOST = 2, 8
 """Screens that are mounted at once, and that stay mounted at most: every layout costs what is mounted."""

@@ -24,7 +24,7 @@ from agentmesh.store import sessions
 from agentmesh.store.tx import Database
 from agentmesh.tui.app import MeshApp
 from agentmesh.tui.calls import Call
-from agentmesh.tui.drafts import History
+from agentmesh.tui.history import History
 from agentmesh.tui.keys import Keymap
 from agentmesh.tui.link import Opened
 from agentmesh.tui.messages import BoardChanged, RowsArrived, TextStreamed

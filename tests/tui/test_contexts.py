@@ -7,10 +7,10 @@ import pytest
 from agentmesh.domain.states import AgentStatus, Kind
 from agentmesh.store import context
 from agentmesh.store.tx import Database
+from agentmesh.tui.action_done import ActionDone
 from agentmesh.tui.calls import Call, Done, Failed
 from agentmesh.tui.commands import COMMANDS
 from agentmesh.tui.entries import Note, Summary, entries_of, height
-from agentmesh.tui.messages import ActionDone
 from agentmesh.tui.widgets.entry import EntryView
 from agentmesh.tui.widgets.summary import SummaryView
 from tests.fixtures.mesh import Mesh

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agentmesh.domain.states import Kind
+from agentmesh.tui.action_done import ActionDone
 from agentmesh.tui.calls import SAY, Call, Done
-from agentmesh.tui.messages import ActionDone, RowsArrived
+from agentmesh.tui.messages import RowsArrived
 from agentmesh.tui.widgets.entry import EntryView
 from tests.fixtures.mesh import Mesh
 from tests.tui.faces import face, id_of

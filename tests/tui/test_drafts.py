@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentmesh.tui.drafts import Drafts, History, history_path
+from agentmesh.tui.drafts import Drafts
+from agentmesh.tui.history import History, history_path
 from tests.tui.faces import id_of
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from agentmesh.domain.ids import SessionId
 from agentmesh.store.reader import Answer
+from agentmesh.tui.action_done import ActionDone
 from agentmesh.tui.calls import SAY, Call, Done, Failed
-from agentmesh.tui.messages import ActionDone
 from agentmesh.tui.screens.chooser import Chooser
 from agentmesh.tui.screens.help import Help
 from agentmesh.tui.screens.main import MainScreen

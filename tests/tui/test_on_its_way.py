@@ -6,8 +6,9 @@ import time
 import uuid
 
 from agentmesh.domain.ids import SessionId
+from agentmesh.tui.action_done import ActionDone
 from agentmesh.tui.calls import CAPTURED, END_SHELL, SAY, Call, Done, Failed
-from agentmesh.tui.messages import ActionDone, BoardChanged, Noticed
+from agentmesh.tui.messages import BoardChanged, Noticed
 from agentmesh.tui.screens.page import Page
 from agentmesh.tui.state import Board
 from tests.tui.faces import board, face, id_of

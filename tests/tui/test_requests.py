@@ -9,23 +9,16 @@ from typing import Any
 import pytest
 
 from agentmesh.domain.text import visible
+from agentmesh.tui.action_done import ActionDone
 from agentmesh.tui.calls import ANSWER, Call, Done, Failed
-from agentmesh.tui.messages import ActionDone, RequestSettled
+from agentmesh.tui.formats import rule_text
+from agentmesh.tui.messages import RequestSettled
 from agentmesh.tui.proposals import proposal
-from agentmesh.tui.requests import (
-    BadEdit,
-    Guard,
-    Requests,
-    banner,
-    edit_text,
-    edited,
-    refused,
-    rule_text,
-    settled_text,
-)
+from agentmesh.tui.requests import BadEdit, Guard, Requests, banner, edit_text, edited, refused, settled_text
 from agentmesh.tui.screens.main import MainScreen
 from agentmesh.tui.screens.request import RequestDialog
-from agentmesh.tui.status import plain, separator, status_line
+from agentmesh.tui.status import separator, status_line
+from agentmesh.tui.widgets.lines import plain
 from tests.tui.faces import asking, board, face, id_of, request
 from tests.tui.piloting import Puppet, Show, puppet
 

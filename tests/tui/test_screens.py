@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from agentmesh.domain.ids import MailId
 from agentmesh.store.reader import Answer
+from agentmesh.tui.action_done import ActionDone
 from agentmesh.tui.calls import INTERRUPT_TREE, TAKE_BACK, Call, Done, Failed
-from agentmesh.tui.messages import ActionDone, LinkChanged, Noticed
+from agentmesh.tui.messages import LinkChanged, Noticed
 from agentmesh.tui.screens.confirm import Confirm
 from agentmesh.tui.screens.main import MainScreen
 from agentmesh.tui.screens.table import Table

@@ -18,7 +18,7 @@ from textual.screen import Screen
 from agentmesh.domain.ids import AgentId, short
 from agentmesh.tui import rotation, status
 from agentmesh.tui.calls import Call
-from agentmesh.tui.drafts import History
+from agentmesh.tui.history import History
 from agentmesh.tui.keys import Keymap
 from agentmesh.tui.messages import RowsArrived
 from agentmesh.tui.state import AgentFace, Board

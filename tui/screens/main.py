@@ -17,10 +17,10 @@ from textual.message import Message
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import PermissionMode
-from agentmesh.tui import status
 from agentmesh.tui.asking import Asking
 from agentmesh.tui.calls import ANSWER, END_SHELL, INTERRUPT_TREE, TAKE_BACK, Call
-from agentmesh.tui.drafts import History
+from agentmesh.tui.formats import plural
+from agentmesh.tui.history import History
 from agentmesh.tui.keys import Keymap
 from agentmesh.tui.requests import LOOK, QUIET
 from agentmesh.tui.screens.going import Going
@@ -169,7 +169,7 @@ class MainScreen(Going):
             running = self.board.working if self.board else 0
             stay = f"; {running} running agent{'s go' if running != 1 else ' goes'} on" if running else ""
             unsent = self.underway.unsent_count
-            kept = f"; {status.plural(unsent, 'message')} not sent yet: ↑ brings back what you typed" if unsent else ""
+            kept = f"; {plural(unsent, 'message')} not sent yet: ↑ brings back what you typed" if unsent else ""
             self.say(f"{cleared}{self.keymap.label('app.quit')} again leaves{stay}{kept}")
 
     def action_help(self) -> None:

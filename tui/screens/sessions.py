@@ -9,8 +9,8 @@ from textual.content import Content
 from agentmesh.domain.ids import SessionId
 from agentmesh.domain.rows import SessionSummary
 from agentmesh.domain.text import one_line
+from agentmesh.tui.formats import money, plural
 from agentmesh.tui.screens.chooser import Choice, Chooser
-from agentmesh.tui.status import money, plural
 
 
 def session_chooser(known: Iterable[SessionSummary], shown: SessionId) -> Chooser[SessionId]:

@@ -15,7 +15,7 @@ from textual.widget import Widget
 from agentmesh.domain.text import one_line
 from agentmesh.tui import toolwords
 from agentmesh.tui.entries import Call, Result
-from agentmesh.tui.status import duration
+from agentmesh.tui.formats import duration
 from agentmesh.tui.widgets.diff import diff_content
 from agentmesh.tui.widgets.entry import EntryView
 from agentmesh.tui.widgets.plain import Plain

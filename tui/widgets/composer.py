@@ -14,10 +14,11 @@ from textual.message import Message
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.tui.calls import SAY, SHELL, Call, Problem
-from agentmesh.tui.drafts import Drafts, History
+from agentmesh.tui.drafts import Drafts
+from agentmesh.tui.history import History
 from agentmesh.tui.keys import Keymap
-from agentmesh.tui.messages import message
 from agentmesh.tui.state import AgentFace
+from agentmesh.tui.widgets.message import message
 from agentmesh.tui.widgets.plain import Plain
 from agentmesh.tui.widgets.prompt import Prompt
 

@@ -10,8 +10,8 @@ from textual.containers import VerticalGroup
 from textual.message import Message
 from textual.widget import Widget
 
-from agentmesh.tui.messages import message
 from agentmesh.tui.widgets.binding import bindings_of
+from agentmesh.tui.widgets.message import message
 
 if TYPE_CHECKING:
     from agentmesh.domain.ids import AgentId

@@ -13,7 +13,7 @@ from textual.widgets import TextArea
 from agentmesh.domain.text import printable
 from agentmesh.tui import editor
 from agentmesh.tui.keys import Keymap
-from agentmesh.tui.messages import message
+from agentmesh.tui.widgets.message import message
 
 _USED = ("prompt.submit", "prompt.newline", "prompt.editor")
 

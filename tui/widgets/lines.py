@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from textual.app import RenderResult
 from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-from agentmesh.tui.status import Line
 from agentmesh.tui.theme import ROLES
+
+
+class Piece(NamedTuple):
+    """A piece of a line: printable text without line breaks, and what it is; the theme knows its colour."""
+
+    text: str
+    role: str = ""
+    """``received``, ``running``, ``idle``, ``dead`` (marks and their words), ``me``, ``dim``, ``name``, ``warning``."""
+
+
+Line = tuple[Piece, ...]
+
+
+def plain(line: Line) -> str:
+    """Return the line as text."""
+    return "".join(piece.text for piece in line)
 
 
 class Lines(Widget):

@@ -12,9 +12,9 @@ from textual.message import Message
 from textual.widgets import OptionList, TextArea
 
 from agentmesh.domain.text import printable
-from agentmesh.tui.drafts import History
+from agentmesh.tui.history import History
 from agentmesh.tui.keys import Keymap
-from agentmesh.tui.messages import message
+from agentmesh.tui.widgets.message import message
 
 if TYPE_CHECKING:
     from agentmesh.tui.completion import Completion

@@ -15,9 +15,10 @@ from textual.widget import AwaitMount, Widget
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Row
-from agentmesh.tui.entries import Answer, Entry, Inherited, Note, Result, ends_message, entries_of, fork_row, words
-from agentmesh.tui.messages import message
+from agentmesh.tui.entries import Answer, Entry, Inherited, Note, Result, entries_of, fork_row, words
+from agentmesh.tui.rows import ends_message
 from agentmesh.tui.widgets.entry import EntryView
+from agentmesh.tui.widgets.message import message
 from agentmesh.tui.widgets.spot import Folds, Spot
 from agentmesh.tui.widgets.windowed import Windowed
 from agentmesh.tui.window import Window

@@ -10,9 +10,9 @@ from textual.widgets.option_list import Option
 
 from agentmesh.domain.activity import fitted
 from agentmesh.domain.ids import AgentId
-from agentmesh.tui.messages import message
 from agentmesh.tui.state import AgentFace, Board
 from agentmesh.tui.theme import ROLES
+from agentmesh.tui.widgets.message import message
 
 
 class SideTree(OptionList, can_focus=False):

@@ -14,11 +14,11 @@ from textual.widget import Widget
 from agentmesh.domain.activity import fitted
 from agentmesh.domain.text import one_line
 from agentmesh.tui.entries import Call
-from agentmesh.tui.messages import message
-from agentmesh.tui.status import count, plural
+from agentmesh.tui.formats import count, plural
 from agentmesh.tui.tasks import Ended, Task, TaskMark, ended
 from agentmesh.tui.theme import ROLES
 from agentmesh.tui.widgets.call import CallView, Look
+from agentmesh.tui.widgets.message import message
 
 if TYPE_CHECKING:
     from agentmesh.domain.ids import AgentId

@@ -9,7 +9,7 @@ from textual.containers import Container
 from textual.message import Message
 
 from agentmesh.domain.ids import AgentId
-from agentmesh.tui.messages import message
+from agentmesh.tui.widgets.message import message
 from agentmesh.tui.widgets.plain import Plain
 
 if TYPE_CHECKING:
