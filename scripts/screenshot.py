@@ -18,7 +18,7 @@ from agentmesh.llm.simulator.request import ChatRequestView
 from agentmesh.llm.simulator.server import Simulator
 from agentmesh.store import sessions
 from agentmesh.tui.app import MeshApp
-from agentmesh.tui.keys import Keymap
+from agentmesh.tui.input.keys import Keymap
 from agentmesh.tui.link import Opened
 
 _ROOT = Path(__file__).parent.parent

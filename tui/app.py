@@ -18,23 +18,24 @@ from textual.message import Message
 from textual.notifications import SeverityLevel
 
 from agentmesh.domain.errors import AgentmeshError
-from agentmesh.tui import messages, theme
-from agentmesh.tui.action_done import ActionDone
-from agentmesh.tui.calls import Done, Failed
-from agentmesh.tui.history import History
-from agentmesh.tui.keys import Keymap
-from agentmesh.tui.leftovers import QUIET, Leftovers
-from agentmesh.tui.screens.main import MainScreen
-from agentmesh.tui.terminal import keep_pastes_whole, teach_alt_enter
-from agentmesh.tui.widgets.binding import textual_keymap
-from agentmesh.tui.widgets.composer import Composer
-from agentmesh.tui.widgets.views import Views
+from agentmesh.tui import theme
+from agentmesh.tui.commands.calls import Done, Failed
+from agentmesh.tui.commands.messages import ActionDone
+from agentmesh.tui.conversation.memory import QUIET, Leftovers
+from agentmesh.tui.conversation.views import Views
+from agentmesh.tui.input.bindings import textual_keymap
+from agentmesh.tui.input.composer import Composer
+from agentmesh.tui.input.history import History
+from agentmesh.tui.input.keys import Keymap
+from agentmesh.tui.input.terminal import keep_pastes_whole, teach_alt_enter
+from agentmesh.tui.screen import MainScreen
+from agentmesh.tui.session import messages
 
 if TYPE_CHECKING:
     from agentmesh.domain.rows import Session
+    from agentmesh.tui.conversation.scrollback import Scrollback
     from agentmesh.tui.link import Link, Opened
-    from agentmesh.tui.state import Board
-    from agentmesh.tui.widgets.scrollback import Scrollback
+    from agentmesh.tui.session.state import Board
 
 _READY = 0.3
 """Seconds until what commands need is loaded: the session is in sight, and nobody has typed one."""
@@ -51,7 +52,7 @@ _STYLES: Mapping[SeverityLevel, str] = MappingProxyType(
 class MeshApp(App[None], inherit_bindings=False):
     """One session at a time. It is opened when the screen is there already: what is typed until then waits for it."""
 
-    CSS_PATH = Path(__file__).parent / "screens/main.tcss"
+    CSS_PATH = Path(__file__).parent / "screen.tcss"
     ENABLE_COMMAND_PALETTE = False
     TITLE = "agentmesh"
 
@@ -257,9 +258,9 @@ class MeshApp(App[None], inherit_bindings=False):
                 if typed:
                     self.main.give_back(typed, agent_id)
             case Done() as done:
-                from agentmesh.tui import outcomes
+                from agentmesh.tui import results
 
-                outcomes.show(self, call, agent_id, done)
+                results.show(self, call, agent_id, done)
                 if done.draft:
                     self.main.give_back(done.draft, agent_id)
                 if done.session and (self.main.has_gone(call, agent_id) or self.screen is not self.main):
@@ -279,7 +280,7 @@ class MeshApp(App[None], inherit_bindings=False):
         if self.opened is None or self.session is None:
             return
         from agentmesh.store import sessions
-        from agentmesh.tui.screens.sessions import session_chooser
+        from agentmesh.tui.board.session_chooser import session_chooser
 
         database = self.opened.mesh.database
         try:

@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentmesh.tui.actions import Actions
-from agentmesh.tui.feed import Feed
-from agentmesh.tui.outdated import SchemaWatch
+from agentmesh.tui.commands.run import Actions
+from agentmesh.tui.session.feed import Feed
+from agentmesh.tui.session.schema_watch import SchemaWatch
 
 if TYPE_CHECKING:
     from textual.message import Message
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agentmesh.app import Mesh
     from agentmesh.config.custom_commands import CustomCommands
     from agentmesh.domain.rows import Session
-    from agentmesh.tui.state import Board
+    from agentmesh.tui.session.state import Board
 
 
 class Opened(NamedTuple):
@@ -39,7 +39,7 @@ class Link:
     def __init__(
         self, mesh: Mesh, session: Session, post: Callable[[Message], Any], board: Board | None = None
     ) -> None:
-        """``post`` is given all messages of ``agentmesh.tui.messages``; ``board`` is one that is shown already."""
+        """``post`` takes every message of ``session.messages``; ``board`` is one that is shown already."""
         schema = SchemaWatch(mesh.database)
         self.feed = Feed(mesh, session, post, schema, board)
         self.actions = Actions(mesh, session, post, schema)
@@ -61,9 +61,9 @@ class Link:
         threading.Thread(target=self._load, name="later", daemon=True).start()
 
     def _load(self) -> None:
-        import agentmesh.tui.deeds  # what it imports is what takes its time
-        import agentmesh.tui.widgets.answer  # noqa: F401  0.2 s, for which the first words of an answer would hold up keys
-        from agentmesh.tui import markdown
+        import agentmesh.tui.commands.handlers  # what it imports is what takes its time
+        import agentmesh.tui.conversation.model_message  # noqa: F401  it takes 0.2 s: too long at the first words
+        from agentmesh.tui.conversation import markdown
 
         markdown.parse("")  # makes the parser
         self.custom.load()

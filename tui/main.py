@@ -7,6 +7,7 @@ database after it, on another thread, while a person types.
 from __future__ import annotations
 
 import gc
+import importlib
 import logging
 import os
 import sys
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.text import printable
-from agentmesh.tui.keys import Keymap
+from agentmesh.tui.input.keys import Keymap
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from agentmesh.tui.link import Opened
 
 _POOL = 4
+_REST = ("session.reading", "conversation.scrollback", "link")
+"""Modules of the screen that the first frame does not need, and the session does."""
 _SWITCH = 0.0005
 """Seconds that a thread keeps the interpreter while another waits: a tenth of Python's own. Keys and the screen's loop
 wait for several threads in a row, which import and read: on a busy machine the session is shown 10 ms sooner."""
@@ -63,7 +66,7 @@ def main(
     try:
         with _logging_to(state / "tui.log"):
             from agentmesh.tui.app import MeshApp
-            from agentmesh.tui.history import History, history_path
+            from agentmesh.tui.input.history import History, history_path
 
             choice = partial(choose, workdir=workdir, go_on=go_on, resume=resume, pick=pick, model=model, mode=mode)
             opening = partial(_open, settings, environ, keymap, choice)
@@ -115,7 +118,7 @@ def _newest(mesh: Mesh) -> str | None:
 
 
 def _welcome(keymap: Keymap) -> str:
-    from agentmesh.tui.first_start import answering, welcome
+    from agentmesh.tui.session.first_start import answering, welcome
 
     return welcome(answering(), keymap.label("app.help"))
 
@@ -140,7 +143,7 @@ def _open(
     mesh = Mesh(settings, database, server, environ)
     try:
         session, is_scripted = choice(mesh)
-        from agentmesh.tui.reading import read_board
+        from agentmesh.tui.session.reading import read_board
 
         board = read_board(database, session.id)
         from agentmesh.tui.link import Opened
@@ -152,21 +155,16 @@ def _open(
 
 
 def _import_the_rest() -> None:
-    import agentmesh.app
-
-    # isort: split
-    import agentmesh.tui.reading
-
-    # isort: split
-    import agentmesh.tui.link
-    import agentmesh.tui.widgets.scrollback  # noqa: F401
+    """Import modules in the order in which they are wanted; import statements would be sorted by name."""
+    for module in ("agentmesh.app", *(f"agentmesh.tui.{name}" for name in _REST)):
+        importlib.import_module(module)
 
 
 def _left(opened: Opened | None, shown: Session | None) -> str:
     """Close what was opened; return what is to be said."""
     if opened is None:
         return ""
-    from agentmesh.tui.closing import close
+    from agentmesh.tui.commands.closing import close
 
     with opened.mesh:
         return close(opened.mesh, shown or opened.session)

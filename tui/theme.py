@@ -58,7 +58,7 @@ ROLES: Mapping[str, str] = {
     "dim": "$dim",
     "warning": "bold $text-warning",
 }
-"""How the pieces of ``agentmesh.tui.status`` look; their words say the same without colour."""
+"""How the pieces of ``agentmesh.tui.board.status`` look; their words say the same without colour."""
 
 
 def theme_for(environ: Mapping[str, str], wanted: str | None = None) -> str:

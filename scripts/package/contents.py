@@ -20,7 +20,7 @@ _NEEDED = (
     "agentmesh/export/page.js",
     "agentmesh/tools/system.md",
     "agentmesh/tools/prompts/fork.md",
-    "agentmesh/tui/screens/main.tcss",
+    "agentmesh/tui/screen.tcss",
 )
 """One of each kind: should the walk through the checkout ever find nothing, this list still asks for them."""
 _IN_SDIST = (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agentmesh.tui.commands import COMMANDS
-from agentmesh.tui.keys import DEFAULTS, label
+from agentmesh.tui.commands.catalog import COMMANDS
+from agentmesh.tui.input.keys import DEFAULTS, label
 from scripts.reference.pages import code, table
 
 _PLACES = {"screen": "everywhere", "prompt": "in the input", "scrollback": "in the conversation, after Tab"}

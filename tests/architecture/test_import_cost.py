@@ -128,34 +128,45 @@ def test_the_screen_is_started_without_click():
 
 
 def test_an_empty_session_is_shown_without_markdown_and_validation():
-    imported = run("import agentmesh.app\nfrom agentmesh.tui import app, link, closing\nprint(*new())").split()
+    imported = run(
+        "import agentmesh.app\n"
+        "from agentmesh.tui import app, link\n"
+        "from agentmesh.tui.commands import closing\n"
+        "print(*new())"
+    ).split()
     assert "psycopg" in imported
     assert not (NOT_ON_SCREEN | {"psycopg_pool"}) & set(imported)
 
 
 def test_dialogs_are_imported_when_they_open():
     imported = run(FIRST_FRAME + "print(*sys.modules)").split()
-    shown = {name for name in imported if name.startswith("agentmesh.tui.screens")}
-    assert shown == screen("screens", "screens.going", "screens.layout", "screens.main")
+    assert "agentmesh.tui.screen" in imported
+    dialogs = screen(
+        "widgets.dialog", "widgets.chooser", "widgets.page", "requests.dialog", "input.help", "board.table"
+    )
+    assert not dialogs & set(imported)
 
 
 def test_what_nobody_sees_yet_is_imported_when_it_is_wanted():
-    wanted = screen("editor", "files", "outcomes", "widgets.completion", "notices", "doing")
-    wanted |= screen("widgets.side_tree", "widgets.call", "widgets.task")
+    wanted = screen("input.editor", "input.files", "input.completion_list", "results", "session.notices")
+    wanted |= screen("board.tree", "conversation.tool_call", "conversation.task_call", "commands.context")
     wanted |= {"hashlib", "shlex", "agentmesh.store.agents", "agentmesh.store.listener"}
     imported = run(FIRST_FRAME + "main._import_the_rest()\nprint(*sys.modules)").split()
-    assert "agentmesh.tui.widgets.scrollback" in imported
+    assert "agentmesh.tui.conversation.scrollback" in imported
     assert not wanted & set(imported)
 
 
 def test_what_is_typed_is_understood_by_what_comes_after_the_first_frame():
     imported = run(FIRST_FRAME + "print(*sys.modules)").split()
-    assert "agentmesh.tui.calls" in imported
-    assert not screen("commands", "completion", "parsing", "deeds", "markdown") & set(imported)
+    assert "agentmesh.tui.commands.calls" in imported
+    later = screen(
+        "commands.catalog", "commands.complete", "commands.parse", "commands.handlers", "conversation.markdown"
+    )
+    assert not later & set(imported)
 
 
 def test_rows_and_what_shows_them_come_while_the_database_answers():
-    shown = {"agentmesh.domain.rows"} | screen("entries", "feed", "widgets.scrollback")
+    shown = {"agentmesh.domain.rows"} | screen("conversation.entries", "session.feed", "conversation.scrollback")
     before = run("import agentmesh.cli.screen\n" + FIRST_FRAME + "print(*sys.modules)").split()
     assert not shown & set(before)
     assert shown <= set(run(FIRST_FRAME + "main._import_the_rest()\nprint(*sys.modules)").split())
@@ -198,7 +209,7 @@ def test_the_first_frame_imports_nothing_but_what_is_listed():
         "import sys\n"
         "import agentmesh.cli.outcome, agentmesh.cli.usual, agentmesh.cli.screen, agentmesh.tui.main\n"
         "from agentmesh.tui.app import MeshApp\n"
-        "from agentmesh.tui.keys import Keymap\n"
+        "from agentmesh.tui.input.keys import Keymap\n"
         "def opening():\n"
         "    print(*new(), file=sys.__stdout__, flush=True)\n"
         "    raise RuntimeError('nothing to show')\n"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from agentmesh.store.tx import Database
-from agentmesh.tui.calls import Done, Failed
-from agentmesh.tui.completion import completions
+from agentmesh.tui.commands.calls import Done, Failed
+from agentmesh.tui.commands.complete import completions
 from tests.fixtures.mesh import Mesh
 from tests.tui.faces import board
 from tests.tui.piloting import play, real, shown

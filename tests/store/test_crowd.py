@@ -7,7 +7,7 @@ import pytest
 from agentmesh.domain.ids import AgentId
 from agentmesh.store import agents, board, workers
 from agentmesh.store.tx import Database
-from agentmesh.tui.reading import read_board
+from agentmesh.tui.session.reading import read_board
 from tests.fixtures.mesh import Mesh
 
 MANY = 1_200

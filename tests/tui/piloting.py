@@ -23,12 +23,12 @@ from agentmesh.domain.states import Kind
 from agentmesh.store import sessions
 from agentmesh.store.tx import Database
 from agentmesh.tui.app import MeshApp
-from agentmesh.tui.calls import Call
-from agentmesh.tui.history import History
-from agentmesh.tui.keys import Keymap
+from agentmesh.tui.commands.calls import Call
+from agentmesh.tui.input.history import History
+from agentmesh.tui.input.keys import Keymap
 from agentmesh.tui.link import Opened
-from agentmesh.tui.messages import BoardChanged, RowsArrived, TextStreamed
-from agentmesh.tui.state import AgentFace, Board
+from agentmesh.tui.session.messages import BoardChanged, RowsArrived, TextStreamed
+from agentmesh.tui.session.state import AgentFace, Board
 from tests.fixtures.mesh import Mesh
 from tests.tui.faces import board, face, id_of
 from tests.tui.posted import mesh_of

@@ -10,10 +10,10 @@ import pytest
 from agentmesh.domain.states import AgentStatus, PermissionMode
 from agentmesh.store import agents, person, sessions, steps
 from agentmesh.store.tx import Database
-from agentmesh.tui.action_done import ActionDone
-from agentmesh.tui.actions import Actions
-from agentmesh.tui.calls import END_SHELL, INTERRUPT_TREE, TAKE_BACK, Call, Done, Failed
-from agentmesh.tui.parsing import parse
+from agentmesh.tui.commands.calls import END_SHELL, INTERRUPT_TREE, TAKE_BACK, Call, Done, Failed
+from agentmesh.tui.commands.messages import ActionDone
+from agentmesh.tui.commands.parse import parse
+from agentmesh.tui.commands.run import Actions
 from tests.fixtures.mesh import Mesh
 from tests.tui.posted import Posted, mesh_of
 

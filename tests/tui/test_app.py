@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus, PermissionMode
 from agentmesh.store.tx import Database
-from agentmesh.tui.screens.table import Table
+from agentmesh.tui.board.table import Table
 from tests.fixtures.mesh import Mesh
 from tests.tui.piloting import Show, play, real, shown
 

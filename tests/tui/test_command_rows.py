@@ -9,11 +9,11 @@ import pytest
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus
 from agentmesh.store import board
-from agentmesh.tui.calls import Call, Done, Failed
-from agentmesh.tui.commands import COMMANDS
-from agentmesh.tui.deeds import DEEDS
-from agentmesh.tui.entries import Note, entries_of
-from agentmesh.tui.records import ACTING, SETTING
+from agentmesh.tui.commands.calls import Call, Done, Failed
+from agentmesh.tui.commands.catalog import COMMANDS
+from agentmesh.tui.commands.command_rows import ACTING, SETTING
+from agentmesh.tui.commands.handlers import DEEDS
+from agentmesh.tui.conversation.entries import Note, entries_of
 from tests.fixtures.mesh import Mesh
 from tests.tui.test_actions import Person, me  # noqa: F401  the fixture
 

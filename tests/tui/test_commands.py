@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from agentmesh.tui.calls import CAPTURED, SAY, SHELL, Call, Problem
-from agentmesh.tui.commands import COMMANDS
-from agentmesh.tui.completion import completions
-from agentmesh.tui.deeds import DEEDS
-from agentmesh.tui.parsing import parse
+from agentmesh.tui.commands.calls import CAPTURED, SAY, SHELL, Call, Problem
+from agentmesh.tui.commands.catalog import COMMANDS
+from agentmesh.tui.commands.complete import completions
+from agentmesh.tui.commands.handlers import DEEDS
+from agentmesh.tui.commands.parse import parse
 from tests.tui.faces import board, face
 
 

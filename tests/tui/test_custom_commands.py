@@ -10,9 +10,9 @@ import pytest
 from agentmesh.app import Place
 from agentmesh.config.custom_commands import CustomCommand
 from agentmesh.store.tx import Database
-from agentmesh.tui.calls import CAPTURED, SAY, Call, Problem
-from agentmesh.tui.completion import completions
-from agentmesh.tui.parsing import parse
+from agentmesh.tui.commands.calls import CAPTURED, SAY, Call, Problem
+from agentmesh.tui.commands.complete import completions
+from agentmesh.tui.commands.parse import parse
 from tests.fixtures.mesh import Mesh
 from tests.tui.faces import board, face
 from tests.tui.piloting import Puppet, Show, play, puppet, real, shown

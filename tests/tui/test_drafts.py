@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentmesh.tui.drafts import Drafts
-from agentmesh.tui.history import History, history_path
+from agentmesh.tui.input.drafts import Drafts
+from agentmesh.tui.input.history import History, history_path
 from tests.tui.faces import id_of
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentmesh.tui.hints import Hints, Piece
+from agentmesh.tui.session.hints import Hints, Piece
 from tests.tui.faces import id_of
 
 A, B = id_of("a"), id_of("b")

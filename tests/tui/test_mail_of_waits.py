@@ -10,8 +10,8 @@ import pytest
 from agentmesh.domain.ids import AgentId
 from agentmesh.store import board, steps
 from agentmesh.store.tx import Database
-from agentmesh.tui.entries import Said, entries_of, fork_row
-from agentmesh.tui.widgets.said import SaidView
+from agentmesh.tui.conversation.chat_message import SaidView
+from agentmesh.tui.conversation.entries import Said, entries_of, fork_row
 from tests.fixtures.mesh import Mesh
 from tests.tui.piloting import Show, called, play, puppet, real, shown
 from tests.tui.piloting import result as answered

@@ -14,9 +14,9 @@ from agentmesh.domain.states import AgentStatus, PermissionMode
 from agentmesh.store import agents, mailbox, sessions
 from agentmesh.store.board import Left
 from agentmesh.store.tx import Database
-from agentmesh.tui.closing import close, line
-from agentmesh.tui.first_start import answering, welcome
+from agentmesh.tui.commands.closing import close, line
 from agentmesh.tui.main import choose, main
+from agentmesh.tui.session.first_start import answering, welcome
 from tests.tui.posted import mesh_of
 
 

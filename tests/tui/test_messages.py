@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from textual.message import Message
 
-from agentmesh.tui.messages import TextStreamed
+from agentmesh.tui.session.messages import TextStreamed
 from agentmesh.tui.widgets.message import message
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agentmesh.domain.states import Kind
-from agentmesh.tui.notices import notices
+from agentmesh.tui.session.notices import notices
 from tests.tui.faces import board, face
 
 

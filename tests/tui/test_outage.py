@@ -11,9 +11,9 @@ import pytest
 from agentmesh.domain.errors import DatabaseUnreachable
 from agentmesh.store import sessions
 from agentmesh.store.tx import Database
-from agentmesh.tui.action_done import ActionDone
-from agentmesh.tui.actions import Actions
-from agentmesh.tui.calls import SAY, Call, Done, Failed
+from agentmesh.tui.commands.calls import SAY, Call, Done, Failed
+from agentmesh.tui.commands.messages import ActionDone
+from agentmesh.tui.commands.run import Actions
 from tests.fixtures.mesh import Mesh
 from tests.fixtures.proxy import Proxy
 from tests.tui.posted import Posted, mesh_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from agentmesh.tui.screens.chooser import Choice, Chooser
-from agentmesh.tui.screens.main import MainScreen
+from agentmesh.tui.screen import MainScreen
+from agentmesh.tui.widgets.chooser import Choice, Chooser
 from tests.tui.faces import face
 from tests.tui.piloting import Show, family, puppet
 

@@ -8,9 +8,9 @@ from contextlib import nullcontext
 import pytest
 from textual import events
 
-from agentmesh.tui.calls import CAPTURED, SAY
-from agentmesh.tui.files import Files
-from agentmesh.tui.terminal import teach_alt_enter
+from agentmesh.tui.commands.calls import CAPTURED, SAY
+from agentmesh.tui.input.files import Files
+from agentmesh.tui.input.terminal import teach_alt_enter
 from tests.tui.faces import face, id_of
 from tests.tui.piloting import Show, family, puppet
 

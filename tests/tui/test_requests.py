@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from agentmesh.domain.text import visible
-from agentmesh.tui.action_done import ActionDone
-from agentmesh.tui.calls import ANSWER, Call, Done, Failed
-from agentmesh.tui.formats import rule_text
-from agentmesh.tui.messages import RequestSettled
-from agentmesh.tui.proposals import proposal
-from agentmesh.tui.requests import BadEdit, Guard, Requests, banner, edit_text, edited, refused, settled_text
-from agentmesh.tui.screens.main import MainScreen
-from agentmesh.tui.screens.request import RequestDialog
-from agentmesh.tui.status import separator, status_line
+from agentmesh.tui.board.status import separator, status_line
+from agentmesh.tui.commands.calls import ANSWER, Call, Done, Failed
+from agentmesh.tui.commands.messages import ActionDone
+from agentmesh.tui.requests.dialog import RequestDialog
+from agentmesh.tui.requests.proposals import proposal
+from agentmesh.tui.requests.queue import BadEdit, Guard, Requests, banner, edit_text, edited, refused, settled_text
+from agentmesh.tui.screen import MainScreen
+from agentmesh.tui.session.messages import RequestSettled
+from agentmesh.tui.widgets.formats import rule_text
 from agentmesh.tui.widgets.lines import plain
 from tests.tui.faces import asking, board, face, id_of, request
 from tests.tui.piloting import Puppet, Show, puppet
@@ -211,8 +211,8 @@ def test_too_much_says_that_it_is_cut():
 @pytest.fixture(autouse=True)
 def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let keys count at once; what is about the first moment says so itself."""
-    monkeypatch.setattr("agentmesh.tui.screens.request.GRACE", 0.0)
-    monkeypatch.setattr("agentmesh.tui.screens.main.QUIET", 0.0)
+    monkeypatch.setattr("agentmesh.tui.requests.dialog.GRACE", 0.0)
+    monkeypatch.setattr("agentmesh.tui.screen.QUIET", 0.0)
 
 
 async def opened(show: Show) -> RequestDialog:
@@ -312,7 +312,7 @@ def test_an_open_question_has_its_field_at_once_and_keeps_a_draft():
 
 
 def test_keys_of_the_first_moment_answer_nothing(monkeypatch):
-    monkeypatch.setattr("agentmesh.tui.screens.request.GRACE", 3600.0)
+    monkeypatch.setattr("agentmesh.tui.requests.dialog.GRACE", 3600.0)
 
     async def scene(show: Show) -> None:
         await show.board(asking("alpha"))
@@ -411,7 +411,7 @@ def test_it_opens_by_itself_as_soon_as_nothing_is_typed(monkeypatch):
 
 
 def test_a_key_of_the_last_moment_holds_a_dialog_back(monkeypatch):
-    monkeypatch.setattr("agentmesh.tui.screens.main.QUIET", 3600.0)
+    monkeypatch.setattr("agentmesh.tui.screen.QUIET", 3600.0)
 
     async def scene(show: Show) -> None:
         await show.press("x", "backspace")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentmesh.tui.rotation import neighbours, rotate, settle
+from agentmesh.tui.board.rotation import neighbours, rotate, settle
 from tests.tui.faces import NOW, board, face, id_of
 
 

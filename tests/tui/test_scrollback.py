@@ -8,11 +8,11 @@ import pytest
 
 from agentmesh.domain.rows import Row
 from agentmesh.domain.states import Kind
-from agentmesh.tui.messages import OlderRows, RowsArrived, TextStreamed
-from agentmesh.tui.widgets.answer import AnswerView
-from agentmesh.tui.widgets.call import CallView
-from agentmesh.tui.widgets.prose import Prose
-from agentmesh.tui.widgets.views import LIVE
+from agentmesh.tui.conversation.model_message import AnswerView
+from agentmesh.tui.conversation.prose import Prose
+from agentmesh.tui.conversation.tool_call import CallView
+from agentmesh.tui.conversation.views import LIVE
+from agentmesh.tui.session.messages import OlderRows, RowsArrived, TextStreamed
 from tests.tui.faces import face, id_of
 from tests.tui.piloting import ROOT, Show, called, puppet, result, said
 

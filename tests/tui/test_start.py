@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 
 from agentmesh.domain.errors import DatabaseUnreachable
 from agentmesh.tui.link import Opened
-from agentmesh.tui.messages import BoardChanged
-from agentmesh.tui.screens.main import MainScreen
+from agentmesh.tui.screen import MainScreen
+from agentmesh.tui.session.messages import BoardChanged
 from tests.tui.faces import board
 from tests.tui.piloting import Puppet, Show
 

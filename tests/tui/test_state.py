@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from agentmesh.tui.state import Mark
+from agentmesh.tui.session.state import Mark
 from tests.tui.faces import NOW, board, face, id_of, waiting
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from agentmesh.tui.formats import count, duration, money
-from agentmesh.tui.status import separator, spinner, status_line, status_lines, wait_lines
-from agentmesh.tui.underway import Shell
+from agentmesh.tui.board.status import separator, spinner, status_line, status_lines, wait_lines
+from agentmesh.tui.commands.pending import Shell
+from agentmesh.tui.widgets.formats import count, duration, money
 from agentmesh.tui.widgets.lines import plain
 from tests.tui.faces import asking, board, face, id_of, waiting
 

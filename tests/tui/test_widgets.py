@@ -7,12 +7,13 @@ import json
 import pytest
 
 from agentmesh.domain.states import Kind
-from agentmesh.tui import theme, toolwords
-from agentmesh.tui.entries import Answer, Call, Note, Result, Said, entries_of
-from agentmesh.tui.twice import Twice
+from agentmesh.tui import theme
+from agentmesh.tui.conversation import tool_text
+from agentmesh.tui.conversation.entries import Answer, Call, Note, Result, Said, entries_of
+from agentmesh.tui.conversation.prose import is_plain
+from agentmesh.tui.conversation.window import MOST, Window
+from agentmesh.tui.widgets.double_press import Twice
 from agentmesh.tui.widgets.plain import Plain
-from agentmesh.tui.widgets.prose import is_plain
-from agentmesh.tui.window import MOST, Window
 from tests.tui.faces import row
 from tests.tui.piloting import Show, called, puppet, result, said
 
@@ -61,7 +62,7 @@ def test_control_and_bidi_characters_are_gone():
     ],
 )
 def test_a_call_in_one_line(name, arguments, said_of_it):
-    assert toolwords.headline(name, arguments) == said_of_it
+    assert tool_text.headline(name, arguments) == said_of_it
 
 
 @pytest.mark.parametrize(
@@ -82,25 +83,25 @@ def test_a_call_in_one_line(name, arguments, said_of_it):
     ],
 )
 def test_a_result_in_a_few_words(name, value, said_of_it, failed):
-    assert (toolwords.outcome(name, value), toolwords.failed(value)) == (said_of_it, failed)
+    assert (tool_text.outcome(name, value), tool_text.failed(value)) == (said_of_it, failed)
 
 
 def test_a_write_is_shown_as_a_diff_of_added_lines():
-    diff = toolwords.diff_of("write", '{"content": "a\\nb\\n"}', {"bytes": 4})
+    diff = tool_text.diff_of("write", '{"content": "a\\nb\\n"}', {"bytes": 4})
     assert diff == "@@ the whole file, 2 lines @@\n+a\n+b"
-    assert toolwords.diff_of("write", '{"content": "a"}', {"error": "no"}) is None
+    assert tool_text.diff_of("write", '{"content": "a"}', {"error": "no"}) is None
 
 
 def test_a_to_do_list_is_shown_as_a_check_list():
     items = [("done", "completed"), ("doing\x1b[31m\n[b]it", "in_progress"), ("next", "pending")]
     arguments = json.dumps({"items": [{"content": content, "status": status} for content, status in items]})
-    assert toolwords.checklist("todo_write", arguments) == "☑ done\n◐ doing[31m [b]it\n☐ next"
-    assert toolwords.checklist("todo_write", '{"items": [{"content": "x", "status": ["?"]}, 3]}') is None
-    assert toolwords.checklist("bash", arguments) is None
+    assert tool_text.checklist("todo_write", arguments) == "☑ done\n◐ doing[31m [b]it\n☐ next"
+    assert tool_text.checklist("todo_write", '{"items": [{"content": "x", "status": ["?"]}, 3]}') is None
+    assert tool_text.checklist("bash", arguments) is None
 
 
 def test_a_very_long_result_is_cut_and_says_so():
-    shown = toolwords.result_in_full({"output": "x" * 100_000})
+    shown = tool_text.result_in_full({"output": "x" * 100_000})
     assert "more characters" in shown
     assert len(shown) < 70_000
 

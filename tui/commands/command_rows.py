@@ -1,0 +1,56 @@
+"""Which commands leave a row where they were typed: all that act on the mesh, none that only show or choose."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from agentmesh.domain import commands
+from agentmesh.domain.budgets import parse_words
+from agentmesh.domain.errors import AgentmeshError, DeadAgent
+from agentmesh.store import person
+from agentmesh.tui.commands.calls import Call, Done
+from agentmesh.tui.commands.context import Doing
+
+ACTING = frozenset(
+    {
+        "cancel",
+        "capture",
+        "clear",
+        "compact",
+        "fork",
+        "interrupt",
+        "kill",
+        "mark",
+        "reap",
+        "rename",
+        "retry",
+        "rewind",
+        "send",
+    }
+)
+"""Not ``wait``, whose verb writes the row, nor ``new``, which leaves this session as it is."""
+SETTING = frozenset({"mode", "model", "permissions", "system", "tools"})
+"""These act when they are given something, and show how it is without."""
+
+
+def record(doing: Doing, call: Call, done: Done) -> None:
+    """Leave a row that the command was given, with the agent in view; once it is dead with who comes into view.
+
+    The command is done by then: without the row it is no less so.
+    """
+    if not (call.typed.lstrip().startswith("/") and _acts(call)) or done.session:
+        return
+    content = commands.row_content(call.name, call.args, done.text)
+    with suppress(AgentmeshError):
+        try:
+            doing.run(person.note, doing.in_view, content)
+        except DeadAgent:
+            doing.run(person.note, done.goto or doing.session.root_id, content)
+
+
+def _acts(call: Call) -> bool:
+    if (call.name, call.args) == ("fork", ("@",)):  # lists where a fork can begin
+        return False
+    if call.name == "budget":
+        return parse_words(" ".join(call.args).split())[1] is not None
+    return call.name in ACTING or (call.name in SETTING and bool(call.args))

@@ -1,0 +1,76 @@
+"""For whom a call is carried out, and with what: shared by all deeds."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from agentmesh.domain.errors import AgentmeshError, DatabaseUnreachable, UsageError
+from agentmesh.domain.ids import AgentId, short
+from agentmesh.domain.rows import Ref
+from agentmesh.store import agents
+
+if TYPE_CHECKING:
+    from agentmesh.app import Mesh
+    from agentmesh.domain.rows import Session
+    from agentmesh.tui.commands.shell import Shells
+
+Result = TypeVar("Result")
+
+_AGAIN = 0.5
+"""Seconds between two attempts to reach the database."""
+
+
+class Doing(NamedTuple):
+    """For whom a call is carried out, and with what."""
+
+    mesh: Mesh
+    session: Session
+    shells: Shells
+    in_view: AgentId
+    stopping: threading.Event
+    """Set when the screen is left."""
+
+    def run(self, function: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Result:
+        """Call a store function."""
+        return self.mesh.database.run(function, *args, **kwargs)
+
+    def read(self, function: Callable[..., Result], /, *args: Any) -> Result:
+        """Call a store function that may be repeated."""
+        return self.mesh.database.run(function, *args, idempotent=True)
+
+    def insist(self, function: Callable[..., Result], /, *args: Any) -> Result:
+        """Call a store function that may be repeated, until the database answers or the screen is left.
+
+        For what a person said: given up, it would have to be typed again, and perhaps it had arrived.
+        """
+        while True:
+            try:
+                return self.read(function, *args)
+            except DatabaseUnreachable:
+                if self.stopping.wait(_AGAIN):
+                    raise
+
+    def agent(self, who: str | None) -> Ref:
+        """Return the agent that is meant: by name, id or ``parent``; without a word the one in view."""
+        if who is None or who.lower() == "parent":
+            me = self.read(agents.get, self.in_view)
+            if who is None:
+                return Ref(me.id, me.name)
+            if me.parent_id is None:
+                raise UsageError(f"{me.name} has no parent", hint="It is the root of the session.")
+            who = str(me.parent_id)
+        return self.read(agents.resolve, self.session.id, who)
+
+    def have_it_run(self) -> None:
+        """See that a worker runs the session; what goes wrong the feed tells, and tries again: the verb is done."""
+        try:
+            self.mesh.ensure_worker(self.session)
+        except (AgentmeshError, OSError):
+            return
+
+
+def label(ref: Ref) -> str:
+    """Return ``name (12345678)``."""
+    return f"{ref.name} ({short(ref.id)})"

@@ -1,0 +1,87 @@
+"""What a person asked for and what is not done yet: in sight until the screen shows what came of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from agentmesh.domain.ids import AgentId
+from agentmesh.tui.commands.calls import SAY, SHELL, Call
+
+LATE = 0.5
+"""Seconds after which what is not done yet is worth a word: usually it takes a few thousandths."""
+
+
+class _Asked:
+    def __init__(self, call: Call, agent_id: AgentId, since: float) -> None:
+        self.call, self.agent_id, self.since = call, agent_id, since
+        self.done_at: float | None = None
+
+
+class Unsent(NamedTuple):
+    """An input that is on its way."""
+
+    text: str
+    is_late: bool
+    """Whether something keeps it: the database is away, or much stands before it."""
+
+
+class Shell(NamedTuple):
+    """A shell command that runs."""
+
+    command: str
+    since: float
+    """``time.monotonic()``."""
+
+
+class Underway:
+    """The calls of one screen, in the order asked; all times are ``time.monotonic()``."""
+
+    def __init__(self) -> None:
+        self._asked: list[_Asked] = []
+
+    def began(self, call: Call, agent_id: AgentId, now: float) -> None:
+        """Note what was asked for."""
+        self._asked.append(_Asked(call, agent_id, now))
+
+    def since(self, call: Call, agent_id: AgentId) -> float | None:
+        """Return when this was asked for, None when it is not under way."""
+        found = self._find(call, agent_id)
+        return found.since if found else None
+
+    def ended(self, call: Call, agent_id: AgentId, now: float, *, failed: bool = False) -> None:
+        """Note that it was carried out; what was said stays in sight until a later board shows it."""
+        ours = self._find(call, agent_id)
+        if ours is None:
+            return
+        if call.name == SAY and not failed:
+            ours.done_at = now
+        else:
+            self._asked.remove(ours)
+
+    def _find(self, call: Call, agent_id: AgentId) -> _Asked | None:
+        return next(
+            (one for one in self._asked if one.call == call and one.agent_id == agent_id and not one.done_at), None
+        )
+
+    def seen(self, read_at: float) -> None:
+        """Drop what a board that was read at this time shows."""
+        self._asked = [one for one in self._asked if one.done_at is None or one.done_at > read_at]
+
+    def unsent(self, agent_id: AgentId, now: float) -> list[Unsent]:
+        """Return what is on its way to an agent: what is said to it at once, all else when it takes long."""
+        found = []
+        for one in self._asked:
+            is_late = now - one.since >= LATE and one.done_at is None
+            if one.agent_id == agent_id and one.call.name != SHELL and (one.call.name == SAY or is_late):
+                found.append(Unsent(one.call.typed or one.call.name, is_late))
+        return found
+
+    @property
+    def unsent_count(self) -> int:
+        """How many messages no agent's mailbox has yet."""
+        return sum(one.call.name == SAY and one.done_at is None for one in self._asked)
+
+    def shell(self, agent_id: AgentId) -> Shell | None:
+        """Return the shell command that runs in this agent's view."""
+        found = (one for one in self._asked if one.agent_id == agent_id and one.call.name == SHELL)
+        return next((Shell(one.call.args[0], one.since) for one in found), None)

@@ -1,0 +1,18 @@
+"""What /search does."""
+
+from __future__ import annotations
+
+from agentmesh.domain.text import one_line
+from agentmesh.store import search as searches
+from agentmesh.tui.commands.calls import Done
+from agentmesh.tui.commands.context import Doing
+
+_MOST = 200
+
+
+def search(doing: Doing, words: str) -> Done:
+    """Find what the session's agents were told, said and did."""
+    hits = doing.read(searches.search, words, doing.session.id, None, _MOST)
+    if not hits:
+        return Done(f"Nothing found for {one_line(words, 60)}. agentmesh search --all looks into all sessions.")
+    return Done(hits=hits)

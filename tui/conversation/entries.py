@@ -1,0 +1,224 @@
+"""A transcript as entries: what a person is shown of its rows, apart from how it is drawn."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from agentmesh.domain import commands
+from agentmesh.domain.rows import Row
+from agentmesh.domain.states import Kind
+from agentmesh.domain.text import one_line, printable
+from agentmesh.tui.session.rows import call_key, row_of
+
+
+class Said(NamedTuple):
+    """Words of a person or of another agent."""
+
+    key: str
+    who: str
+    text: str
+    by_user: bool
+    note: str = ""
+    """What else there is to know of it, for its head line."""
+
+
+class Answer(NamedTuple):
+    """What the agent's model wrote in one step."""
+
+    key: str
+    text: str
+    reasoning: str = ""
+    interrupted: bool = False
+
+
+class Call(NamedTuple):
+    """A tool call; its result is apart, because it comes later."""
+
+    key: str
+    name: str
+    arguments: str
+    """As the model wrote them: usually a JSON object."""
+    since: float | None = None
+    """``time.monotonic()`` at which its step began, as far as that is known."""
+
+
+class Result(NamedTuple):
+    """The result of the call with the same key."""
+
+    key: str
+    name: str
+    result: Any
+    seconds: float | None = None
+    """How long it took, as far as that is known."""
+
+
+class Note(NamedTuple):
+    """What no model sees: an event, a command, an error, a capture, a mark."""
+
+    key: str
+    kind: Kind
+    text: str
+    hint: str = ""
+    gone: range | None = None
+    """Seqs of the rows that the model is no longer sent since then; 0 stands for those inherited."""
+
+
+class Summary(NamedTuple):
+    """What the model is sent instead of what came before."""
+
+    key: str
+    head: str
+    text: str
+
+
+class Inherited(NamedTuple):
+    """The history that a fork took over, folded."""
+
+    key: str
+    source: str
+    total: int
+    """Of all inherited rows; ``rows`` are the newest of them."""
+    rows: tuple[Row, ...]
+
+
+TASK = "task"
+"""The tool that hands a task to a sub-agent: its calls show how that is getting on."""
+
+Entry = Said | Answer | Call | Note | Summary | Inherited
+
+
+def entries_of(row: Row) -> Iterator[Entry | Result]:
+    """Yield what one row shows; every text is free of control characters."""
+    content, key = row.content, str(row.seq)
+    match Kind(row.kind):
+        case Kind.USER | Kind.MAIL:
+            yield _said(row)
+        case Kind.ASSISTANT:
+            yield from _answered(row)
+        case Kind.TOOL_RESULT:
+            of = call_key(content.get("seq", 0), content.get("ordinal", 0))
+            yield Result(of, one_line(str(content.get("name", "?")), 60), content.get("result"), row.seconds)
+            yield from _taken(row)
+        case Kind.ERROR:
+            if partial := _text(content, "partial"):
+                yield Answer(f"{key}.partial", partial, interrupted=True)
+            yield Note(key, Kind.ERROR, _text(content, "error") or "it failed", _text(content, "hint"))
+        case Kind.COMMAND:
+            yield Note(key, Kind.COMMAND, *_command(content))
+        case Kind.SUMMARY:
+            yield Summary(key, _compacted(content), _text(content, "text"))
+        case Kind.EVENT | Kind.CAPTURE | Kind.MARK as kind:
+            said = _text(content, "text") or _text(content, "label") or _text(content, "event")
+            yield Note(key, kind, said, gone=range(content.get("keep", -1) + 1, row.seq) if row.resets else None)
+
+
+def _answered(row: Row) -> Iterator[Entry]:
+    """Yield what the model wrote in one step: its words, then its calls."""
+    content = row.content
+    text, reasoning = _text(content, "text"), _text(content, "reasoning")
+    interrupted = bool(content.get("interrupted"))
+    if text or reasoning or interrupted:
+        yield Answer(str(row.seq), text, reasoning, interrupted)
+    since = None if row.seconds is None else time.monotonic() - row.seconds
+    for ordinal, call in enumerate(content.get("calls") or []):
+        name, arguments = one_line(str(call.get("name", "?")), 60), printable(str(call.get("arguments") or ""))
+        yield Call(call_key(row.seq, ordinal), name, arguments, since)
+
+
+def fork_row(entry: Entry) -> int | None:
+    """Return the row up to which a fork from here inherits: before what was said, after all else; None for no row.
+
+    The database puts a row in the middle of a step before that step.
+    """
+    row = row_of(entry.key)
+    return row - 1 if row is not None and isinstance(entry, Said) else row
+
+
+def words(entry: Entry, result: Result | None) -> str:
+    """Return what a copy of an entry is; of a call its arguments, and its result if there is one."""
+    match entry:
+        case Said() | Answer() | Summary():
+            return entry.text
+        case Note():
+            return f"{entry.text}\n{entry.hint}".strip()
+        case Call():
+            said = (
+                printable(result.result if isinstance(result.result, str) else _fields(result.result)) if result else ""
+            )
+            return f"{entry.name} {entry.arguments}\n{said}".strip()
+        case Inherited():
+            return ""
+
+
+def height(entry: Entry, width: int) -> int:
+    """Return about how many lines an entry takes, folded: to know how many to mount before they are laid out."""
+    match entry:
+        case Call():
+            return 2 if entry.name == TASK else 1
+        case Inherited():
+            return 2
+        case Summary():
+            return 3
+        case Said():
+            return 2 + min(_wrapped(entry.text, width), _FOLDED)
+        case Answer() | Note():
+            return 1 + _wrapped(entry.text, width)
+
+
+_FOLDED = 48
+
+
+def _wrapped(text: str, width: int) -> int:
+    return sum(1 + len(line) // max(width, 20) for line in text.split("\n"))
+
+
+def _said(row: Row) -> Said:
+    content = row.content
+    by_user = row.kind == Kind.USER
+    notes = []
+    if content.get("introduces"):
+        notes.append("the prompt of this fork")
+    if report := _report(bool(content.get("automatic")), bool(content.get("failed"))):
+        notes.append(report)
+    who = "you" if by_user else one_line(str(content.get("name") or "an agent"), 40)
+    return Said(str(row.seq), who, _text(content, "text"), by_user, ", ".join(notes))
+
+
+def _taken(row: Row) -> Iterator[Said]:
+    """Yield the messages that a wait took."""
+    for number, mail in enumerate(row.mail):
+        who = "you" if mail.by_user else one_line(mail.name, 40)
+        text = printable(mail.text).strip("\n")
+        yield Said(f"{row.seq}.mail{number}", who, text, mail.by_user, _report(mail.automatic, mail.failed))
+
+
+def _report(automatic: bool, failed: bool) -> str:
+    """Return what there is to say of mail that nobody sent by himself."""
+    return "how its turn failed" if failed else "automatic report" if automatic else ""
+
+
+def _compacted(content: Mapping[str, Any]) -> str:
+    """Return what a summary did, in a line."""
+    before, after = (content.get(f"tokens_{when}") for when in ("before", "after"))
+    figures = f" from about {before:,} to {after:,} tokens" if before and after else ""
+    kept = content.get("kept") or 0
+    rest = f", but the last {kept} message{'s' * (kept != 1)}" if kept else ""
+    return f"compacted{figures}: the model is sent a summary of what is above{rest}"
+
+
+def _command(content: Mapping[str, Any]) -> tuple[str, str]:
+    """Return a person's command and what it came to."""
+    said = printable(commands.outcome(content))
+    return one_line(commands.typed(content), 200), one_line(said, 500) if content.get("command") == "wait" else said
+
+
+def _fields(result: Any) -> str:
+    if not isinstance(result, Mapping):
+        return str(result)
+    return "\n".join(f"{name}: {value}" for name, value in result.items())
+
+
+def _text(content: Mapping[str, Any], name: str) -> str:
+    return printable(str(content.get(name) or "")).strip("\n")

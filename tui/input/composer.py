@@ -1,0 +1,281 @@
+"""The input with its sign: whose draft it is, whether it captures, and that the dead have none."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.app import ComposeResult, SuspendNotSupported
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.message import Message
+
+from agentmesh.domain.ids import AgentId
+from agentmesh.tui.commands.calls import SAY, SHELL, Call, Problem
+from agentmesh.tui.input.drafts import Drafts
+from agentmesh.tui.input.history import History
+from agentmesh.tui.input.keys import Keymap
+from agentmesh.tui.input.prompt import Prompt
+from agentmesh.tui.session.state import AgentFace
+from agentmesh.tui.widgets.message import message
+from agentmesh.tui.widgets.plain import Plain
+
+if TYPE_CHECKING:
+    from agentmesh.config.custom_commands import CustomCommand
+    from agentmesh.tui.commands.complete import Completion
+
+_PLACEHOLDER = "{}   / commands   @ files   ! shell"
+_DEAD = "dead: nothing more can be said to it; /reap, typed elsewhere, hides it"
+
+
+_FROM_AFAR = frozenset({SAY, SHELL})
+"""What is entered on the way to an agent and needs nobody there who sees what comes of it."""
+
+
+class _Way:
+    """To an agent that a command makes or leads to: what is entered on it is for that agent, and waits for it."""
+
+    def __init__(self, call: Call | None = None, left: AgentId | None = None) -> None:
+        """``call`` is the command, ``left`` where it was entered; both None at first, when nobody is in view."""
+        self.call, self.left = call, left
+        self.held: list[str] = []
+        self.destination: AgentId | None = None
+        """The agent, once it is known."""
+
+
+class Composer(Horizontal):
+    """Turns what is entered into calls; what is none stays in the input, and why is said."""
+
+    @message
+    class Asked(Message):
+        """A person asked for something."""
+
+        call: Call
+        agent_id: AgentId
+        """Who was in view then: by the time that this is heard, another may be."""
+
+    class Held(Message):
+        """What was entered waits for the agent that it is for."""
+
+    @message
+    class Told(Message):
+        """Something to tell the person about the input."""
+
+        text: str
+
+    def __init__(
+        self,
+        keymap: Keymap,
+        history: History,
+        complete: Callable[[str, int], Sequence[Completion]],
+    ) -> None:
+        super().__init__(id="composer")
+        self.custom: Callable[[], Mapping[str, CustomCommand]] = dict
+        """Returns the custom commands, as their files are now; set when there is a session."""
+        self.prompt = Prompt(keymap, history, complete, self._submit)
+        self._sign = Plain("❯ ", id="sign")
+        self._history = history
+        self._drafts = Drafts()
+        self._agent_id: AgentId | None = None
+        self._capturing = False
+        self._refused: str | None = None
+        """The word that was no command, while it stands there: entered again, a capture takes it."""
+        self.prompt.placeholder = _PLACEHOLDER.format("Type a message")
+        self._grave = Plain(_DEAD, id="grave")
+        self._ended = _ended(keymap.label("entry.fork"), keymap.label("app.quit"))
+        self._on: _Way | None = _Way()
+        """The way that the person is on; who goes elsewhere has left it."""
+        self._ways = [self._on]
+        """All that have not ended."""
+
+    def compose(self) -> ComposeResult:
+        """Show sign and input, or that there is none."""
+        yield self._sign
+        yield self.prompt
+        yield self._grave
+
+    def show(self, face: AgentFace, *, has_ended: bool = False) -> None:
+        """Be the input of this agent, or say why it has none; ``has_ended``: the whole session has."""
+        way = self._on
+        arrived = way is not None and (self._agent_id is None or face.id == way.destination)
+        if face.id != self._agent_id:
+            self._change(face.id, comes_along=arrived)
+            self._on = None
+        self._capturing = face.capturing
+        self.set_class(face.is_dead, "-dead")
+        if face.is_dead:
+            self._grave.update(Content(self._ended if has_ended else _DEAD))
+        self.set_class(face.capturing, "-capturing")
+        sign = "✗ " if face.is_dead else "(capturing) ❯ " if face.capturing else "❯ "
+        self._sign.update(Content(sign))
+        self.prompt.placeholder = "" if face.capturing else _PLACEHOLDER.format(f"Message {face.name}")
+        self.prompt.disabled = face.is_dead
+        if not face.is_dead and self.screen.focused is None:
+            self.prompt.focus()
+        if arrived and way:
+            self._end(way)
+            self._enter(way.held)
+        elif way and way.destination and self._on is None:
+            self._send_on(way, way.destination)
+
+    def leave(self, call: Call, left: AgentId) -> tuple[Sequence[str], str]:
+        """Return what was held for the session that a command has made, and what is typed, for its input."""
+        way = self._way(call, left)
+        for other in self._ways:
+            for text in other.held if other is not way else ():
+                self._history.add(text)
+        return (way.held if way else ()), (self.prompt.text if way is self._on else "")
+
+    def come_from(self, held: Sequence[str], typed: str) -> None:
+        """Take over what another session's input held, before anybody is in view here."""
+        if self._on:
+            self._on.held = list(held)
+        self.prompt.put(typed)
+
+    def bound_for(self, call: Call, left: AgentId, destination: AgentId | None) -> None:
+        """Know where such a command leads; None: nowhere, and nothing that was held is sent."""
+        way = self._way(call, left)
+        if way is None:
+            return
+        way.destination = destination
+        if destination is None:
+            self._end(way)
+            self.give_back(left, "\n".join(way.held))
+        elif way is not self._on:
+            self._send_on(way, destination)
+
+    def _way(self, call: Call, left: AgentId) -> _Way | None:
+        return next((w for w in self._ways if w.call == call and w.left == left and w.destination is None), None)
+
+    def _end(self, way: _Way) -> None:
+        self._ways.remove(way)
+        if way is self._on:
+            self._on = None
+
+    def _send_on(self, way: _Way, destination: AgentId) -> None:
+        """Send what was held to the agent from afar: the person went elsewhere. What needs them there is its draft."""
+        self._end(way)
+        for place, text in enumerate(way.held):
+            understood = self._understand(text)
+            if not isinstance(understood, Call) or understood.name not in _FROM_AFAR:
+                self.give_back(destination, "\n".join(way.held[place:]))
+                return
+            self._history.add(text)
+            self.post_message(self.Asked(understood, destination))
+
+    def _change(self, agent_id: AgentId, *, comes_along: bool) -> None:
+        """Be another agent's input; what was typed on the way to it comes along."""
+        typed = self.prompt.text
+        if not comes_along:
+            if self._agent_id is not None:
+                self._drafts.keep(self._agent_id, typed)
+            self.prompt.put(self._drafts.take(agent_id))
+        self._agent_id = agent_id
+        self._refused = None
+
+    def _enter(self, texts: Sequence[str]) -> None:
+        """Enter what was held; from what is refused on, it stays in the input."""
+        for place, text in enumerate(texts):
+            if not self._submit(text):
+                self.prompt.put("\n".join(filter(None, [*texts[place:], self.prompt.text])))
+                return
+
+    def give_back(self, agent_id: AgentId, text: str) -> None:
+        """Put a text that could not be sent before what is typed meanwhile.
+
+        A command is not: it would make that its argument. It was said what became of it, and ↑ brings it back.
+        """
+        if agent_id != self._agent_id:
+            self._drafts.give_back(agent_id, text)
+        elif text and not (text.startswith("/") and self.prompt.text.strip()):
+            self.prompt.put("\n".join(filter(None, [text, self.prompt.text])))
+
+    @property
+    def held(self) -> Sequence[str]:
+        """What was entered for an agent that is on its way into view."""
+        return [text for way in self._ways for text in way.held]
+
+    def clear(self) -> bool:
+        """Empty the input, the text kept in the history; return whether there was any."""
+        text = self.prompt.text
+        if text.strip():
+            self._history.add(text)
+        self.prompt.put("")
+        return bool(text)
+
+    def remember(self, text: str) -> None:
+        """Keep a text that was typed elsewhere where ↑ finds it."""
+        self._history.add(text)
+
+    def _submit(self, text: str) -> bool:
+        """Understand what was entered, and ask for it; return whether it is to leave the input."""
+        if self._on and text.strip():
+            self._on.held.append(text)
+            self.post_message(self.Held())
+            return True
+        understood = self._understand(text, capturing=self._capturing, again=_word(text) == self._refused)
+        self._refused = None
+        if isinstance(understood, Problem):
+            self._refused = _word(text) if understood.again_captures else None
+            self.post_message(self.Told(f"{understood.text} {understood.hint}".rstrip()))
+            return False
+        if understood is None or self._agent_id is None:
+            return False
+        if _leads_elsewhere(understood):
+            self._on = _Way(understood, self._agent_id)
+            self._ways.append(self._on)
+        self._history.add(text)
+        self.post_message(self.Told(""))
+        self.post_message(self.Asked(understood, self._agent_id))
+        return True
+
+    def _understand(self, text: str, *, capturing: bool = False, again: bool = False) -> Call | Problem | None:
+        from agentmesh.tui.commands.parse import parse  # not before the first frame
+
+        custom = self.custom() if text.lstrip().startswith("/") else {}
+        return parse(text, capturing=capturing, again=again, custom=custom)
+
+    @on(Prompt.Edited)
+    def _edited(self, event: Prompt.Edited) -> None:
+        event.stop()
+        if self._refused is not None and _word(event.text) != self._refused:
+            self._refused = None
+            self.post_message(self.Told(""))
+
+    @on(Prompt.EditorWanted)
+    def _edit(self, event: Prompt.EditorWanted) -> None:
+        from agentmesh.tui.input import editor
+
+        event.stop()
+        try:
+            with self.app.suspend():
+                text = editor.edit(self.prompt.text, os.environ)
+            self.prompt.put(text)
+        except (editor.EditorFailed, SuspendNotSupported) as error:
+            self.post_message(self.Told(str(error)))
+        self.app.refresh()
+
+
+def _leads_elsewhere(call: Call) -> bool:
+    """Whether a command moves the view once it is done."""
+    match call:
+        case Call("fork" | "new") | Call("kill", ()):
+            return True
+        case Call("agents", args):
+            return bool(args)
+        case _:
+            return False
+
+
+def _word(text: str) -> str:
+    """Return the first word: the name of a command."""
+    return next(iter(text.split(maxsplit=1)), "")
+
+
+def _ended(fork: str, leave: str) -> str:
+    """Say what can still be done where nobody lives to whom a command could be typed."""
+    ways = [f"Tab, {fork} begin a new one"] if fork else []
+    ways += [f"{leave} twice leaves"] if leave else []
+    return f"the session has ended: {'; '.join(ways)}".removesuffix(": ")

@@ -1,0 +1,132 @@
+"""Brings what agents ask before the person: as a dialog at once, or as a line while a dialog would take their keys.
+
+A dialog opens by itself when nothing stands in the input, no key was pressed for a second, and no other dialog is open.
+Until then a line above the input says who asks, the bell has rung, and a key opens it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from agentmesh.tui.commands.calls import ANSWER, Call
+from agentmesh.tui.input.composer import Composer
+from agentmesh.tui.requests.queue import LOOK, Reply, Requests, banner, settled_text
+from agentmesh.tui.widgets.lines import Lines
+
+if TYPE_CHECKING:
+    from agentmesh.domain.rows import Request
+    from agentmesh.tui.requests.dialog import RequestDialog
+    from agentmesh.tui.screen import MainScreen
+    from agentmesh.tui.session.state import Board
+
+
+class Asking:
+    """Of one main screen; of the app's loop."""
+
+    def __init__(self, screen: MainScreen) -> None:
+        self._screen = screen
+        self.requests = Requests()
+        self._dialog: RequestDialog | None = None
+        self._looks = False
+
+    def show(self, board: Board) -> None:
+        """Know what waits now: close a dialog that has nothing to ask any more, tell of what is new."""
+        new = self.requests.show(board.requests)
+        if self._dialog and self.requests.waits(self._dialog.request_id):
+            self._dialog.show_place(self.requests.place(self._dialog.request_id))
+        elif self._dialog:
+            self.close()
+        if new:
+            self._screen.ring()
+        self.offer()
+
+    def offer(self) -> None:
+        """Open a dialog if one is due and in nobody's way; else look again in a moment."""
+        waiting = self.requests.held_back
+        if waiting and self._dialog is None and self._screen.is_at_rest:
+            self._open(waiting[0])
+        elif waiting and self._dialog is None and not self._looks:
+            self._looks = True
+            self._screen.set_timer(LOOK, self._look)
+        self._show_banner()
+
+    def open(self) -> bool:
+        """Open a dialog because a person wants to; return whether anything waits."""
+        first = self.requests.first(self._screen.in_view)
+        self.requests.take_up()
+        if first is not None and self._dialog is None:
+            self._open(first)
+            self._show_banner()
+        return first is not None
+
+    def settled(self, request: Request) -> None:
+        """Say who has answered, unless it was answered here."""
+        if not self.requests.was_answered_here(request.id):
+            self._screen.tell(settled_text(request), "$text-warning")
+
+    def answer_failed(self, call: Call) -> None:
+        """Take back that a request is answered."""
+        self.requests.answer_failed(UUID(call.args[0]))
+        self._show_banner()
+
+    def close(self) -> None:
+        """Close the dialog; what was typed in it is not lost."""
+        if self._dialog is None:
+            return
+        dialog, self._dialog = self._dialog, None
+        if dialog.draft:
+            self._screen.composer.remember(dialog.draft)
+        dialog.close()
+
+    def _look(self) -> None:
+        self._looks = False
+        self.offer()
+
+    def _open(self, request: Request) -> None:
+        from agentmesh.tui.requests.dialog import RequestDialog
+        from agentmesh.tui.requests.proposals import proposal
+
+        screen = self._screen
+        workdir = Path(screen.board.session.workdir) if screen.board and screen.has_files else None
+        place, draft = self.requests.place(request.id), self.requests.draft(request.id)
+        dialog = RequestDialog(request, proposal(request, workdir), place, screen.keymap, draft=draft)
+        self._dialog = dialog
+
+        def left(reply: Reply | None) -> None:
+            if self._dialog is dialog:
+                self._dialog = None
+            if reply is not None:
+                self._take(request, reply)
+            screen.call_later(self._go_on, request.id if reply and reply.action == "next" else None)  # when it has gone
+
+        screen.app.push_screen(dialog, left)
+
+    def _take(self, request: Request, reply: Reply) -> None:
+        if reply.draft:
+            self.requests.keep_draft(request.id, reply.draft)
+        match reply.action:
+            case "answer":
+                self.requests.answer(request.id)
+                call = Call(ANSWER, (str(request.id), json.dumps(dict(reply.words))))
+                self._screen.post_message(Composer.Asked(call, request.agent_id))
+            case "go":
+                self.requests.put_aside()
+                self._screen.go(request.agent_id, request.name)
+            case "later":
+                self.requests.put_aside()
+
+    def _go_on(self, after: UUID | None) -> None:
+        """Ask about the one after this, or about what is due."""
+        following = self.requests.after(after) if after else None
+        if following is not None and self._dialog is None and self._screen.app.screen is self._screen:
+            self._open(following)
+        self.offer()
+
+    def _show_banner(self) -> None:
+        waiting = [] if self._dialog else self.requests.held_back
+        key = self._screen.keymap.label("requests.answer")
+        for lines in self._screen.query("#request-banner").results(Lines):  # none while the screen is being made
+            lines.show(lambda width: banner(waiting, width, key))

@@ -1,0 +1,226 @@
+"""Requests that wait for a person, without a screen: which is asked about next, which keys count, what an answer is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from uuid import UUID
+
+from rich.cells import cell_len, set_cell_size
+
+from agentmesh.domain import jsontext
+from agentmesh.domain.text import one_line, printable, visible
+from agentmesh.tui.widgets.lines import Line, Piece, plain
+
+if TYPE_CHECKING:
+    from agentmesh.domain.ids import AgentId
+    from agentmesh.domain.rows import Request
+
+GRACE = 0.5
+"""Seconds after a dialog has appeared in which no key counts."""
+_LONGEST = 2.0
+"""Seconds after which keys count although they never paused."""
+QUIET = 1.0
+"""Seconds without a key, and nothing in the input, after which a dialog may open by itself."""
+LOOK = 0.25
+"""Seconds between two looks whether it may."""
+
+
+class BadEdit(Exception):
+    """What was edited are no arguments."""
+
+
+class Guard:
+    """Keeps keys that were on their way when a dialog appeared from answering it; times are ``time.monotonic()``.
+
+    Who types on has not seen the dialog yet: each key in the first moment makes the moment longer, up to an end.
+    """
+
+    def __init__(self, grace: float = GRACE) -> None:
+        self._grace = grace
+        self._until, self._end = float("inf"), float("inf")
+
+    def appeared(self, now: float) -> None:
+        """Begin the moment."""
+        self._until, self._end = now + self._grace, now + max(_LONGEST, self._grace)
+
+    def is_over(self, now: float) -> bool:
+        """Return whether the moment has passed."""
+        return now >= self._until
+
+    def counts(self, at: float) -> bool:
+        """Return whether a key that was pressed at this time counts; one that does not makes the moment longer."""
+        if self.is_over(at):
+            return True
+        if self._end < float("inf"):
+            self._until = min(max(self._until, at + self._grace), self._end)
+        return False
+
+
+class Reply(NamedTuple):
+    """How a person left a dialog."""
+
+    action: Literal["answer", "go", "later", "next"]
+    """``go``: to the asker's view; ``later``: put aside; ``next``: the next one that waits."""
+    words: Mapping[str, Any] = field(default_factory=dict)
+    """Of an answer, as ``agentmesh.answer`` takes it."""
+    draft: str = ""
+    """What stands in the field, for the next time."""
+
+
+class Requests:
+    """What waits for a person in one session, oldest first, and what of it was put aside or answered here."""
+
+    def __init__(self) -> None:
+        self._waiting: tuple[Request, ...] = ()
+        self._aside: set[UUID] = set()
+        self._answered: set[UUID] = set()
+        self._drafts: dict[UUID, str] = {}
+
+    def show(self, waiting: Sequence[Request]) -> list[Request]:
+        """Take what waits now; return what of it is new."""
+        before, now = {one.id for one in self._waiting}, {one.id for one in waiting}
+        new = [one for one in waiting if one.id not in before]
+        self._waiting = tuple(waiting)
+        self._aside &= now
+        self._drafts = {id_: draft for id_, draft in self._drafts.items() if id_ in now}
+        return new
+
+    @property
+    def waiting(self) -> list[Request]:
+        """What nobody has answered; what was answered here, and is on its way, left out."""
+        return [one for one in self._waiting if one.id not in self._answered]
+
+    @property
+    def held_back(self) -> list[Request]:
+        """What waits and was not put aside."""
+        return [one for one in self.waiting if one.id not in self._aside]
+
+    def waits(self, request: UUID) -> bool:
+        """Return whether this one still waits for an answer."""
+        return any(one.id == request for one in self.waiting)
+
+    def first(self, prefer: AgentId | None = None) -> Request | None:
+        """Return whom to answer first when a person wants to: the agent in view, if it asks."""
+        of_agent = (one for one in self.waiting if one.agent_id == prefer)
+        return next(of_agent, next(iter(self.held_back or self.waiting), None))
+
+    def after(self, request: UUID) -> Request | None:
+        """Return the one that comes after this, round at the end; None when no other waits."""
+        ids = [one.id for one in self.waiting]
+        place = ids.index(request) if request in ids else -1
+        following = self.waiting[(place + 1) % len(ids)] if ids else None
+        return following if following and following.id != request else None
+
+    def place(self, request: UUID) -> tuple[int, int]:
+        """Return which of how many this one is."""
+        ids = [one.id for one in self.waiting]
+        return (ids.index(request) + 1 if request in ids else 1), max(len(ids), 1)
+
+    def put_aside(self) -> None:
+        """Ask about nothing of what waits now by itself."""
+        self._aside = {one.id for one in self._waiting}
+
+    def take_up(self) -> None:
+        """Ask about all of it again."""
+        self._aside.clear()
+
+    def answer(self, request: UUID) -> None:
+        """Note that it was answered here."""
+        self._answered.add(request)
+        self._drafts.pop(request, None)
+
+    def answer_failed(self, request: UUID) -> None:
+        """Note that the answer did not arrive: it waits again, if it still does; not by itself."""
+        self._answered.discard(request)
+        self._aside.add(request)
+
+    def was_answered_here(self, request: UUID) -> bool:
+        """Return whether the answer was given on this screen."""
+        return request in self._answered
+
+    def keep_draft(self, request: UUID, text: str) -> None:
+        """Keep what was typed as an answer and not sent."""
+        self._drafts[request] = text
+
+    def draft(self, request: UUID) -> str:
+        """Return what was typed before."""
+        return self._drafts.get(request, "")
+
+
+# Words
+
+
+def asks(request: Request) -> str:
+    """Return what is asked, in one line: ``bash: git push``, or the question."""
+    if request.kind == "question":
+        return one_line(visible(request.question or ""), 300)
+    from agentmesh.tui.conversation import tool_text  # with the first request, not before the first frame
+
+    return one_line(f"{request.tool}: {tool_text.headline(request.tool, json.dumps(request.arguments))}", 300)
+
+
+def lineage(request: Request) -> str:
+    """Return the asker with its ancestors, from the root on."""
+    return request.path.replace("/", " › ")
+
+
+def settled_text(request: Request) -> str:
+    """Return what became of a request that no longer waits."""
+    what = "question" if request.kind == "question" else request.tool
+    if request.answer is None:
+        return f"{request.name} no longer asks ({what}): its turn has ended"
+    decision = one_line(str(request.answer.get("decision") or request.answer.get("text") or ""), 60)
+    return f"{request.name} ({what}) was answered by {one_line(request.answered_by or '?', 50)}: {decision}"
+
+
+def banner(waiting: Sequence[Request], width: int, key: str) -> list[Line]:
+    """Return the line that says who asks while a dialog would be in the way; none when nobody does."""
+    if not waiting:
+        return []
+    first = waiting[0]
+    more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
+    answers = Piece(f"  {key or '/answer'} answers", "name")
+    head = [Piece(" ! ", "warning"), Piece(f"{first.name} asks{more}: ", "warning")]
+    room = max(width - cell_len(plain((*head, answers))), 8)
+    said = asks(first)
+    cut = said if cell_len(said) <= room else set_cell_size(said, room - 1).rstrip() + "…"
+    return [(*head, Piece(cut), answers)]
+
+
+# Answers, as agentmesh.answer takes them
+
+
+def edit_text(request: Request) -> str:
+    """Return what a person may edit of a call: the command of bash, else all arguments as JSON."""
+    if _is_command(request):
+        return printable(request.arguments["command"])
+    return printable(json.dumps(request.arguments, indent=2, ensure_ascii=False))
+
+
+def edited(request: Request, text: str) -> dict[str, Any]:
+    """Return the answer "once, but with these"; raise BadEdit with a sentence for what are no arguments."""
+    if text == edit_text(request):
+        return {"decision": "once"}
+    if _is_command(request):
+        if not text.strip():
+            raise BadEdit("There is no command left; Esc goes back, and n refuses.")
+        return {"decision": "once", "arguments": {**request.arguments, "command": text}}
+    try:
+        arguments = jsontext.parse(text)
+    except ValueError as error:
+        raise BadEdit(f"This is no JSON: {one_line(str(error), 100)}.") from error
+    if not isinstance(arguments, dict):
+        raise BadEdit("The arguments are a JSON object: {...}.")
+    return {"decision": "once", "arguments": arguments}
+
+
+def refused(reason: str) -> dict[str, Any]:
+    """Return the answer "no", with a reason if there is one."""
+    return {"decision": "no", "reason": reason.strip()} if reason.strip() else {"decision": "no"}
+
+
+def _is_command(request: Request) -> bool:
+    return request.tool == "bash" and isinstance(request.arguments.get("command"), str)

@@ -1,0 +1,1 @@
+"""What the screen knows of a session: read from the database by a feed, and held in plain classes."""

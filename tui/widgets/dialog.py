@@ -1,0 +1,25 @@
+"""What all dialogs share: laid over the main screen, left by Esc or Ctrl+C, and no key of theirs goes on to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar, TypeVar
+
+from textual.binding import Binding
+from textual.screen import ModalScreen
+from textual.types import CSSPathType
+
+T = TypeVar("T")
+
+
+class Dialog(ModalScreen[T | None]):
+    """A dialog that is left with a value, or with None."""
+
+    BINDINGS = [  # noqa: RUF012 - Textual's form
+        Binding("escape,ctrl+c", "leave", "Leave", id="dialog.leave", tooltip="Close this dialog", priority=True),
+    ]
+    CSS_PATH: ClassVar[CSSPathType | None] = Path(__file__).with_name("dialog.tcss")
+
+    def action_leave(self) -> None:
+        """Close without an answer."""
+        self.dismiss(None)
