@@ -21,7 +21,7 @@ from agentmesh.domain.errors import AgentmeshError
 from agentmesh.tui import theme
 from agentmesh.tui.commands.calls import Done, Failed
 from agentmesh.tui.commands.messages import ActionDone
-from agentmesh.tui.conversation.memory import QUIET, Leftovers
+from agentmesh.tui.conversation.memory import QUIET, DroppedConversations
 from agentmesh.tui.conversation.views import Views
 from agentmesh.tui.input.bindings import textual_keymap
 from agentmesh.tui.input.composer import Composer
@@ -84,7 +84,7 @@ class MeshApp(App[None], inherit_bindings=False):
         self._keys, self._pick = keymap, pick
         self._history = history or History(None)
         self.main = MainScreen(keymap, self._history, Path.cwd(), "")
-        self._leftovers, self._streamed_at = Leftovers(), 0.0
+        self._garbage, self._streamed_at = DroppedConversations(), 0.0
         self._posting: object = None
         self._link: Link | None = None
         self._unchanged = ExitStack()
@@ -210,14 +210,14 @@ class MeshApp(App[None], inherit_bindings=False):
     def _dropped(self, event: Views.Dropped) -> None:
         if self._link:
             self._link.feed.unfollow(event.agent_id)
-        self._leftovers.add()
+        self._garbage.add()
         self._tidying.resume()
         self.call_after_refresh(self._tidy)
 
     def _tidy(self) -> None:
         used_at = max(self._streamed_at, self.main.pressed_at, self.main.composer.prompt.pressed_at)
-        if self._leftovers.is_due(time.monotonic() - used_at):
-            self._leftovers.throw_away()
+        if self._garbage.is_due(time.monotonic() - used_at):
+            self._garbage.collect()
             self._tidying.pause()
 
     def on_scrollback_older_wanted(self, event: Scrollback.OlderWanted) -> None:
@@ -304,7 +304,7 @@ class MeshApp(App[None], inherit_bindings=False):
         welcome = self.opened.welcome if self.opened else ""
         self.main = MainScreen(self._keys, self._history, Path(session.workdir), welcome)
         await self.switch_screen(self.main)
-        self.main.composer.come_from(*taken)
+        self.main.composer.take_over(*taken)
         self._connect()
 
     def _connect(self, board: Board | None = None) -> None:

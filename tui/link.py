@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentmesh.tui.commands.run import Actions
+from agentmesh.tui.commands.run import CommandRunner
 from agentmesh.tui.session.feed import Feed
 from agentmesh.tui.session.schema_watch import SchemaWatch
 
@@ -42,7 +42,7 @@ class Link:
         """``post`` takes every message of ``session.messages``; ``board`` is one that is shown already."""
         schema = SchemaWatch(mesh.database)
         self.feed = Feed(mesh, session, post, schema, board)
-        self.actions = Actions(mesh, session, post, schema)
+        self.actions = CommandRunner(mesh, session, post, schema)
         self._mesh, self._session = mesh, session
 
     @cached_property

@@ -26,7 +26,7 @@ def show(app: MeshApp, call: Call, agent_id: AgentId, done: Done) -> None:
     if call.typed and done == Done():
         app.main.show_newest(call, agent_id)  # rows tell, and perhaps the person is far above them
     if page := _page(app, call, agent_id, done):
-        app.main.open(page, f"/{call.name}", app.main.underway.since(call, agent_id))
+        app.main.open(page, f"/{call.name}", app.main.pending_calls.since(call, agent_id))
 
 
 def _page(app: MeshApp, call: Call, agent_id: AgentId, done: Done) -> Callable[[], object] | None:

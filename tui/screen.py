@@ -26,10 +26,10 @@ from agentmesh.tui.input.history import History
 from agentmesh.tui.input.key_line import KeyLine
 from agentmesh.tui.input.keys import Keymap
 from agentmesh.tui.input.prompt import Prompt
-from agentmesh.tui.requests.presenter import Asking
+from agentmesh.tui.requests.presenter import RequestPresenter
 from agentmesh.tui.requests.queue import LOOK, QUIET
 from agentmesh.tui.session.state import AgentFace, Board
-from agentmesh.tui.widgets.double_press import Twice
+from agentmesh.tui.widgets.double_press import DoublePress
 from agentmesh.tui.widgets.formats import plural
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ class MainScreen(Going):
 
     def __init__(self, keymap: Keymap, history: History, workdir: Path, welcome: str) -> None:
         super().__init__(keymap, history, workdir, welcome)
-        self._escape, self._leave = Twice(1.5), Twice(2.0)
-        self.asking = Asking(self)
+        self._escape, self._leave = DoublePress(1.5), DoublePress(2.0)
+        self.asking = RequestPresenter(self)
         self.has_files = False
         """Whether the session's files are those of this host."""
         self.rings = True
@@ -111,7 +111,7 @@ class MainScreen(Going):
         face = self.face
         if face is None:
             return
-        if self.underway.shell(face.id):
+        if self.pending_calls.shell(face.id):
             self._ask(Call(END_SHELL))
             return
         others = self._running_below()
@@ -168,7 +168,7 @@ class MainScreen(Going):
             cleared = "Cleared; ↑ brings it back. " if self.composer.clear() else ""
             running = self.board.working if self.board else 0
             stay = f"; {running} running agent{'s go' if running != 1 else ' goes'} on" if running else ""
-            unsent = self.underway.unsent_count
+            unsent = self.pending_calls.unsent_count
             kept = f"; {plural(unsent, 'message')} not sent yet: ↑ brings back what you typed" if unsent else ""
             self.say(f"{cleared}{self.keymap.label('app.quit')} again leaves{stay}{kept}")
 
@@ -262,11 +262,11 @@ class MainScreen(Going):
             prompt.insert(event.character)
 
     @on(Composer.Held)
-    def _holds(self, event: Composer.Held) -> None:
+    def _show_held(self, event: Composer.Held) -> None:
         event.stop()
         self._refresh_lines()
 
-    @on(Composer.Told)
-    def _told(self, event: Composer.Told) -> None:
+    @on(Composer.Feedback)
+    def _show_feedback(self, event: Composer.Feedback) -> None:
         event.stop()
         self.say(event.text)

@@ -18,13 +18,13 @@ from textual.screen import Screen
 from agentmesh.domain.ids import AgentId, short
 from agentmesh.tui.board import rotation, status
 from agentmesh.tui.commands.calls import Call
-from agentmesh.tui.commands.pending import LATE, Underway, Unsent
+from agentmesh.tui.commands.pending import LATE, PendingCalls, Unsent
 from agentmesh.tui.conversation.views import Views
 from agentmesh.tui.input.composer import Composer
 from agentmesh.tui.input.history import History
 from agentmesh.tui.input.key_line import KeyLine
 from agentmesh.tui.input.keys import Keymap
-from agentmesh.tui.input.unread import Queued
+from agentmesh.tui.input.unread import UnreadMessages
 from agentmesh.tui.session.messages import RowsArrived
 from agentmesh.tui.session.state import AgentFace, Board
 from agentmesh.tui.widgets.lines import Lines
@@ -59,7 +59,7 @@ class Layout(Screen[None]):
         self.composer = Composer(keymap, history, self._complete)
         self._tree: SideTree | None = None
         """Made and mounted when it is first wanted: the first frame need not wait for it."""
-        self.underway = Underway()
+        self.pending_calls = PendingCalls()
         self._trouble: str | None = None
         self.walled = True
         """Whether approved commands of this session run behind a wall, as far as is known."""
@@ -75,7 +75,7 @@ class Layout(Screen[None]):
         """Lay the screen out."""
         with Horizontal(id="body"):
             yield self.views
-        yield Queued()
+        yield UnreadMessages()
         yield Lines(id="status-layer")
         yield Spinner()
         yield Lines(id="request-banner")
@@ -113,7 +113,7 @@ class Layout(Screen[None]):
             self.call_after_refresh(self.show_board, board)  # it came while the screen was being made
             return
         self.board = board
-        self.underway.seen(board.read_at)
+        self.pending_calls.seen(board.read_at)
         if self._expected in board.faces:
             self.goto(self._expected)
         else:
@@ -162,7 +162,7 @@ class Layout(Screen[None]):
 
     def show_newest(self, call: Call, agent_id: AgentId) -> None:
         """Scroll down in the conversation that a call was for, if it is in view and was not scrolled since."""
-        shown, asked_at = self.views.current, self.underway.since(call, agent_id)
+        shown, asked_at = self.views.current, self.pending_calls.since(call, agent_id)
         if shown and agent_id == self.in_view and (asked_at is None or shown.scrolled_at <= asked_at):
             shown.page("bottom")
 
@@ -202,22 +202,22 @@ class Layout(Screen[None]):
 
     def asked(self, call: Call, agent_id: AgentId, at: float) -> None:
         """Show what is on its way; ``at``: when it was asked for, as ``time.monotonic()``."""
-        self.underway.began(call, agent_id, at)
+        self.pending_calls.began(call, agent_id, at)
         self._refresh_lines()
         self.set_timer(LATE, self._refresh_lines)
 
     def answered(self, call: Call, agent_id: AgentId, *, failed: bool, goto: AgentId | None) -> None:
         """Show that it was done, or not; ``goto`` is where that leads who did not go elsewhere since."""
         has_gone = self.has_gone(call, agent_id)
-        self.underway.ended(call, agent_id, time.monotonic(), failed=failed)
-        self.composer.bound_for(call, agent_id, goto)
+        self.pending_calls.ended(call, agent_id, time.monotonic(), failed=failed)
+        self.composer.set_destination(call, agent_id, goto)
         if not has_gone:
             self.goto(goto)
         self._refresh_lines()
 
     def has_gone(self, call: Call, agent_id: AgentId) -> bool:
         """Whether the person went to an agent since they asked for this: that was their last wish, and holds."""
-        asked_at = self.underway.since(call, agent_id)
+        asked_at = self.pending_calls.since(call, agent_id)
         return asked_at is not None and self._went_at > asked_at
 
     def give_back(self, text: str, agent_id: AgentId) -> None:
@@ -242,16 +242,16 @@ class Layout(Screen[None]):
         )
         held = [Unsent(text, True) for text in self.composer.held]
         if board is None or agent is None or face is None:
-            self.query_one(Queued).show((), held, "")
+            self.query_one(UnreadMessages).show((), held, "")
             return
         key = self.keymap.label("agent.interrupt")
         self.query_one("#status-layer", Lines).show(lambda width: status.wait_lines(board, agent, width))
-        shell = self.underway.shell(agent)
+        shell = self.pending_calls.shell(agent)
         self.query_one(Spinner).show(lambda: status.spinner(board, agent, time.monotonic(), key, shell, answers))
         self.query_one("#separator", Lines).show(lambda width: [status.separator(board, agent, width)])
-        unsent = [*self.underway.unsent(agent, time.monotonic()), *held]
+        unsent = [*self.pending_calls.unsent(agent, time.monotonic()), *held]
         pending = [mail.text for mail in face.pending]
-        self.query_one(Queued).show(pending, unsent, self.keymap.label("mail.take_back"))
+        self.query_one(UnreadMessages).show(pending, unsent, self.keymap.label("mail.take_back"))
         if self._tree is not None and self._tree.display:
             self._tree.show(board, agent)
 

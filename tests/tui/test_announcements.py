@@ -2,44 +2,44 @@
 
 from __future__ import annotations
 
-from agentmesh.tui.input.announcements import Sayings
+from agentmesh.tui.input.announcements import Announcements
 
 
-def texts(sayings: Sayings, now: float) -> list[list[str]]:
-    return [[one.text for one in line] for line in sayings.current(now)]
+def texts(announcements: Announcements, now: float) -> list[list[str]]:
+    return [[one.text for one in line] for line in announcements.current(now)]
 
 
 def test_an_answer_replaces_the_one_before_and_goes():
-    sayings = Sayings()
-    assert (texts(sayings, 0), sayings.changes_at()) == ([], None)
-    sayings.answer("one", "", 10.0)
-    sayings.answer("two", "", 11.0)
-    assert texts(sayings, 16.9) == [["two"]]
-    assert sayings.changes_at() == 17.0
-    assert texts(sayings, 17.0) == []
-    sayings.answer("three", "", 20.0)
-    sayings.answer("", "", 20.1)
-    assert texts(sayings, 20.1) == []
+    announcements = Announcements()
+    assert (texts(announcements, 0), announcements.changes_at()) == ([], None)
+    announcements.reply("one", "", 10.0)
+    announcements.reply("two", "", 11.0)
+    assert texts(announcements, 16.9) == [["two"]]
+    assert announcements.changes_at() == 17.0
+    assert texts(announcements, 17.0) == []
+    announcements.reply("three", "", 20.0)
+    announcements.reply("", "", 20.1)
+    assert texts(announcements, 20.1) == []
 
 
 def test_what_happened_elsewhere_replaces_no_answer_and_the_newest_are_shown():
-    sayings = Sayings()
-    sayings.answer("refused", "", 10.0)
+    announcements = Announcements()
+    announcements.reply("refused", "", 10.0)
     for n in range(6):
-        sayings.happened(f"agent {n} finished", "", 10.0 + n)
-    assert texts(sayings, 15.0) == [["refused"], [f"agent {n} finished" for n in range(2, 6)]]
-    assert texts(sayings, 19.0) == [[f"agent {n} finished" for n in range(4, 6)]]
+        announcements.announce(f"agent {n} finished", "", 10.0 + n)
+    assert texts(announcements, 15.0) == [["refused"], [f"agent {n} finished" for n in range(2, 6)]]
+    assert texts(announcements, 19.0) == [[f"agent {n} finished" for n in range(4, 6)]]
 
 
 def test_long_ones_stand_as_long_as_reading_takes():
-    sayings = Sayings()
-    sayings.answer("x" * 300, "", 0.0)
-    assert sayings.changes_at() == 18.0
+    announcements = Announcements()
+    announcements.reply("x" * 300, "", 0.0)
+    assert announcements.changes_at() == 18.0
 
 
 def test_all_can_be_taken_away():
-    sayings = Sayings()
-    sayings.answer("one", "", 0.0)
-    sayings.happened("two", "", 0.0)
-    sayings.clear()
-    assert texts(sayings, 0.0) == []
+    announcements = Announcements()
+    announcements.reply("one", "", 0.0)
+    announcements.announce("two", "", 0.0)
+    announcements.clear()
+    assert texts(announcements, 0.0) == []

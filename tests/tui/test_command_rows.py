@@ -12,7 +12,7 @@ from agentmesh.store import board
 from agentmesh.tui.commands.calls import Call, Done, Failed
 from agentmesh.tui.commands.catalog import COMMANDS
 from agentmesh.tui.commands.command_rows import ACTING, SETTING
-from agentmesh.tui.commands.handlers import DEEDS
+from agentmesh.tui.commands.handlers import HANDLERS
 from agentmesh.tui.conversation.entries import Note, entries_of
 from tests.fixtures.mesh import Mesh
 from tests.tui.test_actions import Person, me  # noqa: F401  the fixture
@@ -157,5 +157,5 @@ def test_17_6_a_long_message_is_whole_in_the_mail_and_short_in_the_row(mesh: Mes
 
 
 def test_17_6_every_command_is_decided():
-    of_calls = {name for name in DEEDS if name in COMMANDS}
+    of_calls = {name for name in HANDLERS if name in COMMANDS}
     assert of_calls == ACTING | SETTING | SHOWING | {"budget", "wait"}

@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from agentmesh.tui.conversation.memory import QUIET, Leftovers
+from agentmesh.tui.conversation.memory import QUIET, DroppedConversations
 from agentmesh.tui.conversation.scrollback import Scrollback
 from tests.tui.faces import face
 from tests.tui.piloting import Show, puppet
@@ -16,14 +16,14 @@ MANY = 12
 
 
 def test_nothing_is_thrown_away_while_somebody_types():
-    leftovers = Leftovers()
+    leftovers = DroppedConversations()
     leftovers.add()
     assert not leftovers.is_due(QUIET / 2)
     assert leftovers.is_due(QUIET)
 
 
 def test_who_never_pauses_leaves_no_more_than_so_many_behind():
-    leftovers = Leftovers()
+    leftovers = DroppedConversations()
     for _ in range(MANY - 1):
         leftovers.add()
     assert not leftovers.is_due(0)
@@ -32,10 +32,10 @@ def test_who_never_pauses_leaves_no_more_than_so_many_behind():
 
 
 def test_nothing_is_looked_for_where_nothing_was_left():
-    leftovers = Leftovers()
+    leftovers = DroppedConversations()
     assert not leftovers.is_due(QUIET)
     leftovers.add()
-    leftovers.throw_away()
+    leftovers.collect()
     assert not leftovers.is_due(QUIET)
 
 

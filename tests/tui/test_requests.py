@@ -14,7 +14,16 @@ from agentmesh.tui.commands.calls import ANSWER, Call, Done, Failed
 from agentmesh.tui.commands.messages import ActionDone
 from agentmesh.tui.requests.dialog import RequestDialog
 from agentmesh.tui.requests.proposals import proposal
-from agentmesh.tui.requests.queue import BadEdit, Guard, Requests, banner, edit_text, edited, refused, settled_text
+from agentmesh.tui.requests.queue import (
+    BadEdit,
+    KeyGuard,
+    RequestQueue,
+    banner,
+    edit_text,
+    edited,
+    refused,
+    settled_text,
+)
 from agentmesh.tui.screen import MainScreen
 from agentmesh.tui.session.messages import RequestSettled
 from agentmesh.tui.widgets.formats import rule_text
@@ -29,7 +38,7 @@ ONE, TWO, THREE = request("alpha"), request("beta", number=2), request("gamma", 
 
 
 def test_the_oldest_is_asked_first_and_each_knows_its_place():
-    queue = Requests()
+    queue = RequestQueue()
     assert queue.show([ONE, TWO]) == [ONE, TWO]
     assert queue.show([ONE, TWO, THREE]) == [THREE]
     assert queue.first() == ONE
@@ -39,7 +48,7 @@ def test_the_oldest_is_asked_first_and_each_knows_its_place():
 
 
 def test_what_is_put_aside_stays_and_what_is_new_is_asked():
-    queue = Requests()
+    queue = RequestQueue()
     queue.show([ONE])
     queue.put_aside()
     assert (queue.held_back, queue.waiting) == ([], [ONE])
@@ -51,7 +60,7 @@ def test_what_is_put_aside_stays_and_what_is_new_is_asked():
 
 
 def test_what_was_answered_here_waits_no_more_unless_that_failed():
-    queue = Requests()
+    queue = RequestQueue()
     queue.show([ONE, TWO])
     queue.answer(ONE.id)
     assert queue.waiting == [TWO]
@@ -66,7 +75,7 @@ def test_what_was_answered_here_waits_no_more_unless_that_failed():
 
 
 def test_a_draft_is_kept_as_long_as_its_request_waits():
-    queue = Requests()
+    queue = RequestQueue()
     queue.show([ONE])
     queue.keep_draft(ONE.id, "half a")
     assert queue.draft(ONE.id) == "half a"
@@ -78,7 +87,7 @@ def test_a_draft_is_kept_as_long_as_its_request_waits():
 
 
 def test_keys_of_the_first_half_second_do_not_count():
-    guard = Guard()
+    guard = KeyGuard()
     assert not guard.counts(10.0), "before it is drawn"
     guard.appeared(10.0)
     assert not guard.is_over(10.49)
@@ -87,7 +96,7 @@ def test_keys_of_the_first_half_second_do_not_count():
 
 
 def test_who_types_on_has_not_seen_it_yet_but_not_for_ever():
-    guard = Guard()
+    guard = KeyGuard()
     guard.appeared(10.0)
     assert [guard.counts(10 + n / 10) for n in (1, 4, 8, 12, 16, 19)] == [False] * 6
     assert guard.counts(12.0)

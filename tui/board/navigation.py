@@ -18,7 +18,7 @@ from agentmesh.tui.theme import ROLES
 
 if TYPE_CHECKING:
     from agentmesh.tui.board.tree import SideTree
-    from agentmesh.tui.conversation.task_call import TaskView
+    from agentmesh.tui.conversation.task_call import TaskCallView
     from agentmesh.tui.widgets.chooser import Choice
 
 _NOBODY = {
@@ -74,15 +74,15 @@ class Going(Layout):
 
     def action_enter_task(self) -> None:
         """Go to the sub-agent of a task."""
-        from agentmesh.tui.conversation.task_call import TaskView, to_enter
+        from agentmesh.tui.conversation.task_call import TaskCallView, task_to_enter
 
         shown = self.views.current
-        if task := to_enter(shown.query_children(TaskView)) if shown else None:
+        if task := task_to_enter(shown.query_children(TaskCallView)) if shown else None:
             task.action_enter()
         else:
             self.say("There is no task here", "$dim")
 
-    def on_task_view_entered(self, event: TaskView.Entered) -> None:
+    def on_task_call_view_entered(self, event: TaskCallView.Entered) -> None:
         """Go to its sub-agent. (Named as Textual finds it: tasks are imported with the session.)"""
         event.stop()
         self.go(event.agent_id)
@@ -113,7 +113,7 @@ def _choice(face: AgentFace, *, is_over: bool) -> Choice[AgentId]:
     """Return an agent as one of those to pick; ``is_over``: its task has ended."""
     from agentmesh.tui.widgets.chooser import Choice
 
-    state = face.doing if face.is_running and face.doing else face.mark.label
+    state = face.activity if face.is_running and face.activity else face.mark.label
     role = "dim" if is_over else "warning" if face.requests else face.mark.label
     before = Content.assemble("  " * face.view.depth, (f"{'!' if face.requests else face.mark.glyph} ", ROLES[role]))
     if is_over and face.ended_with and not face.is_dead:

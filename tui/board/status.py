@@ -19,7 +19,7 @@ from agentmesh.tui.widgets.lines import Line, Piece
 
 if TYPE_CHECKING:
     from agentmesh.domain.ids import AgentId
-    from agentmesh.tui.commands.pending import Shell
+    from agentmesh.tui.commands.pending import RunningShell
     from agentmesh.tui.session.state import Board
 
 _MIN_NAME = 8
@@ -73,7 +73,7 @@ class _Awaited(NamedTuple):
 
 def _awaited(face: AgentFace, mark: Mark) -> _Awaited:
     calls, tokens = plural(face.view.tool_calls, "call"), f"{count(face.view.tokens)} tokens"
-    activity = face.doing if mark is Mark.RUNNING else ""
+    activity = face.activity if mark is Mark.RUNNING else ""
     return _Awaited(face.name, f"{mark.glyph} {mark.label}", mark.label, calls, tokens, activity)
 
 
@@ -83,14 +83,16 @@ def _tasks(board: Board, agent: AgentId) -> list[_Awaited]:
     for task in board.tasks_of(agent):
         face, mark = board.get(task.child), task.mark
         calls, tokens = plural(task.tool_calls, "call"), f"{count(task.tokens)} tokens"
-        activity = face.doing if face and mark is TaskMark.RUNNING else ""
+        activity = face.activity if face and mark is TaskMark.RUNNING else ""
         lines.append(
             _Awaited(face.name if face else "?", f"{mark.glyph} {mark.label}", mark.role, calls, tokens, activity)
         )
     return lines if len(lines) > 1 else []
 
 
-def spinner(board: Board, agent: AgentId, now: float, key: str, shell: Shell | None = None, answers: str = "") -> str:
+def spinner(
+    board: Board, agent: AgentId, now: float, key: str, shell: RunningShell | None = None, answers: str = ""
+) -> str:
     """Return what the agent does, for how long and the key that interrupts it; empty while it is not running.
 
     A shell command that a person runs there comes first: the key ends that. ``now`` is ``time.monotonic()``,
@@ -103,7 +105,7 @@ def spinner(board: Board, agent: AgentId, now: float, key: str, shell: Shell | N
         return " · ".join([f"! {one_line(shell.command, 40)}", duration(now - shell.since), *ends])
     if face is None or not face.is_running:
         return ""
-    parts = [fitted(face.doing, 60) or "working"]
+    parts = [fitted(face.activity, 60) or "working"]
     if face.running_for is not None:
         parts.append(duration(face.running_for + now - board.read_at))
     if face.wait and face.wait.left > 0 and face.view.activity == "waiting":

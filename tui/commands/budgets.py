@@ -9,27 +9,27 @@ from agentmesh.domain.rows import Ref
 from agentmesh.store import budgets
 from agentmesh.store.reader import Answer
 from agentmesh.tui.commands.calls import Done
-from agentmesh.tui.commands.context import Doing
+from agentmesh.tui.commands.context import CommandContext
 from agentmesh.tui.widgets.formats import count, money
 
 
-def budget(doing: Doing, *words: str) -> Done:
+def budget(ctx: CommandContext, *words: str) -> Done:
     """Show budgets, or cap the session or an agent with everything below it."""
     who, cap = parse_words(" ".join(words).split())
-    ref = doing.agent(who) if who is not None else None
+    ref = ctx.agent(who) if who is not None else None
     agent = ref.id if ref else None
     if cap is not None:
-        doing.read(budgets.set_budget, doing.session.id, cap, agent)
-    found = doing.read(budgets.view, doing.session.id, agent)
+        ctx.run_idempotent(budgets.set_budget, ctx.session.id, cap, agent)
+    found = ctx.run_idempotent(budgets.view, ctx.session.id, agent)
     if cap is not None or (ref and not found):
         return Done(_sentence(ref, found[0] if found else None))
     columns = ["budget of", "unit", "used", "reserved", "cap", "left"]
     return Done(_remark(found), table=Answer(columns, [], [row for one in found for row in _rows(one)]))
 
 
-def cost(doing: Doing) -> Done:
+def cost(ctx: CommandContext) -> Done:
     """Show what the session's model calls used, by agent."""
-    lines = doing.read(budgets.costs, doing.session.id, "agent")
+    lines = ctx.run_idempotent(budgets.costs, ctx.session.id, "agent")
     whole = total(lines)
     columns = ["agent", "model calls", "tokens", "input", "cached", "output", "cost"]
     return Done(unpriced(whole.unpriced_calls), table=Answer(columns, [], [_cost(line) for line in [*lines, whole]]))

@@ -53,11 +53,11 @@ def line(left: board.Left, session: Session, *, newest: bool) -> str:
 
 
 def _interrupt(mesh: Mesh, session: Session) -> str:
-    from agentmesh.tui.commands.context import Doing
+    from agentmesh.tui.commands.context import CommandContext
     from agentmesh.tui.commands.handlers import interrupt
     from agentmesh.tui.commands.shell import Shells
 
-    return interrupt(Doing(mesh, session, Shells(), session.root_id, threading.Event()), "all").text
+    return interrupt(CommandContext(mesh, session, Shells(), session.root_id, threading.Event()), "all").text
 
 
 def _is_newest(mesh: Mesh, session: Session) -> bool:

@@ -9,7 +9,7 @@ from agentmesh.domain.budgets import parse_words
 from agentmesh.domain.errors import AgentmeshError, DeadAgent
 from agentmesh.store import person
 from agentmesh.tui.commands.calls import Call, Done
-from agentmesh.tui.commands.context import Doing
+from agentmesh.tui.commands.context import CommandContext
 
 ACTING = frozenset(
     {
@@ -33,7 +33,7 @@ SETTING = frozenset({"mode", "model", "permissions", "system", "tools"})
 """These act when they are given something, and show how it is without."""
 
 
-def record(doing: Doing, call: Call, done: Done) -> None:
+def record(ctx: CommandContext, call: Call, done: Done) -> None:
     """Leave a row that the command was given, with the agent in view; once it is dead with who comes into view.
 
     The command is done by then: without the row it is no less so.
@@ -43,9 +43,9 @@ def record(doing: Doing, call: Call, done: Done) -> None:
     content = commands.row_content(call.name, call.args, done.text)
     with suppress(AgentmeshError):
         try:
-            doing.run(person.note, doing.in_view, content)
+            ctx.run(person.note, ctx.in_view, content)
         except DeadAgent:
-            doing.run(person.note, done.goto or doing.session.root_id, content)
+            ctx.run(person.note, done.goto or ctx.session.root_id, content)
 
 
 def _acts(call: Call) -> bool:

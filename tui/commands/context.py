@@ -22,7 +22,7 @@ _AGAIN = 0.5
 """Seconds between two attempts to reach the database."""
 
 
-class Doing(NamedTuple):
+class CommandContext(NamedTuple):
     """For whom a call is carried out, and with what."""
 
     mesh: Mesh
@@ -36,18 +36,18 @@ class Doing(NamedTuple):
         """Call a store function."""
         return self.mesh.database.run(function, *args, **kwargs)
 
-    def read(self, function: Callable[..., Result], /, *args: Any) -> Result:
+    def run_idempotent(self, function: Callable[..., Result], /, *args: Any) -> Result:
         """Call a store function that may be repeated."""
         return self.mesh.database.run(function, *args, idempotent=True)
 
-    def insist(self, function: Callable[..., Result], /, *args: Any) -> Result:
+    def run_persistently(self, function: Callable[..., Result], /, *args: Any) -> Result:
         """Call a store function that may be repeated, until the database answers or the screen is left.
 
         For what a person said: given up, it would have to be typed again, and perhaps it had arrived.
         """
         while True:
             try:
-                return self.read(function, *args)
+                return self.run_idempotent(function, *args)
             except DatabaseUnreachable:
                 if self.stopping.wait(_AGAIN):
                     raise
@@ -55,15 +55,15 @@ class Doing(NamedTuple):
     def agent(self, who: str | None) -> Ref:
         """Return the agent that is meant: by name, id or ``parent``; without a word the one in view."""
         if who is None or who.lower() == "parent":
-            me = self.read(agents.get, self.in_view)
+            me = self.run_idempotent(agents.get, self.in_view)
             if who is None:
                 return Ref(me.id, me.name)
             if me.parent_id is None:
                 raise UsageError(f"{me.name} has no parent", hint="It is the root of the session.")
             who = str(me.parent_id)
-        return self.read(agents.resolve, self.session.id, who)
+        return self.run_idempotent(agents.resolve, self.session.id, who)
 
-    def have_it_run(self) -> None:
+    def ensure_worker(self) -> None:
         """See that a worker runs the session; what goes wrong the feed tells, and tries again: the verb is done."""
         try:
             self.mesh.ensure_worker(self.session)

@@ -13,7 +13,7 @@ from agentmesh.domain.errors import UsageError
 from agentmesh.domain.ids import short
 from agentmesh.tui.commands.calls import Done
 from agentmesh.tui.commands.catalog import EXPORT_FORMATS
-from agentmesh.tui.commands.context import Doing
+from agentmesh.tui.commands.context import CommandContext
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,27 +22,27 @@ _SECONDS = 60.0
 """That reading a time line may take."""
 
 
-def export(doing: Doing, *words: str) -> Done:
+def export(ctx: CommandContext, *words: str) -> Done:
     """Write the session to a file: ``[format] [file]``, a page of HTML in the working directory without either."""
     from agentmesh.export import secrets
     from agentmesh.export.target import to_file
     from agentmesh.export.writing import Format, write
 
     name, given = _asked(words)
-    path = _path(doing, name, given)
-    known = secrets.configured(doing.mesh.settings, os.environ)
-    with _told(path), to_file(path, force=False) as out:
-        written = write(doing.mesh.database, doing.session.id, out, Format(name), secrets=known)
+    path = _path(ctx, name, given)
+    known = secrets.configured(ctx.mesh.settings, os.environ)
+    with _explained(path), to_file(path, force=False) as out:
+        written = write(ctx.mesh.database, ctx.session.id, out, Format(name), secrets=known)
     return Done(f"Wrote {path}. {written.sentence('agentmesh export --full has them whole')}".strip())
 
 
-def timeline(doing: Doing, who: str | None = None) -> Done:
+def timeline(ctx: CommandContext, who: str | None = None) -> Done:
     """Show who did what when: everybody, or an agent with all below it."""
     from agentmesh.export import lanes
     from agentmesh.store.export import snapshot
 
-    agent = doing.agent(who).id if who is not None else None
-    with doing.mesh.database.connection() as conn, snapshot(conn, doing.session.id, _SECONDS) as snap:
+    agent = ctx.agent(who).id if who is not None else None
+    with ctx.mesh.database.connection() as conn, snapshot(conn, ctx.session.id, _SECONDS) as snap:
         return Done(timeline=lanes.read(snap, agent))
 
 
@@ -58,18 +58,18 @@ def _asked(words: Sequence[str]) -> tuple[str, str]:
     return name or ending or "html", file
 
 
-def _path(doing: Doing, name: str, given: str) -> Path:
+def _path(ctx: CommandContext, name: str, given: str) -> Path:
     """Return where to write: relative to the session's directory; without a file, a name that is free."""
-    folder = Path(doing.session.workdir)
+    folder = Path(ctx.session.workdir)
     if given:
         return folder / Path(given).expanduser()
-    stem = f"agentmesh-{short(doing.session.id)}"
+    stem = f"agentmesh-{short(ctx.session.id)}"
     names = (f"{stem}.{name}" if n == 1 else f"{stem}-{n}.{name}" for n in count(1))
     return next(folder / one for one in names if not os.path.lexists(folder / one))
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _explained(path: Path) -> Iterator[None]:
     """Say in a sentence what the file system refused."""
     try:
         yield

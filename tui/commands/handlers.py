@@ -17,7 +17,7 @@ from agentmesh.domain.text import one_line, printable
 from agentmesh.store import agents, mailbox, person, requests, sessions, waits
 from agentmesh.tui.commands import budgets, calls, exports, fork, model_context, permissions, search, settings
 from agentmesh.tui.commands.calls import Done
-from agentmesh.tui.commands.context import Doing, label
+from agentmesh.tui.commands.context import CommandContext, label
 
 _SETTLE = 8.0
 """Seconds that interrupted agents are given to come to rest; the last to rest may wake others."""
@@ -26,83 +26,84 @@ _TITLE = 60
 """Characters of the first thing said that become the session's title."""
 
 
-def say(doing: Doing, text: str) -> Done:
+def say(ctx: CommandContext, text: str) -> Done:
     """Write to the agent in view, as the user; in a capture that the screen did not show yet, keep the text instead."""
-    if doing.insist(person.is_capturing, doing.in_view):
-        return captured(doing, text)
-    doing.insist(requests.set_attended, doing.session.id, True)  # a headless run may have said that nobody is here
-    doing.insist(mailbox.send, None, doing.in_view, text, f"tui-{uuid.uuid4()}")
-    doing.have_it_run()
+    if ctx.run_persistently(person.is_capturing, ctx.in_view):
+        return captured(ctx, text)
+    # A headless run may have said that nobody is here.
+    ctx.run_persistently(requests.set_attended, ctx.session.id, True)
+    ctx.run_persistently(mailbox.send, None, ctx.in_view, text, f"tui-{uuid.uuid4()}")
+    ctx.ensure_worker()
     with suppress(AgentmeshError):  # it is sent: what fails now must not give the text back
-        if not doing.read(sessions.get, doing.session.id).title:
-            doing.read(person.rename_session, doing.session.id, one_line(text, _TITLE))
+        if not ctx.run_idempotent(sessions.get, ctx.session.id).title:
+            ctx.run_idempotent(person.rename_session, ctx.session.id, one_line(text, _TITLE))
     return Done()
 
 
-def captured(doing: Doing, text: str) -> Done:
+def captured(ctx: CommandContext, text: str) -> Done:
     """Keep a text from every model."""
-    doing.run(person.capture, doing.in_view, text)
+    ctx.run(person.capture, ctx.in_view, text)
     return Done()
 
 
-def shell(doing: Doing, command: str) -> Done:
+def shell(ctx: CommandContext, command: str) -> Done:
     """Run a shell command and keep its output where no model sees it."""
-    finished = doing.shells.run(doing.in_view, command, doing.session.workdir, os.environ)
+    finished = ctx.shells.run(ctx.in_view, command, ctx.session.workdir, os.environ)
     output = printable(finished.output).rstrip("\n")
     if finished.exit_code:
         how = f"exit code {finished.exit_code}" if finished.exit_code > 0 else f"ended by signal {-finished.exit_code}"
         output = f"{output}\n[{how}]".lstrip("\n")
     content = {"command": f"!{command}", "output": output, "exit_code": finished.exit_code}
-    doing.run(person.note, doing.in_view, content)
+    ctx.run(person.note, ctx.in_view, content)
     return Done()
 
 
-def goto(doing: Doing, who: str) -> Done:
+def goto(ctx: CommandContext, who: str) -> Done:
     """Bring an agent into view, by its name or id."""
-    return Done(goto=doing.agent(who).id)
+    return Done(goto=ctx.agent(who).id)
 
 
-def end_shell(doing: Doing) -> Done:
+def end_shell(ctx: CommandContext) -> Done:
     """End the shell command that runs in the view; nothing when it has ended by itself."""
-    doing.shells.end(doing.in_view)
+    ctx.shells.end(ctx.in_view)
     return Done()
 
 
-def take_back(doing: Doing, mail: str) -> Done:
+def take_back(ctx: CommandContext, mail: str) -> Done:
     """Withdraw an unread message; its text goes back into the prompt."""
-    return Done(draft=doing.run(person.take_back, MailId(int(mail))))
+    return Done(draft=ctx.run(person.take_back, MailId(int(mail))))
 
 
-def interrupt(doing: Doing, who: str | None = None) -> Done:
+def interrupt(ctx: CommandContext, who: str | None = None) -> Done:
     """Stop an agent, all agents, or the shell command that was typed here."""
     if who is not None and who.lower() == "all":
-        return _interrupt_all(doing, lambda _view: True)
-    if who is None and doing.shells.end(doing.in_view):
+        return _interrupt_all(ctx, lambda _view: True)
+    if who is None and ctx.shells.end(ctx.in_view):
         return Done("The command is ended.")
-    ref = doing.agent(who)
-    stopped = doing.read(agents.interrupt, ref.id)
+    ref = ctx.agent(who)
+    stopped = ctx.run_idempotent(agents.interrupt, ref.id)
     return Done(f"Interrupted {ref.name}." if stopped else f"{ref.name} was not running.")
 
 
-def interrupt_tree(doing: Doing) -> Done:
+def interrupt_tree(ctx: CommandContext) -> Done:
     """Stop the agent in view and all its descendants."""
-    views = doing.read(agents.view, doing.session.id)
-    inside = {doing.in_view}
+    views = ctx.run_idempotent(agents.view, ctx.session.id)
+    inside = {ctx.in_view}
     for view in views:  # parents come before their children
         if view.parent_id in inside:
             inside.add(view.id)
-    return _interrupt_all(doing, lambda view: view.id in inside)
+    return _interrupt_all(ctx, lambda view: view.id in inside)
 
 
-def _interrupt_all(doing: Doing, meant: Callable[[AgentView], bool]) -> Done:
+def _interrupt_all(ctx: CommandContext, meant: Callable[[AgentView], bool]) -> Done:
     """Interrupt agents, the deepest first, until they rest: the end of one may wake its parent."""
     stopped: dict[AgentId, str] = {}
     deadline = time.monotonic() + _SETTLE
     while True:
-        views = [view for view in doing.read(agents.view, doing.session.id) if meant(view)]
+        views = [view for view in ctx.run_idempotent(agents.view, ctx.session.id) if meant(view)]
         running = [view for view in views if view.status == AgentStatus.RUNNING and not view.external]
         for view in sorted(running, key=lambda view: -view.depth):
-            if doing.read(agents.interrupt, view.id):
+            if ctx.run_idempotent(agents.interrupt, view.id):
                 stopped[view.id] = view.name
         if not running or time.monotonic() > deadline:
             break
@@ -112,63 +113,63 @@ def _interrupt_all(doing: Doing, meant: Callable[[AgentView], bool]) -> Done:
     return Done(f"Interrupted {', '.join(stopped.values())}." + (" Some still stop." if running else ""))
 
 
-def kill(doing: Doing, who: str | None = None) -> Done:
+def kill(ctx: CommandContext, who: str | None = None) -> Done:
     """End an agent and its descendants; the view leaves the dead."""
-    ref = doing.agent(who)
-    parent = doing.read(agents.get, ref.id).parent_id
-    killed = doing.run(agents.kill, ref.id)
+    ref = ctx.agent(who)
+    parent = ctx.run_idempotent(agents.get, ref.id).parent_id
+    killed = ctx.run(agents.kill, ref.id)
     if not killed:
         return Done(f"{label(ref)} was dead already.")
     more = len(killed) - 1
     text = f"Killed {label(ref)}" + (f" with {more} descendant{'s' if more > 1 else ''}." if more else ".")
-    return Done(text, goto=parent if doing.in_view in {one.id for one in killed} else None)
+    return Done(text, goto=parent if ctx.in_view in {one.id for one in killed} else None)
 
 
-def reap(doing: Doing, who: str | None = None) -> Done:
+def reap(ctx: CommandContext, who: str | None = None) -> Done:
     """Take the dead out of the rotation."""
-    count = doing.read(sessions.reap, doing.session.id, doing.agent(who).id if who is not None else None)
+    count = ctx.run_idempotent(sessions.reap, ctx.session.id, ctx.agent(who).id if who is not None else None)
     return Done(f"{count} agent{'s' if count > 1 else ''} left the rotation." if count else "Nobody is dead.")
 
 
-def send(doing: Doing, who: str, message: str) -> Done:
+def send(ctx: CommandContext, who: str, message: str) -> Done:
     """Send mail from the agent in view."""
-    ref = doing.agent(who)
-    doing.insist(mailbox.send, doing.in_view, ref.id, message, f"tui-{uuid.uuid4()}")
-    doing.have_it_run()
+    ref = ctx.agent(who)
+    ctx.run_persistently(mailbox.send, ctx.in_view, ref.id, message, f"tui-{uuid.uuid4()}")
+    ctx.ensure_worker()
     return Done(f"Sent to {label(ref)}.")
 
 
-def wait(doing: Doing, timeout: str, *who: str) -> Done:
+def wait(ctx: CommandContext, timeout: str, *who: str) -> Done:
     """Let the agent in view wait; the result comes as a row."""
-    named = [str(doing.agent(one).id) if one.lower() == "parent" else one for one in who]
-    targets = doing.read(waits.targets, doing.session.id, named) if named else None
+    named = [str(ctx.agent(one).id) if one.lower() == "parent" else one for one in who]
+    targets = ctx.run_idempotent(waits.targets, ctx.session.id, named) if named else None
     wrong = next((target for target in targets or () if "error" in target), None)
     if wrong:
         raise UsageError(wrong["error"], hint=wrong["hint"])
-    if doing.run(waits.wait_begin, doing.in_view, targets, float(timeout)) is None:
-        doing.have_it_run()
+    if ctx.run(waits.wait_begin, ctx.in_view, targets, float(timeout)) is None:
+        ctx.ensure_worker()
     return Done()
 
 
-def capture(doing: Doing) -> Done:
+def capture(ctx: CommandContext) -> Done:
     """Begin a capture."""
-    return Done() if doing.run(person.begin_capture, doing.in_view) else Done("A capture is open already.")
+    return Done() if ctx.run(person.begin_capture, ctx.in_view) else Done("A capture is open already.")
 
 
-def cancel(doing: Doing) -> Done:
+def cancel(ctx: CommandContext) -> Done:
     """End the capture."""
-    doing.run(person.cancel_capture, doing.in_view)
+    ctx.run(person.cancel_capture, ctx.in_view)
     return Done()
 
 
-def retry(doing: Doing) -> Done:
+def retry(ctx: CommandContext) -> Done:
     """Run the agent in view again after an error."""
-    doing.run(person.retry, doing.in_view)
-    doing.have_it_run()
+    ctx.run(person.retry, ctx.in_view)
+    ctx.ensure_worker()
     return Done()
 
 
-DEEDS: Mapping[str, Callable[..., Done]] = MappingProxyType(
+HANDLERS: Mapping[str, Callable[..., Done]] = MappingProxyType(
     {
         calls.SAY: say,
         calls.CAPTURED: captured,

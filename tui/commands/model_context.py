@@ -6,39 +6,39 @@ from agentmesh.store import agents
 from agentmesh.store import context as contexts
 from agentmesh.store.reader import Answer
 from agentmesh.tui.commands.calls import Done
-from agentmesh.tui.commands.context import Doing
+from agentmesh.tui.commands.context import CommandContext
 
 
-def clear(doing: Doing) -> Done:
+def clear(ctx: CommandContext) -> Done:
     """Send the model of the agent in view nothing of what came before."""
-    doing.run(contexts.clear, doing.in_view)
+    ctx.run(contexts.clear, ctx.in_view)
     return Done()
 
 
-def compact(doing: Doing) -> Done:
+def compact(ctx: CommandContext) -> Done:
     """Have the agent in view replace what came before by a summary."""
-    doing.run(contexts.compact, doing.in_view)
-    doing.have_it_run()
+    ctx.run(contexts.compact, ctx.in_view)
+    ctx.ensure_worker()
     return Done()
 
 
-def mark(doing: Doing, label: str | None = None) -> Done:
+def mark(ctx: CommandContext, label: str | None = None) -> Done:
     """Set a mark."""
-    doing.run(contexts.mark, doing.in_view, label)
+    ctx.run(contexts.mark, ctx.in_view, label)
     return Done()
 
 
-def rewind(doing: Doing, label: str | None = None) -> Done:
+def rewind(ctx: CommandContext, label: str | None = None) -> Done:
     """Go back to a mark."""
-    doing.run(contexts.rewind, doing.in_view, label)
+    ctx.run(contexts.rewind, ctx.in_view, label)
     return Done()
 
 
-def context(doing: Doing) -> Done:
+def context(ctx: CommandContext) -> Done:
     """Show what fills the context of the agent in view."""
-    model = doing.read(agents.get, doing.in_view).model
-    parts = doing.read(contexts.filling, doing.in_view)
-    window = doing.mesh.models.context_window(model)
+    model = ctx.run_idempotent(agents.get, ctx.in_view).model
+    parts = ctx.run_idempotent(contexts.filling, ctx.in_view)
+    window = ctx.mesh.models.context_window(model)
     whole = window or max(contexts.total(parts).tokens, 1)
     rows: list[tuple[str | None, ...]] = [
         (part.name, str(part.rows), f"{part.tokens:,}", f"{100 * part.tokens / whole:.1f} %")

@@ -11,7 +11,7 @@ LATE = 0.5
 """Seconds after which what is not done yet is worth a word: usually it takes a few thousandths."""
 
 
-class _Asked:
+class _PendingCall:
     def __init__(self, call: Call, agent_id: AgentId, since: float) -> None:
         self.call, self.agent_id, self.since = call, agent_id, since
         self.done_at: float | None = None
@@ -25,7 +25,7 @@ class Unsent(NamedTuple):
     """Whether something keeps it: the database is away, or much stands before it."""
 
 
-class Shell(NamedTuple):
+class RunningShell(NamedTuple):
     """A shell command that runs."""
 
     command: str
@@ -33,15 +33,15 @@ class Shell(NamedTuple):
     """``time.monotonic()``."""
 
 
-class Underway:
+class PendingCalls:
     """The calls of one screen, in the order asked; all times are ``time.monotonic()``."""
 
     def __init__(self) -> None:
-        self._asked: list[_Asked] = []
+        self._asked: list[_PendingCall] = []
 
     def began(self, call: Call, agent_id: AgentId, now: float) -> None:
         """Note what was asked for."""
-        self._asked.append(_Asked(call, agent_id, now))
+        self._asked.append(_PendingCall(call, agent_id, now))
 
     def since(self, call: Call, agent_id: AgentId) -> float | None:
         """Return when this was asked for, None when it is not under way."""
@@ -58,7 +58,7 @@ class Underway:
         else:
             self._asked.remove(ours)
 
-    def _find(self, call: Call, agent_id: AgentId) -> _Asked | None:
+    def _find(self, call: Call, agent_id: AgentId) -> _PendingCall | None:
         return next(
             (one for one in self._asked if one.call == call and one.agent_id == agent_id and not one.done_at), None
         )
@@ -81,7 +81,7 @@ class Underway:
         """How many messages no agent's mailbox has yet."""
         return sum(one.call.name == SAY and one.done_at is None for one in self._asked)
 
-    def shell(self, agent_id: AgentId) -> Shell | None:
+    def shell(self, agent_id: AgentId) -> RunningShell | None:
         """Return the shell command that runs in this agent's view."""
         found = (one for one in self._asked if one.agent_id == agent_id and one.call.name == SHELL)
-        return next((Shell(one.call.args[0], one.since) for one in found), None)
+        return next((RunningShell(one.call.args[0], one.since) for one in found), None)

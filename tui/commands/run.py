@@ -28,7 +28,7 @@ _SLOW = frozenset({SHELL, END_SHELL, INTERRUPT_TREE, "context", "export", "inter
 _STOP_SECONDS = 2.0
 
 
-class Actions:
+class CommandRunner:
     """Carries out calls for one session, in the order submitted (a shell command or a query holds up nobody)."""
 
     def __init__(
@@ -69,16 +69,16 @@ class Actions:
 
     def _do(self, call: Call, in_view: AgentId) -> None:
         from agentmesh.tui.commands.command_rows import record
-        from agentmesh.tui.commands.context import Doing
-        from agentmesh.tui.commands.handlers import DEEDS  # not before the session is in sight
+        from agentmesh.tui.commands.context import CommandContext
+        from agentmesh.tui.commands.handlers import HANDLERS  # not before the session is in sight
 
         outcome: Done | Failed
         try:
             if call.name != END_SHELL:
                 self._schema.check()
-            doing = Doing(self._mesh, self._session, self._shells, in_view, self._stopping)
-            outcome = DEEDS[call.name](doing, *call.args)
-            record(doing, call, outcome)
+            ctx = CommandContext(self._mesh, self._session, self._shells, in_view, self._stopping)
+            outcome = HANDLERS[call.name](ctx, *call.args)
+            record(ctx, call, outcome)
         except AgentmeshError as error:
             outcome = Failed(error.message, error.hint, call.typed)
         except Exception:

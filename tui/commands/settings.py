@@ -14,7 +14,7 @@ from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import one_line, printable
 from agentmesh.store import agents, person, reader, sessions
 from agentmesh.tui.commands.calls import Done
-from agentmesh.tui.commands.context import Doing
+from agentmesh.tui.commands.context import CommandContext
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
@@ -29,48 +29,48 @@ _MODES: Mapping[str, str] = MappingProxyType(
 )
 
 
-def mode(doing: Doing, wanted: str | None = None) -> Done:
+def mode(ctx: CommandContext, wanted: str | None = None) -> Done:
     """Show or change what tools may do without asking."""
     if wanted is None:
-        now = doing.read(sessions.get, doing.session.id).permission_mode
+        now = ctx.run_idempotent(sessions.get, ctx.session.id).permission_mode
         return Done(f"Mode {now}: {_MODES[now]}. Others: {', '.join(one for one in _MODES if one != now)}.")
-    doing.read(sessions.set_mode, doing.session.id, PermissionMode(wanted))
+    ctx.run_idempotent(sessions.set_mode, ctx.session.id, PermissionMode(wanted))
     return Done(f"Mode {wanted}: {_MODES[wanted]}.")
 
 
-def model(doing: Doing, wanted: str | None = None) -> Done:
+def model(ctx: CommandContext, wanted: str | None = None) -> Done:
     """Show or change the model of the agent in view."""
-    me = doing.read(agents.get, doing.in_view)
+    me = ctx.run_idempotent(agents.get, ctx.in_view)
     if wanted is None:
-        providers = ", ".join(sorted(doing.mesh.models.providers())) or "demo"
+        providers = ", ".join(sorted(ctx.mesh.models.providers())) or "demo"
         return Done(f"{me.name} has the model {me.model}. Providers: {providers}.")
-    name = doing.mesh.models.name(wanted)
+    name = ctx.mesh.models.name(wanted)
     if name == me.model:
         return Done(f"{me.name} has the model {name} already.")
-    doing.run(person.set_model, doing.in_view, name)
+    ctx.run(person.set_model, ctx.in_view, name)
     return Done()
 
 
-def system(doing: Doing, text: str | None = None) -> Done:
+def system(ctx: CommandContext, text: str | None = None) -> Done:
     """Show or change the system prompt of the agent in view."""
     if text is None:
-        me = doing.read(agents.get, doing.in_view)
-        return Done(printable(doing.read(agents.settings, me.settings_id).system_prompt))
+        me = ctx.run_idempotent(agents.get, ctx.in_view)
+        return Done(printable(ctx.run_idempotent(agents.settings, me.settings_id).system_prompt))
     what = f"system prompt: {one_line(text, 200)}"
-    doing.run(person.set_settings, doing.in_view, system_prompt=text, what=what)
+    ctx.run(person.set_settings, ctx.in_view, system_prompt=text, what=what)
     return Done()
 
 
-def tools(doing: Doing, *changes: str) -> Done:
+def tools(ctx: CommandContext, *changes: str) -> Done:
     """Show or change the tools of the agent in view."""
-    now = doing.read(agents.settings, doing.read(agents.get, doing.in_view).settings_id).tools
+    now = ctx.run_idempotent(agents.settings, ctx.run_idempotent(agents.get, ctx.in_view).settings_id).tools
     chosen = {_name(tool): tool for tool in now}
     if not changes:
         listed = [f"{name}: {_first_line(tool)}" for name, tool in chosen.items()] or ["It has no tools."]
-        return Done("\n".join([*listed, *_servers(doing, chosen)]))
-    known = chosen | _all_tools(doing.mesh)
+        return Done("\n".join([*listed, *_servers(ctx, chosen)]))
+    known = chosen | _all_tools(ctx.mesh)
     if any(change.startswith("+mcp__") for change in changes):  # their servers are asked
-        known |= {_name(tool): tool for tool in doing.mesh.mcp.definitions(Path(doing.session.workdir))}
+        known |= {_name(tool): tool for tool in ctx.mesh.mcp.definitions(Path(ctx.session.workdir))}
     for change in _each(changes, known):
         sign, name = change[0], change[1:]
         if name not in known:
@@ -86,29 +86,29 @@ def tools(doing: Doing, *changes: str) -> Done:
         return Done("It has just these tools already.")
     ordered = [chosen[name] for name in sorted(chosen)]
     what = f"tools: {', '.join(sorted(chosen)) or 'none'}"
-    doing.run(person.set_settings, doing.in_view, tools=ordered, what=what)
+    ctx.run(person.set_settings, ctx.in_view, tools=ordered, what=what)
     return Done()
 
 
-def rename(doing: Doing, title: str) -> Done:
+def rename(ctx: CommandContext, title: str) -> Done:
     """Give the session a title."""
-    doing.read(person.rename_session, doing.session.id, title)
+    ctx.run_idempotent(person.rename_session, ctx.session.id, title)
     return Done()
 
 
-def new(doing: Doing) -> Done:
+def new(ctx: CommandContext) -> Done:
     """Begin another session in the same directory, with the same model."""
-    model = doing.read(agents.get, doing.session.root_id).model
+    model = ctx.run_idempotent(agents.get, ctx.session.root_id).model
     provider, _, name = model.partition("/")
     # A provider's name that models' names may begin with themselves is no prefix: OPENAI_BASE_URL moved it.
-    is_prefix = provider == "demo" or provider in doing.mesh.settings.provider_prefixes
-    session = doing.mesh.start_session(Path(doing.session.workdir), model=model if is_prefix else name)
+    is_prefix = provider == "demo" or provider in ctx.mesh.settings.provider_prefixes
+    session = ctx.mesh.start_session(Path(ctx.session.workdir), model=model if is_prefix else name)
     return Done("A new session. /sessions leads back.", session=session)
 
 
-def sql(doing: Doing, query: str) -> Done:
+def sql(ctx: CommandContext, query: str) -> Done:
     """Ask the views, as a role that can change nothing."""
-    mesh = doing.mesh
+    mesh = ctx.mesh
     if mesh.settings.reader_url:
         url = mesh.settings.reader_url
     else:
@@ -124,14 +124,14 @@ def _first_line(tool: Mapping[str, Any]) -> str:
     return one_line(str(tool.get("function", {}).get("description", "")).partition("\n")[0], 100)
 
 
-def _servers(doing: Doing, tools: Mapping[str, Any]) -> list[str]:
+def _servers(ctx: CommandContext, tools: Mapping[str, Any]) -> list[str]:
     """Return a line for each MCP server of the session's directory, and one for each that has a problem."""
-    workdir = Path(doing.session.workdir)
+    workdir = Path(ctx.session.workdir)
     lines = []
-    for slug, server in doing.mesh.mcp_servers(workdir).servers.items():
+    for slug, server in ctx.mesh.mcp_servers(workdir).servers.items():
         count = sum(name.startswith(f"mcp__{slug}__") for name in tools)
         lines.append(f"MCP server {server.name}: {count or 'none'} of these; +mcp__{slug}__* adds all that it has")
-    return ["", *lines, *map(str, doing.mesh.mcp_problems(workdir))] if lines else []
+    return ["", *lines, *map(str, ctx.mesh.mcp_problems(workdir))] if lines else []
 
 
 def _each(changes: Sequence[str], known: Mapping[str, Any]) -> list[str]:

@@ -22,7 +22,7 @@ _GRACE = 2.0
 """Seconds between SIGTERM and SIGKILL."""
 
 
-class Finished(NamedTuple):
+class ShellResult(NamedTuple):
     """How a command ended."""
 
     output: str
@@ -38,7 +38,7 @@ class Shells:
         self._running: dict[AgentId, subprocess.Popen[bytes]] = {}
         self._closed = False
 
-    def run(self, agent: AgentId, command: str, workdir: str, environ: Mapping[str, str]) -> Finished:
+    def run(self, agent: AgentId, command: str, workdir: str, environ: Mapping[str, str]) -> ShellResult:
         """Run a command to its end; raise UsageError when it cannot be started."""
         if not Path(workdir).is_dir():
             raise UsageError(f"the session's directory {workdir} is not here", hint="The session is another host's.")
@@ -68,7 +68,7 @@ class Shells:
             finally:
                 with self._lock:
                     del self._running[agent]
-            return Finished(_text(output.fileno()), code)
+            return ShellResult(_text(output.fileno()), code)
 
     def end(self, agent: AgentId) -> bool:
         """End the command that runs for this agent; return whether there is one."""

@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widget import Widget
 
-from agentmesh.tui.conversation.entries import Said
+from agentmesh.tui.conversation.entries import ChatMessage
 from agentmesh.tui.conversation.entry import EntryView
 from agentmesh.tui.conversation.prose import Prose, is_plain
 from agentmesh.tui.widgets.plain import Plain
@@ -17,10 +17,10 @@ _LINES, _CHARACTERS = 24, 4000
 """What is shown of a long text while it is folded."""
 
 
-class SaidView(EntryView):
+class ChatMessageView(EntryView):
     """A head line with the speaker, and the text."""
 
-    def __init__(self, said: Said) -> None:
+    def __init__(self, said: ChatMessage) -> None:
         self._said = said
         self._head = _beginning(said.text)
         self._hidden = said.text.count("\n") + 1 - (self._head.count("\n") + 1)

@@ -13,7 +13,7 @@ from agentmesh.domain.text import one_line, printable
 from agentmesh.tui.session.rows import call_key, row_of
 
 
-class Said(NamedTuple):
+class ChatMessage(NamedTuple):
     """Words of a person or of another agent."""
 
     key: str
@@ -24,7 +24,7 @@ class Said(NamedTuple):
     """What else there is to know of it, for its head line."""
 
 
-class Answer(NamedTuple):
+class ModelMessage(NamedTuple):
     """What the agent's model wrote in one step."""
 
     key: str
@@ -33,7 +33,7 @@ class Answer(NamedTuple):
     interrupted: bool = False
 
 
-class Call(NamedTuple):
+class ToolCall(NamedTuple):
     """A tool call; its result is apart, because it comes later."""
 
     key: str
@@ -44,7 +44,7 @@ class Call(NamedTuple):
     """``time.monotonic()`` at which its step began, as far as that is known."""
 
 
-class Result(NamedTuple):
+class ToolResult(NamedTuple):
     """The result of the call with the same key."""
 
     key: str
@@ -86,24 +86,24 @@ class Inherited(NamedTuple):
 TASK = "task"
 """The tool that hands a task to a sub-agent: its calls show how that is getting on."""
 
-Entry = Said | Answer | Call | Note | Summary | Inherited
+Entry = ChatMessage | ModelMessage | ToolCall | Note | Summary | Inherited
 
 
-def entries_of(row: Row) -> Iterator[Entry | Result]:
+def entries_of(row: Row) -> Iterator[Entry | ToolResult]:
     """Yield what one row shows; every text is free of control characters."""
     content, key = row.content, str(row.seq)
     match Kind(row.kind):
         case Kind.USER | Kind.MAIL:
-            yield _said(row)
+            yield _chat_message(row)
         case Kind.ASSISTANT:
-            yield from _answered(row)
+            yield from _model_step(row)
         case Kind.TOOL_RESULT:
             of = call_key(content.get("seq", 0), content.get("ordinal", 0))
-            yield Result(of, one_line(str(content.get("name", "?")), 60), content.get("result"), row.seconds)
-            yield from _taken(row)
+            yield ToolResult(of, one_line(str(content.get("name", "?")), 60), content.get("result"), row.seconds)
+            yield from _mail_taken_by_wait(row)
         case Kind.ERROR:
             if partial := _text(content, "partial"):
-                yield Answer(f"{key}.partial", partial, interrupted=True)
+                yield ModelMessage(f"{key}.partial", partial, interrupted=True)
             yield Note(key, Kind.ERROR, _text(content, "error") or "it failed", _text(content, "hint"))
         case Kind.COMMAND:
             yield Note(key, Kind.COMMAND, *_command(content))
@@ -114,17 +114,17 @@ def entries_of(row: Row) -> Iterator[Entry | Result]:
             yield Note(key, kind, said, gone=range(content.get("keep", -1) + 1, row.seq) if row.resets else None)
 
 
-def _answered(row: Row) -> Iterator[Entry]:
+def _model_step(row: Row) -> Iterator[Entry]:
     """Yield what the model wrote in one step: its words, then its calls."""
     content = row.content
     text, reasoning = _text(content, "text"), _text(content, "reasoning")
     interrupted = bool(content.get("interrupted"))
     if text or reasoning or interrupted:
-        yield Answer(str(row.seq), text, reasoning, interrupted)
+        yield ModelMessage(str(row.seq), text, reasoning, interrupted)
     since = None if row.seconds is None else time.monotonic() - row.seconds
     for ordinal, call in enumerate(content.get("calls") or []):
         name, arguments = one_line(str(call.get("name", "?")), 60), printable(str(call.get("arguments") or ""))
-        yield Call(call_key(row.seq, ordinal), name, arguments, since)
+        yield ToolCall(call_key(row.seq, ordinal), name, arguments, since)
 
 
 def fork_row(entry: Entry) -> int | None:
@@ -133,17 +133,17 @@ def fork_row(entry: Entry) -> int | None:
     The database puts a row in the middle of a step before that step.
     """
     row = row_of(entry.key)
-    return row - 1 if row is not None and isinstance(entry, Said) else row
+    return row - 1 if row is not None and isinstance(entry, ChatMessage) else row
 
 
-def words(entry: Entry, result: Result | None) -> str:
+def words(entry: Entry, result: ToolResult | None) -> str:
     """Return what a copy of an entry is; of a call its arguments, and its result if there is one."""
     match entry:
-        case Said() | Answer() | Summary():
+        case ChatMessage() | ModelMessage() | Summary():
             return entry.text
         case Note():
             return f"{entry.text}\n{entry.hint}".strip()
-        case Call():
+        case ToolCall():
             said = (
                 printable(result.result if isinstance(result.result, str) else _fields(result.result)) if result else ""
             )
@@ -155,15 +155,15 @@ def words(entry: Entry, result: Result | None) -> str:
 def height(entry: Entry, width: int) -> int:
     """Return about how many lines an entry takes, folded: to know how many to mount before they are laid out."""
     match entry:
-        case Call():
+        case ToolCall():
             return 2 if entry.name == TASK else 1
         case Inherited():
             return 2
         case Summary():
             return 3
-        case Said():
+        case ChatMessage():
             return 2 + min(_wrapped(entry.text, width), _FOLDED)
-        case Answer() | Note():
+        case ModelMessage() | Note():
             return 1 + _wrapped(entry.text, width)
 
 
@@ -174,7 +174,7 @@ def _wrapped(text: str, width: int) -> int:
     return sum(1 + len(line) // max(width, 20) for line in text.split("\n"))
 
 
-def _said(row: Row) -> Said:
+def _chat_message(row: Row) -> ChatMessage:
     content = row.content
     by_user = row.kind == Kind.USER
     notes = []
@@ -183,15 +183,15 @@ def _said(row: Row) -> Said:
     if report := _report(bool(content.get("automatic")), bool(content.get("failed"))):
         notes.append(report)
     who = "you" if by_user else one_line(str(content.get("name") or "an agent"), 40)
-    return Said(str(row.seq), who, _text(content, "text"), by_user, ", ".join(notes))
+    return ChatMessage(str(row.seq), who, _text(content, "text"), by_user, ", ".join(notes))
 
 
-def _taken(row: Row) -> Iterator[Said]:
+def _mail_taken_by_wait(row: Row) -> Iterator[ChatMessage]:
     """Yield the messages that a wait took."""
     for number, mail in enumerate(row.mail):
         who = "you" if mail.by_user else one_line(mail.name, 40)
         text = printable(mail.text).strip("\n")
-        yield Said(f"{row.seq}.mail{number}", who, text, mail.by_user, _report(mail.automatic, mail.failed))
+        yield ChatMessage(f"{row.seq}.mail{number}", who, text, mail.by_user, _report(mail.automatic, mail.failed))
 
 
 def _report(automatic: bool, failed: bool) -> str:

@@ -16,7 +16,7 @@ from agentmesh.tui.widgets.message import message
 if TYPE_CHECKING:
     from agentmesh.domain.ids import AgentId
     from agentmesh.domain.rows import Request
-    from agentmesh.tui.conversation.entries import Result
+    from agentmesh.tui.conversation.entries import ToolResult
     from agentmesh.tui.session.state import Board
 
 
@@ -53,7 +53,7 @@ class EntryView(VerticalGroup, can_focus=True):
         """Return the widgets that unfolding adds."""
         return ()
 
-    def settle(self, result: Result | None, *, is_over: bool = False) -> None:
+    def settle(self, result: ToolResult | None, *, is_over: bool = False) -> None:
         """Take the result of a call; with ``is_over`` none comes any more."""
 
     def ask(self, requests: Sequence[Request]) -> None:

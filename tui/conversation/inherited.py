@@ -9,7 +9,16 @@ from textual.content import Content
 from textual.widget import Widget
 
 from agentmesh.tui.conversation import tool_text
-from agentmesh.tui.conversation.entries import Answer, Call, Inherited, Note, Result, Said, Summary, entries_of
+from agentmesh.tui.conversation.entries import (
+    ChatMessage,
+    Inherited,
+    ModelMessage,
+    Note,
+    Summary,
+    ToolCall,
+    ToolResult,
+    entries_of,
+)
 from agentmesh.tui.conversation.entry import EntryView
 from agentmesh.tui.widgets.plain import Plain
 
@@ -48,13 +57,13 @@ class InheritedView(EntryView):
         )
 
 
-def _line(entry: Said | Answer | Call | Note | Summary | Inherited | Result) -> Content | None:
+def _line(entry: ChatMessage | ModelMessage | ToolCall | Note | Summary | Inherited | ToolResult) -> Content | None:
     match entry:
-        case Said():
+        case ChatMessage():
             return Content.assemble((f"{entry.who}: ", "bold"), entry.text)
-        case Answer() if entry.text:
+        case ModelMessage() if entry.text:
             return Content(entry.text)
-        case Call():
+        case ToolCall():
             return Content.styled(f"▸ {entry.name}  {tool_text.headline(entry.name, entry.arguments)}", "$dim")
         case Summary():
             return Content.assemble(("summary of what came before: ", "$dim"), entry.text)

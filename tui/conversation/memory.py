@@ -16,7 +16,7 @@ _MOST: Final = 12
 """Conversations that are left behind before it is looked in any case."""
 
 
-class Leftovers:
+class DroppedConversations:
     """Counts them; of the app's loop."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Leftovers:
         """Tell whether they are thrown away now; ``idle``: seconds since something happened."""
         return self._count >= _MOST or (self._count > 0 and idle >= QUIET)
 
-    def throw_away(self) -> None:
+    def collect(self) -> None:
         """Free their memory."""
         self._count = 0
         gc.collect()

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widget import Widget
 
 from agentmesh.domain.text import printable
-from agentmesh.tui.conversation.entries import Answer
+from agentmesh.tui.conversation.entries import ModelMessage
 from agentmesh.tui.conversation.entry import EntryView
 from agentmesh.tui.conversation.prose import Prose, is_plain
 from agentmesh.tui.widgets.plain import Plain
@@ -25,10 +25,10 @@ _LONGEST = 40_000
 """Characters that are drawn of one answer."""
 
 
-class AnswerView(EntryView):
+class ModelMessageView(EntryView):
     """One message of the model; without an answer it is the one in progress."""
 
-    def __init__(self, answer: Answer | None = None) -> None:
+    def __init__(self, answer: ModelMessage | None = None) -> None:
         self._answer, self._began_live = answer, answer is None
         self.can_fold = bool(answer and answer.reasoning)
         super().__init__(answer.key if answer else "", classes="answer" if answer else "answer -live")
@@ -50,7 +50,7 @@ class AnswerView(EntryView):
         if not self._began_live and self._answer:
             yield from self._finished(self._answer)
 
-    def _finished(self, answer: Answer) -> Iterable[Widget]:
+    def _finished(self, answer: ModelMessage) -> Iterable[Widget]:
         if self.can_fold:
             yield Plain(self._thought(), classes="head")
         text = answer.text[:_LONGEST]
@@ -76,7 +76,7 @@ class AnswerView(EntryView):
             self._is_writing = True
             self._write()
 
-    async def finish(self, answer: Answer) -> None:
+    async def finish(self, answer: ModelMessage) -> None:
         """Take the finished message: what was streamed stays, and what it lacks is added."""
         async with self._drawing:
             streamed = (self._written + "".join(self._coming)).strip("\n")
@@ -127,7 +127,7 @@ class AnswerView(EntryView):
         size = len(self._answer.reasoning) if self._answer else 0
         return Content.styled(f"{'▾' if self.unfolded else '▸'} reasoning, {size:,} characters", "$dim")
 
-    def _end(self, answer: Answer) -> list[Plain]:
+    def _end(self, answer: ModelMessage) -> list[Plain]:
         lines = []
         if len(answer.text) > _LONGEST:
             more = len(answer.text) - _LONGEST

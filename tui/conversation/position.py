@@ -7,7 +7,7 @@ from typing import NamedTuple
 from agentmesh.tui.conversation.entry import EntryView
 
 
-class Spot(NamedTuple):
+class ReadingPosition(NamedTuple):
     """Where a person was in a scrollback, to return there."""
 
     key: str | None = None

@@ -15,22 +15,31 @@ from textual.widget import AwaitMount, Widget
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Row
-from agentmesh.tui.conversation.entries import Answer, Entry, Inherited, Note, Result, entries_of, fork_row, words
+from agentmesh.tui.conversation.entries import (
+    Entry,
+    Inherited,
+    ModelMessage,
+    Note,
+    ToolResult,
+    entries_of,
+    fork_row,
+    words,
+)
 from agentmesh.tui.conversation.entry import EntryView
-from agentmesh.tui.conversation.position import Folds, Spot
+from agentmesh.tui.conversation.position import Folds, ReadingPosition
 from agentmesh.tui.conversation.window import Window
-from agentmesh.tui.conversation.windowed_scroll import Windowed
+from agentmesh.tui.conversation.windowed_scroll import WindowedScroll
 from agentmesh.tui.session.rows import ends_message
 from agentmesh.tui.widgets.message import message
 
 if TYPE_CHECKING:
-    from agentmesh.tui.conversation.model_message import AnswerView
+    from agentmesh.tui.conversation.model_message import ModelMessageView
     from agentmesh.tui.session.state import Board
 
 _STYLES = Path(__file__).parent / "entries.tcss"
 
 
-class Scrollback(Windowed, can_focus=False):
+class Scrollback(WindowedScroll, can_focus=False):
     """The entries of one agent."""
 
     @message
@@ -40,13 +49,13 @@ class Scrollback(Windowed, can_focus=False):
         agent_id: AgentId
         before_seq: int
 
-    def __init__(self, agent_id: AgentId, spot: Spot, folds: Folds) -> None:
+    def __init__(self, agent_id: AgentId, reading_position: ReadingPosition, folds: Folds) -> None:
         super().__init__(classes="scrollback")
         self.agent_id = agent_id
         self.folds = folds
-        self._spot = spot
-        self._live: AnswerView | None = None
-        self._results: dict[str, Result] = {}
+        self._reading_position = reading_position
+        self._live: ModelMessageView | None = None
+        self._results: dict[str, ToolResult] = {}
         self._gone: list[range] = []
         """Seqs of rows that the model is no longer sent."""
         self._oldest = 0
@@ -79,7 +88,7 @@ class Scrollback(Windowed, can_focus=False):
             self._more, self._oldest = more, rows[0].seq if rows else 0
             self._window = Window([*([inherited] if inherited and inherited.total else []), *self._read(rows)])
             self._window.columns, self._window.lines = self.app.size.width, self.app.size.height
-            place = self._window.place(self._spot.key)
+            place = self._window.place(self._reading_position.key)
             sought, self._sought = self._sought, None
             if sought is not None:
                 place = self._window.place_of_row(sought)
@@ -90,7 +99,7 @@ class Scrollback(Windowed, can_focus=False):
                 self._reveal(self._views[self._window.entries[place].key])
             else:
                 self.release_anchor()
-                self.keep(self._views[self._window.entries[place].key], self._spot.above)
+                self.keep(self._views[self._window.entries[place].key], self._reading_position.above)
                 self.let_go()
 
     async def append(self, rows: Sequence[Row]) -> None:
@@ -146,10 +155,10 @@ class Scrollback(Windowed, can_focus=False):
     def _stream(self, text: str) -> None:
         if self._live is None:
             from agentmesh.tui.conversation.model_message import (
-                AnswerView,  # Markdown: an empty conversation is there without it
+                ModelMessageView,  # Markdown: an empty conversation is there without it
             )
 
-            self._live = AnswerView()
+            self._live = ModelMessageView()
             self.mount(self._live)
         self._live.stream(text)
 
@@ -189,7 +198,7 @@ class Scrollback(Windowed, can_focus=False):
         """The newest text of the model."""
         if self._live is not None:
             return self._live.text
-        return next((entry.text for entry in reversed(self._window.entries) if isinstance(entry, Answer)), "")
+        return next((entry.text for entry in reversed(self._window.entries) if isinstance(entry, ModelMessage)), "")
 
     def fork_row(self, view: EntryView) -> int | None:
         """Return the row that a fork from an entry begins at, None for what is not the agent's own."""
@@ -210,7 +219,7 @@ class Scrollback(Windowed, can_focus=False):
         entries: list[Entry] = []
         for row in rows:
             for entry in entries_of(row):
-                if not isinstance(entry, Result):
+                if not isinstance(entry, ToolResult):
                     entries.append(entry)
                     if isinstance(entry, Note) and entry.gone is not None:
                         self._gone.append(entry.gone)
@@ -232,7 +241,7 @@ class Scrollback(Windowed, can_focus=False):
         if live is None:
             return added
         answer = added[0] if added else None
-        if not isinstance(answer, Answer) or answer.key.endswith("partial"):
+        if not isinstance(answer, ModelMessage) or answer.key.endswith("partial"):
             await live.remove()
             return added
         await live.finish(answer)

@@ -13,9 +13,9 @@ from textual.widget import Widget
 
 from agentmesh.domain.activity import fitted
 from agentmesh.domain.text import one_line
-from agentmesh.tui.conversation.entries import Call
-from agentmesh.tui.conversation.tool_call import CallView, Look
-from agentmesh.tui.session.tasks import Ended, Task, TaskMark, ended
+from agentmesh.tui.conversation.entries import ToolCall
+from agentmesh.tui.conversation.tool_call import Look, ToolCallView
+from agentmesh.tui.session.tasks import Task, TaskMark, TaskResult, ended
 from agentmesh.tui.theme import ROLES
 from agentmesh.tui.widgets.formats import count, plural
 from agentmesh.tui.widgets.message import message
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _INDENT = "  ↳ "
 
 
-def to_enter(views: Iterable[TaskView]) -> TaskView | None:
+def task_to_enter(views: Iterable[TaskCallView]) -> TaskCallView | None:
     """Return the task whose sub-agent a person means: the one that has the focus, else the newest that has begun."""
     begun = [view for view in views if view.child]
     return next((view for view in begun if view.has_focus), begun[-1] if begun else None)
@@ -57,11 +57,11 @@ class WorkerLine(Widget):
     def on_click(self, event: events.Click) -> None:
         """Go to the sub-agent."""
         event.stop()
-        if isinstance(self.parent, TaskView):
+        if isinstance(self.parent, TaskCallView):
             self.parent.action_enter()
 
 
-class TaskView(CallView):
+class TaskCallView(ToolCallView):
     """One call of task."""
 
     @message
@@ -70,7 +70,7 @@ class TaskView(CallView):
 
         agent_id: AgentId
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: ToolCall) -> None:
         super().__init__(call)
         self._worker = WorkerLine()
         self._given: Task | None = None
@@ -112,11 +112,11 @@ class TaskView(CallView):
         if known is None:
             self._worker.show("", "")
             return
-        name = known.name if isinstance(known, Ended) else self._face.name if self._face else ""
+        name = known.name if isinstance(known, TaskResult) else self._face.name if self._face else ""
         kind = (self._face.view.subagent_type if self._face else None) or ""
         calls = plural(known.tool_calls, "tool call") if known.tool_calls else ""
-        parts = [f" ({one_line(kind, 40)})" if kind else "", self._doing, calls]
-        parts += [f"{count(known.tokens)} tokens", known.said if isinstance(known, Ended) else ""]
+        parts = [f" ({one_line(kind, 40)})" if kind else "", self._activity, calls]
+        parts += [f"{count(known.tokens)} tokens", known.said if isinstance(known, TaskResult) else ""]
         head, *rest = parts
         self._worker.show(name, head + "".join(f" · {part}" for part in rest if part))
 
@@ -126,17 +126,17 @@ class TaskView(CallView):
             self.post_message(self.Entered(self.child))
 
     @property
-    def _ended(self) -> Ended | None:
+    def _ended(self) -> TaskResult | None:
         return ended(self._result)
 
     @property
-    def _known(self) -> Ended | Task | None:
+    def _known(self) -> TaskResult | Task | None:
         """What is known of it: by its result, as soon as that is there."""
         return self._ended if self.is_settled else self._given
 
     @property
-    def _doing(self) -> str:
+    def _activity(self) -> str:
         """What the sub-agent does, while its task runs."""
         if self.is_settled or self._face is None or self._given is None or self._given.mark is not TaskMark.RUNNING:
             return ""
-        return fitted(self._face.doing, 40)
+        return fitted(self._face.activity, 40)

@@ -15,7 +15,7 @@ from textual.widget import Widget
 from agentmesh.domain.text import one_line
 from agentmesh.tui.conversation import tool_text
 from agentmesh.tui.conversation.diff import diff_content
-from agentmesh.tui.conversation.entries import Call, Result
+from agentmesh.tui.conversation.entries import ToolCall, ToolResult
 from agentmesh.tui.conversation.entry import EntryView
 from agentmesh.tui.widgets.formats import duration
 from agentmesh.tui.widgets.plain import Plain
@@ -48,10 +48,10 @@ class CallState(Enum):
 _NOT_YET = object()
 
 
-class CallLine(Widget):
+class ToolCallLine(Widget):
     """The head: fold, tool, what it does (cut to fit), glyph and outcome."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: ToolCall) -> None:
         super().__init__()
         self._call = call
         self._does = tool_text.headline(call.name, call.arguments)
@@ -94,15 +94,15 @@ class CallLine(Widget):
         return duration(seconds) if seconds >= 1 else ""
 
 
-class CallView(EntryView):
+class ToolCallView(EntryView):
     """One call of a tool."""
 
     can_fold = is_call = True
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: ToolCall) -> None:
         super().__init__(call.key, classes="call")
         self._call = call
-        self._line = CallLine(call)
+        self._line = ToolCallLine(call)
         self._result: Any = _NOT_YET
         self._seconds: float | None = None
         self._is_cut = self._is_asking = False
@@ -111,7 +111,7 @@ class CallView(EntryView):
         """Show the line."""
         yield self._line
 
-    def settle(self, result: Result | None, *, is_over: bool = False) -> None:
+    def settle(self, result: ToolResult | None, *, is_over: bool = False) -> None:
         """Take the result; without one know, when all is over, that none will come."""
         self._is_cut = is_over
         if result is not None:

@@ -178,8 +178,8 @@ def _fetched(result: Mapping[str, Any]) -> str:
     return ", ".join(str(result[name]) for name in ("status", "title") if result.get(name))
 
 
-_Saying = Callable[[Mapping[str, Any]], str]
-_HEADLINES: Mapping[str, _Saying] = {
+_Describe = Callable[[Mapping[str, Any]], str]
+_HEADLINES: Mapping[str, _Describe] = {
     "bash": lambda args: str(args.get("command", "")),
     "read": lambda args: str(args.get("path", "")) + (f" from line {args['offset']}" if "offset" in args else ""),
     "write": lambda args: str(args.get("path", "")),
@@ -196,7 +196,7 @@ _HEADLINES: Mapping[str, _Saying] = {
     "todo_write": _todos,
     "web_fetch": lambda args: str(args.get("url", "")),
 }
-_OUTCOMES: Mapping[str, _Saying] = {
+_OUTCOMES: Mapping[str, _Describe] = {
     "bash": _bash,
     "edit": _diff_size,
     "write": lambda result: f"{'created, ' if result.get('created') else ''}{result.get('bytes', '?')} bytes",

@@ -15,7 +15,7 @@ from agentmesh.tui.widgets.plain import Plain
 if TYPE_CHECKING:
     from agentmesh.domain.rows import Row
     from agentmesh.tui.conversation.entries import Inherited
-    from agentmesh.tui.conversation.position import Folds, Spot
+    from agentmesh.tui.conversation.position import Folds, ReadingPosition
     from agentmesh.tui.conversation.scrollback import Scrollback
 
 LIVE = 3
@@ -41,7 +41,7 @@ class Views(Container):
         super().__init__()
         self._kept: dict[AgentId, Scrollback] = {}
         """The most recently visited last."""
-        self._spots: dict[AgentId, Spot] = {}
+        self._positions: dict[AgentId, ReadingPosition] = {}
         self._folds: dict[AgentId, Folds] = {}
         self._coming: dict[AgentId, list[str]] = {}
         """Text of messages in progress that came while their agents were out of view."""
@@ -59,15 +59,15 @@ class Views(Container):
         if agent_id == self._in_view:
             return
         if left := self.current:
-            self._spots[left.agent_id] = left.spot  # out of sight it has no place to ask for
+            self._positions[left.agent_id] = left.reading_position  # out of sight it has no place to ask for
         self._in_view = agent_id
         scrollback = self._kept.pop(agent_id, None)
         if scrollback is None:
-            from agentmesh.tui.conversation.position import Folds, Spot
+            from agentmesh.tui.conversation.position import Folds, ReadingPosition
             from agentmesh.tui.conversation.scrollback import Scrollback  # with the session, not before the first frame
 
             folds = self._folds.setdefault(agent_id, Folds())
-            scrollback = Scrollback(agent_id, self._spots.pop(agent_id, Spot()), folds)
+            scrollback = Scrollback(agent_id, self._positions.pop(agent_id, ReadingPosition()), folds)
             if agent_id in self._sought:
                 scrollback.seek(self._sought.pop(agent_id))
             self.mount(scrollback)

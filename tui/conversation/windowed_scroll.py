@@ -10,12 +10,12 @@ from textual.widget import Widget
 
 from agentmesh.tui.conversation.entries import Entry
 from agentmesh.tui.conversation.entry import EntryView
-from agentmesh.tui.conversation.position import Spot
+from agentmesh.tui.conversation.position import ReadingPosition
 from agentmesh.tui.conversation.steady_scroll import SteadyScroll
 from agentmesh.tui.conversation.window import Window
 
 
-class Windowed(SteadyScroll, can_focus=False):
+class WindowedScroll(SteadyScroll, can_focus=False):
     """A window of entry widgets over all entries that are known; what they are is the subclass's."""
 
     def __init__(self, *, classes: str) -> None:
@@ -55,10 +55,10 @@ class Windowed(SteadyScroll, can_focus=False):
         return self._window.at_end and self.scroll_y >= self.max_scroll_y
 
     @property
-    def spot(self) -> Spot:
+    def reading_position(self) -> ReadingPosition:
         """Where the person is, to return there later."""
         top = None if self.at_bottom else self._top()
-        return Spot() if top is None else Spot(top.key, int(self.scroll_y) - top.virtual_region.y)
+        return ReadingPosition() if top is None else ReadingPosition(top.key, int(self.scroll_y) - top.virtual_region.y)
 
     def page(self, where: str) -> None:
         """Scroll: ``page_up``, ``page_down``, ``top`` or ``bottom``."""

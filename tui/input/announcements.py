@@ -12,7 +12,7 @@ _MOST = 4
 """Things that happened which are shown at once, the newest."""
 
 
-class Saying(NamedTuple):
+class Announcement(NamedTuple):
     """One thing that is said."""
 
     text: str
@@ -21,35 +21,35 @@ class Saying(NamedTuple):
     """``time.monotonic()``."""
 
 
-class Sayings:
+class Announcements:
     """What is to be read now. An answer replaces the one before; what happened elsewhere replaces no answer."""
 
     def __init__(self) -> None:
-        self._answer: Saying | None = None
-        self._happened: list[Saying] = []
+        self._reply: Announcement | None = None
+        self._elsewhere: list[Announcement] = []
 
-    def answer(self, text: str, style: str, now: float) -> None:
+    def reply(self, text: str, style: str, now: float) -> None:
         """Say something to the last key; an empty text takes the answer before away."""
-        self._answer = Saying(text, style, _until(text, now)) if text else None
+        self._reply = Announcement(text, style, _until(text, now)) if text else None
 
-    def happened(self, text: str, style: str, now: float) -> None:
+    def announce(self, text: str, style: str, now: float) -> None:
         """Tell what happened elsewhere."""
-        self._happened = [*self._happened, Saying(text, style, _until(text, now))][-_MOST:]
+        self._elsewhere = [*self._elsewhere, Announcement(text, style, _until(text, now))][-_MOST:]
 
     def clear(self) -> None:
         """Take everything away."""
-        self._answer, self._happened = None, []
+        self._reply, self._elsewhere = None, []
 
-    def current(self, now: float) -> Sequence[Sequence[Saying]]:
+    def current(self, now: float) -> Sequence[Sequence[Announcement]]:
         """Return what is to be read, in lines: the answer, and below it what happened."""
-        self._happened = [one for one in self._happened if one.until > now]
-        if self._answer is not None and self._answer.until <= now:
-            self._answer = None
-        return [line for line in ([self._answer] if self._answer else [], self._happened) if line]
+        self._elsewhere = [one for one in self._elsewhere if one.until > now]
+        if self._reply is not None and self._reply.until <= now:
+            self._reply = None
+        return [line for line in ([self._reply] if self._reply else [], self._elsewhere) if line]
 
     def changes_at(self) -> float | None:
         """Return when the next of them has been read; None when nothing is said."""
-        return min((one.until for one in [self._answer, *self._happened] if one), default=None)
+        return min((one.until for one in [self._reply, *self._elsewhere] if one), default=None)
 
 
 def _until(text: str, now: float) -> float:

@@ -34,12 +34,12 @@ _FROM_AFAR = frozenset({SAY, SHELL})
 """What is entered on the way to an agent and needs nobody there who sees what comes of it."""
 
 
-class _Way:
+class _PendingMove:
     """To an agent that a command makes or leads to: what is entered on it is for that agent, and waits for it."""
 
-    def __init__(self, call: Call | None = None, left: AgentId | None = None) -> None:
+    def __init__(self, call: Call | None = None, origin: AgentId | None = None) -> None:
         """``call`` is the command, ``left`` where it was entered; both None at first, when nobody is in view."""
-        self.call, self.left = call, left
+        self.call, self.origin = call, origin
         self.held: list[str] = []
         self.destination: AgentId | None = None
         """The agent, once it is known."""
@@ -60,7 +60,7 @@ class Composer(Horizontal):
         """What was entered waits for the agent that it is for."""
 
     @message
-    class Told(Message):
+    class Feedback(Message):
         """Something to tell the person about the input."""
 
         text: str
@@ -85,9 +85,9 @@ class Composer(Horizontal):
         self.prompt.placeholder = _PLACEHOLDER.format("Type a message")
         self._grave = Plain(_DEAD, id="grave")
         self._ended = _ended(keymap.label("entry.fork"), keymap.label("app.quit"))
-        self._on: _Way | None = _Way()
+        self._move: _PendingMove | None = _PendingMove()
         """The way that the person is on; who goes elsewhere has left it."""
-        self._ways = [self._on]
+        self._moves = [self._move]
         """All that have not ended."""
 
     def compose(self) -> ComposeResult:
@@ -98,11 +98,11 @@ class Composer(Horizontal):
 
     def show(self, face: AgentFace, *, has_ended: bool = False) -> None:
         """Be the input of this agent, or say why it has none; ``has_ended``: the whole session has."""
-        way = self._on
-        arrived = way is not None and (self._agent_id is None or face.id == way.destination)
+        move = self._move
+        arrived = move is not None and (self._agent_id is None or face.id == move.destination)
         if face.id != self._agent_id:
             self._change(face.id, comes_along=arrived)
-            self._on = None
+            self._move = None
         self._capturing = face.capturing
         self.set_class(face.is_dead, "-dead")
         if face.is_dead:
@@ -114,53 +114,53 @@ class Composer(Horizontal):
         self.prompt.disabled = face.is_dead
         if not face.is_dead and self.screen.focused is None:
             self.prompt.focus()
-        if arrived and way:
-            self._end(way)
-            self._enter(way.held)
-        elif way and way.destination and self._on is None:
-            self._send_on(way, way.destination)
+        if arrived and move:
+            self._end(move)
+            self._enter(move.held)
+        elif move and move.destination and self._move is None:
+            self._send_on(move, move.destination)
 
-    def leave(self, call: Call, left: AgentId) -> tuple[Sequence[str], str]:
+    def leave(self, call: Call, origin: AgentId) -> tuple[Sequence[str], str]:
         """Return what was held for the session that a command has made, and what is typed, for its input."""
-        way = self._way(call, left)
-        for other in self._ways:
-            for text in other.held if other is not way else ():
+        move = self._find_move(call, origin)
+        for other in self._moves:
+            for text in other.held if other is not move else ():
                 self._history.add(text)
-        return (way.held if way else ()), (self.prompt.text if way is self._on else "")
+        return (move.held if move else ()), (self.prompt.text if move is self._move else "")
 
-    def come_from(self, held: Sequence[str], typed: str) -> None:
+    def take_over(self, held: Sequence[str], typed: str) -> None:
         """Take over what another session's input held, before anybody is in view here."""
-        if self._on:
-            self._on.held = list(held)
+        if self._move:
+            self._move.held = list(held)
         self.prompt.put(typed)
 
-    def bound_for(self, call: Call, left: AgentId, destination: AgentId | None) -> None:
+    def set_destination(self, call: Call, origin: AgentId, destination: AgentId | None) -> None:
         """Know where such a command leads; None: nowhere, and nothing that was held is sent."""
-        way = self._way(call, left)
-        if way is None:
+        move = self._find_move(call, origin)
+        if move is None:
             return
-        way.destination = destination
+        move.destination = destination
         if destination is None:
-            self._end(way)
-            self.give_back(left, "\n".join(way.held))
-        elif way is not self._on:
-            self._send_on(way, destination)
+            self._end(move)
+            self.give_back(origin, "\n".join(move.held))
+        elif move is not self._move:
+            self._send_on(move, destination)
 
-    def _way(self, call: Call, left: AgentId) -> _Way | None:
-        return next((w for w in self._ways if w.call == call and w.left == left and w.destination is None), None)
+    def _find_move(self, call: Call, origin: AgentId) -> _PendingMove | None:
+        return next((w for w in self._moves if w.call == call and w.origin == origin and w.destination is None), None)
 
-    def _end(self, way: _Way) -> None:
-        self._ways.remove(way)
-        if way is self._on:
-            self._on = None
+    def _end(self, move: _PendingMove) -> None:
+        self._moves.remove(move)
+        if move is self._move:
+            self._move = None
 
-    def _send_on(self, way: _Way, destination: AgentId) -> None:
+    def _send_on(self, move: _PendingMove, destination: AgentId) -> None:
         """Send what was held to the agent from afar: the person went elsewhere. What needs them there is its draft."""
-        self._end(way)
-        for place, text in enumerate(way.held):
+        self._end(move)
+        for place, text in enumerate(move.held):
             understood = self._understand(text)
             if not isinstance(understood, Call) or understood.name not in _FROM_AFAR:
-                self.give_back(destination, "\n".join(way.held[place:]))
+                self.give_back(destination, "\n".join(move.held[place:]))
                 return
             self._history.add(text)
             self.post_message(self.Asked(understood, destination))
@@ -195,7 +195,7 @@ class Composer(Horizontal):
     @property
     def held(self) -> Sequence[str]:
         """What was entered for an agent that is on its way into view."""
-        return [text for way in self._ways for text in way.held]
+        return [text for move in self._moves for text in move.held]
 
     def clear(self) -> bool:
         """Empty the input, the text kept in the history; return whether there was any."""
@@ -211,23 +211,23 @@ class Composer(Horizontal):
 
     def _submit(self, text: str) -> bool:
         """Understand what was entered, and ask for it; return whether it is to leave the input."""
-        if self._on and text.strip():
-            self._on.held.append(text)
+        if self._move and text.strip():
+            self._move.held.append(text)
             self.post_message(self.Held())
             return True
         understood = self._understand(text, capturing=self._capturing, again=_word(text) == self._refused)
         self._refused = None
         if isinstance(understood, Problem):
             self._refused = _word(text) if understood.again_captures else None
-            self.post_message(self.Told(f"{understood.text} {understood.hint}".rstrip()))
+            self.post_message(self.Feedback(f"{understood.text} {understood.hint}".rstrip()))
             return False
         if understood is None or self._agent_id is None:
             return False
         if _leads_elsewhere(understood):
-            self._on = _Way(understood, self._agent_id)
-            self._ways.append(self._on)
+            self._move = _PendingMove(understood, self._agent_id)
+            self._moves.append(self._move)
         self._history.add(text)
-        self.post_message(self.Told(""))
+        self.post_message(self.Feedback(""))
         self.post_message(self.Asked(understood, self._agent_id))
         return True
 
@@ -242,7 +242,7 @@ class Composer(Horizontal):
         event.stop()
         if self._refused is not None and _word(event.text) != self._refused:
             self._refused = None
-            self.post_message(self.Told(""))
+            self.post_message(self.Feedback(""))
 
     @on(Prompt.EditorWanted)
     def _edit(self, event: Prompt.EditorWanted) -> None:
@@ -254,7 +254,7 @@ class Composer(Horizontal):
                 text = editor.edit(self.prompt.text, os.environ)
             self.prompt.put(text)
         except (editor.EditorFailed, SuspendNotSupported) as error:
-            self.post_message(self.Told(str(error)))
+            self.post_message(self.Feedback(str(error)))
         self.app.refresh()
 
 

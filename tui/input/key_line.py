@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.timer import Timer
 
 from agentmesh.domain.text import one_line
-from agentmesh.tui.input.announcements import Saying, Sayings
+from agentmesh.tui.input.announcements import Announcement, Announcements
 from agentmesh.tui.input.keys import Keymap
 from agentmesh.tui.widgets.plain import Plain
 
@@ -41,18 +41,18 @@ class KeyLine(Plain):
     def __init__(self, keymap: Keymap) -> None:
         self._usual, self._of_entries = _line_of(keymap, _SHORT), _line_of(keymap, _SHORT_OF_ENTRIES)
         self._keys = self._usual
-        self._sayings = Sayings()
+        self._announcements = Announcements()
         self._timer: Timer | None = None
         super().__init__(self._keys, id="key-line")
 
     def say(self, text: str, style: str = "$text-warning") -> None:
         """Answer the last key; an empty text takes the answer before away."""
-        self._sayings.answer(one_line(text, _LONGEST), style, time.monotonic())
+        self._announcements.reply(one_line(text, _LONGEST), style, time.monotonic())
         self._show()
 
     def tell(self, text: str, style: str) -> None:
         """Tell what happened elsewhere; an answer that is being read stays."""
-        self._sayings.happened(one_line(text, _LONGEST), style, time.monotonic())
+        self._announcements.announce(one_line(text, _LONGEST), style, time.monotonic())
         self._show()
 
     def turn(self, *, to_entries: bool) -> None:
@@ -64,12 +64,12 @@ class KeyLine(Plain):
 
     def on_click(self) -> None:
         """Bring the keys back."""
-        self._sayings.clear()
+        self._announcements.clear()
         self._show()
 
     def _show(self) -> None:
         now = time.monotonic()
-        lines, changes_at = self._sayings.current(now), self._sayings.changes_at()
+        lines, changes_at = self._announcements.current(now), self._announcements.changes_at()
         if self._timer:
             self._timer.stop()
         self._timer = self.set_timer(changes_at - now, self._show) if changes_at else None
@@ -87,5 +87,5 @@ def _line_of(keymap: Keymap, short: Mapping[str, str]) -> Content:
     return Content.assemble(*(part for pair in zip(pieces, gaps, strict=True) for part in pair)).rstrip()
 
 
-def _line(sayings: Sequence[Saying]) -> Content:
-    return Content(" · ").join(Content.styled(saying.text, saying.style) for saying in sayings)
+def _line(announcements: Sequence[Announcement]) -> Content:
+    return Content(" · ").join(Content.styled(saying.text, saying.style) for saying in announcements)

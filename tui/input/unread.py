@@ -14,7 +14,7 @@ _SHOWN = 3
 _UNREAD, _UNSENT = "⏸ not read yet", "↥ not sent yet"
 
 
-class Queued(Plain):
+class UnreadMessages(Plain):
     """One line per unread message, and then per input that is still on its way, the newest last."""
 
     def __init__(self) -> None:

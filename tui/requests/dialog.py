@@ -20,7 +20,7 @@ from agentmesh.tui.requests.choices import Choices
 from agentmesh.tui.requests.field import Field
 from agentmesh.tui.requests.options import Option, options
 from agentmesh.tui.requests.proposals import Proposal
-from agentmesh.tui.requests.queue import GRACE, BadEdit, Guard, Reply, edit_text, edited, lineage, refused
+from agentmesh.tui.requests.queue import GRACE, BadEdit, KeyGuard, Reply, edit_text, edited, lineage, refused
 from agentmesh.tui.widgets import dialog
 from agentmesh.tui.widgets.dialog import Dialog
 from agentmesh.tui.widgets.plain import Plain
@@ -45,7 +45,7 @@ _LOOK = 0.05
 """Seconds between two looks whether keys count."""
 
 
-class _Asked(NamedTuple):
+class _FieldText(NamedTuple):
     """What the field is for."""
 
     says: str
@@ -53,9 +53,9 @@ class _Asked(NamedTuple):
 
 
 _FIELDS = {
-    "no": _Asked("Why not? The agent reads it.", "Enter refuses, also without a reason · Esc goes back"),
-    "edit": _Asked("What is to run instead:", "Enter allows it as it stands here"),
-    "text": _Asked("Your answer:", "Enter answers"),
+    "no": _FieldText("Why not? The agent reads it.", "Enter refuses, also without a reason · Esc goes back"),
+    "edit": _FieldText("What is to run instead:", "Enter allows it as it stands here"),
+    "text": _FieldText("Your answer:", "Enter answers"),
 }
 
 
@@ -88,7 +88,7 @@ class RequestDialog(Dialog[Reply]):
         super().__init__()
         self.request = request
         self._shown, self._place, self._keymap = shown, place, keymap
-        self._guard = Guard(GRACE)
+        self._key_guard = KeyGuard(GRACE)
         self._draft = draft
         self._choices = Choices(options(request))
         self._field = Field(keymap)
@@ -104,7 +104,7 @@ class RequestDialog(Dialog[Reply]):
     @property
     def takes_keys(self) -> bool:
         """Whether keys count by now."""
-        return self._guard.is_over(time.monotonic())
+        return self._key_guard.is_over(time.monotonic())
 
     @property
     def is_choosing(self) -> bool:
@@ -140,7 +140,7 @@ class RequestDialog(Dialog[Reply]):
         self.call_after_refresh(self._appeared)
 
     def _appeared(self) -> None:
-        self._guard.appeared(time.monotonic())
+        self._key_guard.appeared(time.monotonic())
         self._take_keys()
 
     def _take_keys(self) -> None:
@@ -188,7 +188,7 @@ class RequestDialog(Dialog[Reply]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Let Esc do nothing within the first moment."""
-        if action == "leave" and not self._guard.is_over(time.monotonic()):
+        if action == "leave" and not self._key_guard.is_over(time.monotonic()):
             return False
         return super().check_action(action, parameters)
 
@@ -203,7 +203,7 @@ class RequestDialog(Dialog[Reply]):
         """Take the keys of the choices; they have no focus, so that the time of each is known."""
         event.stop()
         event.prevent_default()
-        if not self._guard.counts(event.time):
+        if not self._key_guard.counts(event.time):
             return
         if event.key in _SCROLLS:
             getattr(self.query_one("#proposal", VerticalScroll), f"action_{_SCROLLS[event.key]}")()
@@ -217,7 +217,7 @@ class RequestDialog(Dialog[Reply]):
     @on(Choices.Clicked)
     def _clicked(self, event: Choices.Clicked) -> None:
         event.stop()
-        if self._guard.is_over(event.time):
+        if self._key_guard.is_over(event.time):
             self._choose(event.option)
 
     def _choose(self, option: Option) -> None:

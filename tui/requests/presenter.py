@@ -13,7 +13,7 @@ from uuid import UUID
 
 from agentmesh.tui.commands.calls import ANSWER, Call
 from agentmesh.tui.input.composer import Composer
-from agentmesh.tui.requests.queue import LOOK, Reply, Requests, banner, settled_text
+from agentmesh.tui.requests.queue import LOOK, Reply, RequestQueue, banner, settled_text
 from agentmesh.tui.widgets.lines import Lines
 
 if TYPE_CHECKING:
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from agentmesh.tui.session.state import Board
 
 
-class Asking:
+class RequestPresenter:
     """Of one main screen; of the app's loop."""
 
     def __init__(self, screen: MainScreen) -> None:
         self._screen = screen
-        self.requests = Requests()
+        self.requests = RequestQueue()
         self._dialog: RequestDialog | None = None
         self._looks = False
 

@@ -39,13 +39,13 @@ def proposal(request: Request, workdir: Path | None) -> Proposal:
     if request.kind == "question":
         return Proposal(visible(request.question or ""))
     if request.tool == "bash" and isinstance(arguments.get("command"), str):
-        return _cut(Proposal(visible(arguments["command"]), remark=_aside(arguments)))
+        return _cut(Proposal(visible(arguments["command"]), remark=_command_remark(arguments)))
     if request.tool in ("write", "edit") and isinstance(arguments.get("path"), str):
         return _cut(_change(request.tool, arguments, workdir))
     return _cut(Proposal(visible(tool_text.arguments_in_full(json.dumps(arguments, ensure_ascii=False)))))
 
 
-def _aside(arguments: dict[str, Any]) -> str:
+def _command_remark(arguments: dict[str, Any]) -> str:
     """Return what the model says of a command, and how long it may run."""
     said = str(arguments.get("description") or "")
     timeout = arguments.get("timeout")

@@ -32,7 +32,7 @@ class BadEdit(Exception):
     """What was edited are no arguments."""
 
 
-class Guard:
+class KeyGuard:
     """Keeps keys that were on their way when a dialog appeared from answering it; times are ``time.monotonic()``.
 
     Who types on has not seen the dialog yet: each key in the first moment makes the moment longer, up to an end.
@@ -70,7 +70,7 @@ class Reply(NamedTuple):
     """What stands in the field, for the next time."""
 
 
-class Requests:
+class RequestQueue:
     """What waits for a person in one session, oldest first, and what of it was put aside or answered here."""
 
     def __init__(self) -> None:

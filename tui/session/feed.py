@@ -23,7 +23,7 @@ from agentmesh.tui.session.hints import Hints
 from agentmesh.tui.session.messages import BoardChanged, LinkChanged, Missed, Noticed, RequestSettled
 from agentmesh.tui.session.reading import Followed, read_board
 from agentmesh.tui.session.schema_watch import SchemaWatch
-from agentmesh.tui.session.worker_check import Lookout, sentence
+from agentmesh.tui.session.worker_check import WorkerCheck, sentence
 
 if TYPE_CHECKING:
     from textual.message import Message
@@ -70,16 +70,16 @@ class Feed:
         self._requests: deque[Callable[[], None]] = deque()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="screen", daemon=True)
-        self._lookout = Lookout(mesh, session)
+        self._worker_check = WorkerCheck(mesh, session)
         self._schema = schema or SchemaWatch(mesh.database)
         # Of the thread:
         self._listener: Listener | None = None
         self._followed: dict[AgentId, Followed] = {}
-        self._told: list[Message] = []
+        self._outbox: list[Message] = []
         """What was read of them and is to be posted: with the board, for between the two a key would find nobody."""
         self._sought: AgentId | None = None
         self._board = board
-        self._said: str | None = None
+        self._posted_trouble: str | None = None
 
     def start(self) -> None:
         """Begin; a BoardChanged comes as soon as it is read, or a LinkChanged that says why not.
@@ -157,10 +157,10 @@ class Feed:
         try:
             step()
         except AgentmeshError as error:
-            self._say(sentence(error))
+            self._post_trouble(sentence(error))
         except Exception:
             LOG.exception("the screen of session %s could not be read", self._session.id)
-            self._say("the screen could not be read: see the log")
+            self._post_trouble("the screen could not be read: see the log")
         else:
             return True
         self._stopping.wait(_AGAIN)
@@ -176,33 +176,33 @@ class Feed:
     def _look(self, is_tick: bool) -> None:
         """Read what was heard of (at a tick all), and post it."""
         listener = self._listening()
-        heard = self._hints.take()
+        batch = self._hints.take()
         if listener.failed:
-            self._say(sentence(listener.failed))
+            self._post_trouble(sentence(listener.failed))
             return  # it says when it is back, and then everything is read
-        everything = heard.everything or is_tick
+        everything = batch.everything or is_tick
         if everything:
             self._schema.look()
         board = None
         try:
             for agent, followed in self._followed.items():
-                parts = heard.streams.get(agent, [])
+                parts = batch.streams.get(agent, [])
                 if parts or everything:
-                    followed.hear(parts, catch_up=everything, anew=heard.everything)
-            if heard.board or everything:
+                    followed.update(parts, catch_up=everything, anew=batch.everything)
+            if batch.board or everything:
                 board = self._read_board()
         finally:
-            self._tell()
+            self._flush()
         if board:
             self._show(board)
             if everything:
-                self._say(self._lookout.look(board))
+                self._post_trouble(self._worker_check.check(board))
 
     def _listening(self) -> Listener:
         """Return the listener; raise what keeps a first one from listening, or from saying that somebody is here."""
         if self._listener is None:
             self._mesh.database.run(requests.set_attended, self._session.id, True, idempotent=True)
-            listener = self._mesh.listener(self._hints.hear, self._hints.everything)
+            listener = self._mesh.listener(self._hints.receive, self._hints.everything)
             listener.signals.lost = partial(self._lost, listener)
             listener.listen(session_channel(self._session.id))
             listener.start()
@@ -212,17 +212,17 @@ class Feed:
     def _lost(self, listener: Listener) -> None:
         """Say at once that the connection is gone: a read may now hang for a while. (The listener's thread.)"""
         if listener.failed and self._listener is listener:
-            self._say(sentence(listener.failed))
+            self._post_trouble(sentence(listener.failed))
 
     def _read_board(self) -> Board:
         wanted = {*self._followed, *([self._sought] if self._sought else [])}
         return read_board(self._mesh.database, self._session.id, wanted)
 
-    def _tell(self) -> None:
+    def _flush(self) -> None:
         """Post what was read of conversations."""
-        for message in self._told:
+        for message in self._outbox:
             self._post(message)
-        self._told.clear()
+        self._outbox.clear()
 
     def _show(self, board: Board) -> None:
         """Post a board, and what is different from the one before."""
@@ -233,7 +233,7 @@ class Feed:
 
             for notice in notices(before, board):
                 self._post(Noticed(notice.agent_id, notice.text, notice.severity))
-            self._tell_settled(before, board)
+            self._post_settled(before, board)
         if self._sought and self._sought not in board.faces:
             from agentmesh.store import agents
 
@@ -241,7 +241,7 @@ class Feed:
             with suppress(UnknownAgent):  # its session is deleted
                 self._post(Missed(missed, self._mesh.database.run(agents.get, missed, idempotent=True).name))
 
-    def _tell_settled(self, before: Board, now: Board) -> None:
+    def _post_settled(self, before: Board, now: Board) -> None:
         """Tell who has answered what no longer waits, or that nobody will."""
         waiting = {request.id for request in now.requests}
         for request in before.requests:
@@ -256,9 +256,9 @@ class Feed:
 
     def _follow(self, agent: AgentId) -> None:
         if agent not in self._followed:
-            followed = Followed(self._mesh.database, agent, self._told.append)
+            followed = Followed(self._mesh.database, agent, self._outbox.append)
             followed.first()
-            self._tell()
+            self._flush()
             self._followed[agent] = followed
             if self._board and not self._board.is_whole:
                 self._hints.board()  # who is next to it may not be known yet
@@ -273,7 +273,7 @@ class Feed:
     def _older(self, agent: AgentId, before_seq: int) -> None:
         Followed(self._mesh.database, agent, self._post).older(before_seq)
 
-    def _say(self, trouble: str | None) -> None:
-        if trouble != self._said:
-            self._said = trouble
+    def _post_trouble(self, trouble: str | None) -> None:
+        if trouble != self._posted_trouble:
+            self._posted_trouble = trouble
             self._post(LinkChanged(trouble))

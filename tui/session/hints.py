@@ -22,7 +22,7 @@ class Piece(NamedTuple):
     text: str
 
 
-class Heard:
+class HintBatch:
     """Hints gathered, in their order per agent."""
 
     def __init__(self) -> None:
@@ -43,48 +43,48 @@ class Hints:
     def __init__(self) -> None:
         self.wake = threading.Event()
         self._lock = threading.Lock()
-        self._heard = Heard()
+        self._batch = HintBatch()
 
-    def hear(self, _channel: str, payload: str) -> None:
+    def receive(self, _channel: str, payload: str) -> None:
         """Take one payload of a session's channel; what is not understood may concern anything."""
         what, _, rest = payload.partition(" ")
         pieces = _live(payload) if payload.startswith(_LIVE) else None
         with self._lock:
             if pieces is not None:
                 for agent, piece in pieces.items():
-                    self._heard.streams.setdefault(agent, []).append(piece)
+                    self._batch.streams.setdefault(agent, []).append(piece)
             elif what in ("reaped", "ended", "session"):
-                self._heard.board = True
+                self._batch.board = True
             elif agents := _agents(rest):
-                self._heard.board = True
+                self._batch.board = True
                 for agent in agents:
-                    self._heard.streams.setdefault(agent, []).append(None)
+                    self._batch.streams.setdefault(agent, []).append(None)
             else:
-                self._heard.everything = True
+                self._batch.everything = True
         self.wake.set()
 
     def everything(self) -> None:
         """Note that anything may have changed."""
         with self._lock:
-            self._heard.everything = True
+            self._batch.everything = True
         self.wake.set()
 
     def board(self) -> None:
         """Note that the board is wanted anew."""
         with self._lock:
-            self._heard.board = True
+            self._batch.board = True
         self.wake.set()
 
     @property
     def pending(self) -> bool:
         """Whether something was heard."""
-        return bool(self._heard)
+        return bool(self._batch)
 
-    def take(self) -> Heard:
+    def take(self) -> HintBatch:
         """Return what was heard since the last call."""
         with self._lock:
-            heard, self._heard = self._heard, Heard()
-        return heard
+            batch, self._batch = self._batch, HintBatch()
+        return batch
 
 
 def _agents(text: str) -> list[AgentId]:

@@ -129,7 +129,7 @@ class Followed:
         rows = self._read(store.newest, self._agent, WINDOW, before_seq)
         self._post(OlderRows(self._agent, rows, bool(rows) and rows[0].seq > 1))
 
-    def hear(self, parts: Sequence[Piece | None], *, catch_up: bool, anew: bool = False) -> None:
+    def update(self, parts: Sequence[Piece | None], *, catch_up: bool, anew: bool = False) -> None:
         """Post live text and new rows in the order heard: None stands for rows; ``catch_up`` reads rows at the end.
 
         ``anew`` after a time in which nothing was heard: what was streamed before is void.

@@ -103,7 +103,7 @@ class AgentFace(NamedTuple):
         return self.view.status == AgentStatus.RUNNING
 
     @property
-    def doing(self) -> str:
+    def activity(self) -> str:
         """What it does now; what it asks a person comes first, for the activity is written a moment later."""
         if not self.requests:
             return self.view.activity

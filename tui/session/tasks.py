@@ -48,7 +48,7 @@ class Task(NamedTuple):
     """That it took, or has been running."""
 
 
-class Ended(NamedTuple):
+class TaskResult(NamedTuple):
     """What the result of a call of task tells."""
 
     child: AgentId
@@ -60,7 +60,7 @@ class Ended(NamedTuple):
     """The beginning of its answer, or why there is none."""
 
 
-def ended(result: Any) -> Ended | None:
+def ended(result: Any) -> TaskResult | None:
     """Return what a result tells; None for a call that was refused: no sub-agent worked on it."""
     if not isinstance(result, Mapping) or not isinstance(result.get("status"), str):
         return None
@@ -70,7 +70,7 @@ def ended(result: Any) -> Ended | None:
         return None
     said = next((str(result[name]) for name in ("error", "result", "note") if result.get(name)), "")
     mark = TaskMark.of(result["status"])
-    return Ended(
+    return TaskResult(
         child,
         one_line(str(result.get("name") or "?"), 40),
         mark,

@@ -20,7 +20,7 @@ _SHOWN = 5.0
 """Seconds that a person is given to read that there was none."""
 
 
-class Lookout:
+class WorkerCheck:
     """Looks after one session's workers; of one thread."""
 
     def __init__(self, mesh: Mesh, session: Session) -> None:
@@ -29,7 +29,7 @@ class Lookout:
         self._missed: dict[str, float] = {}  # providers, and since when nobody serves them
         self._told_until = 0.0
 
-    def look(self, board: Board) -> str | None:
+    def check(self, board: Board) -> str | None:
         """Return what is wrong, None when agents that run are served or none runs; start a worker if that helps."""
         now = time.monotonic()
         wanted = {face.view.model.partition("/")[0]: face.name for face in board.running}

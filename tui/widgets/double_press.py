@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Twice:
+class DoublePress:
     """Tells the second press from the first; the third is a first one again."""
 
     def __init__(self, seconds: float) -> None:

@@ -6,11 +6,11 @@ from typing import Any, TypeVar, dataclass_transform
 
 from textual.message import Message
 
-Told = TypeVar("Told", bound=Message)
+MessageType = TypeVar("MessageType", bound=Message)
 
 
 @dataclass_transform(eq_default=False)
-def message(kind: type[Told]) -> type[Told]:
+def message(kind: type[MessageType]) -> type[MessageType]:
     """Give a message its fields, as ``dataclass`` would: that compiles code for each class at every start, 0.1 ms."""
     fields = tuple(kind.__annotations__)
     defaults = {name: vars(kind)[name] for name in fields if name in vars(kind)}
