@@ -68,11 +68,6 @@ def theme_for(environ: Mapping[str, str], wanted: str | None = None) -> str:
     return LIGHT.name if _is_light(environ.get("COLORFGBG", "")) else DARK.name
 
 
-def other_theme(name: str) -> str:
-    """Return the theme that a switch leads to."""
-    return DARK.name if name == LIGHT.name else LIGHT.name
-
-
 def _is_light(colours: str) -> bool:
     """Judge ``COLORFGBG`` ("15;0": foreground, background): 7 and 9 to 15 are light backgrounds."""
     background = colours.rpartition(";")[2]
