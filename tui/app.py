@@ -20,11 +20,10 @@ from textual.notifications import SeverityLevel
 from agentmesh.domain.errors import AgentmeshError
 from agentmesh.tui import theme
 from agentmesh.tui.commands.calls import Done, Failed
-from agentmesh.tui.commands.messages import ActionDone
+from agentmesh.tui.commands.messages import ActionDone, CallRequested
 from agentmesh.tui.conversation.memory import QUIET, DroppedConversations
 from agentmesh.tui.conversation.views import Views
 from agentmesh.tui.input.bindings import textual_keymap
-from agentmesh.tui.input.composer import Composer
 from agentmesh.tui.input.history import History
 from agentmesh.tui.input.keys import Keymap
 from agentmesh.tui.input.terminal import keep_pastes_whole, teach_alt_enter
@@ -183,16 +182,16 @@ class MeshApp(App[None], inherit_bindings=False):
 
     @on(messages.Noticed)
     def _noticed(self, event: messages.Noticed) -> None:
-        if event.agent_id != self.main.in_view:
+        if event.agent_id != self.main.navigation.in_view:
             self.main.tell(event.text, _STYLES[event.severity])
 
     @on(messages.Missed)
     def _missed(self, event: messages.Missed) -> None:
-        self.main.missed(event.agent_id, event.name)
+        self.main.navigation.missed(event.agent_id, event.name)
 
     @on(messages.RequestSettled)
     def _request_settled(self, event: messages.RequestSettled) -> None:
-        self.main.asking.settled(event.request)
+        self.main.presenter.settled(event.request)
 
     # From the screen
 
@@ -215,7 +214,7 @@ class MeshApp(App[None], inherit_bindings=False):
         self.call_after_refresh(self._tidy)
 
     def _tidy(self) -> None:
-        used_at = max(self._streamed_at, self.main.pressed_at, self.main.composer.prompt.pressed_at)
+        used_at = max(self._streamed_at, self.main.quiet.pressed_at)
         if self._garbage.is_due(time.monotonic() - used_at):
             self._garbage.collect()
             self._tidying.pause()
@@ -229,8 +228,8 @@ class MeshApp(App[None], inherit_bindings=False):
     def _leave(self) -> None:
         self.exit()
 
-    @on(Composer.Asked)
-    def _asked(self, event: Composer.Asked) -> None:
+    @on(CallRequested)
+    def _asked(self, event: CallRequested) -> None:
         match event.call.name:
             case "exit":
                 self.exit()
@@ -260,7 +259,7 @@ class MeshApp(App[None], inherit_bindings=False):
             case Done() as done:
                 from agentmesh.tui import results
 
-                results.show(self, call, agent_id, done)
+                results.show(self.main, call, agent_id, done)
                 if done.draft:
                     self.main.give_back(done.draft, agent_id)
                 if done.session and (self.main.has_gone(call, agent_id) or self.screen is not self.main):
@@ -286,7 +285,7 @@ class MeshApp(App[None], inherit_bindings=False):
         try:
             known = await asyncio.to_thread(database.run, sessions.list_sessions)
             may_open = asyncio.Event()
-            self.main.open(may_open.set, "/sessions", asked_at)
+            self.main.quiet.open(may_open.set, "/sessions", asked_at)
             await may_open.wait()
             chosen = await self.push_screen_wait(session_chooser(known, self.session.id))
             if chosen is not None and chosen != self.session.id:
@@ -297,7 +296,7 @@ class MeshApp(App[None], inherit_bindings=False):
     async def _switch(self, session: Session, taken: tuple[Sequence[str], str] = ((), "")) -> None:
         """Show another session: a screen and a link of its own; what is ``taken`` along stands in its input."""
         self.main.composer.clear()  # into the history
-        self.main.asking.close()
+        self.main.presenter.close()
         if self._link:
             self.run_worker(self._link.stop, thread=True)
         self.session, self._posting = session, None
@@ -309,8 +308,8 @@ class MeshApp(App[None], inherit_bindings=False):
 
     def _connect(self, board: Board | None = None) -> None:
         if self.opened and self.session:
-            self.main.rings = self.opened.mesh.settings.tui.bell
-            self.main.has_files = self.session.host == self.opened.mesh.place.host
+            self.main.presenter.rings = self.opened.mesh.settings.tui.bell
+            self.main.presenter.has_files = self.session.host == self.opened.mesh.place.host
             if board:
                 self.main.show_board(board)
             self._link = self._make_link(self.opened, self.session, board)
@@ -318,14 +317,14 @@ class MeshApp(App[None], inherit_bindings=False):
             self.main.composer.custom = lambda: link.custom.now()  # noqa: PLW0108  made when first asked for
             self.call_after_refresh(link.start)  # its threads would keep the first board from being painted: 3 ms
             self.set_timer(_READY, self._link.get_ready)
-            if self.main.has_files:
+            if self.main.presenter.has_files:
                 self.set_timer(_READY, self._look_for_walls)
 
     @work
     async def _look_for_walls(self) -> None:
         """Find out whether this machine can put commands behind a wall; the status line says so where it cannot."""
         if self.opened:
-            self.main.walled = await asyncio.to_thread(self.opened.mesh.has_walls)
+            self.main.status_lines.walled = await asyncio.to_thread(self.opened.mesh.has_walls)
 
     def _make_link(self, opened: Opened, session: Session, board: Board | None) -> Link:
         from agentmesh.tui.link import Link

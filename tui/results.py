@@ -6,61 +6,81 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from agentmesh.tui.commands.calls import Call, Done
-from agentmesh.tui.input.composer import Composer
+from agentmesh.tui.commands.messages import CallRequested
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from agentmesh.domain.ids import AgentId
+    from agentmesh.store.search import Hit
     from agentmesh.store.travel import Point
-    from agentmesh.tui.app import MeshApp
+    from agentmesh.tui.screen import MainScreen
 
 _LINE = 240
 """Characters that the last line may say."""
 
 
-def show(app: MeshApp, call: Call, agent_id: AgentId, done: Done) -> None:
-    """Show what a call came to. Pages are imported when they open; they wait for who does something else meanwhile."""
+def show(screen: MainScreen, call: Call, agent_id: AgentId, done: Done) -> None:
+    """Show what a call came to. Pages are imported when they open, and wait until the input is at rest."""
+    asked_at = screen.pending_calls.since(call, agent_id)
     if done.text and not _is_long(done.text):
-        app.main.tell_done(call, done.text)
+        offer = screen.interrupt_key.offer() if call == Call("interrupt") else ""
+        screen.say(f"{done.text} {offer}".rstrip(), "$foreground")
     if call.typed and done == Done():
-        app.main.show_newest(call, agent_id)  # rows tell, and perhaps the person is far above them
-    if page := _page(app, call, agent_id, done):
-        app.main.open(page, f"/{call.name}", app.main.pending_calls.since(call, agent_id))
+        _show_newest(screen, agent_id, asked_at)  # rows tell, and perhaps the person is far above them
+    if page := _page(screen, call, agent_id, done):
+        screen.quiet.open(page, f"/{call.name}", asked_at)
 
 
-def _page(app: MeshApp, call: Call, agent_id: AgentId, done: Done) -> Callable[[], object] | None:
+def _show_newest(screen: MainScreen, agent_id: AgentId, asked_at: float | None) -> None:
+    """Scroll down in the conversation that a call was for, if it is in view and was not scrolled since."""
+    shown = screen.views.current
+    if shown and agent_id == screen.navigation.in_view and (asked_at is None or shown.scrolled_at <= asked_at):
+        shown.page("bottom")
+
+
+def _page(screen: MainScreen, call: Call, agent_id: AgentId, done: Done) -> Callable[[], object] | None:
     """Return what opens the page or the choice that a call came to, None when there is none."""
     if done.table:
         from agentmesh.tui.board.table import Table
 
-        return partial(app.push_screen, Table(" ".join(call.args) or f"/{call.name}", done.table))
+        return partial(screen.app.push_screen, Table(" ".join(call.args) or f"/{call.name}", done.table))
     if done.timeline:
         from agentmesh.tui.board.timeline import TimelinePage
 
-        return partial(app.push_screen, TimelinePage(done.timeline))
+        return partial(screen.app.push_screen, TimelinePage(done.timeline))
     if done.hits:
         from agentmesh.tui.board.row_choosers import hit_chooser
 
-        return partial(app.push_screen, hit_chooser(done.hits), app.main.show_hit)
+        return partial(screen.app.push_screen, hit_chooser(done.hits), partial(_go_to_hit, screen))
     if done.points:
-        return partial(_pick_point, app, done.points, agent_id)
+        return partial(_pick_point, screen, done.points, agent_id)
     if _is_long(done.text):
         from agentmesh.tui.widgets.page import Page
 
-        return partial(app.push_screen, Page(f"/{call.name}", done.text))
+        return partial(screen.app.push_screen, Page(f"/{call.name}", done.text))
     return None
 
 
-def _pick_point(app: MeshApp, points: Sequence[Point], agent_id: AgentId) -> None:
+def _go_to_hit(screen: MainScreen, hit: Hit | None) -> None:
+    """Bring what a search has found into view, at its row."""
+    board = screen.navigation.board
+    if hit is None or board is None:
+        return
+    if hit.seq is not None and (board.get(hit.agent_id) or not board.is_whole):
+        screen.views.seek(hit.agent_id, hit.seq)
+    screen.navigation.go(hit.agent_id, hit.name)
+
+
+def _pick_point(screen: MainScreen, points: Sequence[Point], agent_id: AgentId) -> None:
     """Let a person pick where a fork begins, and make it."""
     from agentmesh.tui.board.row_choosers import point_chooser
 
     def picked(row: int | None) -> None:
         if row is not None:
-            app.post_message(Composer.Asked(Call("fork", (f"@{row}",), f"/fork @{row}"), agent_id))
+            screen.app.post_message(CallRequested(Call("fork", (f"@{row}",), f"/fork @{row}"), agent_id))
 
-    app.push_screen(point_chooser(points), picked)
+    screen.app.push_screen(point_chooser(points), picked)
 
 
 def _is_long(text: str) -> bool:

@@ -74,7 +74,7 @@ def test_the_time_line_is_shown_and_left(mesh: Mesh, db: Database, tmp_path):
 
     async def scene() -> None:
         async with shown(real(mesh, db, tmp_path), (100, 24)) as show:
-            await show.until(lambda: show.app.main.face)
+            await show.until(lambda: show.app.main.navigation.face)
             await show.type("/timeline ")
             await show.press("enter")
             await show.sees("└─ helper", "✗ dead", "model call", "Esc leaves")

@@ -116,8 +116,8 @@ class Show:
 
     @property
     def in_view(self) -> str:
-        assert self.app.main.face is not None
-        return self.app.main.face.name
+        assert self.app.main.navigation.face is not None
+        return self.app.main.navigation.face.name
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)

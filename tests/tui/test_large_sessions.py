@@ -47,8 +47,8 @@ def test_enter_on_a_hit_goes_to_one_of_the_dead_that_is_not_listed(mesh: Mesh, o
     agent = hidden(mesh, "m250")
 
     async def scene(show: Show) -> None:
-        assert show.app.main.board
-        assert not show.app.main.board.get(agent)
+        assert show.app.main.navigation.board
+        assert not show.app.main.navigation.board.get(agent)
         await show.type("/search needle")
         await show.press("enter")
         await show.sees("the «needle»")

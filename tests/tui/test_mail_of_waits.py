@@ -211,7 +211,7 @@ def test_17_4_the_screen_shows_them_below_the_short_line_of_the_call(mesh: Mesh,
     assert mesh.wait(mesh.root, child, lease=call) is None
 
     async def scene(show: Show) -> None:
-        await show.until(lambda: show.app.main.face)
+        await show.until(lambda: show.app.main.navigation.face)
         await show.sees("wait")
         mesh.send(child, mesh.root, f"[b]I am done[/b]\n{HOSTILE}")
         mesh.send(None, mesh.root, "\n".join(f"line {n}" for n in range(90)))

@@ -94,7 +94,7 @@ def test_context_is_a_table_of_what_fills_it(mesh: Mesh, me: Person):
 def test_the_table_is_shown(mesh: Mesh, db: Database, tmp_path):
     async def scene() -> None:
         async with shown(real(mesh, db, tmp_path), (100, 24)) as show:
-            await show.until(lambda: show.app.main.face)
+            await show.until(lambda: show.app.main.navigation.face)
             await show.type("/context")
             await show.press("enter", "enter")
             await show.sees("system prompt", "the window of", "about tokens")
@@ -185,8 +185,8 @@ def test_a_refused_rewind_comes_back_into_the_prompt():
         await show.board(face("root", None))
         call = Call("rewind", ("x",), "/rewind x")
         failed = Failed("root has no mark 'x'", "Its marks: a.", "/rewind x")
-        assert show.app.main.face is not None
-        await show.post(ActionDone(call, show.app.main.face.id, failed))
+        assert show.app.main.navigation.face is not None
+        await show.post(ActionDone(call, show.app.main.navigation.face.id, failed))
         await show.sees("has no mark")
 
     puppet(scene)

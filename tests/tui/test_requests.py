@@ -221,7 +221,7 @@ def test_too_much_says_that_it_is_cut():
 def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let keys count at once; what is about the first moment says so itself."""
     monkeypatch.setattr("agentmesh.tui.requests.dialog.GRACE", 0.0)
-    monkeypatch.setattr("agentmesh.tui.screen.QUIET", 0.0)
+    monkeypatch.setattr("agentmesh.tui.input.quiet.QUIET", 0.0)
 
 
 async def opened(show: Show) -> RequestDialog:
@@ -420,7 +420,7 @@ def test_it_opens_by_itself_as_soon_as_nothing_is_typed(monkeypatch):
 
 
 def test_a_key_of_the_last_moment_holds_a_dialog_back(monkeypatch):
-    monkeypatch.setattr("agentmesh.tui.screen.QUIET", 3600.0)
+    monkeypatch.setattr("agentmesh.tui.input.quiet.QUIET", 3600.0)
 
     async def scene(show: Show) -> None:
         await show.press("x", "backspace")
@@ -538,7 +538,7 @@ def test_the_bell_rings_for_what_is_new_unless_it_is_switched_off(monkeypatch):
         await opened(show)
         await show.board(asking("alpha", ONE))
         assert len(rung) == 1
-        show.app.main.rings = False
+        show.app.main.presenter.rings = False
         await show.board(asking("alpha", ONE), asking("beta", TWO))
         assert len(rung) == 1
 

@@ -349,10 +349,10 @@ def test_scroll_position_and_folds_are_kept_even_when_the_widgets_are_not():
         before = show.lines[:15]
         assert any(view.unfolded for view in show.app.main.views.query(ToolCallView))
         for other in others:
-            show.app.main.goto(other.id)
+            show.app.main.navigation.goto(other.id)
             await show.pilot.pause()
         assert ROOT in show.app.hand.dropped  # type: ignore[attr-defined]
-        show.app.main.goto(ROOT)
+        show.app.main.navigation.goto(ROOT)
         await show.rows(*rows)
         assert show.lines[:15] == before
         await show.press("ctrl+end")

@@ -115,7 +115,7 @@ SCENES: dict[str, tuple[Callable[[Show], Awaitable[None]], tuple[int, int]]] = {
 
 @pytest.mark.parametrize("name", SCENES)
 def test_it_looks_as_in_the_picture(name, tmp_path, monkeypatch):
-    monkeypatch.setattr("agentmesh.tui.screen.QUIET", 0.0)
+    monkeypatch.setattr("agentmesh.tui.input.quiet.QUIET", 0.0)
     scene, size = SCENES[name]
     drawn: list[str] = []
 

@@ -1,25 +1,18 @@
-"""Which agent comes into view: its neighbours, one that was picked or needs a person, a task's sub-agent."""
+"""Which agent is in view, and the ways to another: neighbours, one that needs a person, one that was just made."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from textual.content import Content
-
-from agentmesh.domain.ids import AgentId
-from agentmesh.domain.states import Kind
+from agentmesh.domain.ids import short
 from agentmesh.tui.board import rotation
 from agentmesh.tui.board.attention import needs_person
-from agentmesh.tui.commands.calls import Call
-from agentmesh.tui.input.composer import Composer
-from agentmesh.tui.screen_layout import Layout
-from agentmesh.tui.session.state import AgentFace
-from agentmesh.tui.theme import ROLES
 
 if TYPE_CHECKING:
-    from agentmesh.tui.board.tree import SideTree
-    from agentmesh.tui.conversation.task_call import TaskCallView
-    from agentmesh.tui.widgets.chooser import Choice
+    from agentmesh.domain.ids import AgentId
+    from agentmesh.tui.session.state import AgentFace, Board
 
 _NOBODY = {
     "parent": "The root has no parent",
@@ -27,42 +20,75 @@ _NOBODY = {
     "previous": "It has no siblings",
     "next": "It has no siblings",
 }
-_HOW_OVER = {Kind.ASSISTANT: "task done", Kind.ERROR: "task failed", Kind.EVENT: "task interrupted"}
-"""By the row that its last turn ended with."""
 
 
-class Going(Layout):
-    """What the keys do that lead to other agents. The chooser is imported when it opens."""
+class Navigation:
+    """Knows the board and the agent in view; the screen shows what it decides."""
 
-    def action_rotate(self, direction: rotation.Direction) -> None:
+    def __init__(
+        self,
+        bring: Callable[[Board, AgentFace], None],
+        say: Callable[[str], None],
+        seek: Callable[[AgentId], None],
+    ) -> None:
+        """``bring`` shows an agent, ``say`` tells why none comes, ``seek`` asks for one that is not on the board."""
+        self.board: Board | None = None
+        self.in_view: AgentId | None = None
+        self.moved_at = 0.0
+        """When the person last went to an agent; ``time.monotonic()``."""
+        self._expected: AgentId | None = None
+        """The agent that comes into view as soon as the board has it: a child that was just made."""
+        self._bring_face, self._say, self._seek = bring, say, seek
+
+    @property
+    def face(self) -> AgentFace | None:
+        """The agent in view."""
+        return self.board.get(self.in_view) if self.board and self.in_view else None
+
+    def show_board(self, board: Board) -> None:
+        """Take a new board; keep the agent in view, or bring the expected one."""
+        self.board = board
+        if self._expected in board.faces:
+            self.goto(self._expected)
+        else:
+            self._bring(rotation.settle(board, self.in_view or board.session.root_id))  # the expected may still come
+
+    def go(self, agent_id: AgentId, name: str = "It") -> None:
+        """Bring an agent into view because the person wants it; results of earlier commands move the view no more."""
+        if self.board and self.board.is_whole and self.board.get(agent_id) is None:
+            self._say_reaped(agent_id, name)
+        else:
+            self.moved_at = time.monotonic()
+            self.goto(agent_id)
+
+    def goto(self, agent_id: AgentId | None) -> None:
+        """Bring an agent into view; if the board does not have it yet, as soon as it does."""
+        if self.board is None or agent_id is None:
+            return
+        is_known = self.board.get(agent_id) is not None
+        self._expected = None if is_known else agent_id
+        if is_known:
+            self._bring(agent_id)
+        elif not self.board.is_whole:
+            self._seek(agent_id)
+
+    def missed(self, agent_id: AgentId, name: str) -> None:
+        """Say why an expected agent does not come into view."""
+        if self._expected == agent_id:
+            self._expected = None
+            self._say_reaped(agent_id, name)
+
+    def rotate(self, direction: rotation.Direction) -> None:
         """Bring a neighbour into view."""
         if self.board is None or self.in_view is None:
             return
         towards = rotation.rotate(self.board, self.in_view, direction)
         if towards == self.in_view:
-            self.say(_NOBODY[direction], "$dim")
+            self._say(_NOBODY[direction])
         else:
             self.go(towards)
 
-    def action_pick_agent(self) -> None:
-        """Let a person pick an agent."""
-        if self.board is None or self.in_view is None:
-            return
-        from agentmesh.tui.widgets.chooser import Chooser
-
-        board = self.board
-        faces = board.subtree(board.session.root_id)
-        choices = [_choice(face, is_over=face.id in board.resting) for face in faces]
-        title = "Agents" if board.is_whole else "Agents: some of many, the others by their whole name or id"
-        beyond = (lambda who: self._ask(Call("agents", (who,), who))) if not board.is_whole else None
-
-        def picked(agent_id: AgentId | None) -> None:
-            if agent_id is not None:
-                self.go(agent_id, board.faces[agent_id].name)
-
-        self.app.push_screen(Chooser(title, choices, highlighted=self.in_view, beyond=beyond), picked)
-
-    def action_next_need(self) -> None:
+    def go_to_next_need(self) -> None:
         """Go to the next agent that cannot go on without a person."""
         faces = list(self.board.faces.values()) if self.board else []
         here = next((n for n, face in enumerate(faces) if face.id == self.in_view), 0)
@@ -70,54 +96,18 @@ class Going(Layout):
         if needing:
             self.go(needing[0].id)
         else:
-            self.say("No other agent needs you", "$dim")
+            self._say("No other agent needs you")
 
-    def action_enter_task(self) -> None:
-        """Go to the sub-agent of a task."""
-        from agentmesh.tui.conversation.task_call import TaskCallView, task_to_enter
+    def running_below(self) -> list[AgentFace]:
+        """Return the running descendants of the agent in view."""
+        if self.face is None or self.board is None:
+            return []
+        return [one for one in self.board.subtree(self.face.id) if one.is_running and one.id != self.face.id]
 
-        shown = self.views.current
-        if task := task_to_enter(shown.query_children(TaskCallView)) if shown else None:
-            task.action_enter()
-        else:
-            self.say("There is no task here", "$dim")
+    def _bring(self, agent_id: AgentId) -> None:
+        if self.board is not None and (face := self.board.get(agent_id)) is not None:
+            self.in_view = agent_id
+            self._bring_face(self.board, face)
 
-    def on_task_call_view_entered(self, event: TaskCallView.Entered) -> None:
-        """Go to its sub-agent. (Named as Textual finds it: tasks are imported with the session.)"""
-        event.stop()
-        self.go(event.agent_id)
-
-    def action_toggle_tree(self) -> None:
-        """Switch the tree of all agents on or off, between the two with the sub-agents whose task is over."""
-        if self.board:
-            if self._tree is None:
-                from agentmesh.tui.board.tree import SideTree
-
-                self._tree = SideTree()
-                self.query_one("#body").mount(self._tree)
-            self._tree.turn(self.board)
-        self.call_after_refresh(self._refresh_lines)
-
-    def on_side_tree_chosen(self, event: SideTree.Chosen) -> None:
-        """Go to an agent of the tree. (Named as Textual finds it: the tree is imported when it is wanted.)"""
-        event.stop()
-        self.go(event.agent_id)
-
-    def _ask(self, call: Call) -> None:
-        """Ask for something on behalf of the agent in view."""
-        if self.in_view is not None:
-            self.post_message(Composer.Asked(call, self.in_view))
-
-
-def _choice(face: AgentFace, *, is_over: bool) -> Choice[AgentId]:
-    """Return an agent as one of those to pick; ``is_over``: its task has ended."""
-    from agentmesh.tui.widgets.chooser import Choice
-
-    state = face.activity if face.is_running and face.activity else face.mark.label
-    role = "dim" if is_over else "warning" if face.requests else face.mark.label
-    before = Content.assemble("  " * face.view.depth, (f"{'!' if face.requests else face.mark.glyph} ", ROLES[role]))
-    if is_over and face.ended_with and not face.is_dead:
-        state = _HOW_OVER.get(face.ended_with, state)
-    parts = [state]
-    parts += [f"{face.view.unread} unread"] if face.view.unread else []
-    return Choice(face.id, face.name, before, ", ".join(parts), is_dim=is_over)
+    def _say_reaped(self, agent_id: AgentId, name: str) -> None:
+        self._say(f"{name} has been reaped: agentmesh log {short(agent_id)} shows what it did")

@@ -1,4 +1,4 @@
-"""What the actions tell the app, from their threads."""
+"""Messages about commands: a person asks for one, and later it has been carried out."""
 
 from __future__ import annotations
 
@@ -14,10 +14,19 @@ if TYPE_CHECKING:
 
 
 @message
-class ActionDone(Message):
-    """A command has been carried out, or refused."""
+class CallRequested(Message):
+    """A person asked for something."""
 
     call: Call
     agent_id: AgentId
-    """Who was in view when it was asked for."""
+    """The agent that was in view then: when this is handled, another one may be."""
+
+
+@message
+class ActionDone(Message):
+    """A command has been carried out, or refused. Posted from a thread of the command runner."""
+
+    call: Call
+    agent_id: AgentId
+    """The agent that was in view when the command was asked for."""
     outcome: Done | Failed

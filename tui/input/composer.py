@@ -14,6 +14,7 @@ from textual.message import Message
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.tui.commands.calls import SAY, SHELL, Call, Problem
+from agentmesh.tui.commands.messages import CallRequested
 from agentmesh.tui.input.drafts import Drafts
 from agentmesh.tui.input.history import History
 from agentmesh.tui.input.keys import Keymap
@@ -47,14 +48,6 @@ class _PendingMove:
 
 class Composer(Horizontal):
     """Turns what is entered into calls; what is none stays in the input, and why is said."""
-
-    @message
-    class Asked(Message):
-        """A person asked for something."""
-
-        call: Call
-        agent_id: AgentId
-        """Who was in view then: by the time that this is heard, another may be."""
 
     class Held(Message):
         """What was entered waits for the agent that it is for."""
@@ -163,7 +156,7 @@ class Composer(Horizontal):
                 self.give_back(destination, "\n".join(move.held[place:]))
                 return
             self._history.add(text)
-            self.post_message(self.Asked(understood, destination))
+            self.post_message(CallRequested(understood, destination))
 
     def _change(self, agent_id: AgentId, *, comes_along: bool) -> None:
         """Be another agent's input; what was typed on the way to it comes along."""
@@ -228,7 +221,7 @@ class Composer(Horizontal):
             self._moves.append(self._move)
         self._history.add(text)
         self.post_message(self.Feedback(""))
-        self.post_message(self.Asked(understood, self._agent_id))
+        self.post_message(CallRequested(understood, self._agent_id))
         return True
 
     def _understand(self, text: str, *, capturing: bool = False, again: bool = False) -> Call | Problem | None:

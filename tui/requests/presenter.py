@@ -7,28 +7,49 @@ Until then a line above the input says who asks, the bell has rung, and a key op
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from agentmesh.tui.board.navigation import Navigation
 from agentmesh.tui.commands.calls import ANSWER, Call
-from agentmesh.tui.input.composer import Composer
-from agentmesh.tui.requests.queue import LOOK, Reply, RequestQueue, banner, settled_text
+from agentmesh.tui.commands.messages import CallRequested
+from agentmesh.tui.input.keys import Keymap
+from agentmesh.tui.input.quiet import LOOK, QuietInput
+from agentmesh.tui.requests.queue import Reply, RequestQueue, banner, settled_text
 from agentmesh.tui.widgets.lines import Lines
 
 if TYPE_CHECKING:
+    from textual.screen import Screen
+
     from agentmesh.domain.rows import Request
     from agentmesh.tui.requests.dialog import RequestDialog
-    from agentmesh.tui.screen import MainScreen
     from agentmesh.tui.session.state import Board
 
 
 class RequestPresenter:
-    """Of one main screen; of the app's loop."""
+    """Presents the requests of one session on one screen; used in the app's loop only."""
 
-    def __init__(self, screen: MainScreen) -> None:
-        self._screen = screen
+    def __init__(
+        self,
+        screen: Screen[None],
+        keymap: Keymap,
+        navigation: Navigation,
+        quiet: QuietInput,
+        *,
+        tell: Callable[[str, str], None],
+        remember: Callable[[str], None],
+    ) -> None:
+        """``tell`` says in the last line what happened; ``remember`` keeps a draft in the history of the input."""
+        self._screen, self._keymap, self._navigation, self._quiet = screen, keymap, navigation, quiet
+        self._tell, self._remember = tell, remember
+        self.banner = Lines(id="request-banner")
         self.requests = RequestQueue()
+        self.rings = True
+        """Whether the terminal's bell rings when an agent asks."""
+        self.has_files = False
+        """Whether the session's files are those of this host."""
         self._dialog: RequestDialog | None = None
         self._looks = False
 
@@ -40,13 +61,13 @@ class RequestPresenter:
         elif self._dialog:
             self.close()
         if new:
-            self._screen.ring()
+            self._ring()
         self.offer()
 
     def offer(self) -> None:
         """Open a dialog if one is due and in nobody's way; else look again in a moment."""
         waiting = self.requests.held_back
-        if waiting and self._dialog is None and self._screen.is_at_rest:
+        if waiting and self._dialog is None and self._quiet.is_at_rest:
             self._open(waiting[0])
         elif waiting and self._dialog is None and not self._looks:
             self._looks = True
@@ -55,7 +76,7 @@ class RequestPresenter:
 
     def open(self) -> bool:
         """Open a dialog because a person wants to; return whether anything waits."""
-        first = self.requests.first(self._screen.in_view)
+        first = self.requests.first(self._navigation.in_view)
         self.requests.take_up()
         if first is not None and self._dialog is None:
             self._open(first)
@@ -65,7 +86,7 @@ class RequestPresenter:
     def settled(self, request: Request) -> None:
         """Say who has answered, unless it was answered here."""
         if not self.requests.was_answered_here(request.id):
-            self._screen.tell(settled_text(request), "$text-warning")
+            self._tell(settled_text(request), "$text-warning")
 
     def answer_failed(self, call: Call) -> None:
         """Take back that a request is answered."""
@@ -78,7 +99,7 @@ class RequestPresenter:
             return
         dialog, self._dialog = self._dialog, None
         if dialog.draft:
-            self._screen.composer.remember(dialog.draft)
+            self._remember(dialog.draft)
         dialog.close()
 
     def _look(self) -> None:
@@ -89,10 +110,10 @@ class RequestPresenter:
         from agentmesh.tui.requests.dialog import RequestDialog
         from agentmesh.tui.requests.proposals import proposal
 
-        screen = self._screen
-        workdir = Path(screen.board.session.workdir) if screen.board and screen.has_files else None
+        screen, board = self._screen, self._navigation.board
+        workdir = Path(board.session.workdir) if board and self.has_files else None
         place, draft = self.requests.place(request.id), self.requests.draft(request.id)
-        dialog = RequestDialog(request, proposal(request, workdir), place, screen.keymap, draft=draft)
+        dialog = RequestDialog(request, proposal(request, workdir), place, self._keymap, draft=draft)
         self._dialog = dialog
 
         def left(reply: Reply | None) -> None:
@@ -111,10 +132,10 @@ class RequestPresenter:
             case "answer":
                 self.requests.answer(request.id)
                 call = Call(ANSWER, (str(request.id), json.dumps(dict(reply.words))))
-                self._screen.post_message(Composer.Asked(call, request.agent_id))
+                self._screen.post_message(CallRequested(call, request.agent_id))
             case "go":
                 self.requests.put_aside()
-                self._screen.go(request.agent_id, request.name)
+                self._navigation.go(request.agent_id, request.name)
             case "later":
                 self.requests.put_aside()
 
@@ -127,6 +148,11 @@ class RequestPresenter:
 
     def _show_banner(self) -> None:
         waiting = [] if self._dialog else self.requests.held_back
-        key = self._screen.keymap.label("requests.answer")
-        for lines in self._screen.query("#request-banner").results(Lines):  # none while the screen is being made
-            lines.show(lambda width: banner(waiting, width, key))
+        key = self._keymap.label("requests.answer")
+        if self.banner.is_attached:  # not while the screen is being made
+            self.banner.show(lambda width: banner(waiting, width, key))
+
+    def _ring(self) -> None:
+        """Ring the terminal's bell, unless the configuration says otherwise."""
+        if self.rings:
+            self._screen.app.bell()

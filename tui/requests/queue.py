@@ -22,10 +22,6 @@ GRACE = 0.5
 """Seconds after a dialog has appeared in which no key counts."""
 _LONGEST = 2.0
 """Seconds after which keys count although they never paused."""
-QUIET = 1.0
-"""Seconds without a key, and nothing in the input, after which a dialog may open by itself."""
-LOOK = 0.25
-"""Seconds between two looks whether it may."""
 
 
 class BadEdit(Exception):
