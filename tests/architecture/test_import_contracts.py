@@ -37,6 +37,9 @@ PLANTED = [
     ("agentmesh.tui", "openai"),
     ("agentmesh.tui", "agentmesh.engine.turn"),
     ("agentmesh.tui", "agentmesh.cli.talk"),
+    ("agentmesh.tui.session", "agentmesh.tui.app"),
+    ("agentmesh.tui.widgets", "agentmesh.tui.board.status"),
+    ("agentmesh.tui.conversation", "agentmesh.tui.board.rotation"),
 ]
 
 
@@ -90,3 +93,10 @@ def test_a_planted_import_is_caught(complaints, number):
 
 def test_a_module_that_no_layer_lists_is_caught(complaints):
     assert "agentmesh.stray" in complaints
+
+
+def test_a_circle_inside_a_room_of_the_screen_is_caught(skeleton):
+    state = skeleton / "agentmesh" / "tui" / "session" / "state.py"
+    state.write_text(state.read_text() + "\nimport agentmesh.tui.session.feed\n")
+    result = lint(skeleton)
+    assert "No circle of imports in the screen BROKEN" in result.stdout
