@@ -1,4 +1,4 @@
-"""The wiring: messages of the feed go to the screen, what a person asks for goes to the actions."""
+"""The app: passes messages of the feed to the screen, and calls of the person to the command runner."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
     from agentmesh.tui.session.state import Board
 
 _READY = 0.3
-"""Seconds until what commands need is loaded: the session is in sight, and nobody has typed one."""
+"""Seconds until the modules of commands are loaded: the session is shown, and nobody has typed a command."""
 _UNCHANGED = 0.25
-"""Seconds that the first frame stays as it is while the session is opened and no key is pressed."""
+"""The most seconds that the first frame stays unchanged while the session opens and no key is pressed."""
 _COLLECTIONS = (2_000, 10, 30)
-"""When garbage is looked for, young, older, all. A look at all takes 60 ms, and while an answer streamed, Python's own
-thresholds made one every five seconds, each of which kept keys waiting."""
+"""Thresholds of the three garbage collections. A full one takes 60 ms and delays keys. With Python's own thresholds it
+ran every five seconds while an answer streamed."""
 _STYLES: Mapping[SeverityLevel, str] = MappingProxyType(
     {"information": "$foreground", "warning": "$text-warning", "error": "$text-error"}
 )
 
 
 class MeshApp(App[None], inherit_bindings=False):
-    """One session at a time. It is opened when the screen is there already: what is typed until then waits for it."""
+    """Shows one session at a time. The screen appears before the session is open; input is held until then."""
 
     CSS_PATH = Path(__file__).parent / "screen.tcss"
     ENABLE_COMMAND_PALETTE = False
@@ -77,9 +77,9 @@ class MeshApp(App[None], inherit_bindings=False):
         self._opening = opening
         self.opened: Opened | None = None
         self.failure: Exception | None = None
-        """Why there is nothing to show: the app has ended."""
+        """Why the session could not be opened; the app has ended."""
         self.session: Session | None = None
-        """The one in sight; after ``run`` the one shown last."""
+        """The session shown; after ``run`` the last one."""
         self._keys, self._pick = keymap, pick
         self._history = history or History(None)
         self.main = MainScreen(keymap, self._history, Path.cwd(), "")
@@ -89,11 +89,11 @@ class MeshApp(App[None], inherit_bindings=False):
         self._unchanged = ExitStack()
 
     def get_css_variables(self) -> dict[str, str]:
-        """Return those of our theme: Textual would make those of its own first, 1 ms for nothing."""
+        """Return the variables of our theme, and none before it is set: Textual would make its own first (1 ms)."""
         return super().get_css_variables() if self._is_themed else {}
 
     def _begin_with(self, name: str) -> None:
-        """Take a theme as ``theme`` would, whose watcher has all CSS parsed again: 15 ms before the first frame."""
+        """Set the theme without its watcher, which would parse all CSS again (15 ms before the first frame)."""
         self.set_reactive(App.theme, name)
         self._is_themed = True
         self.stylesheet.set_variables(self.get_css_variables())
@@ -140,7 +140,7 @@ class MeshApp(App[None], inherit_bindings=False):
             self.failure = error
             self.exit()
             return
-        gc.freeze()  # what was imported stays: it need not be looked at again and again
+        gc.freeze()  # imported modules stay: no collection need look at them
         gc.set_threshold(*_COLLECTIONS)
         gc.enable()
         if self.opened:
@@ -152,7 +152,7 @@ class MeshApp(App[None], inherit_bindings=False):
             self._pick_session()
 
     def _keep_opened(self) -> None:
-        """Open the session; when the app has been left meanwhile, who started it still finds and closes it."""
+        """Open the session and keep it here, so that ``main`` closes it even if the app was left meanwhile."""
         self.opened = self._opening()
 
     # From the feed
@@ -269,7 +269,7 @@ class MeshApp(App[None], inherit_bindings=False):
                 self.main.answered(call, agent_id, failed=False, goto=done.goto)
 
     def notify(self, message: str, *, severity: SeverityLevel = "information", **_: Any) -> None:
-        """Say it in the last line: Textual's own way covers the newest text of the conversation."""
+        """Say it in the last line; a toast of Textual would cover the newest text of the conversation."""
         self.main.say(message, _STYLES[severity])
 
     # Sessions
@@ -294,7 +294,7 @@ class MeshApp(App[None], inherit_bindings=False):
             self.main.say(str(error), "$text-error")
 
     async def _switch(self, session: Session, taken: tuple[Sequence[str], str] = ((), "")) -> None:
-        """Show another session: a screen and a link of its own; what is ``taken`` along stands in its input."""
+        """Show another session on a new screen with a new link; ``taken`` is held input and typed text for it."""
         self.main.composer.clear()  # into the history
         self.main.presenter.close()
         if self._link:
@@ -315,14 +315,14 @@ class MeshApp(App[None], inherit_bindings=False):
             self._link = self._make_link(self.opened, self.session, board)
             link = self._link
             self.main.composer.custom = lambda: link.custom.now()  # noqa: PLW0108  made when first asked for
-            self.call_after_refresh(link.start)  # its threads would keep the first board from being painted: 3 ms
+            self.call_after_refresh(link.start)  # its threads would delay the first board by 3 ms
             self.set_timer(_READY, self._link.get_ready)
             if self.main.presenter.has_files:
                 self.set_timer(_READY, self._look_for_walls)
 
     @work
     async def _look_for_walls(self) -> None:
-        """Find out whether this machine can put commands behind a wall; the status line says so where it cannot."""
+        """Find out whether this machine can put commands behind a wall; if not, the status line says so."""
         if self.opened:
             self.main.status_lines.walled = await asyncio.to_thread(self.opened.mesh.has_walls)
 
@@ -332,6 +332,6 @@ class MeshApp(App[None], inherit_bindings=False):
         return Link(opened.mesh, session, self._poster(), board)
 
     def _poster(self) -> Callable[[Message], Any]:
-        """Return a way to post that ends when another session is shown."""
+        """Return a function that posts messages until another session is shown."""
         shown = self._posting = object()
         return lambda message: shown is self._posting and self.post_message(message)

@@ -1,4 +1,4 @@
-"""What connects a screen with one session: the side of it that needs the database, imported after the first frame."""
+"""Connects a screen with one session: feed and command runner. Imported after the first frame, with the database."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class Opened(NamedTuple):
-    """What was made while the screen was there already."""
+    """What was opened while the first frame was on the screen."""
 
     mesh: Mesh
     session: Session
     welcome: str = ""
     """Shown at the top of an empty root (three lines at the first start without a model); it is no row."""
     board: Board | None = None
-    """As it was then: read while the rest was imported."""
+    """The first board, read while other modules were imported."""
 
 
 class Link:
@@ -57,7 +57,7 @@ class Link:
         self.actions.start()
 
     def get_ready(self) -> None:
-        """Load what commands and answers need, in the background: before the first, but after the session."""
+        """Load the modules of commands and answers in the background, once the session is shown."""
         threading.Thread(target=self._load, name="later", daemon=True).start()
 
     def _load(self) -> None:
@@ -67,9 +67,9 @@ class Link:
 
         markdown.parse("")  # makes the parser
         self.custom.load()
-        gc.freeze()  # as when the session was opened: all of that stays
+        gc.freeze()  # these modules stay, like those of the start
 
     def stop(self) -> None:
-        """Carry out what was asked for, then end; idempotent. (May take a moment.)"""
+        """Finish the requested calls, then stop; idempotent. May take a moment."""
         self.actions.stop()
         self.feed.stop()

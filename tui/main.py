@@ -1,7 +1,7 @@
-"""Opens the TUI: settings, screen, and behind it database and session; prints the closing line when it is left.
+"""Opens the screen, and behind it the database and the session. Prints the closing line when the screen is left.
 
-The order is what makes it quick: only what the first frame needs is imported before it, and everything that needs the
-database after it, on another thread, while a person types.
+Only what the first frame needs is imported before it. Everything that needs the database is imported after it, on
+another thread, while a person types.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What came of a call, shown: a word in the last line, a page, or something to choose from."""
+"""Shows the outcome of a call: a sentence in the last line, a page, or a list to choose from."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _LINE = 240
 
 
 def show(screen: MainScreen, call: Call, agent_id: AgentId, done: Done) -> None:
-    """Show what a call came to. Pages are imported when they open, and wait until the input is at rest."""
+    """Show the outcome of a call. Pages are imported when they open, and wait until the input is at rest."""
     asked_at = screen.pending_calls.since(call, agent_id)
     if done.text and not _is_long(done.text):
         offer = screen.interrupt_key.offer() if call == Call("interrupt") else ""
         screen.say(f"{done.text} {offer}".rstrip(), "$foreground")
     if call.typed and done == Done():
-        _show_newest(screen, agent_id, asked_at)  # rows tell, and perhaps the person is far above them
+        _show_newest(screen, agent_id, asked_at)  # new rows are the outcome, and the person may be far above them
     if page := _page(screen, call, agent_id, done):
         screen.quiet.open(page, f"/{call.name}", asked_at)
 
@@ -40,7 +40,7 @@ def _show_newest(screen: MainScreen, agent_id: AgentId, asked_at: float | None) 
 
 
 def _page(screen: MainScreen, call: Call, agent_id: AgentId, done: Done) -> Callable[[], object] | None:
-    """Return what opens the page or the choice that a call came to, None when there is none."""
+    """Return a function that opens the page or list of an outcome; None if it has none."""
     if done.table:
         from agentmesh.tui.board.table import Table
 

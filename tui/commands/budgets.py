@@ -1,4 +1,4 @@
-"""What /budget and /cost do."""
+"""Carries out /budget and /cost."""
 
 from __future__ import annotations
 

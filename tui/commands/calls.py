@@ -1,4 +1,4 @@
-"""What a person asked for, and what came of it: made by ``parsing`` and by keys, carried out by ``actions``."""
+"""What a person asked for, and the outcome. ``parse`` and keys make calls; ``run`` carries them out."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ANSWER = "the answer to a request"
 
 
 class Call(NamedTuple):
-    """What a person asked for, understood."""
+    """One thing that a person asked for."""
 
     name: str
     """A command's name, or SAY, CAPTURED, SHELL, END_SHELL, INTERRUPT_TREE, TAKE_BACK, ANSWER."""
@@ -41,7 +41,7 @@ class Call(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Why an input is no call; it stays in the prompt."""
+    """Why an input is not understood; it stays in the prompt."""
 
     text: str
     hint: str = ""
@@ -54,9 +54,9 @@ class Done(NamedTuple):
     """A call that was carried out."""
 
     text: str = ""
-    """What to tell the person, printable; empty when the rows tell."""
+    """What to tell the person, printable; empty if new rows say enough."""
     goto: AgentId | None = None
-    """Whom the view moves to."""
+    """The agent that the view moves to."""
     session: Session | None = None
     """A session to show instead of this one (/new)."""
     table: Answer | None = None
@@ -64,9 +64,9 @@ class Done(NamedTuple):
     timeline: Timeline | None = None
     """What /timeline shows."""
     hits: Sequence[Hit] = ()
-    """What /search found: one is to be chosen, to go there."""
+    """What /search found, for the person to choose from."""
     points: Sequence[Point] = ()
-    """Where a fork can begin: one is to be chosen."""
+    """Where a fork can begin, for the person to choose from."""
     draft: str = ""
     """What to put into the prompt (a message that was taken back)."""
 
@@ -77,4 +77,4 @@ class Failed(NamedTuple):
     text: str
     hint: str = ""
     typed: str = ""
-    """What to put back into the prompt, as the call's ``typed``; empty when it is not worth typing again."""
+    """What to put back into the prompt; empty if it is not worth typing again."""

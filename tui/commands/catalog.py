@@ -1,4 +1,4 @@
-"""The slash commands and their arguments: what ``/help`` lists, ``completion`` completes and ``parsing`` reads."""
+"""The slash commands and their arguments: what ``/help`` lists, ``complete`` completes and ``parse`` reads."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Command(NamedTuple):
     """One line."""
     parameters: tuple[Parameter, ...] = ()
     on_screen: bool = False
-    """The app carries it out itself (agents, answer, exit, help, sessions); all others go to ``Actions.submit``."""
+    """The app carries it out itself (agents, answer, exit, help, sessions); others go to ``CommandRunner.submit``."""
 
     @property
     def usage(self) -> str:

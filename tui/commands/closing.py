@@ -1,4 +1,4 @@
-"""What is said when the TUI is left: who goes on, what that may cost, and how to stop it."""
+"""The line printed when the screen is left: which agents go on, what that may cost, and how to stop them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def close(mesh: Mesh, session: Session) -> str:
     """Do what the configuration says about agents that run; return the one line to print, empty for nothing.
 
-    A session in which nothing ever happened is erased: opening and closing leaves no trace.
+    An untouched session is deleted, so that opening and closing leaves no trace.
     """
     try:
         left = mesh.database.run(board.left, session.id, idempotent=True)
@@ -34,7 +34,7 @@ def close(mesh: Mesh, session: Session) -> str:
 
 
 def line(left: board.Left, session: Session, *, newest: bool) -> str:
-    """Return who goes on and how to come back."""
+    """Return how many agents go on, and how to come back."""
     back = "agentmesh -c" if newest else f"agentmesh --resume {short(session.id)}"
     if not left.running:
         return f"Go on with: {back}"

@@ -1,4 +1,4 @@
-"""Which commands leave a row where they were typed: all that act on the mesh, none that only show or choose."""
+"""Leaves a row for each command that acts on the mesh; commands that only show or choose leave none."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ ACTING = frozenset(
         "send",
     }
 )
-"""Not ``wait``, whose verb writes the row, nor ``new``, which leaves this session as it is."""
+"""Without ``wait``, whose verb writes the row, and ``new``, which does not change this session."""
 SETTING = frozenset({"mode", "model", "permissions", "system", "tools"})
-"""These act when they are given something, and show how it is without."""
+"""These act with an argument, and only show without one."""
 
 
 def record(ctx: CommandContext, call: Call, done: Done) -> None:
-    """Leave a row that the command was given, with the agent in view; once it is dead with who comes into view.
+    """Leave a row of the command with the agent in view; if that is dead, with the agent that comes into view.
 
-    The command is done by then: without the row it is no less so.
+    The command is done by then, so a failure to write the row is ignored.
     """
     if not (call.typed.lstrip().startswith("/") and _acts(call)) or done.session:
         return

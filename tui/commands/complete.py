@@ -1,4 +1,4 @@
-"""What can stand at the cursor of a slash command: names of commands, and values of their arguments."""
+"""Completes slash commands: their names, and the values of their arguments."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def completions(
 ) -> list[Completion]:
     """Return what may stand at the cursor of a slash command: its name, or the argument's values; best first.
 
-    Empty for anything but a slash command (``@`` files are ``agentmesh.tui.input.files``).
+    Empty for anything but a slash command (``input.files`` completes ``@``).
     """
     before = text[:cursor]
     if not before.startswith("/") or "\n" in before:

@@ -1,4 +1,4 @@
-"""For whom a call is carried out, and with what: shared by all deeds."""
+"""What every command handler gets: the mesh, the session, and the agent in view."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _AGAIN = 0.5
 
 
 class CommandContext(NamedTuple):
-    """For whom a call is carried out, and with what."""
+    """The mesh, the session and the agent in view, for one call."""
 
     mesh: Mesh
     session: Session
@@ -43,7 +43,7 @@ class CommandContext(NamedTuple):
     def run_persistently(self, function: Callable[..., Result], /, *args: Any) -> Result:
         """Call a store function that may be repeated, until the database answers or the screen is left.
 
-        For what a person said: given up, it would have to be typed again, and perhaps it had arrived.
+        For messages and answers of a person: after an error they would have to type again what may have arrived.
         """
         while True:
             try:
@@ -53,7 +53,7 @@ class CommandContext(NamedTuple):
                     raise
 
     def agent(self, who: str | None) -> Ref:
-        """Return the agent that is meant: by name, id or ``parent``; without a word the one in view."""
+        """Return the agent with this name or id; ``parent`` is its parent, None the agent in view."""
         if who is None or who.lower() == "parent":
             me = self.run_idempotent(agents.get, self.in_view)
             if who is None:
@@ -64,7 +64,7 @@ class CommandContext(NamedTuple):
         return self.run_idempotent(agents.resolve, self.session.id, who)
 
     def ensure_worker(self) -> None:
-        """See that a worker runs the session; what goes wrong the feed tells, and tries again: the verb is done."""
+        """Start a worker if none runs the session. Errors are ignored: the feed reports them and retries."""
         try:
             self.mesh.ensure_worker(self.session)
         except (AgentmeshError, OSError):

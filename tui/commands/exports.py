@@ -1,4 +1,4 @@
-"""What /export and /timeline do."""
+"""Carries out /export and /timeline."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _SECONDS = 60.0
-"""That reading a time line may take."""
+"""The most that reading a time line may take."""
 
 
 def export(ctx: CommandContext, *words: str) -> Done:
@@ -70,7 +70,7 @@ def _path(ctx: CommandContext, name: str, given: str) -> Path:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Say in a sentence what the file system refused."""
+    """Turn an error of the file system into a UsageError."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What /fork does: from captured text, or from an earlier message."""
+"""Carries out /fork, from captured text or from an earlier message."""
 
 from __future__ import annotations
 

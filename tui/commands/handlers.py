@@ -1,4 +1,4 @@
-"""What each call does, through the store: a function per command, named like it; ``changes`` has those of settings."""
+"""Carries out calls through the store: one function per command, named like it. ``settings`` has those of settings."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from agentmesh.tui.commands.calls import Done
 from agentmesh.tui.commands.context import CommandContext, label
 
 _SETTLE = 8.0
-"""Seconds that interrupted agents are given to come to rest; the last to rest may wake others."""
+"""Seconds to wait until interrupted agents rest; an agent that ends may wake others."""
 _LOOK = 0.3
 _TITLE = 60
-"""Characters of the first thing said that become the session's title."""
+"""Characters of the first message that become the session's title."""
 
 
 def say(ctx: CommandContext, text: str) -> Done:
-    """Write to the agent in view, as the user; in a capture that the screen did not show yet, keep the text instead."""
+    """Write to the agent in view, as the user; keep the text if a capture is open that the screen does not show yet."""
     if ctx.run_persistently(person.is_capturing, ctx.in_view):
         return captured(ctx, text)
     # A headless run may have said that nobody is here.
     ctx.run_persistently(requests.set_attended, ctx.session.id, True)
     ctx.run_persistently(mailbox.send, None, ctx.in_view, text, f"tui-{uuid.uuid4()}")
     ctx.ensure_worker()
-    with suppress(AgentmeshError):  # it is sent: what fails now must not give the text back
+    with suppress(AgentmeshError):  # the message is sent: a failure here must not return its text
         if not ctx.run_idempotent(sessions.get, ctx.session.id).title:
             ctx.run_idempotent(person.rename_session, ctx.session.id, one_line(text, _TITLE))
     return Done()

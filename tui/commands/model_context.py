@@ -1,4 +1,4 @@
-"""What /clear, /compact, /context, /mark and /rewind do."""
+"""Carries out /clear, /compact, /context, /mark and /rewind."""
 
 from __future__ import annotations
 

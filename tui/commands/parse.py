@@ -1,4 +1,4 @@
-"""An input, understood: a ``Call``, or the ``Problem`` for which it is none. Plain text is a call too."""
+"""Parses an input into a ``Call``, or into a ``Problem`` that says why not. Plain text is a call too."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MEANT: Mapping[str, str] = MappingProxyType(
         "usage": "cost",
     }
 )
-"""Names that other programs, or our own command line, have for a command; letters would lead elsewhere or nowhere."""
+"""Names of commands in other programs and in our command line; similar letters would suggest a wrong command."""
 _NAME = re.compile(r"/[ \t]*(\S*)[ \t]*")
 _WORD = re.compile(r"\S+")
 _ROW = re.compile(r"@[0-9]{0,15}")
@@ -47,9 +47,9 @@ def parse(
     again: bool = False,
     custom: Mapping[str, CustomCommand] = _NO_CUSTOM,
 ) -> Call | Problem | None:
-    """Understand an input; None when it is empty. ``again``: the same input is entered a second time in a capture.
+    """Parse an input; return None if it is empty. ``again``: the same input is entered a second time in a capture.
 
-    A ``custom`` command becomes what it says, as if that had been typed.
+    A ``custom`` command becomes its text, as if that had been typed.
     """
     stripped = text.strip()
     if not stripped:
@@ -93,7 +93,7 @@ def _named(stripped: str) -> str | None:
 
 
 def _command(name: str, stripped: str, typed: str, capturing: bool, custom: Iterable[str]) -> Call | Problem:
-    """Understand an input that begins with a slash."""
+    """Parse an input that begins with a slash."""
     command = COMMANDS.get(name)
     if command is None:
         near = nearest(name, custom)

@@ -1,4 +1,4 @@
-"""What a person asked for and what is not done yet: in sight until the screen shows what came of it."""
+"""Calls that are not done yet. The screen shows them until it shows their outcome."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.tui.commands.calls import SAY, SHELL, Call
 
 LATE = 0.5
-"""Seconds after which what is not done yet is worth a word: usually it takes a few thousandths."""
+"""Seconds after which a pending call is shown as late; most take a few milliseconds."""
 
 
 class _PendingCall:
@@ -18,11 +18,11 @@ class _PendingCall:
 
 
 class Unsent(NamedTuple):
-    """An input that is on its way."""
+    """An input that has not arrived yet."""
 
     text: str
     is_late: bool
-    """Whether something keeps it: the database is away, or much stands before it."""
+    """Whether it is delayed: the database is away, or other calls come first."""
 
 
 class RunningShell(NamedTuple):
@@ -44,12 +44,12 @@ class PendingCalls:
         self._asked.append(_PendingCall(call, agent_id, now))
 
     def since(self, call: Call, agent_id: AgentId) -> float | None:
-        """Return when this was asked for, None when it is not under way."""
+        """Return when this was asked for; None if it is not pending."""
         found = self._find(call, agent_id)
         return found.since if found else None
 
     def ended(self, call: Call, agent_id: AgentId, now: float, *, failed: bool = False) -> None:
-        """Note that it was carried out; what was said stays in sight until a later board shows it."""
+        """Note that it was carried out; a message stays until a later board shows it."""
         ours = self._find(call, agent_id)
         if ours is None:
             return
@@ -64,11 +64,11 @@ class PendingCalls:
         )
 
     def seen(self, read_at: float) -> None:
-        """Drop what a board that was read at this time shows."""
+        """Drop the calls whose outcome a board read at this time shows."""
         self._asked = [one for one in self._asked if one.done_at is None or one.done_at > read_at]
 
     def unsent(self, agent_id: AgentId, now: float) -> list[Unsent]:
-        """Return what is on its way to an agent: what is said to it at once, all else when it takes long."""
+        """Return an agent's pending input: messages at once, other calls when they are late."""
         found = []
         for one in self._asked:
             is_late = now - one.since >= LATE and one.done_at is None

@@ -1,4 +1,4 @@
-"""What an answer to a request and /permissions do."""
+"""Carries out the answer to a request, and /permissions."""
 
 from __future__ import annotations
 

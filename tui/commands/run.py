@@ -1,4 +1,4 @@
-"""Carries out calls off the screen's thread; each ends in one ActionDone. What each does is in ``deeds``."""
+"""Carries out calls off the screen's thread. Each ends in one ActionDone; ``handlers`` has what each does."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 LOG = logger(__name__)
 
 _SLOW = frozenset({SHELL, END_SHELL, INTERRUPT_TREE, "context", "export", "interrupt", "search", "sql", "timeline"})
-"""What may take long or must not wait its turn: on a thread of its own."""
+"""Calls that may take long or must not wait for others; each gets its own thread."""
 _STOP_SECONDS = 2.0
 
 
 class CommandRunner:
-    """Carries out calls for one session, in the order submitted (a shell command or a query holds up nobody)."""
+    """Carries out calls for one session in the order submitted; slow ones delay no other."""
 
     def __init__(
         self, mesh: Mesh, session: Session, post: Callable[[Message], Any], schema: SchemaWatch | None = None
@@ -49,7 +49,7 @@ class CommandRunner:
         self._thread.start()
 
     def stop(self) -> None:
-        """Carry out what was submitted, and nothing further; end shell commands that still run; idempotent."""
+        """Finish the submitted calls, accept no more, and end running shell commands; idempotent."""
         self._stopping.set()
         self._queue.put(None)
         self._shells.close()
@@ -70,7 +70,7 @@ class CommandRunner:
     def _do(self, call: Call, in_view: AgentId) -> None:
         from agentmesh.tui.commands.command_rows import record
         from agentmesh.tui.commands.context import CommandContext
-        from agentmesh.tui.commands.handlers import HANDLERS  # not before the session is in sight
+        from agentmesh.tui.commands.handlers import HANDLERS  # after the session is shown
 
         outcome: Done | Failed
         try:

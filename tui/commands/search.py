@@ -1,4 +1,4 @@
-"""What /search does."""
+"""Carries out /search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the calls do that change settings of an agent or of the session, or only ask."""
+"""Carries out commands that change or show settings of an agent or of the session."""
 
 from __future__ import annotations
 

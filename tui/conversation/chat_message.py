@@ -1,4 +1,4 @@
-"""Words of a person or of another agent. Long ones are folded: a paste of ten thousand lines is one entry."""
+"""A message of a person or of another agent. Long messages are folded: a paste of ten thousand lines is one entry."""
 
 from __future__ import annotations
 

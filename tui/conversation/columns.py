@@ -1,4 +1,4 @@
-"""A table as lines: columns as wide as they need to be, narrower where the screen is; their cells wrap."""
+"""Lays out a table as lines. On a narrow screen columns shrink and their cells wrap."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def columns(rows: Sequence[Sequence[Content]], room: int) -> Iterator[Content]:
 
 
 def _fitted(widths: Sequence[int], room: int) -> list[int]:
-    """Return widths that fit: columns that need less than an equal share keep theirs, others share what is left."""
+    """Return widths that fit: columns narrower than an equal share keep their width, the others share the rest."""
     left = max(room - _BETWEEN * (len(widths) - 1), len(widths))
     fitted = [1] * len(widths)
     by_need = sorted(range(len(widths)), key=widths.__getitem__)

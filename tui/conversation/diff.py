@@ -1,4 +1,4 @@
-"""A unified diff in colours; the signs in the first column tell the same without them."""
+"""A unified diff in colours; the signs in the first column say the same without colour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Markdown text that grows at its end: what cannot change any more is parsed once, and kept."""
+"""A Markdown text that grows at its end. Blocks that can no longer change are parsed once and kept."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from agentmesh.tui.conversation import markdown
 from agentmesh.tui.conversation.markdown import Block
 
 LONG = 2000
-"""Characters of a block that still grows, from which on what comes is shown as it is until the block ends."""
+"""Characters of a growing block; beyond them new text is shown unparsed until the block ends."""
 _BLOCK_ENDS = re.compile(r"\n[ \t]*\n(?=[^\W\d_]|#|`)")
-"""A blank line, and after it what surely begins another block: letters, a heading, code; never an item."""
+"""A blank line before text that surely begins another block: letters, a heading, code; not a list item."""
 _BACK = 200
-"""Characters that an end may have begun before the text that completes it."""
+"""Characters to look back for an end of a block that new text completes."""
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The blocks of a text; growing makes another one, so that a thread may do it."""
+    """The blocks of a text. Immutable: growing returns a new document, so that a thread may do it."""
 
     kept: tuple[Block, ...] = ()
-    """Which no text to come changes."""
+    """The blocks that later text does not change."""
     last: tuple[Block, ...] = ()
-    """The block that may still grow; a long one in pieces, the first of them drawn, the others as they are."""
+    """The block that may still grow. A long one is in pieces: the first parsed, the others as plain text."""
     tail: str = ""
     """The text of ``last``."""
     rough: str | None = None
-    """The text of the last piece that is shown as it is; None where there is none."""
+    """The text of the last unparsed piece, if there is one."""
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -46,12 +46,12 @@ class Document:
         return _parsed(self.kept, self.last, tail[:end]).finished().grown(tail[end:])
 
     def finished(self) -> Document:
-        """Return the document with nothing rough in it: what comes does not belong to its last block."""
+        """Return the document with every block parsed; later text begins a new block."""
         whole = self if self.rough is None else _parsed(self.kept, self.last, self.tail)
         return Document(kept=whole.blocks)
 
     def _roughly(self, text: str) -> Document:
-        """Append to a long block: parsing all of it again and again would take longer than it takes to come."""
+        """Append unparsed text to a long block; parsing all of it each time would be slower than the stream."""
         is_code = bool(_FENCE.match(self.tail))
         if self.rough is None:
             cut = self.tail.rfind("\n") + 1 or self.tail.rfind(" ") + 1
@@ -65,7 +65,7 @@ class Document:
 
 
 def _parsed(kept: tuple[Block, ...], last: tuple[Block, ...], tail: str) -> Document:
-    """Parse the tail of a document; all its blocks but the last are kept from now on."""
+    """Parse the tail of a document; keep all its blocks except the last."""
     found = markdown.parse(tail)
     if not found:
         return Document(kept, last, tail)
@@ -74,7 +74,7 @@ def _parsed(kept: tuple[Block, ...], last: tuple[Block, ...], tail: str) -> Docu
 
 
 def _end(tail: str, known: int) -> int | None:
-    """Return where the first block of a long text ends, None while it goes on; ``known`` characters had no end."""
+    """Return where the first block of a long text ends, or None; the first ``known`` characters contain no end."""
     if fence := _FENCE.match(tail):
         mark = fence[1]
         closing = re.compile(rf"^ {{0,3}}{mark[0]}{{{len(mark)},}}[ \t]*\n", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""A transcript as entries: what a person is shown of its rows, apart from how it is drawn."""
+"""A conversation as entries: what the screen shows of each row. Widgets decide how."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from agentmesh.tui.session.rows import call_key, row_of
 
 
 class ChatMessage(NamedTuple):
-    """Words of a person or of another agent."""
+    """A message of a person or of another agent."""
 
     key: str
     who: str
     text: str
     by_user: bool
     note: str = ""
-    """What else there is to know of it, for its head line."""
+    """A remark for its head line."""
 
 
 class ModelMessage(NamedTuple):
@@ -34,14 +34,14 @@ class ModelMessage(NamedTuple):
 
 
 class ToolCall(NamedTuple):
-    """A tool call; its result is apart, because it comes later."""
+    """A tool call. Its result is another object, because it comes later."""
 
     key: str
     name: str
     arguments: str
     """As the model wrote them: usually a JSON object."""
     since: float | None = None
-    """``time.monotonic()`` at which its step began, as far as that is known."""
+    """``time.monotonic()`` at the beginning of its step, if known."""
 
 
 class ToolResult(NamedTuple):
@@ -51,22 +51,22 @@ class ToolResult(NamedTuple):
     name: str
     result: Any
     seconds: float | None = None
-    """How long it took, as far as that is known."""
+    """How long it took, if known."""
 
 
 class Note(NamedTuple):
-    """What no model sees: an event, a command, an error, a capture, a mark."""
+    """Something that no model sees: an event, a command, an error, a capture, a mark."""
 
     key: str
     kind: Kind
     text: str
     hint: str = ""
     gone: range | None = None
-    """Seqs of the rows that the model is no longer sent since then; 0 stands for those inherited."""
+    """Seqs of rows that the model is no longer sent from here on; 0 stands for inherited rows."""
 
 
 class Summary(NamedTuple):
-    """What the model is sent instead of what came before."""
+    """A summary that the model is sent instead of earlier rows."""
 
     key: str
     head: str
@@ -79,18 +79,18 @@ class Inherited(NamedTuple):
     key: str
     source: str
     total: int
-    """Of all inherited rows; ``rows`` are the newest of them."""
+    """The number of all inherited rows; ``rows`` has the newest."""
     rows: tuple[Row, ...]
 
 
 TASK = "task"
-"""The tool that hands a task to a sub-agent: its calls show how that is getting on."""
+"""The tool that hands a task to a sub-agent; its calls show the progress."""
 
 Entry = ChatMessage | ModelMessage | ToolCall | Note | Summary | Inherited
 
 
 def entries_of(row: Row) -> Iterator[Entry | ToolResult]:
-    """Yield what one row shows; every text is free of control characters."""
+    """Yield the entries of one row; no text has control characters."""
     content, key = row.content, str(row.seq)
     match Kind(row.kind):
         case Kind.USER | Kind.MAIL:
@@ -115,7 +115,7 @@ def entries_of(row: Row) -> Iterator[Entry | ToolResult]:
 
 
 def _model_step(row: Row) -> Iterator[Entry]:
-    """Yield what the model wrote in one step: its words, then its calls."""
+    """Yield what the model wrote in one step: its text, then its calls."""
     content = row.content
     text, reasoning = _text(content, "text"), _text(content, "reasoning")
     interrupted = bool(content.get("interrupted"))
@@ -128,16 +128,17 @@ def _model_step(row: Row) -> Iterator[Entry]:
 
 
 def fork_row(entry: Entry) -> int | None:
-    """Return the row up to which a fork from here inherits: before what was said, after all else; None for no row.
+    """Return the row up to which a fork from here inherits; None if the entry shows no row.
 
-    The database puts a row in the middle of a step before that step.
+    A fork from a message begins before it, any other fork after the entry. The database moves a row in the middle of a
+    step to before that step.
     """
     row = row_of(entry.key)
     return row - 1 if row is not None and isinstance(entry, ChatMessage) else row
 
 
 def words(entry: Entry, result: ToolResult | None) -> str:
-    """Return what a copy of an entry is; of a call its arguments, and its result if there is one."""
+    """Return the text to copy of an entry; for a call its arguments and its result."""
     match entry:
         case ChatMessage() | ModelMessage() | Summary():
             return entry.text
@@ -153,7 +154,7 @@ def words(entry: Entry, result: ToolResult | None) -> str:
 
 
 def height(entry: Entry, width: int) -> int:
-    """Return about how many lines an entry takes, folded: to know how many to mount before they are laid out."""
+    """Estimate how many lines a folded entry takes, to decide how many to mount."""
     match entry:
         case ToolCall():
             return 2 if entry.name == TASK else 1
@@ -195,7 +196,7 @@ def _mail_taken_by_wait(row: Row) -> Iterator[ChatMessage]:
 
 
 def _report(automatic: bool, failed: bool) -> str:
-    """Return what there is to say of mail that nobody sent by himself."""
+    """Return a remark about automatic mail."""
     return "how its turn failed" if failed else "automatic report" if automatic else ""
 
 
@@ -209,7 +210,7 @@ def _compacted(content: Mapping[str, Any]) -> str:
 
 
 def _command(content: Mapping[str, Any]) -> tuple[str, str]:
-    """Return a person's command and what it came to."""
+    """Return a person's command and its outcome."""
     said = printable(commands.outcome(content))
     return one_line(commands.typed(content), 200), one_line(said, 500) if content.get("command") == "wait" else said
 

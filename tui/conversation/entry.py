@@ -1,4 +1,4 @@
-"""What all entries of a scrollback share: a key, the focus, and a body that is made when it is first unfolded."""
+"""The base of all entries of a scrollback: a key, the focus, and a body made at the first unfolding."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class EntryView(VerticalGroup, can_focus=True):
 
     can_fold = False
     is_call = False
-    """Whether it is a tool call, to which ``settle``, ``ask`` and ``follow`` say more. (Asked of all entries, so that
-    calls are imported with the first one: a conversation without any is there 3 ms sooner.)"""
+    """Whether it is a tool call, which overrides ``settle``, ``ask`` and ``follow``. (All entries have
+    it, so that a conversation without calls need not import their classes: 3 ms.)"""
 
     @message
     class Folded(Message):
@@ -42,11 +42,11 @@ class EntryView(VerticalGroup, can_focus=True):
         self.unfolded = False
 
     def allow_focus(self) -> bool:
-        """Not in progress: it has no row yet."""
+        """Refuse the focus while the message is in progress: it has no row yet."""
         return bool(self.key)
 
     def focus_on_click(self) -> bool:
-        """Only where a click does something: who selects text goes on typing in the input."""
+        """Take the focus only if a click does something: a person who selects text goes on typing in the input."""
         return self.can_fold
 
     def body(self) -> Iterable[Widget]:
@@ -54,7 +54,7 @@ class EntryView(VerticalGroup, can_focus=True):
         return ()
 
     def settle(self, result: ToolResult | None, *, is_over: bool = False) -> None:
-        """Take the result of a call; with ``is_over`` none comes any more."""
+        """Take the result of a call; ``is_over``: none will come."""
 
     def ask(self, requests: Sequence[Request]) -> None:
         """Show whether the call waits for a person."""
@@ -66,7 +66,7 @@ class EntryView(VerticalGroup, can_focus=True):
         """Redraw the head after the fold has changed."""
 
     def unfold(self, unfolded: bool = True) -> None:
-        """Unfold or fold; nothing for what cannot fold."""
+        """Unfold or fold, if the entry can."""
         if not self.can_fold or unfolded == self.unfolded:
             return
         self.unfolded = unfolded
@@ -89,7 +89,7 @@ class EntryView(VerticalGroup, can_focus=True):
             self.mount(*self._made())
 
     def action_fold(self) -> None:
-        """Fold or unfold, if there is something to."""
+        """Fold or unfold, if the entry can."""
         if not self.can_fold:
             return
         self.post_message(self.Folded(self))

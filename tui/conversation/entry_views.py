@@ -1,4 +1,4 @@
-"""Which widget shows which entry."""
+"""Makes the widget of an entry."""
 
 from __future__ import annotations
 

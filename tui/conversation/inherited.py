@@ -23,7 +23,7 @@ from agentmesh.tui.conversation.entry import EntryView
 from agentmesh.tui.widgets.plain import Plain
 
 _SHOWN = 200
-"""Entries that are unfolded at most, the newest; older ones are read at the ancestor."""
+"""The most entries shown, the newest; the ancestor has the older ones."""
 
 
 class InheritedView(EntryView):

@@ -1,6 +1,6 @@
-"""Markdown as styled lines: parsed into blocks, and each block into lines of a width when somebody sees them.
+"""Markdown as styled lines: a text is parsed into blocks, and a block is wrapped into lines when it is shown.
 
-A widget per block, as Textual's Markdown has, costs more with each block that is on the screen: then keys wait.
+Textual's Markdown has a widget per block. With many blocks on the screen that delays keys.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from textual.style import Style
 from agentmesh.tui.conversation.columns import columns
 
 _NARROWEST = 8
-"""Cells that a text gets at least, however deep it lies; what is too much is cut off."""
+"""The least width of a text, however deeply nested; longer lines are cut."""
 _CODE = "on $surface"
 _INLINE = {"em": "italic", "strong": "bold", "s": "strike", "code_inline": "$text-warning"}
 _BLANKS = re.compile(r"\s+")
@@ -37,11 +37,11 @@ class Line(NamedTuple):
     fill: str = ""
     """The style of all that is right of ``before``, to the end of the line."""
     between: str = "\n"
-    """What a copy has between the line before and this one: a blank where a line was wrapped."""
+    """What a copy has before this line: a blank if the line was wrapped."""
 
 
 class Part(NamedTuple):
-    """Text behind ``first``, and where it goes on behind ``rest``."""
+    """Text with ``first`` before its first line and ``rest`` before the others."""
 
     content: Content
     first: Content
@@ -85,7 +85,7 @@ class Table(NamedTuple):
 
 
 class Block:
-    """What stands at the outermost level: a paragraph, a table, one item of a list, ..."""
+    """A block of the outermost level: a paragraph, a table, one item of a list, ..."""
 
     def __init__(self, parts: Sequence[Part | Rule | Table], *, is_item: bool = False, continues: bool = False) -> None:
         self._is_item, self._continues = is_item, continues
@@ -118,7 +118,7 @@ def parse(text: str) -> list[Source]:
 
 
 def rough(text: str, *, is_code: bool) -> Block:
-    """Return text as it is, as what goes on with the block before."""
+    """Return unparsed text as a block that continues the one before."""
     return Block([Part(Content(text.expandtabs(4)), _EMPTY, _EMPTY, _CODE if is_code else "")], continues=True)
 
 
@@ -186,7 +186,7 @@ def _item(item: SyntaxTreeNode, first: Content, rest: Content, depth: int = 0) -
 
 
 def _code(node: SyntaxTreeNode) -> Content:
-    """Return code in its colours; without a language none is guessed: that takes a second."""
+    """Return highlighted code; without a language it stays plain, because guessing takes a second."""
     words = node.info.split()
     return highlight(node.content.rstrip("\n").expandtabs(4), language=words[0] if words else "text")
 
@@ -219,7 +219,7 @@ class _Inline:
 
 
 def _text(node: SyntaxTreeNode) -> str:
-    """Return the text of a node without those in it."""
+    """Return the text of a node without its children."""
     match node.type:
         case "softbreak":
             return " "

@@ -1,4 +1,4 @@
-"""What a model writes: Markdown, drawn in batches while it comes, and kept when the finished row says the same."""
+"""A message of the model: Markdown, drawn in batches while it streams, and kept if the finished row agrees."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from agentmesh.tui.widgets.plain import Plain
 _UPDATES = 12
 """At most so many updates of the screen a second."""
 _REST = 2.0
-"""An update is followed by a rest of so many times what it took until it was seen, so that there is time for keys."""
+"""Each update is followed by a rest of this many times its duration, to leave time for keys."""
 _LONGEST = 40_000
-"""Characters that are drawn of one answer."""
+"""The most characters drawn of one message."""
 
 
 class ModelMessageView(EntryView):
@@ -35,10 +35,10 @@ class ModelMessageView(EntryView):
         self._written = ""
         self._coming: list[str] = []
         self._prose: Prose | None = None
-        """What is streamed is drawn in."""
+        """The widget that draws streamed text."""
         self._is_writing = False
         self._drawing = asyncio.Lock()
-        """Held while the widgets change: the finished row may come in the middle of a batch."""
+        """Held while widgets change: the finished row may come in the middle of a batch."""
 
     @property
     def text(self) -> str:
@@ -77,7 +77,7 @@ class ModelMessageView(EntryView):
             self._write()
 
     async def finish(self, answer: ModelMessage) -> None:
-        """Take the finished message: what was streamed stays, and what it lacks is added."""
+        """Take the finished message: keep the streamed text and add the rest."""
         async with self._drawing:
             streamed = (self._written + "".join(self._coming)).strip("\n")
             rest = "".join(self._coming).rstrip("\n") + answer.text[len(streamed) :]

@@ -1,4 +1,4 @@
-"""What is remembered of a scrollback when its widgets go: where the person was, and what was unfolded."""
+"""What is kept of a scrollback without its widgets: the reading position and the folds."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ class ReadingPosition(NamedTuple):
     """Where a person was in a scrollback, to return there."""
 
     key: str | None = None
-    """The entry at the top of what is in sight; None at the bottom."""
+    """The entry at the upper edge; None at the bottom."""
     above: int = 0
-    """Lines of it that are above."""
+    """Lines of it above the edge."""
 
 
 class Folds:
-    """Which entries are unfolded: all calls or none, and what differs from that."""
+    """Which entries are unfolded: all calls or none, and the exceptions."""
 
     def __init__(self) -> None:
         self.all_calls = False

@@ -1,4 +1,4 @@
-"""Markdown of a model: no HTML that would vanish, no link that does more than open a page."""
+"""Shows Markdown of a model. HTML is shown as text, and a link can only open a web page."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from agentmesh.tui.conversation.document import Document
 from agentmesh.tui.conversation.markdown import Line
 
 _AT_ONCE = 2000
-"""Characters that are parsed at once. More is, on a thread, and code: the first of a language loads its lexer."""
+"""Characters that are parsed at once; a thread parses longer texts, and code, whose first use loads a lexer."""
 _BLANK = Line(Content(""), Content(""))
 
 
 class Prose(Widget):
-    """A text in Markdown: one widget however long it is, and only the lines in sight are drawn."""
+    """A text in Markdown. One widget, however long it is, which draws only the lines in sight."""
 
     DEFAULT_CSS = "Prose { width: 1fr; height: auto; }"
 
@@ -36,7 +36,7 @@ class Prose(Widget):
         """The line after each block, for a document and a width."""
         self._ends_of: tuple[Document, int] = self._document, 0
         self._drawn: dict[int, tuple[Line, Strip]] = {}
-        """Lines as they were drawn: a text that grows is drawn anew as a whole, and few of its lines are others."""
+        """Drawn lines: Textual redraws a growing text as a whole, though few of its lines change."""
         self._drawn_for: object = None
         self._is_parsed = len(text) <= _AT_ONCE and "```" not in text
         if self._is_parsed:
@@ -52,7 +52,7 @@ class Prose(Widget):
         await self._change(lambda document: document.grown(text))
 
     async def finish(self) -> None:
-        """Draw also what was shown as it came: its block will not grow any more."""
+        """Parse the last block too: it will not grow any more."""
         await self._change(Document.finished)
 
     def action_open(self, href: str) -> None:
@@ -92,7 +92,7 @@ class Prose(Widget):
         content = line.before + (_filled(line, width) if line.fill else line.content)
         if selection is not None and (span := selection.get_span(y)) is not None:
             start, end = span
-            # The widget's own style is below what is selected, so that the colours of both are seen.
+            # Below the selection lies the widget's own style, so that both colours are seen.
             content = content.stylize(
                 self.screen.get_visual_style("screen--selection"), start, None if end < 0 else end
             )
@@ -147,7 +147,7 @@ class Prose(Widget):
 
 
 def _laid_out(change: Callable[[Document], Document], document: Document, width: int) -> Document:
-    """Change a document, and make its lines for a width: what takes long may be done on a thread."""
+    """Change a document and wrap its lines for a width; slow enough to run on a thread."""
     changed = change(document)
     if width:
         for block in changed.blocks:
@@ -166,4 +166,4 @@ def is_plain(text: str) -> bool:
 
 
 _PLAIN = re.compile(r"[^\W\d_](?:[^\W_]|[ ,;:'\"()?!…–%$/.])*")
-"""One line of words; what begins a list, a link or a heading is not in it."""
+"""One line of words, without anything that begins a list, a link or a heading."""

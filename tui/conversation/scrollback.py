@@ -1,6 +1,6 @@
 """The conversation of one agent: its rows as entries, and the message in progress below them.
 
-It stays at the bottom unless the person scrolled up; then what is in sight stays where it is, whatever is added.
+It stays at the bottom until the person scrolls up. Then the lines in sight stay in place, whatever is added.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Scrollback(WindowedScroll, can_focus=False):
         """Seqs of rows that the model is no longer sent."""
         self._oldest = 0
         self._coming = ""
-        """Text of the message in progress that came while the end was out of the window."""
+        """Text of the message in progress that arrived while the end was out of the window."""
         self._is_killed = False
         self._board: Board | None = None
 
@@ -71,7 +71,7 @@ class Scrollback(WindowedScroll, can_focus=False):
     def mount(
         self, *widgets: Widget, before: int | str | Widget | None = None, after: int | str | Widget | None = None
     ) -> AwaitMount:
-        """Mount entries; how they look is read with the first of them: no first frame waits for that, 1.5 ms."""
+        """Mount entries. The first one loads their style sheet, so the first frame need not wait 1.5 ms."""
         styles = self.app.stylesheet
         if not styles.has_source(str(_STYLES)):
             styles.read(_STYLES)
@@ -81,7 +81,7 @@ class Scrollback(WindowedScroll, can_focus=False):
     # What is shown
 
     async def fill(self, rows: Sequence[Row], inherited: Inherited | None, more: bool) -> None:
-        """Show these rows instead of what was shown: the newest of them, or those around where the person was."""
+        """Replace everything by these rows; show the newest, or those at the reading position."""
         with self.app.batch_update():
             await self.query_children().remove()
             self._results, self._views, self._gone, self._live, self._coming = {}, {}, [], None, ""
@@ -103,7 +103,7 @@ class Scrollback(WindowedScroll, can_focus=False):
                 self.let_go()
 
     async def append(self, rows: Sequence[Row]) -> None:
-        """Show what was added. While the person reads far above, it is mounted when they come down."""
+        """Add new rows. While the person reads far above, they are mounted later."""
         at_bottom, added = self.at_bottom, self._read(rows)
         self._oldest = self._oldest or (rows[0].seq if rows else 0)
         ends_live = any(map(ends_message, rows))
@@ -121,7 +121,7 @@ class Scrollback(WindowedScroll, can_focus=False):
             await self._unmount(self._window.drop_above())
 
     async def prepend(self, rows: Sequence[Row], more: bool) -> None:
-        """Take older rows; they are mounted as far as the person wants to see them."""
+        """Add older rows; mount them as far as the person scrolls."""
         entries = self._window.entries
         self._window.prepend(self._read(rows), at=int(bool(entries) and isinstance(entries[0], Inherited)))
         self._oldest = rows[0].seq if rows else self._oldest
@@ -130,7 +130,7 @@ class Scrollback(WindowedScroll, can_focus=False):
             await self._up()
 
     def stream(self, text: str) -> None:
-        """Show text of the message in progress; as soon as a person comes down to the end."""
+        """Show text of the message in progress, as soon as the end is in the window."""
         text, self._coming = self._coming + text, ""
         if not self._window.at_end:
             self._coming = text
@@ -146,7 +146,7 @@ class Scrollback(WindowedScroll, can_focus=False):
         self.post_message(self.OlderWanted(self.agent_id, self._oldest))
 
     def void(self) -> None:
-        """Take back what was shown of the message in progress."""
+        """Remove the message in progress."""
         self._coming = ""
         if self._live is not None:
             self._live.remove()
@@ -201,12 +201,12 @@ class Scrollback(WindowedScroll, can_focus=False):
         return next((entry.text for entry in reversed(self._window.entries) if isinstance(entry, ModelMessage)), "")
 
     def fork_row(self, view: EntryView) -> int | None:
-        """Return the row that a fork from an entry begins at, None for what is not the agent's own."""
+        """Return the row that a fork from an entry begins at; None if the entry is inherited."""
         entry = self._entry(view)
         return fork_row(entry) if entry else None
 
     def words(self, view: EntryView) -> str:
-        """Return what a copy of an entry is."""
+        """Return the text to copy of an entry."""
         entry = self._entry(view)
         return words(entry, self._results.get(entry.key)) if entry else ""
 
@@ -215,7 +215,7 @@ class Scrollback(WindowedScroll, can_focus=False):
         return None if place is None else self._window.entries[place]
 
     def _read(self, rows: Iterable[Row]) -> list[Entry]:
-        """Return the entries of rows; results go to the calls they belong to, mounted or not."""
+        """Return the entries of rows; pass results to their calls, mounted or not."""
         entries: list[Entry] = []
         for row in rows:
             for entry in entries_of(row):
@@ -236,7 +236,7 @@ class Scrollback(WindowedScroll, can_focus=False):
         return entries
 
     async def _end_live(self, added: list[Entry]) -> list[Entry]:
-        """Turn the message in progress into the finished one, or drop it; return what is left to mount."""
+        """Finish or drop the message in progress; return the entries still to mount."""
         live, self._live = self._live, None
         if live is None:
             return added
@@ -261,7 +261,7 @@ class Scrollback(WindowedScroll, can_focus=False):
         return view
 
     def _dim(self, views: Mapping[str, EntryView]) -> None:
-        """Show which of them the model is no longer sent."""
+        """Dim the entries that the model is no longer sent."""
         for key, view in views.items():
             head = key.partition(".")[0]
             seq = int(head) if head.isdigit() else 0

@@ -1,4 +1,4 @@
-"""A place that scrolls and does not jump: what is added above or unfolds leaves in sight what is held."""
+"""A scroll area that does not jump: while others are added or unfold, one child stays where it is."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class SteadyScroll(VerticalScroll, can_focus=False):
     """The child, and how many of its lines are above the upper edge."""
 
     def arrange(self, size: Size, optimal: bool = False) -> DockArrangeResult:
-        """Arrange, and keep the held entry where it is on the screen: in the same frame, so that nothing jumps."""
+        """Arrange, and keep the held entry where it is on the screen, in the same frame."""
         arrangement = super().arrange(size, optimal)
-        # Textual's anchor would push a short conversation down to the bottom, and let it jump when it is scrolled.
+        # Textual's anchor would push a short conversation to the bottom and make it jump when scrolled.
         self._anchored = arrangement.total_region.bottom > size.height
         self._anchor_released = self._anchor_released and self._anchored
         if self._hold is not None:
@@ -36,11 +36,11 @@ class SteadyScroll(VerticalScroll, can_focus=False):
         self._hold = (view, int(self.scroll_y) - view.virtual_region.y if above is None else above)
 
     def let_go(self) -> None:
-        """Let go of it when what was mounted is laid out: after the layout that is due, and one that this may cause."""
+        """Release it after the next layout and the one that it may cause."""
         if self._hold is not None:
             self.call_after_refresh(self.call_after_refresh, self.release, self._hold)
 
     def release(self, held: tuple[Widget, int] | None = None) -> None:
-        """Hold nothing; with an argument only if it is still what is held."""
+        """Hold nothing; with an argument, only if that is what is held."""
         if held is None or self._hold is held:
             self._hold = None

@@ -1,4 +1,4 @@
-"""A summary that the model is sent instead of what came before: one line, the text on demand."""
+"""A summary that the model is sent instead of earlier rows: one line, with the text on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call of task: below its line the sub-agent, what it does and how far it is; from there one gets to its view."""
+"""A call of ``task``. Below its line stand the sub-agent, its activity and its progress; a click goes to its view."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _INDENT = "  ↳ "
 
 
 def task_to_enter(views: Iterable[TaskCallView]) -> TaskCallView | None:
-    """Return the task whose sub-agent a person means: the one that has the focus, else the newest that has begun."""
+    """Return the task with the focus, else the newest that has begun."""
     begun = [view for view in views if view.child]
     return next((view for view in begun if view.has_focus), begun[-1] if begun else None)
 
 
 class WorkerLine(Widget):
-    """Who works on a task and how far it is, in one line; none before somebody does. A click goes there."""
+    """The sub-agent of a task and its progress, in one line; hidden before the task begins. A click goes there."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class TaskCallView(ToolCallView):
 
     @property
     def child(self) -> AgentId | None:
-        """The sub-agent; None before the task begins, and of a call that was refused."""
+        """The sub-agent; None before the task begins, and if the call was refused."""
         return self._known.child if self._known else None
 
     @property
@@ -131,7 +131,7 @@ class TaskCallView(ToolCallView):
 
     @property
     def _known(self) -> TaskResult | Task | None:
-        """What is known of it: by its result, as soon as that is there."""
+        """The result of the task, else its progress."""
         return self._ended if self.is_settled else self._given
 
     @property

@@ -1,4 +1,4 @@
-"""A tool call: one line, and below it arguments and result or the diff when it is unfolded. Errors show either way."""
+"""A tool call: one line; unfolded also its arguments and result, or the diff. Errors always show."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Look(NamedTuple):
 
     glyph: str
     word: str
-    """What is said where the result says nothing."""
+    """The word shown if the result gives none."""
     style: str
 
 
@@ -112,7 +112,7 @@ class ToolCallView(EntryView):
         yield self._line
 
     def settle(self, result: ToolResult | None, *, is_over: bool = False) -> None:
-        """Take the result; without one know, when all is over, that none will come."""
+        """Take the result; ``is_over`` without a result: none will come."""
         self._is_cut = is_over
         if result is not None:
             self._result, self._seconds = result.result, result.seconds
@@ -123,7 +123,7 @@ class ToolCallView(EntryView):
             self.unfold()
 
     def ask(self, requests: Sequence[Request]) -> None:
-        """Know what its agent asks a person: perhaps about this call."""
+        """Take the open requests of its agent; one may be about this call."""
         call = self._call
         asking = not self.is_settled and any(tool_text.is_about(call.name, call.arguments, one) for one in requests)
         if asking != self._is_asking:

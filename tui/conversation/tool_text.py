@@ -1,4 +1,4 @@
-"""A tool call in one line, and its result in a few words; the whole of both for who unfolds it."""
+"""Words for tool calls: the call in one line, its result in a few words, and both in full."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from agentmesh.domain.rows import Request
 
 _WIDTH = 400
-"""A head line is cut by the screen; this only keeps it from being endless."""
+"""Most characters of a head line; the screen cuts it further."""
 _UUID = re.compile(r"\b([0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 """Ids are shown by their beginning, as everywhere else."""
 _BLINK = 0.01
-"""Seconds that nobody asks after."""
+"""Durations below this are not shown."""
 _SHOWN = 64 * 1024
 """Characters of one result that are unfolded; the rest is in ``agentmesh log``."""
 
@@ -88,13 +88,13 @@ def diff_of(name: str, arguments: str, result: Any) -> str | None:
 
 
 def checklist(name: str, arguments: str) -> str | None:
-    """Return the list that a todo_write wrote, an item a line; None for other calls, and for what is no list."""
+    """Return the list of a todo_write, one item a line; None for other calls and malformed lists."""
     items = read_todos(arguments) if name == "todo_write" else []
     return "\n".join(f"{item.status.glyph} {one_line(item.content, _WIDTH)}" for item in items) or None
 
 
 def is_about(name: str, arguments: str, request: Request) -> bool:
-    """Return whether a request asks about this call; what its arguments became when they were read is as good."""
+    """Return whether a request asks about this call, comparing arguments as text."""
     given = _object(arguments) or {}
     return request.tool == name and all(
         str(request.arguments.get(key, value)) == str(value) for key, value in given.items()

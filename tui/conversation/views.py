@@ -1,4 +1,4 @@
-"""Which scrollback is in sight. Recently visited agents keep theirs; others come back from rows, to the same spot."""
+"""Shows the scrollback of the agent in view. Recent ones are kept; others are rebuilt at the same position."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Views(Container):
 
     @message
     class Wanted(Message):
-        """An agent came into view: its rows are wanted from now on, if they are not already."""
+        """An agent came into view; follow its rows from now on."""
 
         agent_id: AgentId
 
@@ -44,7 +44,7 @@ class Views(Container):
         self._positions: dict[AgentId, ReadingPosition] = {}
         self._folds: dict[AgentId, Folds] = {}
         self._coming: dict[AgentId, list[str]] = {}
-        """Text of messages in progress that came while their agents were out of view."""
+        """Streamed text of agents that are out of view."""
         self._sought: dict[AgentId, int] = {}
         """Rows to go to when their agents come into view."""
         self._in_view: AgentId | None = None
@@ -59,7 +59,7 @@ class Views(Container):
         if agent_id == self._in_view:
             return
         if left := self.current:
-            self._positions[left.agent_id] = left.reading_position  # out of sight it has no place to ask for
+            self._positions[left.agent_id] = left.reading_position  # a hidden widget has no position
         self._in_view = agent_id
         scrollback = self._kept.pop(agent_id, None)
         if scrollback is None:
@@ -78,7 +78,7 @@ class Views(Container):
             scrollback.stream(text)
         while len(self._kept) > LIVE:
             self._drop(next(iter(self._kept)))
-        # To the app itself: Textual lets no message bubble beyond the screen while the screen handles another one.
+        # To the app itself: while the screen handles a message, Textual lets no other bubble beyond it.
         self.app.post_message(self.Wanted(agent_id))
 
     def seek(self, agent_id: AgentId, seq: int) -> None:
@@ -91,7 +91,7 @@ class Views(Container):
     async def fill(
         self, agent_id: AgentId, rows: Sequence[Row], inherited: Inherited | None, more: bool, welcome: str = ""
     ) -> None:
-        """Show the newest rows of an agent instead of what was shown; ``welcome`` where there is nothing."""
+        """Replace the rows of an agent by its newest; show ``welcome`` if there are none."""
         self._coming.pop(agent_id, None)
         if scrollback := self._kept.get(agent_id):
             await scrollback.fill(rows, inherited, more)
@@ -113,7 +113,7 @@ class Views(Container):
             await scrollback.prepend(rows, more)
 
     def stream(self, agent_id: AgentId, text: str, *, anew: bool = False) -> None:
-        """Show text of a message in progress, ``anew`` instead of what was shown; out of view it is only kept."""
+        """Show text of a message in progress; keep it while out of view. ``anew`` replaces the text so far."""
         scrollback = self._kept.get(agent_id)
         if scrollback is None:
             return

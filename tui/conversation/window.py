@@ -1,4 +1,4 @@
-"""Which entries of a conversation are mounted: a window over all that are known, measured in screens."""
+"""The window of mounted entries over all known entries, measured in screens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agentmesh.tui.conversation.entries import Entry, height
 from agentmesh.tui.session.rows import row_of
 
 STEP, MOST = 2, 8
-"""Screens that are mounted at once, and that stay mounted at most: every layout costs what is mounted."""
+"""Screens to mount at once, and the most that stay mounted: a layout costs what is mounted."""
 
 
 class Window:
@@ -35,7 +35,7 @@ class Window:
         return next((at for at, entry in enumerate(self.entries) if entry.key == key), None) if key else None
 
     def place_of_row(self, seq: int) -> int | None:
-        """Return which entry shows a row: a result belongs to its call's; of an older one than is known the oldest."""
+        """Return which entry shows a row; a result is in its call's entry, and an unknown older row in the oldest."""
         rows = [row_of(entry.key) for entry in self.entries]
         if seq in rows:
             return rows.index(seq)
@@ -75,7 +75,7 @@ class Window:
         self.last += len(older)
 
     def append(self, newer: Sequence[Entry]) -> bool:
-        """Put newer entries at the end; return whether they are in the window, which they are if the end was."""
+        """Put newer entries at the end; return whether they are in the window, as they are if the end was."""
         was_at_end = self.at_end
         self.entries += newer
         if was_at_end:

@@ -1,4 +1,4 @@
-"""Which entries of a conversation are mounted: a window that moves as the person scrolls or is led to a row."""
+"""Mounts a window of a conversation's entries; it moves as the person scrolls or goes to a row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agentmesh.tui.conversation.window import Window
 
 
 class WindowedScroll(SteadyScroll, can_focus=False):
-    """A window of entry widgets over all entries that are known; what they are is the subclass's."""
+    """A window of widgets over all known entries; the subclass makes the widgets."""
 
     def __init__(self, *, classes: str) -> None:
         super().__init__(classes=classes)
@@ -41,7 +41,7 @@ class WindowedScroll(SteadyScroll, can_focus=False):
         """Ask for older entries than those that are known."""
 
     def _came_down(self) -> None:
-        """Show what was kept back while the end was out of the window."""
+        """Show what arrived while the end was out of the window."""
 
     def on_resize(self) -> None:
         """Know how much fits."""
@@ -78,7 +78,7 @@ class WindowedScroll(SteadyScroll, can_focus=False):
     on_mouse_scroll_up = on_mouse_scroll_down = on_descendant_focus = _was_scrolled
 
     def seek(self, seq: int) -> None:
-        """Go to a row; of what is not read yet, when it is there."""
+        """Go to a row, if necessary once it has been read."""
         self._sought = seq
         if self._views:
             self._shift(self._to_sought)
@@ -107,7 +107,7 @@ class WindowedScroll(SteadyScroll, can_focus=False):
         return max(self.size.height - 2, 1)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Mount what comes into sight."""
+        """Mount entries that come into sight."""
         super().watch_scroll_y(old_value, new_value)
         if not self._views:
             return

@@ -1,4 +1,4 @@
-"""What the program has to say, and for how long: an answer to the last key, and what happened elsewhere meanwhile."""
+"""Texts for the last line, and how long each stays: replies to the last key, and announcements of events elsewhere."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 _LEAST = 6.0
 _A_CHARACTER = 0.06
-"""Seconds that a saying stands: the least, or as long as reading it takes."""
+"""Seconds that a text stays: at least the first, or as long as reading it takes."""
 _MOST = 4
-"""Things that happened which are shown at once, the newest."""
+"""The most announcements shown at once, the newest."""
 
 
 class Announcement(NamedTuple):
-    """One thing that is said."""
+    """One text in the last line."""
 
     text: str
     style: str
@@ -22,14 +22,14 @@ class Announcement(NamedTuple):
 
 
 class Announcements:
-    """What is to be read now. An answer replaces the one before; what happened elsewhere replaces no answer."""
+    """The current texts. A reply replaces the last reply; announcements replace no reply."""
 
     def __init__(self) -> None:
         self._reply: Announcement | None = None
         self._elsewhere: list[Announcement] = []
 
     def reply(self, text: str, style: str, now: float) -> None:
-        """Say something to the last key; an empty text takes the answer before away."""
+        """Reply to the last key; an empty text removes the last reply."""
         self._reply = Announcement(text, style, _until(text, now)) if text else None
 
     def announce(self, text: str, style: str, now: float) -> None:
@@ -41,14 +41,14 @@ class Announcements:
         self._reply, self._elsewhere = None, []
 
     def current(self, now: float) -> Sequence[Sequence[Announcement]]:
-        """Return what is to be read, in lines: the answer, and below it what happened."""
+        """Return the current lines: the reply, and below it the announcements."""
         self._elsewhere = [one for one in self._elsewhere if one.until > now]
         if self._reply is not None and self._reply.until <= now:
             self._reply = None
         return [line for line in ([self._reply] if self._reply else [], self._elsewhere) if line]
 
     def changes_at(self) -> float | None:
-        """Return when the next of them has been read; None when nothing is said."""
+        """Return when the next text ends; None if there is none."""
         return min((one.until for one in [self._reply, *self._elsewhere] if one), default=None)
 
 

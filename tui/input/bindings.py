@@ -11,7 +11,7 @@ _UNBOUND = "unbound"
 
 
 def bindings_of(place: str) -> list[Binding]:
-    """Return the bindings of a place; those of the input are its own matter (``Prompt``)."""
+    """Return the bindings of a place; ``Prompt`` handles those of the input itself."""
     return [
         Binding(key.keys, key.action, key.help, id=key.id, show=key.footer, tooltip=key.help)
         for key in DEFAULTS

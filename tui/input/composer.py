@@ -1,4 +1,4 @@
-"""The input with its sign: whose draft it is, whether it captures, and that the dead have none."""
+"""The input with its sign. It keeps a draft per agent, shows a capture, and is absent for dead agents."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _DEAD = "dead: nothing more can be said to it; /reap, typed elsewhere, hides it"
 
 
 _FROM_AFAR = frozenset({SAY, SHELL})
-"""What is entered on the way to an agent and needs nobody there who sees what comes of it."""
+"""Calls that may be made for an agent out of view: nobody needs to see their outcome."""
 
 
 class _PendingMove:
-    """To an agent that a command makes or leads to: what is entered on it is for that agent, and waits for it."""
+    """A move of the view that a command began. Input entered meanwhile is for its destination, and is held for it."""
 
     def __init__(self, call: Call | None = None, origin: AgentId | None = None) -> None:
-        """``call`` is the command, ``left`` where it was entered; both None at first, when nobody is in view."""
+        """``call`` is the command, ``origin`` the agent in view then; both None before any agent is in view."""
         self.call, self.origin = call, origin
         self.held: list[str] = []
         self.destination: AgentId | None = None
@@ -47,14 +47,14 @@ class _PendingMove:
 
 
 class Composer(Horizontal):
-    """Turns what is entered into calls; what is none stays in the input, and why is said."""
+    """Turns input into calls. Input that is no call stays, and feedback says why."""
 
     class Held(Message):
-        """What was entered waits for the agent that it is for."""
+        """Input is held for an agent on its way into view."""
 
     @message
     class Feedback(Message):
-        """Something to tell the person about the input."""
+        """A sentence about the input."""
 
         text: str
 
@@ -74,14 +74,14 @@ class Composer(Horizontal):
         self._agent_id: AgentId | None = None
         self._capturing = False
         self._refused: str | None = None
-        """The word that was no command, while it stands there: entered again, a capture takes it."""
+        """The unknown command in the input; entered again in a capture, it is kept as text."""
         self.prompt.placeholder = _PLACEHOLDER.format("Type a message")
         self._grave = Plain(_DEAD, id="grave")
         self._ended = _ended(keymap.label("entry.fork"), keymap.label("app.quit"))
         self._move: _PendingMove | None = _PendingMove()
-        """The way that the person is on; who goes elsewhere has left it."""
+        """The move that the view waits for; None after the person went elsewhere."""
         self._moves = [self._move]
-        """All that have not ended."""
+        """All moves that have not ended."""
 
     def compose(self) -> ComposeResult:
         """Show sign and input, or that there is none."""
@@ -90,7 +90,7 @@ class Composer(Horizontal):
         yield self._grave
 
     def show(self, face: AgentFace, *, has_ended: bool = False) -> None:
-        """Be the input of this agent, or say why it has none; ``has_ended``: the whole session has."""
+        """Become the input of this agent, or say why it has none; ``has_ended``: the session has ended."""
         move = self._move
         arrived = move is not None and (self._agent_id is None or face.id == move.destination)
         if face.id != self._agent_id:
@@ -114,7 +114,7 @@ class Composer(Horizontal):
             self._send_on(move, move.destination)
 
     def leave(self, call: Call, origin: AgentId) -> tuple[Sequence[str], str]:
-        """Return what was held for the session that a command has made, and what is typed, for its input."""
+        """Return the held input and the typed text for the session that a command has made."""
         move = self._find_move(call, origin)
         for other in self._moves:
             for text in other.held if other is not move else ():
@@ -122,13 +122,13 @@ class Composer(Horizontal):
         return (move.held if move else ()), (self.prompt.text if move is self._move else "")
 
     def take_over(self, held: Sequence[str], typed: str) -> None:
-        """Take over what another session's input held, before anybody is in view here."""
+        """Take over held input and typed text from another session, before any agent is in view."""
         if self._move:
             self._move.held = list(held)
         self.prompt.put(typed)
 
     def set_destination(self, call: Call, origin: AgentId, destination: AgentId | None) -> None:
-        """Know where such a command leads; None: nowhere, and nothing that was held is sent."""
+        """Set where such a command leads; None: nowhere, so held input goes back."""
         move = self._find_move(call, origin)
         if move is None:
             return
@@ -148,7 +148,7 @@ class Composer(Horizontal):
             self._move = None
 
     def _send_on(self, move: _PendingMove, destination: AgentId) -> None:
-        """Send what was held to the agent from afar: the person went elsewhere. What needs them there is its draft."""
+        """Send held input to its agent although the person went elsewhere; what needs them there becomes its draft."""
         self._end(move)
         for place, text in enumerate(move.held):
             understood = self._understand(text)
@@ -159,7 +159,7 @@ class Composer(Horizontal):
             self.post_message(CallRequested(understood, destination))
 
     def _change(self, agent_id: AgentId, *, comes_along: bool) -> None:
-        """Be another agent's input; what was typed on the way to it comes along."""
+        """Become another agent's input; text typed during the move comes along."""
         typed = self.prompt.text
         if not comes_along:
             if self._agent_id is not None:
@@ -169,16 +169,16 @@ class Composer(Horizontal):
         self._refused = None
 
     def _enter(self, texts: Sequence[str]) -> None:
-        """Enter what was held; from what is refused on, it stays in the input."""
+        """Enter the held input; from the first refused one on, it stays in the input."""
         for place, text in enumerate(texts):
             if not self._submit(text):
                 self.prompt.put("\n".join(filter(None, [*texts[place:], self.prompt.text])))
                 return
 
     def give_back(self, agent_id: AgentId, text: str) -> None:
-        """Put a text that could not be sent before what is typed meanwhile.
+        """Put a text that could not be sent before the text typed meanwhile.
 
-        A command is not: it would make that its argument. It was said what became of it, and ↑ brings it back.
+        Not a command: the typed text would become its argument. Its error was shown, and ↑ brings it back.
         """
         if agent_id != self._agent_id:
             self._drafts.give_back(agent_id, text)
@@ -203,7 +203,7 @@ class Composer(Horizontal):
         self._history.add(text)
 
     def _submit(self, text: str) -> bool:
-        """Understand what was entered, and ask for it; return whether it is to leave the input."""
+        """Parse the input and request the call; return whether to clear the input."""
         if self._move and text.strip():
             self._move.held.append(text)
             self.post_message(self.Held())
@@ -268,7 +268,7 @@ def _word(text: str) -> str:
 
 
 def _ended(fork: str, leave: str) -> str:
-    """Say what can still be done where nobody lives to whom a command could be typed."""
+    """Say what can be done in a session without living agents."""
     ways = [f"Tab, {fork} begin a new one"] if fork else []
     ways += [f"{leave} twice leaves"] if leave else []
     return f"the session has ended: {'; '.join(ways)}".removesuffix(": ")

@@ -1,4 +1,4 @@
-"""What was typed: a draft per agent, and the inputs entered in this directory, kept across runs."""
+"""The unsent input of each agent."""
 
 from __future__ import annotations
 

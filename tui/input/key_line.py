@@ -1,4 +1,4 @@
-"""The last line: the keys as they are configured, or for a while what the program has to say to the last key."""
+"""The last line: the configured keys, or for a while replies and announcements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentmesh.tui.input.keys import Keymap
 from agentmesh.tui.widgets.plain import Plain
 
 _LONGEST = 400
-"""Characters of one saying."""
+"""The most characters of one text."""
 _SHORT = {
     "app.help": "help",
     "agents.pick": "pick",
@@ -36,7 +36,7 @@ _SHORT_OF_ENTRIES = {
 
 
 class KeyLine(Plain):
-    """One line of keys; what is said stands there instead, so that it covers nothing, and a click takes it away."""
+    """One line of keys. Texts replace it, so that they cover nothing; a click removes them."""
 
     def __init__(self, keymap: Keymap) -> None:
         self._usual, self._of_entries = _line_of(keymap, _SHORT), _line_of(keymap, _SHORT_OF_ENTRIES)
@@ -46,12 +46,12 @@ class KeyLine(Plain):
         super().__init__(self._keys, id="key-line")
 
     def say(self, text: str, style: str = "$text-warning") -> None:
-        """Answer the last key; an empty text takes the answer before away."""
+        """Reply to the last key; an empty text removes the last reply."""
         self._announcements.reply(one_line(text, _LONGEST), style, time.monotonic())
         self._show()
 
     def tell(self, text: str, style: str) -> None:
-        """Tell what happened elsewhere; an answer that is being read stays."""
+        """Announce what happened elsewhere; a current reply stays."""
         self._announcements.announce(one_line(text, _LONGEST), style, time.monotonic())
         self._show()
 

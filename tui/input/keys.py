@@ -94,7 +94,7 @@ class Keymap:
     """The keys as they are after the configuration."""
 
     def __init__(self, overrides: Mapping[str, str] = MappingProxyType({})) -> None:
-        """``overrides`` are keys by id (``settings.tui.keys``): what is bound by default gives way to them.
+        """``overrides`` are keys by id (``settings.tui.keys``): defaults give way to them.
 
         Raise ConfigError for an unknown id, or a key that they give to two.
         """
@@ -122,13 +122,13 @@ class Keymap:
         return " or ".join(label(key) for key in self._keys[id_].keys.split(",") if key)
 
     def lost(self, id_: str) -> str:
-        """Return which of its default keys the configuration gave to what else; empty for none."""
+        """Return which of its default keys the configuration gave to another id; empty for none."""
         return ", ".join(
             f"{label(key)} is for: {self._keys[taker].help}" for key, taker in self._lost.get(id_, {}).items()
         )
 
     def _give_way(self, chosen: Collection[str]) -> None:
-        """Take from the defaults what the configuration uses for something else."""
+        """Remove keys from defaults that the configuration uses for another id."""
         takers = {use: id_ for id_ in chosen for use in _uses(self._keys[id_])}
         for id_, binding in self._keys.items():
             if id_ in chosen:
@@ -151,9 +151,9 @@ class Keymap:
 
 
 def _uses(binding: Key) -> list[tuple[str, str]]:
-    """Return each key of a binding with what has the focus where it counts.
+    """Return each key of a binding with the focus in which it counts.
 
-    The input and an entry never have it at once: each may use what the other does.
+    The input and an entry never have the focus at once, so both may use the same key.
     """
     focuses = ("prompt", "scrollback") if binding.place == "screen" else (binding.place,)
     return [(key, focus) for key in filter(None, binding.keys.split(",")) for focus in focuses]

@@ -1,4 +1,4 @@
-"""The input: several lines, pastes kept whole, history at its edges, completion; no judge of what is entered."""
+"""The text area of the input: several lines, whole pastes, history at the edges, completion."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agentmesh.tui.input.completion_list import CompletionList
 
 _BY_WORD = {"rotate.previous": "cursor_word_left", "rotate.next": "cursor_word_right"}
-"""What the keys of these do while there is text."""
+"""What these keys do while there is text."""
 
 
 class Prompt(TextArea):
@@ -58,14 +58,14 @@ class Prompt(TextArea):
         """What the text area itself does at keys: backspace, cursor keys and others."""
         self._history = history
         self._popup: CompletionList | None = None
-        """Made and mounted when there is something to complete first."""
+        """Made and mounted at the first completion."""
         self._complete = complete
         self._submit = submit
-        """Takes what was entered, or refuses it: then it stays."""
+        """Takes the text and returns True, or refuses it: then it stays."""
         self._was_moved = False
-        """Whether a person moved in the list of completions: only then Enter takes one."""
+        """Whether the person moved in the list; only then Enter takes a completion."""
         self._shown_before: str | None = None
-        """The text that was put here by history or draft, for which no list is opened."""
+        """A text from history or a draft; no list opens for it."""
         self.pressed_at = 0.0
         """When the last key was taken here; ``time.monotonic()``."""
 
@@ -87,12 +87,11 @@ class Prompt(TextArea):
     # Keys
 
     async def _on_key(self, event: events.Key) -> None:
-        """Do what a key is bound to, the screen's keys too, before the next key is looked at.
+        """Do what a key is bound to, also the screen's keys, before the next key.
 
-        Bindings would be looked at elsewhere, before keys that were pressed earlier or after some that came later: an
-        Enter would send half of what was typed.
+        Textual handles bindings elsewhere, out of order with other keys: an Enter would send half of the text.
         """
-        self.pressed_at = time.monotonic()  # after an Enter that was pressed with it, also when both came at once
+        self.pressed_at = time.monotonic()  # later than an Enter that came in the same moment
         namespace, key = (
             (self, self._keys.get(event.key))
             if event.key in self._keys
@@ -113,7 +112,7 @@ class Prompt(TextArea):
     def action_submit(self) -> None:
         """Enter: take the completion that was moved to, else hand over the text.
 
-        At once, not by a message: what is typed next must neither be sent nor be lost.
+        At once, without a message: keys typed next must neither be sent nor lost.
         """
         if self._was_moved and self._take():
             return
@@ -182,7 +181,7 @@ class Prompt(TextArea):
             self._insert(self._popup.at(event.option_index))
 
     def complete_anew(self) -> None:
-        """Show what there is to complete by now, unless the input has gone."""
+        """Complete again with what is known now, unless the input is empty."""
         if self.text and not self._was_moved:
             self._open()
 

@@ -1,4 +1,4 @@
-"""Two gaps in what Textual makes of a terminal's input: Alt+Enter, and control characters inside a paste."""
+"""Fills two gaps in how Textual reads a terminal: Alt+Enter, and control characters inside a paste."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Missing(Enum):
 def teach_alt_enter() -> None:
     """Let Alt+Enter be a key of its own where a terminal sends it as Esc and Enter (tmux, xterm, macOS).
 
-    Textual 8.2 takes it for Enter there, so that it would send what is half written.
+    Textual 8.2 reads it as Enter, which would send a half-written text.
     """
     _ansi_sequences.ANSI_SEQUENCES_KEYS.setdefault("\x1b\r", (_Missing.ALT_ENTER,))  # type: ignore[attr-defined]
 
@@ -38,7 +38,7 @@ def keep_pastes_whole() -> None:
 class PasteParser(XTermParser):
     """Takes control characters out of pastes before they are parsed.
 
-    Textual 8.2 goes on to look for keys at an ESC inside a paste: what follows it vanishes or is pressed, Enter too.
+    Textual 8.2 looks for keys at an ESC inside a paste: the text after it vanishes or acts as keys, even Enter.
     """
 
     def __init__(self, debug: bool = False) -> None:
@@ -52,7 +52,7 @@ class PasteParser(XTermParser):
 
 
 class Pastes:
-    """Follows a terminal's input from piece to piece; knows what of it is pasted."""
+    """Follows a terminal's input piece by piece, and knows which parts are pasted."""
 
     def __init__(self) -> None:
         self._is_inside = False

@@ -1,7 +1,7 @@
-"""Brings what agents ask before the person: as a dialog at once, or as a line while a dialog would take their keys.
+"""Presents requests to the person: in a dialog, or in a line while a dialog would take their keys.
 
-A dialog opens by itself when nothing stands in the input, no key was pressed for a second, and no other dialog is open.
-Until then a line above the input says who asks, the bell has rung, and a key opens it.
+A dialog opens by itself if the input is empty, no key was pressed for a second, and no other dialog is open. Until then
+a line above the input says which agent asks, and a key opens the dialog. The bell rings for each new request.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class RequestPresenter:
         self._looks = False
 
     def show(self, board: Board) -> None:
-        """Know what waits now: close a dialog that has nothing to ask any more, tell of what is new."""
+        """Take the open requests: close a dialog whose request is settled, ring for a new request."""
         new = self.requests.show(board.requests)
         if self._dialog and self.requests.waits(self._dialog.request_id):
             self._dialog.show_place(self.requests.place(self._dialog.request_id))
@@ -65,7 +65,7 @@ class RequestPresenter:
         self.offer()
 
     def offer(self) -> None:
-        """Open a dialog if one is due and in nobody's way; else look again in a moment."""
+        """Open a dialog if one is due and the input is at rest; else look again in a moment."""
         waiting = self.requests.held_back
         if waiting and self._dialog is None and self._quiet.is_at_rest:
             self._open(waiting[0])
@@ -84,7 +84,7 @@ class RequestPresenter:
         return first is not None
 
     def settled(self, request: Request) -> None:
-        """Say who has answered, unless it was answered here."""
+        """Say who answered a request, unless it was answered here."""
         if not self.requests.was_answered_here(request.id):
             self._tell(settled_text(request), "$text-warning")
 
@@ -94,7 +94,7 @@ class RequestPresenter:
         self._show_banner()
 
     def close(self) -> None:
-        """Close the dialog; what was typed in it is not lost."""
+        """Close the dialog; keep what was typed in it in the history."""
         if self._dialog is None:
             return
         dialog, self._dialog = self._dialog, None
@@ -140,7 +140,7 @@ class RequestPresenter:
                 self.requests.put_aside()
 
     def _go_on(self, after: UUID | None) -> None:
-        """Ask about the one after this, or about what is due."""
+        """Open the next request, or one that is due."""
         following = self.requests.after(after) if after else None
         if following is not None and self._dialog is None and self._screen.app.screen is self._screen:
             self._open(following)

@@ -1,4 +1,4 @@
-"""Requests that wait for a person, without a screen: which is asked about next, which keys count, what an answer is."""
+"""The requests that wait for a person: which comes next, which keys count, and what an answer is. No widgets."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 GRACE = 0.5
 """Seconds after a dialog has appeared in which no key counts."""
 _LONGEST = 2.0
-"""Seconds after which keys count although they never paused."""
+"""Seconds after which keys count even if they never paused."""
 
 
 class BadEdit(Exception):
-    """What was edited are no arguments."""
+    """The edited text is not valid as arguments."""
 
 
 class KeyGuard:
-    """Keeps keys that were on their way when a dialog appeared from answering it; times are ``time.monotonic()``.
+    """Ignores keys typed before a person can have seen a dialog; times are ``time.monotonic()``.
 
-    Who types on has not seen the dialog yet: each key in the first moment makes the moment longer, up to an end.
+    A person who goes on typing has not seen it: each key in the first moment extends the moment, up to an end.
     """
 
     def __init__(self, grace: float = GRACE) -> None:
@@ -39,7 +39,7 @@ class KeyGuard:
         self._until, self._end = float("inf"), float("inf")
 
     def appeared(self, now: float) -> None:
-        """Begin the moment."""
+        """Begin the first moment."""
         self._until, self._end = now + self._grace, now + max(_LONGEST, self._grace)
 
     def is_over(self, now: float) -> bool:
@@ -47,7 +47,7 @@ class KeyGuard:
         return now >= self._until
 
     def counts(self, at: float) -> bool:
-        """Return whether a key that was pressed at this time counts; one that does not makes the moment longer."""
+        """Return whether a key pressed at this time counts; if not, it extends the moment."""
         if self.is_over(at):
             return True
         if self._end < float("inf"):
@@ -67,7 +67,7 @@ class Reply(NamedTuple):
 
 
 class RequestQueue:
-    """What waits for a person in one session, oldest first, and what of it was put aside or answered here."""
+    """The open requests of one session, oldest first, and which of them were put aside or answered here."""
 
     def __init__(self) -> None:
         self._waiting: tuple[Request, ...] = ()
@@ -86,12 +86,12 @@ class RequestQueue:
 
     @property
     def waiting(self) -> list[Request]:
-        """What nobody has answered; what was answered here, and is on its way, left out."""
+        """The unanswered requests, without those just answered here."""
         return [one for one in self._waiting if one.id not in self._answered]
 
     @property
     def held_back(self) -> list[Request]:
-        """What waits and was not put aside."""
+        """The waiting requests that were not put aside."""
         return [one for one in self.waiting if one.id not in self._aside]
 
     def waits(self, request: UUID) -> bool:
@@ -99,7 +99,7 @@ class RequestQueue:
         return any(one.id == request for one in self.waiting)
 
     def first(self, prefer: AgentId | None = None) -> Request | None:
-        """Return whom to answer first when a person wants to: the agent in view, if it asks."""
+        """Return the request to answer first: that of the preferred agent, if it asks."""
         of_agent = (one for one in self.waiting if one.agent_id == prefer)
         return next(of_agent, next(iter(self.held_back or self.waiting), None))
 
@@ -111,16 +111,16 @@ class RequestQueue:
         return following if following and following.id != request else None
 
     def place(self, request: UUID) -> tuple[int, int]:
-        """Return which of how many this one is."""
+        """Return its number, and the number of all."""
         ids = [one.id for one in self.waiting]
         return (ids.index(request) + 1 if request in ids else 1), max(len(ids), 1)
 
     def put_aside(self) -> None:
-        """Ask about nothing of what waits now by itself."""
+        """Put all waiting requests aside: they no longer open by themselves."""
         self._aside = {one.id for one in self._waiting}
 
     def take_up(self) -> None:
-        """Ask about all of it again."""
+        """Let requests that were put aside open by themselves again."""
         self._aside.clear()
 
     def answer(self, request: UUID) -> None:
@@ -129,7 +129,7 @@ class RequestQueue:
         self._drafts.pop(request, None)
 
     def answer_failed(self, request: UUID) -> None:
-        """Note that the answer did not arrive: it waits again, if it still does; not by itself."""
+        """Note that the answer did not arrive: the request waits again, put aside."""
         self._answered.discard(request)
         self._aside.add(request)
 
@@ -173,7 +173,7 @@ def settled_text(request: Request) -> str:
 
 
 def banner(waiting: Sequence[Request], width: int, key: str) -> list[Line]:
-    """Return the line that says who asks while a dialog would be in the way; none when nobody does."""
+    """Return the line that says which agent asks, while no dialog is open; empty if none asks."""
     if not waiting:
         return []
     first = waiting[0]
@@ -197,7 +197,7 @@ def edit_text(request: Request) -> str:
 
 
 def edited(request: Request, text: str) -> dict[str, Any]:
-    """Return the answer "once, but with these"; raise BadEdit with a sentence for what are no arguments."""
+    """Return the answer "once, with these arguments"; raise BadEdit if they are not valid."""
     if text == edit_text(request):
         return {"decision": "once"}
     if _is_command(request):

@@ -1,1 +1,1 @@
-"""What the screen knows of a session: read from the database by a feed, and held in plain classes."""
+"""What the screen knows of a session: a feed reads it from the database, and plain classes hold it."""

@@ -1,8 +1,8 @@
-"""The screen's eyes: one LISTEN connection, and one thread that reads what changed and posts it to the app.
+"""Reads a session for the screen: one LISTEN connection, and one thread that posts changes to the app.
 
-A notification is a hint: it says what to read. A tick reads even when nobody says anything. Rows and live text of an
-agent are posted in the order in which they were heard, so that a finished answer replaces what was streamed of it.
-Rows are read before the board and posted with it: of whom a conversation speaks, the board that the keys go by knows.
+A notification is a hint: it says what to read. A tick reads without one. The feed posts the rows and live text of an
+agent in the order of their hints, so that a finished answer replaces the streamed text.
+The feed reads rows before the board and posts both together, so every agent mentioned in a row is already on the board.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
 LOG = logger(__name__)
 
 _PACE = 0.1
-"""Seconds between two looks at least: no screen needs more than ten a second."""
+"""Least seconds between two reads: no screen needs more than ten a second."""
 _TICK = 2.0
 _BUSY_TICK = 1.0
-"""Seconds between two looks at most; the second while agents run, whose activities nobody announces."""
+"""Most seconds between two reads. The second is for while agents run: nobody notifies of their activities."""
 _FIRST = 0.05
-"""Seconds that the screen is given to ask for the first conversation."""
+"""Seconds to wait for the screen to ask for the first conversation."""
 _AGAIN = 1.0
 """Seconds after a failure until the next attempt."""
 _STOP_SECONDS = 2.0
 
 
 class Feed:
-    """Reads one session; all methods return at once and may be called from the app's loop."""
+    """Reads one session. All methods return at once, so the app's loop may call them."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Feed:
     ) -> None:
         """``post`` is ``app.post_message``; it takes every message of ``session.messages``.
 
-        ``board`` is one that is shown already: none is read to begin with.
+        ``board`` is a board that the screen shows already; the feed then begins without reading one.
         """
         self._mesh = mesh
         self._session = session
@@ -72,19 +72,19 @@ class Feed:
         self._thread = threading.Thread(target=self._run, name="screen", daemon=True)
         self._worker_check = WorkerCheck(mesh, session)
         self._schema = schema or SchemaWatch(mesh.database)
-        # Of the thread:
+        # Used by the thread only:
         self._listener: Listener | None = None
         self._followed: dict[AgentId, Followed] = {}
         self._outbox: list[Message] = []
-        """What was read of them and is to be posted: with the board, for between the two a key would find nobody."""
+        """Messages with rows, to be posted with the board: a key pressed between the two would find no agent."""
         self._sought: AgentId | None = None
         self._board = board
         self._posted_trouble: str | None = None
 
     def start(self) -> None:
-        """Begin; a BoardChanged comes as soon as it is read, or a LinkChanged that says why not.
+        """Begin. The first message is a BoardChanged, or a LinkChanged that says why the board cannot be read.
 
-        Somebody looks from now on, so that agents may ask.
+        From now on the session is attended, so agents may ask.
         """
         self._hints.everything()
         self._thread.start()
@@ -99,7 +99,7 @@ class Feed:
     def follow(self, agent: AgentId) -> None:
         """Post the agent's newest rows (RowsArrived with first=True), then what is appended, and its live text.
 
-        Following whom one follows already posts nothing.
+        Following the same agent again posts nothing.
         """
         self._request(lambda: self._follow(agent))
 
@@ -108,23 +108,23 @@ class Feed:
         self._request(lambda: self._unfollow(agent))
 
     def seek(self, agent: AgentId) -> None:
-        """Have the agent on the next board, however large the session is."""
+        """Put the agent on the next board, even if the session is too large to show all agents."""
         self._request(lambda: self._seek(agent))
 
     def older(self, agent: AgentId, before_seq: int) -> None:
-        """Post OlderRows: rows of the agent right before this seq."""
+        """Post OlderRows with the agent's rows right before this seq."""
         self._request(lambda: self._older(agent, before_seq))
 
     def _request(self, request: Callable[[], None]) -> None:
         self._requests.append(request)
         self._hints.wake.set()
 
-    # The thread "screen"; from here on everything is its own.
+    # The thread "screen" runs everything from here on.
 
     def _run(self) -> None:
         try:
             self._attempt(self._begin)
-            pace_until = tick_at = time.monotonic() + _PACE  # that was a look: the screen is painted before the next
+            pace_until = tick_at = time.monotonic() + _PACE  # first let the screen be painted
             while not self._stopping.is_set():
                 until = pace_until if self._hints.pending else tick_at
                 self._hints.wake.wait(max(until - time.monotonic(), 0.0))
@@ -141,10 +141,10 @@ class Feed:
                 self._listener.stop()
 
     def _begin(self) -> None:
-        """Show the session, then whom the screen asks for; what happens before anybody listens is read again.
+        """Show the session, then wait for the first request of the screen. Listening begins later, with a full read.
 
-        To begin to listen takes the interpreter's time, 5 ms, in which the screen would not be painted. Only live text
-        of these milliseconds is not heard, like that before the start.
+        Opening the LISTEN connection keeps the interpreter busy for 5 ms, in which the screen could not be painted.
+        Only live text of these milliseconds is lost, like that before the start.
         """
         if self._board is None:
             self._show(self._read_board())
@@ -153,7 +153,7 @@ class Feed:
             self._hints.wake.wait(_FIRST)
 
     def _attempt(self, step: Callable[[], object]) -> bool:
-        """Take a step; return False when it failed, having said why and arranged that all is read again."""
+        """Take a step. If it fails, say why, mark everything as to be read again, and return False."""
         try:
             step()
         except AgentmeshError as error:
@@ -168,18 +168,18 @@ class Feed:
         return False
 
     def _serve(self) -> None:
-        """Do what the app asked for, in its order; what fails stays asked for."""
+        """Carry out the app's requests in order; a request that fails stays in the queue."""
         while self._requests:
             self._requests[0]()
             self._requests.popleft()
 
     def _look(self, is_tick: bool) -> None:
-        """Read what was heard of (at a tick all), and post it."""
+        """Read what the hints name, at a tick everything, and post it."""
         listener = self._listening()
         batch = self._hints.take()
         if listener.failed:
             self._post_trouble(sentence(listener.failed))
-            return  # it says when it is back, and then everything is read
+            return  # the listener says when it is back, and then everything is read
         everything = batch.everything or is_tick
         if everything:
             self._schema.look()
@@ -199,7 +199,7 @@ class Feed:
                 self._post_trouble(self._worker_check.check(board))
 
     def _listening(self) -> Listener:
-        """Return the listener; raise what keeps a first one from listening, or from saying that somebody is here."""
+        """Return the listener. The first call starts it and marks the session as attended; it raises why that fails."""
         if self._listener is None:
             self._mesh.database.run(requests.set_attended, self._session.id, True, idempotent=True)
             listener = self._mesh.listener(self._hints.receive, self._hints.everything)
@@ -210,7 +210,7 @@ class Feed:
         return self._listener
 
     def _lost(self, listener: Listener) -> None:
-        """Say at once that the connection is gone: a read may now hang for a while. (The listener's thread.)"""
+        """Say at once that the connection is lost: a read may now hang for a while. (Runs in the listener's thread.)"""
         if listener.failed and self._listener is listener:
             self._post_trouble(sentence(listener.failed))
 
@@ -219,7 +219,7 @@ class Feed:
         return read_board(self._mesh.database, self._session.id, wanted)
 
     def _flush(self) -> None:
-        """Post what was read of conversations."""
+        """Post the rows and live text that were read."""
         for message in self._outbox:
             self._post(message)
         self._outbox.clear()
@@ -229,7 +229,7 @@ class Feed:
         before, self._board = self._board, board
         self._post(BoardChanged(board))
         if before:
-            from agentmesh.tui.session.notices import notices  # of a first board there are none
+            from agentmesh.tui.session.notices import notices  # a first board has no notices
 
             for notice in notices(before, board):
                 self._post(Noticed(notice.agent_id, notice.text, notice.severity))
@@ -238,15 +238,15 @@ class Feed:
             from agentmesh.store import agents
 
             missed, self._sought = self._sought, None
-            with suppress(UnknownAgent):  # its session is deleted
+            with suppress(UnknownAgent):  # its session was deleted
                 self._post(Missed(missed, self._mesh.database.run(agents.get, missed, idempotent=True).name))
 
     def _post_settled(self, before: Board, now: Board) -> None:
-        """Tell who has answered what no longer waits, or that nobody will."""
+        """Post each request that no longer waits: somebody answered it, or its turn ended."""
         waiting = {request.id for request in now.requests}
         for request in before.requests:
             if request.id not in waiting:
-                with suppress(UnknownRequest):  # its session is deleted
+                with suppress(UnknownRequest):  # its session was deleted
                     settled = self._mesh.database.run(requests.resolve, str(request.id), idempotent=True)
                     self._post(RequestSettled(settled))
 
@@ -261,7 +261,7 @@ class Feed:
             self._flush()
             self._followed[agent] = followed
             if self._board and not self._board.is_whole:
-                self._hints.board()  # who is next to it may not be known yet
+                self._hints.board()  # its neighbours may not be on the board yet
 
     def _seek(self, agent: AgentId) -> None:
         self._sought = agent

@@ -1,4 +1,4 @@
-"""What was heard since the last look: which agents changed, and what their models write."""
+"""The hints since the last read: which agents changed, and what their models write."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Piece(NamedTuple):
     """A part of an answer in progress."""
 
     after: int
-    """The newest own row of the agent when its model was asked: the answer's row has a higher seq."""
+    """The agent's newest own row when its model was called; the answer's row has a higher seq."""
     place: int
-    """How many characters of the answer came before it."""
+    """How many characters of the answer came before this piece."""
     text: str
 
 
@@ -46,7 +46,7 @@ class Hints:
         self._batch = HintBatch()
 
     def receive(self, _channel: str, payload: str) -> None:
-        """Take one payload of a session's channel; what is not understood may concern anything."""
+        """Take one payload of a session's channel. An unknown payload means that anything may have changed."""
         what, _, rest = payload.partition(" ")
         pieces = _live(payload) if payload.startswith(_LIVE) else None
         with self._lock:
@@ -70,25 +70,25 @@ class Hints:
         self.wake.set()
 
     def board(self) -> None:
-        """Note that the board is wanted anew."""
+        """Note that the board must be read again."""
         with self._lock:
             self._batch.board = True
         self.wake.set()
 
     @property
     def pending(self) -> bool:
-        """Whether something was heard."""
+        """Whether there are hints."""
         return bool(self._batch)
 
     def take(self) -> HintBatch:
-        """Return what was heard since the last call."""
+        """Return the hints since the last call."""
         with self._lock:
             batch, self._batch = self._batch, HintBatch()
         return batch
 
 
 def _agents(text: str) -> list[AgentId]:
-    """Return the agents that a hint names; nothing where it has something else."""
+    """Return the agents that a hint names; an empty list if it names anything else."""
     found = [agent for part in text.split(" ") if (agent := _agent(part))]
     return found if len(found) == text.count(" ") + 1 else []
 
@@ -101,7 +101,7 @@ def _agent(text: str) -> AgentId | None:
 
 
 def _live(payload: str) -> dict[AgentId, Piece]:
-    """Return live text by agent; nothing for a payload that was not understood, since its rows come anyway."""
+    """Return live text by agent. A malformed payload gives nothing: the rows come anyway."""
     try:
         pieces = jsontext.parse(payload[len(_LIVE) :])
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the feed and the actions tell the app. Posted from threads; facts are in the past tense."""
+"""Messages from the feed to the app, posted from the feed's thread."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class OlderRows(Message):
 
 @message
 class TextStreamed(Message):
-    """The agent's model is writing; the finished text comes as a row."""
+    """The agent's model is writing; the finished text arrives as a row."""
 
     agent_id: AgentId
     text: str
     anew: bool = False
-    """Whether what was streamed before is void: the message begins (again), or nobody knows any more."""
+    """Whether to drop the text streamed before: the message begins again, or pieces of it may be missing."""
 
 
 @message

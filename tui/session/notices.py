@@ -1,4 +1,4 @@
-"""What happened to agents that nobody may be looking at: the difference between two boards, in words."""
+"""What happened to agents out of view: the difference between two boards, in words."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Notice(NamedTuple):
     """One thing to tell."""
 
     agent_id: AgentId | None
-    """Of whom; None: of the session, to be told whoever is in view."""
+    """The agent; None for the session, whose notices are shown whichever agent is in view."""
     text: str
     severity: Literal["information", "warning", "error"] = "information"
 
 
 def notices(before: Board, now: Board) -> list[Notice]:
-    """Return what happened between two boards, in the order of rotation; what of it is in view, the app knows."""
+    """Return what happened between two boards, in the order of rotation, also for the agent in view."""
     found: list[Notice] = []
     for face in now.faces.values():
         was = before.get(face.id)
@@ -34,7 +34,7 @@ def notices(before: Board, now: Board) -> list[Notice]:
 
 
 def _spending(before: Board, now: Board) -> Iterator[Notice]:
-    """Tell when most of the session's budget is used, and when its cap in USD begins to count less than all."""
+    """Yield a notice when 80 % of the session's budget are used, and when the cap in USD stops counting every cost."""
     root, session = now.root.view, now.session
     was = before.root.view
     if is_near(root.tree_tokens, session.max_tokens) and not is_near(was.tree_tokens, before.session.max_tokens):
@@ -61,7 +61,7 @@ def _changes(was: AgentFace, face: AgentFace, before: Board, now: Board) -> Iter
             yield Notice(face.id, f"{face.name} was killed{more}", "warning")
         return
     activity = face.view.activity
-    if was.is_running and not face.is_running and not face.view.clean:  # of a task its parent's call tells
+    if was.is_running and not face.is_running and not face.view.clean:  # a task's end shows in its parent's call
         yield _ended(face)
     if activity == _HOLDING and was.view.activity != _HOLDING:
         yield Notice(face.id, f"{face.name} has mail that it will not read before you write to it", "warning")

@@ -1,4 +1,4 @@
-"""Reads what a screen shows: the board at a glance, and the rows of one agent from window to window."""
+"""Reads what a screen shows: the board in one snapshot, and the rows of one agent window by window."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from agentmesh.store.tx import Database
 
 WINDOW = 300
-"""Rows that are read at once; older ones when somebody scrolls up."""
+"""Rows of one read; older rows follow when somebody scrolls up."""
 _PAGE = 1000
 _GAP = "…"
-"""Stands where text of a message in progress was not heard."""
+"""Stands for missed text of a message in progress."""
 
 
 def read_board(database: Database, session: SessionId, wanted: Collection[AgentId] = ()) -> Board:
@@ -67,7 +67,7 @@ def read_board(database: Database, session: SessionId, wanted: Collection[AgentI
 
 
 def _with_totals(root: AgentView, used: store.Used) -> AgentView:
-    """Return the root's view with what the whole session has used: that is kept, and need not be summed up."""
+    """Return the root's view with the usage of the whole session, which the database keeps as a sum."""
     return replace(root, tree_tokens=used.tokens, tree_cost_usd=used.cost_usd)
 
 
@@ -104,7 +104,7 @@ def _look(
 
 
 class Followed:
-    """An agent whose rows are shown: knows what was posted; of one thread."""
+    """An agent whose rows are shown. Knows what was posted; used by one thread."""
 
     def __init__(self, database: Database, agent: AgentId, post: Callable[[Message], Any]) -> None:
         self._database = database
@@ -112,9 +112,9 @@ class Followed:
         self._post = post
         self._last = 0
         self._answered = self._failed = 0
-        """The newest row that a message became, and the newest with which one ended otherwise."""
+        """The newest row of an answer, and the newest row that ended a message without an answer."""
         self._after, self._place = -1, 0
-        """The message in progress that was posted, and how much of it; none is after row -1."""
+        """The message in progress: the row that it follows (-1: there is none), and how much of it was posted."""
 
     def first(self) -> None:
         """Post the newest window, and what the agent inherited."""
@@ -130,9 +130,11 @@ class Followed:
         self._post(OlderRows(self._agent, rows, bool(rows) and rows[0].seq > 1))
 
     def update(self, parts: Sequence[Piece | None], *, catch_up: bool, anew: bool = False) -> None:
-        """Post live text and new rows in the order heard: None stands for rows; ``catch_up`` reads rows at the end.
+        """Post live text and new rows in the order of their hints; None stands for rows.
 
-        ``anew`` after a time in which nothing was heard: what was streamed before is void.
+        ``catch_up`` reads rows at the end.
+
+        ``anew`` follows a time without hints: the text streamed before is dropped.
         """
         if anew and self._after >= 0:
             self._after = -1
@@ -144,7 +146,7 @@ class Followed:
         self._stream(parts[last_hint + 1 :])
 
     def _stream(self, parts: Sequence[Piece | None]) -> None:
-        """Post pieces of messages whose rows were not read yet: a worker says the end of an answer after its row."""
+        """Post pieces of messages whose rows are still unread: the last piece of an answer may come after its row."""
         text, begins = "", False
         for part in parts:
             if part is None or self._is_late(part):
@@ -158,7 +160,7 @@ class Followed:
             self._post(TextStreamed(self._agent, text, begins))
 
     def _is_late(self, part: Piece) -> bool:
-        """Whether the row of its message was posted already. One that failed may be tried again after the same row."""
+        """Whether the row of its message was posted already. A failed message may begin again after the same row."""
         goes_on = part.after == self._after or part.place == 0
         return part.after < self._answered or (part.after < self._failed and not goes_on)
 

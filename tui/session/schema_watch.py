@@ -1,4 +1,4 @@
-"""Whether a newer agentmesh has upgraded the schema under this screen: from then on nothing is read or written."""
+"""Stops a screen whose database a newer agentmesh has upgraded: from then on it reads and writes nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class SchemaWatch:
-    """Compares the schema with the code that is loaded; the files of it may be replaced meanwhile."""
+    """Compares the schema with the loaded code, even if its files were replaced since."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -20,7 +20,7 @@ class SchemaWatch:
         self._found: str | None = None
 
     def look(self) -> None:
-        """Raise SchemaReplaced if the schema is newer now; it will not become older again."""
+        """Read the schema's revision; raise SchemaReplaced if it is newer than the code."""
         if self._found is None:
             self._found = self._database.run(workers.ahead, self._revision, idempotent=True)
         self.check()

@@ -1,4 +1,4 @@
-"""What the screen shows of a session, as plain frozen classes: made by the feed, read by everything else."""
+"""What the screen shows of a session, as immutable classes. The feed makes them; everything else reads them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Mark(Enum):
     """How an agent stands, as a glyph and a word; colour is never the only sign."""
 
     RECEIVED = ("✓", "received")
-    """Awaited, and its message lies with the waiter."""
+    """Awaited, and its message has reached the waiter."""
     RUNNING = ("◐", "running")
     IDLE = ("○", "idle")
     DEAD = ("✗", "dead")
@@ -45,15 +45,15 @@ class Waiting(NamedTuple):
     """The wait that an agent is in."""
 
     targets: tuple[AgentId, ...] | None
-    """In the order asked, those that cannot be resolved left out; None: a message from anyone (no status layer)."""
+    """In the order of the call, without names that cannot be resolved; None: it waits for a message from anyone."""
     received: frozenset[AgentId]
-    """Whose unread message (no automatic report) lies with the waiter."""
+    """The targets whose message the waiter has not read yet; automatic reports do not count."""
     left: float
     """Seconds until it times out, when the board was read; may be negative."""
 
 
 class Pending(NamedTuple):
-    """A message of the user that the agent has not read: shown below its rows, can be taken back until then."""
+    """A message of the user that the agent has not read. It can still be taken back."""
 
     id: MailId
     text: str
@@ -68,14 +68,14 @@ class AgentFace(NamedTuple):
     """The nearest ancestor on the board; None for the root."""
     wait: Waiting | None = None
     running_for: float | None = None
-    """Seconds that it has been running when the board was read; None while it is not."""
+    """Seconds that it had been running when the board was read; None if it is not running."""
     ended_with: Kind | None = None
     """Kind of the row that its last turn ended with: assistant, error, event (interrupted); None before the first."""
     capturing: bool = False
     """Whether a capture is open: what is typed is kept from every model."""
     pending: tuple[Pending, ...] = ()
     requests: tuple[Request, ...] = ()
-    """What it asks a person and nobody has answered, oldest first."""
+    """Its unanswered requests to a person, oldest first."""
 
     @property
     def id(self) -> AgentId:
@@ -84,7 +84,7 @@ class AgentFace(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The agent's name; of safe characters only, as the database sees to."""
+        """The agent's name; the database allows safe characters only."""
         return self.view.name
 
     @property
@@ -104,7 +104,7 @@ class AgentFace(NamedTuple):
 
     @property
     def activity(self) -> str:
-        """What it does now; what it asks a person comes first, for the activity is written a moment later."""
+        """What it does now. An open request comes first, because the stored activity is a moment older."""
         if not self.requests:
             return self.view.activity
         first = self.requests[0]
@@ -112,15 +112,14 @@ class AgentFace(NamedTuple):
 
     @property
     def mark(self) -> Mark:
-        """Its own mark; what a waiter sees of it: ``Board.awaited``."""
+        """Its own mark; ``Board.awaited`` has the mark that a waiter sees."""
         return _MARKS[self.view.status]
 
 
 class Board(NamedTuple):
-    """The agents of a session at one instant, without the reaped (but the root); nobody changes it.
+    """The agents of a session at one instant, without the reaped; the root is always there. Immutable.
 
-    Who is in view is the app's. Of a session of more than some hundred agents it has those that a person may look for:
-    see ``board.agents`` in SQL.
+    The agent in view is not part of it. Of a large session it has some agents only: ``board.agents`` in SQL picks them.
     """
 
     session: Session
@@ -128,15 +127,15 @@ class Board(NamedTuple):
     faces: Mapping[AgentId, AgentFace]
     """In the order of rotation: oldest first."""
     read_at: float
-    """``time.monotonic()`` of the read: the times in it run on from there."""
+    """``time.monotonic()`` of the read; durations on the board count from there."""
     tasks: tuple[Task, ...] = ()
-    """Those of all steps in which one still runs, in the order of the calls."""
+    """The tasks of every step that has a running task, in the order of the calls."""
     resting: frozenset[AgentId] = frozenset()
     """Sub-agents whose task is over: on the board, but in no rotation."""
     below: Mapping[AgentId, Sequence[AgentFace]] = MappingProxyType({})
     """The children of each that has any, oldest first."""
     at_work: int = 0
-    """How many agents of the whole session run, as far as somebody counted."""
+    """How many agents of the whole session run; 0 if that was not counted."""
     is_whole: bool = True
     """Whether these are all agents of the session."""
 
@@ -151,7 +150,7 @@ class Board(NamedTuple):
         at_work: int = 0,
         is_whole: bool = True,
     ) -> Board:
-        """Make a board of agents of a session, the reaped too, oldest first; ``parent`` is filled in here."""
+        """Make a board from agents, oldest first, with the reaped among them; fill in each ``parent``."""
         everybody = {face.id: face for face in agents}
         faces = {
             face.id: face._replace(parent=_shown_ancestor(face, everybody))
@@ -169,7 +168,7 @@ class Board(NamedTuple):
 
     @property
     def root(self) -> AgentFace:
-        """The session's root; it stays also when it was reaped, for without it nothing would be in view."""
+        """The session's root; it stays on the board even after it was reaped."""
         return self.faces[self.session.root_id]
 
     def get(self, agent: AgentId) -> AgentFace | None:
@@ -185,7 +184,7 @@ class Board(NamedTuple):
         return list(self.below.get(agent, ()))
 
     def in_rotation(self, agent: AgentId) -> list[AgentFace]:
-        """Return the children that the keys lead to: all but the sub-agents whose task is over."""
+        """Return the children that keys lead to: all except sub-agents whose task is over."""
         return [face for face in self.children(agent) if face.id not in self.resting]
 
     def lineage(self, agent: AgentId) -> list[AgentId]:
@@ -194,13 +193,13 @@ class Board(NamedTuple):
         return [] if face is None else [agent, *(self.lineage(face.parent) if face.parent else ())]
 
     def tasks_of(self, agent: AgentId) -> list[Task]:
-        """Return the tasks of the agent's step in progress, in the order of its calls; empty when none runs."""
+        """Return the tasks of the agent's step in progress, in the order of its calls; empty if none runs."""
         return [task for task in self.tasks if task.parent == agent]
 
     def subtree(self, agent: AgentId) -> list[AgentFace]:
         """Return the agent and all its descendants on the board, each before its children.
 
-        Siblings are oldest first, those whose task is over after the others.
+        Siblings are oldest first; sub-agents whose task is over come after the others.
         """
         face = self.get(agent)
         if face is None:
@@ -209,7 +208,7 @@ class Board(NamedTuple):
         return [face, *(below for child in children for below in self.subtree(child.id))]
 
     def awaited(self, agent: AgentId) -> list[tuple[AgentFace, Mark]]:
-        """Return whom the agent's fan-in wait is for, in the order asked, each with its mark; empty when in none."""
+        """Return the agents that this one waits for, each with its mark; empty if it is in no fan-in wait."""
         face = self.get(agent)
         wait = face.wait if face else None
         if wait is None or wait.targets is None:
@@ -219,18 +218,18 @@ class Board(NamedTuple):
 
     @property
     def requests(self) -> list[Request]:
-        """What waits for a person, of all agents, oldest first."""
+        """The open requests of all agents, oldest first."""
         found = [request for face in self.faces.values() for request in face.requests]
         return sorted(found, key=lambda request: (request.asked_at, request.id))
 
     @property
     def running(self) -> list[AgentFace]:
-        """Who works; external agents aside."""
+        """The running agents, without external ones."""
         return [face for face in self.faces.values() if face.is_running and not face.view.external]
 
     @property
     def working(self) -> int:
-        """How many agents of the session work, also those that are not on the board."""
+        """How many agents of the session run, on the board or not."""
         return max(self.at_work, len(self.running))
 
 
@@ -243,5 +242,5 @@ def _shown_ancestor(face: AgentFace, everybody: Mapping[AgentId, AgentFace]) -> 
 
 
 def _is_shown(agent: AgentView) -> bool:
-    """Whether it is on the board; of an ended session all of whose dead were reaped the root is left to be seen."""
+    """Return whether it is on the board: every agent that is not reaped, and the root."""
     return agent.reaped_at is None or agent.parent_id is None

@@ -1,4 +1,4 @@
-"""A call of task: how it stands, who works on it, and how far that is."""
+"""Calls of the tool ``task``: state, sub-agent and progress."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ class TaskMark(Enum):
 
 
 class Task(NamedTuple):
-    """A task of a step in which one still runs, when the board was read."""
+    """A task, as it was when the board was read. Its step has at least one running task."""
 
     parent: AgentId
     key: str
-    """Of the call, as ``entries.call_key`` makes it."""
+    """The key of the call, made by ``rows.call_key``."""
     child: AgentId
     mark: TaskMark
     tool_calls: int
     tokens: int
-    """Both since it began."""
+    """Both counted since the task began."""
     seconds: float
-    """That it took, or has been running."""
+    """How long it took, or has been running."""
 
 
 class TaskResult(NamedTuple):
-    """What the result of a call of task tells."""
+    """The result of a ``task`` call, read."""
 
     child: AgentId
     name: str
@@ -57,11 +57,11 @@ class TaskResult(NamedTuple):
     tool_calls: int
     tokens: int
     said: str
-    """The beginning of its answer, or why there is none."""
+    """The beginning of the answer, or why there is none."""
 
 
 def ended(result: Any) -> TaskResult | None:
-    """Return what a result tells; None for a call that was refused: no sub-agent worked on it."""
+    """Return a result, read; None if the call was refused, so that no sub-agent worked on it."""
     if not isinstance(result, Mapping) or not isinstance(result.get("status"), str):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Whether somebody runs the session's agents; a worker is started where nobody does."""
+"""Checks that a worker runs the session's agents, and starts one if none does."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from agentmesh.tui.session.state import Board
 
 _GRACE = 2.5
-"""Seconds that a worker may be away: one that reconnects after a restart of the database is back by then."""
+"""Seconds that a worker may be away; a restart of the database takes less."""
 _SHOWN = 5.0
-"""Seconds that a person is given to read that there was none."""
+"""Seconds that the sentence about a missing worker stays on the screen."""
 
 
 class WorkerCheck:
-    """Looks after one session's workers; of one thread."""
+    """Checks one session; used by one thread."""
 
     def __init__(self, mesh: Mesh, session: Session) -> None:
         self._mesh = mesh
         self._session = session
-        self._missed: dict[str, float] = {}  # providers, and since when nobody serves them
+        self._missed: dict[str, float] = {}  # by provider, since when no worker serves it
         self._told_until = 0.0
 
     def check(self, board: Board) -> str | None:
-        """Return what is wrong, None when agents that run are served or none runs; start a worker if that helps."""
+        """Return what is wrong, or None if every running agent has a worker; start a worker if that helps."""
         now = time.monotonic()
         wanted = {face.view.model.partition("/")[0]: face.name for face in board.running}
         self._missed = {provider: self._missed.get(provider, now) for provider in wanted if not self._served(provider)}
@@ -62,7 +62,7 @@ class WorkerCheck:
 
 
 def sentence(error: AgentmeshError) -> str:
-    """Return an error as one line for the status line; the usual one in words that fit a narrow screen."""
+    """Return an error as one line; a lost connection in words that fit a narrow screen."""
     if isinstance(error, DatabaseUnreachable):
         return "The database is away; trying again. What you send is kept until it is back."
     return one_line(error.message, 200)

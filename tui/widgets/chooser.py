@@ -1,4 +1,4 @@
-"""One of many, found by typing some of its letters: an agent, a session."""
+"""A dialog to choose one of many by typing some of its letters."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Chooser(Dialog[T]):
         highlighted: T | None = None,
         beyond: Callable[[str], None] | None = None,
     ) -> None:
-        """``beyond`` looks for what was typed where the list ends: it is not all that there is."""
+        """``beyond`` looks for a typed name that is not in the list."""
         super().__init__()
         self._beyond = beyond
         self._title, self._choices, self._shown = title, choices, list(choices)

@@ -1,4 +1,4 @@
-"""A question before something that does harm. Keys that were pressed before a person can have read it do not count."""
+"""A question before something harmful. Keys pressed before a person can have read it do not count."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GRACE = 0.5
 
 
 class Confirm(Dialog[bool]):
-    """Yes or no; left with True only by a key that was meant."""
+    """Yes or no. Only a key after the grace period answers."""
 
     BINDINGS = [  # noqa: RUF012 - Textual's form
         Binding("y,enter", "answer(True)", "Yes", id="confirm.yes", tooltip="Do it"),

@@ -1,4 +1,4 @@
-"""What all dialogs share: laid over the main screen, left by Esc or Ctrl+C, and no key of theirs goes on to it."""
+"""The base of all dialogs: laid over the main screen, closed by Esc or Ctrl+C; no key reaches the screen below."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""A key that means more when it is pressed again within a moment."""
+"""A key that means more when pressed again within a moment."""
 
 from __future__ import annotations
 
 
 class DoublePress:
-    """Tells the second press from the first; the third is a first one again."""
+    """Tells a second press from a first one; a third press counts as a first again."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

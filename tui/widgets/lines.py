@@ -1,4 +1,4 @@
-"""Lines made of pieces: status layer, separator, status line. They are made anew for every width."""
+"""Lines made of styled pieces, made anew for every width."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def plain(line: Line) -> str:
 
 
 class Lines(Widget):
-    """As many lines as it is given; none takes no room."""
+    """Shows any number of lines; hidden without one."""
 
     def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's
         super().__init__(id=id)

@@ -1,4 +1,4 @@
-"""A text that has no room in the last line, to be read at leisure."""
+"""A dialog with a text that is too long for the last line."""
 
 from __future__ import annotations
 
