@@ -16,27 +16,27 @@ MANY = 12
 
 
 def test_nothing_is_thrown_away_while_somebody_types():
-    leftovers = DroppedConversations()
-    leftovers.add()
-    assert not leftovers.is_due(QUIET / 2)
-    assert leftovers.is_due(QUIET)
+    dropped = DroppedConversations()
+    dropped.add()
+    assert not dropped.is_due(QUIET / 2)
+    assert dropped.is_due(QUIET)
 
 
 def test_who_never_pauses_leaves_no_more_than_so_many_behind():
-    leftovers = DroppedConversations()
+    dropped = DroppedConversations()
     for _ in range(MANY - 1):
-        leftovers.add()
-    assert not leftovers.is_due(0)
-    leftovers.add()
-    assert leftovers.is_due(0)
+        dropped.add()
+    assert not dropped.is_due(0)
+    dropped.add()
+    assert dropped.is_due(0)
 
 
 def test_nothing_is_looked_for_where_nothing_was_left():
-    leftovers = DroppedConversations()
-    assert not leftovers.is_due(QUIET)
-    leftovers.add()
-    leftovers.collect()
-    assert not leftovers.is_due(QUIET)
+    dropped = DroppedConversations()
+    assert not dropped.is_due(QUIET)
+    dropped.add()
+    dropped.collect()
+    assert not dropped.is_due(QUIET)
 
 
 @pytest.fixture

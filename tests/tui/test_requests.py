@@ -13,17 +13,11 @@ from agentmesh.tui.board.status import separator, status_line
 from agentmesh.tui.commands.calls import ANSWER, Call, Done, Failed
 from agentmesh.tui.commands.messages import ActionDone
 from agentmesh.tui.requests.dialog import RequestDialog
+from agentmesh.tui.requests.key_guard import KeyGuard
 from agentmesh.tui.requests.proposals import proposal
-from agentmesh.tui.requests.queue import (
-    BadEdit,
-    KeyGuard,
-    RequestQueue,
-    banner,
-    edit_text,
-    edited,
-    refused,
-    settled_text,
-)
+from agentmesh.tui.requests.queue import RequestQueue
+from agentmesh.tui.requests.replies import BadEdit, edit_text, edited, refused
+from agentmesh.tui.requests.words import banner, settled_text
 from agentmesh.tui.screen import MainScreen
 from agentmesh.tui.session.messages import RequestSettled
 from agentmesh.tui.widgets.formats import rule_text

@@ -1,1 +1,1 @@
-"""All agents at a glance: their lines, their tree, who is next to whom, and tables."""
+"""All agents at a glance: status lines, tree, neighbours and tables."""

@@ -1,4 +1,4 @@
-"""The agents of a session, to pick one."""
+"""The dialog that picks an agent of the session."""
 
 from __future__ import annotations
 

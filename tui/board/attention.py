@@ -16,7 +16,7 @@ def needs_person(face: AgentFace) -> bool:
 
 
 def needs_text(board: Board, agent: AgentId, answers: str) -> str:
-    """Return how many things need the person, and of whom; the one in view counts only if it asks."""
+    """Return how many agents need the person, with their names; the one in view counts only if it asks."""
     faces = [face for face in board.faces.values() if face.requests or (needs_person(face) and face.id != agent)]
     if not faces:
         return ""

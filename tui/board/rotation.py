@@ -1,6 +1,6 @@
-"""Who is next to whom: siblings in the order of creation, wrapping round; the dead stay until they are reaped.
+"""The neighbours of an agent: siblings in the order of creation, wrapping round. The dead stay until they are reaped.
 
-The sub-agent of a task is among them while the task runs; whoever is in its view stays there.
+The sub-agent of a task is a neighbour while the task runs. A view of it stays open afterwards.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Direction = Literal["previous", "next", "parent", "child"]
 
 
 class Neighbours(NamedTuple):
-    """Whom the keys lead to; None where they lead nowhere."""
+    """The agents that the keys lead to; None for keys that lead nowhere."""
 
     parent: AgentFace | None
     previous: AgentFace | None
@@ -45,13 +45,13 @@ def neighbours(board: Board, agent: AgentId) -> Neighbours:
 
 
 def rotate(board: Board, agent: AgentId, direction: Direction) -> AgentId:
-    """Return who is in view after the key; the same agent where it leads nowhere."""
+    """Return the agent in view after the key; the same agent if the key leads nowhere."""
     face: AgentFace | None = getattr(neighbours(board, agent), direction)
     return face.id if face else agent
 
 
 def settle(board: Board, agent: AgentId) -> AgentId:
-    """Return who is in view after a new board: the agent itself or, if it was reaped, the first living agent."""
+    """Return the agent in view after a new board: the same one or, if it was reaped, the first living agent."""
     if agent in board.faces:
         return agent
     return next((face.id for face in board.faces.values() if not face.is_dead), board.session.root_id)

@@ -1,4 +1,4 @@
-"""What was found, to go there: hits of a search, and places of a conversation that a fork can begin at."""
+"""Dialogs that choose a row: among hits of a search, or among places where a fork can begin."""
 
 from __future__ import annotations
 

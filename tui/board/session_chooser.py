@@ -1,4 +1,4 @@
-"""The sessions that there are, to go to one."""
+"""The dialog that chooses a session."""
 
 from __future__ import annotations
 

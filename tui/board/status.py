@@ -1,4 +1,4 @@
-"""The lines between scrollback and input and below it, as text in pieces: what they say, not how they look."""
+"""The lines around the input as styled pieces: what they say, not how they look."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 _MIN_NAME = 8
 _MAX_NAME = 32
-"""Names in the database are no longer."""
+"""The longest name that the database allows."""
 _MIN_ACTIVITY = 8
 _LABEL = len("✓ received")
 _MODELS = 28
 
 
 def wait_lines(board: Board, agent: AgentId, width: int) -> list[Line]:
-    """Return the status layer: one line per agent that this one waits for, by a fan-in wait or by tasks side by side.
+    """Return the status layer: one line per agent that this one waits for, in a fan-in wait or in parallel tasks.
 
-    It is empty when it waits for none, or for a single task: that one's call shows as much. Columns are aligned and
-    stay where they are: what an agent does comes last, and only as far as there is room.
+    It is empty for a single task, whose call shows as much. Columns are aligned and stay in place: the activity comes
+    last, cut to the room that is left.
     """
     awaited = [_awaited(face, mark) for face, mark in board.awaited(agent)] or _tasks(board, agent)
     if not awaited:
@@ -78,7 +78,7 @@ def _awaited(face: AgentFace, mark: Mark) -> _Awaited:
 
 
 def _tasks(board: Board, agent: AgentId) -> list[_Awaited]:
-    """Return the tasks that the agent waits for; none for a single one."""
+    """Return the tasks that the agent waits for; an empty list for a single one."""
     lines = []
     for task in board.tasks_of(agent):
         face, mark = board.get(task.child), task.mark
@@ -95,9 +95,8 @@ def spinner(
 ) -> str:
     """Return what the agent does, for how long and the key that interrupts it; empty while it is not running.
 
-    A shell command that a person runs there comes first: the key ends that. ``now`` is ``time.monotonic()``,
-    ``answers`` the key that answers what the agent asks. For
-    example ``tool: bash · 12 s · Esc interrupts``.
+    A shell command of the person comes first; the key ends it. ``now`` is ``time.monotonic()``; ``answers`` is the key
+    that answers requests. For example ``tool: bash · 12 s · Esc interrupts``.
     """
     face = board.get(agent)
     if shell is not None:
@@ -121,7 +120,7 @@ def spinner(
 def separator(board: Board, agent: AgentId, width: int) -> Line:
     """Return the neighbours, ``↑parent ←previous [me] →next ↓2``; a missing one is a dim arrow with ``-``.
 
-    Who asks a person has a ``!``, the number of children one when somebody below asks.
+    An agent with a request has a ``!``; so has the number of children if one below has a request.
     """
     face = board.get(agent)
     if face is None:
@@ -155,14 +154,14 @@ def separator(board: Board, agent: AgentId, width: int) -> Line:
 def status_line(
     board: Board, agent: AgentId, width: int, trouble: str | None = None, answers: str = "", *, walled: bool = True
 ) -> Line:
-    """Return session, mode, model, tokens, cost and what needs the person; ``trouble`` (LinkChanged) comes first.
+    """Return session, mode, model, tokens, cost and open needs; ``trouble`` (LinkChanged) comes first.
 
-    ``answers`` is the key that answers requests; ``walled`` says whether approved commands run behind a wall. What has
-    no room is left out, the least important first.
+    ``answers`` is the key that answers requests; ``walled`` says whether approved commands run behind a wall. If
+    there is no room, the least important pieces go first.
     """
     face = board.get(agent) or board.root
     working = board.working
-    # Each with its rank: the lowest stays longest.
+    # Each with its rank; the lowest rank stays longest.
     ranked: list[tuple[int, Piece]] = [
         (4, Piece(one_line(board.session.title, 24) or str(board.session.id)[:8], "dim")),
         (1, Piece(str(board.session.permission_mode), "name")),
@@ -181,7 +180,7 @@ def status_line(
 
 
 def trouble_lines(trouble: str, width: int) -> list[Line]:
-    """Return what is wrong in as few lines as show all of it."""
+    """Return the whole trouble in as few lines as possible."""
     return [(Piece(" "), Piece(line, "warning")) for line in wrap(one_line(trouble, 400), max(width - 2, 8))]
 
 
@@ -194,7 +193,7 @@ def status_lines(
     *,
     walled: bool = True,
 ) -> list[Line]:
-    """Return the status line; what is wrong takes its place where there is no room for both, or nothing else to say."""
+    """Return the status line; trouble replaces it if there is no room for both."""
     if trouble and (board is None or cell_len(trouble) > width - 2):
         return trouble_lines(trouble, width)
     if board is None or agent is None:
@@ -252,7 +251,7 @@ def _asking(face: AgentFace) -> str:
 
 
 def _joined(head: list[Piece], ranked: list[tuple[int, Piece]], width: int) -> Line:
-    """Return head and pieces with dots between them; pieces of the highest ranks go where the width is too small."""
+    """Join head and pieces with dots; leave out pieces of the highest ranks until the rest fits."""
 
     def length() -> int:
         return sum(cell_len(piece.text) + 3 for piece in [*head, *(piece for _, piece in ranked)]) - 1

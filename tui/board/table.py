@@ -1,4 +1,4 @@
-"""What /sql returned, as a table that can be scrolled."""
+"""A dialog with a table, for example of /sql or /cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who did what when, drawn as wide as the screen is."""
+"""A dialog with the session's time line, drawn as wide as the screen."""
 
 from __future__ import annotations
 

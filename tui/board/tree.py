@@ -1,4 +1,4 @@
-"""The tree of all agents beside the scrollback: who is whose child, and how each stands."""
+"""The tree of all agents beside the scrollback: their children, and how each agent stands."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class SideTree(OptionList, can_focus=False):
         self._with_resting = False
 
     def turn(self, board: Board) -> None:
-        """Go on from no tree to the tree without sub-agents whose task is over, then with them, if there are any."""
+        """Switch from no tree to the tree without finished sub-agents, then to the tree with them, if there are any."""
         everybody = self.display and not self._with_resting and bool(board.resting & board.faces.keys())
         self._with_resting = everybody
         self.set_class(everybody or not self.display, "-on")
 
     def show(self, board: Board, in_view: AgentId) -> None:
-        """Show the agents; nothing is drawn anew when nothing changed."""
+        """Show the agents; redraw only lines that changed."""
         lines: list[tuple[AgentFace, str]] = []
         hidden = board.resting - {*board.lineage(in_view)} if not self._with_resting else frozenset()
         _walk(board, board.root, "", "", lines, hidden)

@@ -154,9 +154,8 @@ class Scrollback(WindowedScroll, can_focus=False):
 
     def _stream(self, text: str) -> None:
         if self._live is None:
-            from agentmesh.tui.conversation.model_message import (
-                ModelMessageView,  # Markdown: an empty conversation is there without it
-            )
+            # Imported with the first text: it brings Markdown along, which an empty conversation does not need.
+            from agentmesh.tui.conversation.model_message import ModelMessageView
 
             self._live = ModelMessageView()
             self.mount(self._live)

@@ -1,4 +1,4 @@
-"""What a person wrote and the agent has not read yet: it can still be taken back."""
+"""Messages of the person that the agent has not read yet; they can still be taken back."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _UNREAD, _UNSENT = "⏸ not read yet", "↥ not sent yet"
 
 
 class UnreadMessages(Plain):
-    """One line per unread message, and then per input that is still on its way, the newest last."""
+    """One line per unread message, then one per pending input, the newest last."""
 
     def __init__(self) -> None:
         super().__init__(id="queued")
         self.display = False
 
     def show(self, texts: Sequence[str], unsent: Sequence[Unsent], key: str) -> None:
-        """Show these; ``key`` takes the newest that arrived back."""
+        """Show these; ``key`` takes back the newest that arrived."""
         lines = [_line(_UNREAD, text) for text in texts]
         if lines and key:
             lines[-1] = Content.assemble(lines[-1], (f"  {key} takes it back", "$dim"))

@@ -1,4 +1,4 @@
-"""Ways to answer, one below the other: by their key, by their number, or with arrows and Enter. It takes no focus."""
+"""A list of ways to answer, chosen by key, by number, or with arrows and Enter. It takes no focus."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BETWEEN = 2
 
 
 class _Line(Horizontal):
-    """Key and label, and beside it what that means, which wraps by itself."""
+    """Key and label, and beside them the meaning, which wraps separately."""
 
     def __init__(self, place: int, option: Option, wide: int) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class _Line(Horizontal):
 
 
 class Choices(VerticalScroll, can_focus=False):
-    """Shows options; which one is chosen ``press`` tells, or ``Clicked``."""
+    """Shows options; ``press`` returns the chosen one, a click posts ``Clicked``."""
 
     class Clicked(Message):
         """An option was clicked."""

@@ -1,4 +1,4 @@
-"""The dialog in which a person answers one request: what would happen, in full, and what can be said to it."""
+"""The dialog for one request: what would happen, in full, and the ways to answer."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from agentmesh.tui.conversation.diff import diff_content
 from agentmesh.tui.input.keys import Keymap
 from agentmesh.tui.requests.choices import Choices
 from agentmesh.tui.requests.field import Field
+from agentmesh.tui.requests.key_guard import GRACE, KeyGuard
 from agentmesh.tui.requests.options import Option, options
 from agentmesh.tui.requests.proposals import Proposal
-from agentmesh.tui.requests.queue import GRACE, BadEdit, KeyGuard, Reply, edit_text, edited, lineage, refused
+from agentmesh.tui.requests.replies import BadEdit, Reply, edit_text, edited, refused
+from agentmesh.tui.requests.words import lineage
 from agentmesh.tui.widgets import dialog
 from agentmesh.tui.widgets.dialog import Dialog
 from agentmesh.tui.widgets.plain import Plain
@@ -40,7 +42,7 @@ _SCROLLS = {
 
 
 _FRAME = 4
-"""Lines of the border, and around what is proposed."""
+"""Lines of the border, and around the proposal."""
 _LOOK = 0.05
 """Seconds between two looks whether keys count."""
 
@@ -60,10 +62,10 @@ _FIELDS = {
 
 
 class Rest(Vertical):
-    """What stands above or below what is proposed, and leaves it the room."""
+    """What stands above or below the proposal; the proposal gets the remaining room."""
 
     class Resized(Message):
-        """Its height may be another."""
+        """Its height may have changed."""
 
     def on_resize(self) -> None:
         """Tell the dialog."""
@@ -71,7 +73,7 @@ class Rest(Vertical):
 
 
 class RequestDialog(Dialog[Reply]):
-    """Left with a Reply; None when it was closed because nothing is left to answer."""
+    """Returns a Reply; None if it was closed because the request was settled."""
 
     CSS_PATH: ClassVar[CSSPathType | None] = [_DIALOG_STYLES, Path(__file__).with_name("dialog.tcss")]
     AUTO_FOCUS = ""
@@ -113,7 +115,7 @@ class RequestDialog(Dialog[Reply]):
 
     @property
     def draft(self) -> str:
-        """What was typed and not handed over."""
+        """The text that was typed and not submitted."""
         text = self._field.text if self._for == "text" else ""
         return text if text.strip() else ""
 
@@ -133,7 +135,7 @@ class RequestDialog(Dialog[Reply]):
                 yield Plain(id="keys", classes="detail")
 
     def on_mount(self) -> None:
-        """Show the first page; keys count a moment after it was drawn."""
+        """Show the choices; keys count a moment after they were drawn."""
         self.query_one("#remark").display = bool(self._shown.remark)
         self.show_place(self._place)
         self._ask("" if self._choices.options else "text")
@@ -154,7 +156,7 @@ class RequestDialog(Dialog[Reply]):
 
     @on(Rest.Resized)
     def _fit(self, event: Rest.Resized | None = None) -> None:
-        """Give what is proposed the room that the rest leaves."""
+        """Give the proposal the room that the rest leaves."""
         if event:
             event.stop()
         taken = sum(rest.outer_size.height for rest in self.query(Rest))
@@ -174,7 +176,7 @@ class RequestDialog(Dialog[Reply]):
         self._show_keys()
 
     def close(self) -> None:
-        """Close it: nothing is left to answer. Under another dialog, as soon as that is left."""
+        """Close it because the request was settled; under another dialog, once that is closed."""
         self._is_over = True
         if self.app.screen is self:
             self.dismiss(None)
@@ -200,7 +202,7 @@ class RequestDialog(Dialog[Reply]):
             self._leave(Reply("later", draft=self.draft))
 
     def on_key(self, event: events.Key) -> None:
-        """Take the keys of the choices; they have no focus, so that the time of each is known."""
+        """Handle the keys of the choices, which have no focus, so that the time of each key is known."""
         event.stop()
         event.prevent_default()
         if not self._key_guard.counts(event.time):
@@ -234,7 +236,7 @@ class RequestDialog(Dialog[Reply]):
     # The field
 
     def _ask(self, what: str) -> None:
-        """Show the field for this, or without it the choices."""
+        """Show the field for this purpose; for none, the choices."""
         self._for = what
         self._choices.display = not what
         self._field.display = bool(what)

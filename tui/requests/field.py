@@ -1,4 +1,4 @@
-"""A field of a dialog: Enter hands over, the keys for a new line and for the editor are those of the input."""
+"""A text field of a dialog. Enter submits; the keys for a new line and for the editor are those of the input."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _USED = ("prompt.submit", "prompt.newline", "prompt.editor")
 
 
 class Field(TextArea):
-    """Several lines of text; what they mean is the dialog's."""
+    """Several lines of text; the dialog knows their meaning."""
 
     @message
     class Entered(Message):
-        """The text was handed over."""
+        """The text was submitted."""
 
         text: str
 
@@ -43,7 +43,7 @@ class Field(TextArea):
             if isinstance(binding, Binding)
             for key in binding.key.split(",")
         }
-        """What the text area does by bindings: those would be looked at after keys that came later."""
+        """What the text area does by bindings, which Textual would handle after later keys."""
 
     def put(self, text: str) -> None:
         """Replace the text, the cursor at its end."""

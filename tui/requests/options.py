@@ -27,7 +27,7 @@ class Option:
 
 
 def options(request: Request) -> Sequence[Option]:
-    """Return the ways to answer; none for a question that leaves them open: its field is there at once."""
+    """Return the ways to answer; none for an open question, which shows its field at once."""
     go = Option("g", "go", "go there", f"to the view of {request.name}; it stays asked")
     if request.kind == "question":
         shown = [one_line(visible(text), 400) for text in request.options or ()]

@@ -1,4 +1,4 @@
-"""What a call that waits for a person would do, in full: a command as it is, the change of a file as a diff."""
+"""What a waiting call would do, in full: a command as it is, a change of a file as a diff."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def proposal(request: Request, workdir: Path | None) -> Proposal:
 
 
 def _command_remark(arguments: dict[str, Any]) -> str:
-    """Return what the model says of a command, and how long it may run."""
+    """Return the model's description of a command, and its timeout."""
     said = str(arguments.get("description") or "")
     timeout = arguments.get("timeout")
     return " · ".join(filter(None, [visible(said), f"up to {timeout:g} s" if isinstance(timeout, int | float) else ""]))
@@ -73,7 +73,7 @@ def _change(tool: str, arguments: dict[str, Any], workdir: Path | None) -> Propo
 
 
 def _content(path: Path) -> str | None:
-    """Return a file's text with plain newlines; None when it is no small text file, or none."""
+    """Return the text of a file with plain newlines; None if it is missing, large or no text."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:

@@ -1,69 +1,14 @@
-"""The requests that wait for a person: which comes next, which keys count, and what an answer is. No widgets."""
+"""The requests that wait for a person in one session, and which comes next."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from uuid import UUID
-
-from rich.cells import cell_len, set_cell_size
-
-from agentmesh.domain import jsontext
-from agentmesh.domain.text import one_line, printable, visible
-from agentmesh.tui.widgets.lines import Line, Piece, plain
 
 if TYPE_CHECKING:
     from agentmesh.domain.ids import AgentId
     from agentmesh.domain.rows import Request
-
-GRACE = 0.5
-"""Seconds after a dialog has appeared in which no key counts."""
-_LONGEST = 2.0
-"""Seconds after which keys count even if they never paused."""
-
-
-class BadEdit(Exception):
-    """The edited text is not valid as arguments."""
-
-
-class KeyGuard:
-    """Ignores keys typed before a person can have seen a dialog; times are ``time.monotonic()``.
-
-    A person who goes on typing has not seen it: each key in the first moment extends the moment, up to an end.
-    """
-
-    def __init__(self, grace: float = GRACE) -> None:
-        self._grace = grace
-        self._until, self._end = float("inf"), float("inf")
-
-    def appeared(self, now: float) -> None:
-        """Begin the first moment."""
-        self._until, self._end = now + self._grace, now + max(_LONGEST, self._grace)
-
-    def is_over(self, now: float) -> bool:
-        """Return whether the moment has passed."""
-        return now >= self._until
-
-    def counts(self, at: float) -> bool:
-        """Return whether a key pressed at this time counts; if not, it extends the moment."""
-        if self.is_over(at):
-            return True
-        if self._end < float("inf"):
-            self._until = min(max(self._until, at + self._grace), self._end)
-        return False
-
-
-class Reply(NamedTuple):
-    """How a person left a dialog."""
-
-    action: Literal["answer", "go", "later", "next"]
-    """``go``: to the asker's view; ``later``: put aside; ``next``: the next one that waits."""
-    words: Mapping[str, Any] = field(default_factory=dict)
-    """Of an answer, as ``agentmesh.answer`` takes it."""
-    draft: str = ""
-    """What stands in the field, for the next time."""
 
 
 class RequestQueue:
@@ -144,79 +89,3 @@ class RequestQueue:
     def draft(self, request: UUID) -> str:
         """Return what was typed before."""
         return self._drafts.get(request, "")
-
-
-# Words
-
-
-def asks(request: Request) -> str:
-    """Return what is asked, in one line: ``bash: git push``, or the question."""
-    if request.kind == "question":
-        return one_line(visible(request.question or ""), 300)
-    from agentmesh.tui.conversation import tool_text  # with the first request, not before the first frame
-
-    return one_line(f"{request.tool}: {tool_text.headline(request.tool, json.dumps(request.arguments))}", 300)
-
-
-def lineage(request: Request) -> str:
-    """Return the asker with its ancestors, from the root on."""
-    return request.path.replace("/", " › ")
-
-
-def settled_text(request: Request) -> str:
-    """Return what became of a request that no longer waits."""
-    what = "question" if request.kind == "question" else request.tool
-    if request.answer is None:
-        return f"{request.name} no longer asks ({what}): its turn has ended"
-    decision = one_line(str(request.answer.get("decision") or request.answer.get("text") or ""), 60)
-    return f"{request.name} ({what}) was answered by {one_line(request.answered_by or '?', 50)}: {decision}"
-
-
-def banner(waiting: Sequence[Request], width: int, key: str) -> list[Line]:
-    """Return the line that says which agent asks, while no dialog is open; empty if none asks."""
-    if not waiting:
-        return []
-    first = waiting[0]
-    more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
-    answers = Piece(f"  {key or '/answer'} answers", "name")
-    head = [Piece(" ! ", "warning"), Piece(f"{first.name} asks{more}: ", "warning")]
-    room = max(width - cell_len(plain((*head, answers))), 8)
-    said = asks(first)
-    cut = said if cell_len(said) <= room else set_cell_size(said, room - 1).rstrip() + "…"
-    return [(*head, Piece(cut), answers)]
-
-
-# Answers, as agentmesh.answer takes them
-
-
-def edit_text(request: Request) -> str:
-    """Return what a person may edit of a call: the command of bash, else all arguments as JSON."""
-    if _is_command(request):
-        return printable(request.arguments["command"])
-    return printable(json.dumps(request.arguments, indent=2, ensure_ascii=False))
-
-
-def edited(request: Request, text: str) -> dict[str, Any]:
-    """Return the answer "once, with these arguments"; raise BadEdit if they are not valid."""
-    if text == edit_text(request):
-        return {"decision": "once"}
-    if _is_command(request):
-        if not text.strip():
-            raise BadEdit("There is no command left; Esc goes back, and n refuses.")
-        return {"decision": "once", "arguments": {**request.arguments, "command": text}}
-    try:
-        arguments = jsontext.parse(text)
-    except ValueError as error:
-        raise BadEdit(f"This is no JSON: {one_line(str(error), 100)}.") from error
-    if not isinstance(arguments, dict):
-        raise BadEdit("The arguments are a JSON object: {...}.")
-    return {"decision": "once", "arguments": arguments}
-
-
-def refused(reason: str) -> dict[str, Any]:
-    """Return the answer "no", with a reason if there is one."""
-    return {"decision": "no", "reason": reason.strip()} if reason.strip() else {"decision": "no"}
-
-
-def _is_command(request: Request) -> bool:
-    return request.tool == "bash" and isinstance(request.arguments.get("command"), str)

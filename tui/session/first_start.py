@@ -1,4 +1,4 @@
-"""What a person is told who has configured no model: three lines, and the local servers that answer."""
+"""The welcome for a person who has configured no model: three lines, and the local servers that answer."""
 
 from __future__ import annotations
 
