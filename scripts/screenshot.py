@@ -17,9 +17,9 @@ from agentmesh.llm.simulator.reply import ScriptedCall, ScriptedReply
 from agentmesh.llm.simulator.request import ChatRequestView
 from agentmesh.llm.simulator.server import Simulator
 from agentmesh.store import sessions
-from tui.app import MeshApp
-from tui.keys import Keymap
-from tui.link import Opened
+from agentmesh.tui.app import MeshApp
+from agentmesh.tui.input.keys import Keymap
+from agentmesh.tui.link import Opened
 
 _ROOT = Path(__file__).parent.parent
 _SIZE = (100, 32)

@@ -3,6 +3,7 @@
 # When pyproject.toml alone is another one, only our own package is installed anew: what runs in .venv goes on.
 set -eu
 cd "$(dirname "$0")/.."
+[ -e agentmesh/tui ] || ln -s ../tui agentmesh/tui  # an unpacked sdist has no links; decision 0029
 
 # The path is part of it: a copied checkout must not go on with the environment of the original.
 locked="$PWD $(cksum < requirements/dev.txt)"

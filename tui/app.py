@@ -1,4 +1,4 @@
-"""The wiring: messages of the feed go to the screen, what a person asks for goes to the actions."""
+"""The app: passes messages of the feed to the screen, and calls of the person to the command runner."""
 
 from __future__ import annotations
 
@@ -18,39 +18,40 @@ from textual.message import Message
 from textual.notifications import SeverityLevel
 
 from agentmesh.domain.errors import AgentmeshError
-from tui import messages, theme
-from tui.calls import Done, Failed
-from tui.drafts import History
-from tui.keys import Keymap
-from tui.leftovers import QUIET, Leftovers
-from tui.screens.main import MainScreen
-from tui.terminal import keep_pastes_whole, teach_alt_enter
-from tui.widgets.binding import textual_keymap
-from tui.widgets.composer import Composer
-from tui.widgets.views import Views
+from agentmesh.tui import theme
+from agentmesh.tui.commands.calls import Done, Failed
+from agentmesh.tui.commands.messages import ActionDone, CallRequested
+from agentmesh.tui.conversation.memory import QUIET, DroppedConversations
+from agentmesh.tui.conversation.views import Views
+from agentmesh.tui.input.bindings import textual_keymap
+from agentmesh.tui.input.history import History
+from agentmesh.tui.input.keys import Keymap
+from agentmesh.tui.input.terminal import keep_pastes_whole, teach_alt_enter
+from agentmesh.tui.screen import MainScreen
+from agentmesh.tui.session import messages
 
 if TYPE_CHECKING:
     from agentmesh.domain.rows import Session
-    from tui.link import Link, Opened
-    from tui.state import Board
-    from tui.widgets.scrollback import Scrollback
+    from agentmesh.tui.conversation.scrollback import Scrollback
+    from agentmesh.tui.link import Link, Opened
+    from agentmesh.tui.session.state import Board
 
 _READY = 0.3
-"""Seconds until what commands need is loaded: the session is in sight, and nobody has typed one."""
+"""Seconds until the modules of commands are loaded: the session is shown, and nobody has typed a command."""
 _UNCHANGED = 0.25
-"""Seconds that the first frame stays as it is while the session is opened and no key is pressed."""
+"""The most seconds that the first frame stays unchanged while the session opens and no key is pressed."""
 _COLLECTIONS = (2_000, 10, 30)
-"""When garbage is looked for, young, older, all. A look at all takes 60 ms, and while an answer streamed, Python's own
-thresholds made one every five seconds, each of which kept keys waiting."""
+"""Thresholds of the three garbage collections. A full one takes 60 ms and delays keys. With Python's own thresholds it
+ran every five seconds while an answer streamed."""
 _STYLES: Mapping[SeverityLevel, str] = MappingProxyType(
     {"information": "$foreground", "warning": "$text-warning", "error": "$text-error"}
 )
 
 
 class MeshApp(App[None], inherit_bindings=False):
-    """One session at a time. It is opened when the screen is there already: what is typed until then waits for it."""
+    """Shows one session at a time. The screen appears before the session is open; input is held until then."""
 
-    CSS_PATH = Path(__file__).parent / "screens/main.tcss"
+    CSS_PATH = Path(__file__).parent / "screen.tcss"
     ENABLE_COMMAND_PALETTE = False
     TITLE = "agentmesh"
 
@@ -76,23 +77,23 @@ class MeshApp(App[None], inherit_bindings=False):
         self._opening = opening
         self.opened: Opened | None = None
         self.failure: Exception | None = None
-        """Why there is nothing to show: the app has ended."""
+        """Why the session could not be opened; the app has ended."""
         self.session: Session | None = None
-        """The one in sight; after ``run`` the one shown last."""
+        """The session shown; after ``run`` the last one."""
         self._keys, self._pick = keymap, pick
         self._history = history or History(None)
         self.main = MainScreen(keymap, self._history, Path.cwd(), "")
-        self._leftovers, self._streamed_at = Leftovers(), 0.0
+        self._garbage, self._streamed_at = DroppedConversations(), 0.0
         self._posting: object = None
         self._link: Link | None = None
         self._unchanged = ExitStack()
 
     def get_css_variables(self) -> dict[str, str]:
-        """Return those of our theme: Textual would make those of its own first, 1 ms for nothing."""
+        """Return the variables of our theme, and none before it is set: Textual would make its own first (1 ms)."""
         return super().get_css_variables() if self._is_themed else {}
 
     def _begin_with(self, name: str) -> None:
-        """Take a theme as ``theme`` would, whose watcher has all CSS parsed again: 15 ms before the first frame."""
+        """Set the theme without its watcher, which would parse all CSS again (15 ms before the first frame)."""
         self.set_reactive(App.theme, name)
         self._is_themed = True
         self.stylesheet.set_variables(self.get_css_variables())
@@ -139,7 +140,7 @@ class MeshApp(App[None], inherit_bindings=False):
             self.failure = error
             self.exit()
             return
-        gc.freeze()  # what was imported stays: it need not be looked at again and again
+        gc.freeze()  # imported modules stay: no collection need look at them
         gc.set_threshold(*_COLLECTIONS)
         gc.enable()
         if self.opened:
@@ -151,7 +152,7 @@ class MeshApp(App[None], inherit_bindings=False):
             self._pick_session()
 
     def _keep_opened(self) -> None:
-        """Open the session; when the app has been left meanwhile, who started it still finds and closes it."""
+        """Open the session and keep it here, so that ``main`` closes it even if the app was left meanwhile."""
         self.opened = self._opening()
 
     # From the feed
@@ -181,16 +182,16 @@ class MeshApp(App[None], inherit_bindings=False):
 
     @on(messages.Noticed)
     def _noticed(self, event: messages.Noticed) -> None:
-        if event.agent_id != self.main.in_view:
+        if event.agent_id != self.main.navigation.in_view:
             self.main.tell(event.text, _STYLES[event.severity])
 
     @on(messages.Missed)
     def _missed(self, event: messages.Missed) -> None:
-        self.main.missed(event.agent_id, event.name)
+        self.main.navigation.missed(event.agent_id, event.name)
 
     @on(messages.RequestSettled)
     def _request_settled(self, event: messages.RequestSettled) -> None:
-        self.main.asking.settled(event.request)
+        self.main.presenter.settled(event.request)
 
     # From the screen
 
@@ -208,14 +209,14 @@ class MeshApp(App[None], inherit_bindings=False):
     def _dropped(self, event: Views.Dropped) -> None:
         if self._link:
             self._link.feed.unfollow(event.agent_id)
-        self._leftovers.add()
+        self._garbage.add()
         self._tidying.resume()
         self.call_after_refresh(self._tidy)
 
     def _tidy(self) -> None:
-        used_at = max(self._streamed_at, self.main.pressed_at, self.main.composer.prompt.pressed_at)
-        if self._leftovers.is_due(time.monotonic() - used_at):
-            self._leftovers.throw_away()
+        used_at = max(self._streamed_at, self.main.quiet.pressed_at)
+        if self._garbage.is_due(time.monotonic() - used_at):
+            self._garbage.collect()
             self._tidying.pause()
 
     def on_scrollback_older_wanted(self, event: Scrollback.OlderWanted) -> None:
@@ -227,8 +228,8 @@ class MeshApp(App[None], inherit_bindings=False):
     def _leave(self) -> None:
         self.exit()
 
-    @on(Composer.Asked)
-    def _asked(self, event: Composer.Asked) -> None:
+    @on(CallRequested)
+    def _asked(self, event: CallRequested) -> None:
         match event.call.name:
             case "exit":
                 self.exit()
@@ -246,8 +247,8 @@ class MeshApp(App[None], inherit_bindings=False):
 
     # From the actions
 
-    @on(messages.ActionDone)
-    async def _action_done(self, event: messages.ActionDone) -> None:
+    @on(ActionDone)
+    async def _action_done(self, event: ActionDone) -> None:
         call, agent_id = event.call, event.agent_id
         match event.outcome:
             case Failed(text=text, hint=hint, typed=typed):
@@ -256,9 +257,9 @@ class MeshApp(App[None], inherit_bindings=False):
                 if typed:
                     self.main.give_back(typed, agent_id)
             case Done() as done:
-                from tui import outcomes
+                from agentmesh.tui import results
 
-                outcomes.show(self, call, agent_id, done)
+                results.show(self.main, call, agent_id, done)
                 if done.draft:
                     self.main.give_back(done.draft, agent_id)
                 if done.session and (self.main.has_gone(call, agent_id) or self.screen is not self.main):
@@ -268,7 +269,7 @@ class MeshApp(App[None], inherit_bindings=False):
                 self.main.answered(call, agent_id, failed=False, goto=done.goto)
 
     def notify(self, message: str, *, severity: SeverityLevel = "information", **_: Any) -> None:
-        """Say it in the last line: Textual's own way covers the newest text of the conversation."""
+        """Say it in the last line; a toast of Textual would cover the newest text of the conversation."""
         self.main.say(message, _STYLES[severity])
 
     # Sessions
@@ -278,13 +279,13 @@ class MeshApp(App[None], inherit_bindings=False):
         if self.opened is None or self.session is None:
             return
         from agentmesh.store import sessions
-        from tui.screens.sessions import session_chooser
+        from agentmesh.tui.board.session_chooser import session_chooser
 
         database = self.opened.mesh.database
         try:
             known = await asyncio.to_thread(database.run, sessions.list_sessions)
             may_open = asyncio.Event()
-            self.main.open(may_open.set, "/sessions", asked_at)
+            self.main.quiet.open(may_open.set, "/sessions", asked_at)
             await may_open.wait()
             chosen = await self.push_screen_wait(session_chooser(known, self.session.id))
             if chosen is not None and chosen != self.session.id:
@@ -293,44 +294,44 @@ class MeshApp(App[None], inherit_bindings=False):
             self.main.say(str(error), "$text-error")
 
     async def _switch(self, session: Session, taken: tuple[Sequence[str], str] = ((), "")) -> None:
-        """Show another session: a screen and a link of its own; what is ``taken`` along stands in its input."""
+        """Show another session on a new screen with a new link; ``taken`` is held input and typed text for it."""
         self.main.composer.clear()  # into the history
-        self.main.asking.close()
+        self.main.presenter.close()
         if self._link:
             self.run_worker(self._link.stop, thread=True)
         self.session, self._posting = session, None
         welcome = self.opened.welcome if self.opened else ""
         self.main = MainScreen(self._keys, self._history, Path(session.workdir), welcome)
         await self.switch_screen(self.main)
-        self.main.composer.come_from(*taken)
+        self.main.composer.take_over(*taken)
         self._connect()
 
     def _connect(self, board: Board | None = None) -> None:
         if self.opened and self.session:
-            self.main.rings = self.opened.mesh.settings.tui.bell
-            self.main.has_files = self.session.host == self.opened.mesh.place.host
+            self.main.presenter.rings = self.opened.mesh.settings.tui.bell
+            self.main.presenter.has_files = self.session.host == self.opened.mesh.place.host
             if board:
                 self.main.show_board(board)
             self._link = self._make_link(self.opened, self.session, board)
             link = self._link
             self.main.composer.custom = lambda: link.custom.now()  # noqa: PLW0108  made when first asked for
-            self.call_after_refresh(link.start)  # its threads would keep the first board from being painted: 3 ms
+            self.call_after_refresh(link.start)  # its threads would delay the first board by 3 ms
             self.set_timer(_READY, self._link.get_ready)
-            if self.main.has_files:
+            if self.main.presenter.has_files:
                 self.set_timer(_READY, self._look_for_walls)
 
     @work
     async def _look_for_walls(self) -> None:
-        """Find out whether this machine can put commands behind a wall; the status line says so where it cannot."""
+        """Find out whether this machine can put commands behind a wall; if not, the status line says so."""
         if self.opened:
-            self.main.walled = await asyncio.to_thread(self.opened.mesh.has_walls)
+            self.main.status_lines.walled = await asyncio.to_thread(self.opened.mesh.has_walls)
 
     def _make_link(self, opened: Opened, session: Session, board: Board | None) -> Link:
-        from tui.link import Link
+        from agentmesh.tui.link import Link
 
         return Link(opened.mesh, session, self._poster(), board)
 
     def _poster(self) -> Callable[[Message], Any]:
-        """Return a way to post that ends when another session is shown."""
+        """Return a function that posts messages until another session is shown."""
         shown = self._posting = object()
         return lambda message: shown is self._posting and self.post_message(message)

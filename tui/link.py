@@ -1,4 +1,4 @@
-"""What connects a screen with one session: the side of it that needs the database, imported after the first frame."""
+"""Connects a screen with one session: feed and command runner. Imported after the first frame, with the database."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tui.actions import Actions
-from tui.feed import Feed
-from tui.outdated import SchemaWatch
+from agentmesh.tui.commands.run import CommandRunner
+from agentmesh.tui.session.feed import Feed
+from agentmesh.tui.session.schema_watch import SchemaWatch
 
 if TYPE_CHECKING:
     from textual.message import Message
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from agentmesh.app import Mesh
     from agentmesh.config.custom_commands import CustomCommands
     from agentmesh.domain.rows import Session
-    from tui.state import Board
+    from agentmesh.tui.session.state import Board
 
 
 class Opened(NamedTuple):
-    """What was made while the screen was there already."""
+    """What was opened while the first frame was on the screen."""
 
     mesh: Mesh
     session: Session
     welcome: str = ""
     """Shown at the top of an empty root (three lines at the first start without a model); it is no row."""
     board: Board | None = None
-    """As it was then: read while the rest was imported."""
+    """The first board, read while other modules were imported."""
 
 
 class Link:
@@ -39,10 +39,10 @@ class Link:
     def __init__(
         self, mesh: Mesh, session: Session, post: Callable[[Message], Any], board: Board | None = None
     ) -> None:
-        """``post`` is given all messages of ``tui.messages``; ``board`` is one that is shown already."""
+        """``post`` takes every message of ``session.messages``; ``board`` is one that is shown already."""
         schema = SchemaWatch(mesh.database)
         self.feed = Feed(mesh, session, post, schema, board)
-        self.actions = Actions(mesh, session, post, schema)
+        self.actions = CommandRunner(mesh, session, post, schema)
         self._mesh, self._session = mesh, session
 
     @cached_property
@@ -57,19 +57,19 @@ class Link:
         self.actions.start()
 
     def get_ready(self) -> None:
-        """Load what commands and answers need, in the background: before the first, but after the session."""
+        """Load the modules of commands and answers in the background, once the session is shown."""
         threading.Thread(target=self._load, name="later", daemon=True).start()
 
     def _load(self) -> None:
-        import tui.deeds  # what it imports is what takes its time
-        import tui.widgets.answer  # noqa: F401  0.2 s, for which the first words of an answer would hold up keys
-        from tui import markdown
+        import agentmesh.tui.commands.handlers  # what it imports is what takes its time
+        import agentmesh.tui.conversation.model_message  # noqa: F401  it takes 0.2 s: too long at the first words
+        from agentmesh.tui.conversation import markdown
 
         markdown.parse("")  # makes the parser
         self.custom.load()
-        gc.freeze()  # as when the session was opened: all of that stays
+        gc.freeze()  # these modules stay, like those of the start
 
     def stop(self) -> None:
-        """Carry out what was asked for, then end; idempotent. (May take a moment.)"""
+        """Finish the requested calls, then stop; idempotent. May take a moment."""
         self.actions.stop()
         self.feed.stop()

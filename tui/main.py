@@ -1,7 +1,7 @@
-"""Opens the TUI: settings, screen, and behind it database and session; prints the closing line when it is left.
+"""Opens the screen, and behind it the database and the session. Prints the closing line when the screen is left.
 
-The order is what makes it quick: only what the first frame needs is imported before it, and everything that needs the
-database after it, on another thread, while a person types.
+Only what the first frame needs is imported before it. Everything that needs the database is imported after it, on
+another thread, while a person types.
 """
 
 from __future__ import annotations
@@ -20,16 +20,18 @@ from typing import TYPE_CHECKING
 
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.text import printable
-from tui.keys import Keymap
+from agentmesh.tui.input.keys import Keymap
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
     from agentmesh.config.settings import Settings
     from agentmesh.domain.rows import Session
     from agentmesh.domain.states import PermissionMode
-    from tui.link import Opened
+    from agentmesh.tui.link import Opened
 
 _POOL = 4
+_REST = ("session.reading", "conversation.scrollback", "link")
+"""Modules of the screen that the first frame does not need, and the session does."""
 _SWITCH = 0.0005
 """Seconds that a thread keeps the interpreter while another waits: a tenth of Python's own. Keys and the screen's loop
 wait for several threads in a row, which import and read: on a busy machine the session is shown 10 ms sooner."""
@@ -63,8 +65,8 @@ def main(
     gc.disable()  # until the session is open: it would look again and again at modules, which all stay
     try:
         with _logging_to(state / "tui.log"):
-            from tui.app import MeshApp
-            from tui.drafts import History, history_path
+            from agentmesh.tui.app import MeshApp
+            from agentmesh.tui.input.history import History, history_path
 
             choice = partial(choose, workdir=workdir, go_on=go_on, resume=resume, pick=pick, model=model, mode=mode)
             opening = partial(_open, settings, environ, keymap, choice)
@@ -116,7 +118,7 @@ def _newest(mesh: Mesh) -> str | None:
 
 
 def _welcome(keymap: Keymap) -> str:
-    from tui.first_start import answering, welcome
+    from agentmesh.tui.session.first_start import answering, welcome
 
     return welcome(answering(), keymap.label("app.help"))
 
@@ -141,10 +143,10 @@ def _open(
     mesh = Mesh(settings, database, server, environ)
     try:
         session, is_scripted = choice(mesh)
-        from tui.reading import read_board
+        from agentmesh.tui.session.reading import read_board
 
         board = read_board(database, session.id)
-        from tui.link import Opened
+        from agentmesh.tui.link import Opened
 
         return Opened(mesh, session, _welcome(keymap) if is_scripted else "", board)
     except BaseException:
@@ -153,7 +155,8 @@ def _open(
 
 
 def _import_the_rest() -> None:
-    for module in ("agentmesh.app", "tui.reading", "tui.widgets.scrollback", "tui.link"):
+    """Import modules in the order in which they are wanted; import statements would be sorted by name."""
+    for module in ("agentmesh.app", *(f"agentmesh.tui.{name}" for name in _REST)):
         importlib.import_module(module)
 
 
@@ -161,7 +164,7 @@ def _left(opened: Opened | None, shown: Session | None) -> str:
     """Close what was opened; return what is to be said."""
     if opened is None:
         return ""
-    from tui.closing import close
+    from agentmesh.tui.commands.closing import close
 
     with opened.mesh:
         return close(opened.mesh, shown or opened.session)
@@ -181,13 +184,11 @@ def _logging_to(file: Path) -> Iterator[None]:
     os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     handler = logging.FileHandler(file, encoding="utf-8", delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    loggers = [logging.getLogger(name) for name in ("agentmesh", "tui")]
-    before = [(logger.handlers, logger.propagate) for logger in loggers]
-    for logger in loggers:
-        logger.handlers, logger.propagate = [handler], False
+    ours = logging.getLogger("agentmesh")
+    before = ours.handlers, ours.propagate
+    ours.handlers, ours.propagate = [handler], False
     try:
         yield
     finally:
-        for logger, (handlers, propagate) in zip(loggers, before, strict=True):
-            logger.handlers, logger.propagate = handlers, propagate
+        ours.handlers, ours.propagate = before
         handler.close()

@@ -58,7 +58,7 @@ ROLES: Mapping[str, str] = {
     "dim": "$dim",
     "warning": "bold $text-warning",
 }
-"""How the pieces of ``tui.status`` look; their words say the same without colour."""
+"""How the pieces of ``agentmesh.tui.board.status`` look; their words say the same without colour."""
 
 
 def theme_for(environ: Mapping[str, str], wanted: str | None = None) -> str:
@@ -66,11 +66,6 @@ def theme_for(environ: Mapping[str, str], wanted: str | None = None) -> str:
     if wanted in ("dark", "light"):
         return f"agentmesh-{wanted}"
     return LIGHT.name if _is_light(environ.get("COLORFGBG", "")) else DARK.name
-
-
-def other_theme(name: str) -> str:
-    """Return the theme that a switch leads to."""
-    return DARK.name if name == LIGHT.name else LIGHT.name
 
 
 def _is_light(colours: str) -> bool:

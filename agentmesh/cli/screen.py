@@ -1,8 +1,7 @@
-"""``agentmesh`` without a command: the terminal UI, which is a package of its own and is loaded only here."""
+"""``agentmesh`` without a command: the terminal UI, which is loaded only here."""
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 
 from agentmesh.cli.place import Place
@@ -29,7 +28,6 @@ def open_screen(
     settings = Place(database_url, data_dir).settings()
     pick = resume == PICK
     named = None if pick else resume
-    code: int = importlib.import_module("tui.main").main(
-        settings, Path.cwd(), go_on=go_on, resume=named, pick=pick, model=model, mode=mode
-    )
-    return code
+    from agentmesh.tui.main import main  # Textual comes with it
+
+    return main(settings, Path.cwd(), go_on=go_on, resume=named, pick=pick, model=model, mode=mode)

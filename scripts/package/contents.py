@@ -7,7 +7,7 @@ import zipfile
 from collections import Counter
 from pathlib import Path, PurePosixPath
 
-_FOLDERS = {"agentmesh": "agentmesh", "tui": "tui", "migrations": "agentmesh/_migrations"}
+_FOLDERS = {"agentmesh": "agentmesh", "tui": "agentmesh/tui", "migrations": "agentmesh/_migrations"}
 """Folders of the checkout, and where they are in the wheel."""
 _NEEDED = (
     "agentmesh/py.typed",
@@ -22,7 +22,7 @@ _NEEDED = (
     "agentmesh/export/page.js",
     "agentmesh/tools/system.md",
     "agentmesh/tools/prompts/fork.md",
-    "tui/screens/main.tcss",
+    "agentmesh/tui/screen.tcss",
 )
 """One of each kind: should the walk through the checkout ever find nothing, this list still asks for them."""
 _IN_SDIST = (

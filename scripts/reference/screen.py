@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from agentmesh.tui.commands.catalog import COMMANDS
+from agentmesh.tui.input.keys import DEFAULTS, label
 from scripts.reference.pages import code, table
-from tui.commands import COMMANDS
-from tui.keys import DEFAULTS, label
 
 _PLACES = {"screen": "everywhere", "prompt": "in the input", "scrollback": "in the conversation, after Tab"}
 

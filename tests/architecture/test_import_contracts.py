@@ -31,11 +31,15 @@ PLANTED = [
     ("agentmesh.cli", "openai.types"),
     ("agentmesh.engine", "genai_prices"),
     ("agentmesh.cli", "textual.app"),
-    ("agentmesh.store", "tui"),
-    ("tui", "psycopg"),
-    ("tui", "openai"),
-    ("tui", "agentmesh.engine.turn"),
-    ("tui", "agentmesh.cli.talk"),
+    ("agentmesh.store", "agentmesh.tui"),
+    ("agentmesh.mcp", "agentmesh.tui.app"),
+    ("agentmesh.tui", "psycopg"),
+    ("agentmesh.tui", "openai"),
+    ("agentmesh.tui", "agentmesh.engine.turn"),
+    ("agentmesh.tui", "agentmesh.cli.talk"),
+    ("agentmesh.tui.session", "agentmesh.tui.app"),
+    ("agentmesh.tui.widgets", "agentmesh.tui.board.status"),
+    ("agentmesh.tui.conversation", "agentmesh.tui.board.rotation"),
 ]
 
 
@@ -43,8 +47,7 @@ PLANTED = [
 def skeleton(tmp_path_factory):
     folder = tmp_path_factory.mktemp("skeleton")
     shutil.copy(ROOT / "pyproject.toml", folder)
-    for package in ("agentmesh", "tui"):
-        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "agentmesh", folder / "agentmesh", ignore=shutil.ignore_patterns("__pycache__"))
     return folder
 
 
@@ -90,3 +93,10 @@ def test_a_planted_import_is_caught(complaints, number):
 
 def test_a_module_that_no_layer_lists_is_caught(complaints):
     assert "agentmesh.stray" in complaints
+
+
+def test_a_circle_inside_a_room_of_the_screen_is_caught(skeleton):
+    state = skeleton / "agentmesh" / "tui" / "session" / "state.py"
+    state.write_text(state.read_text() + "\nimport agentmesh.tui.session.feed\n")
+    result = lint(skeleton)
+    assert "No circle of imports in the screen BROKEN" in result.stdout

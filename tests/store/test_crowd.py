@@ -7,8 +7,8 @@ import pytest
 from agentmesh.domain.ids import AgentId
 from agentmesh.store import agents, board, workers
 from agentmesh.store.tx import Database
+from agentmesh.tui.session.reading import read_board
 from tests.fixtures.mesh import Mesh
-from tui.reading import read_board
 
 MANY = 1_200
 IN_VIEW, NEIGHBOUR, BUSY = MANY - 300, MANY - 299, MANY - 5

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 import agentmesh
+import agentmesh.tui
 from agentmesh.sql import load, names, statement
 
 SOURCES = [
     path.read_text(encoding="utf-8")
-    for folder in (Path(agentmesh.__file__).parent, Path(agentmesh.__file__).parent.parent / "tui")
+    for folder in (Path(agentmesh.__file__).parent, Path(agentmesh.tui.__file__).parent)
     for path in folder.rglob("*.py")
 ]
 

@@ -20,7 +20,7 @@ def on_screen(mesh: Mesh, db: Database, tmp_path) -> Callable[[Scene], None]:
     def begin(scene: Scene) -> None:
         async def whole() -> None:
             async with shown(real(mesh, db, tmp_path), (100, 30)) as show:
-                await show.until(lambda: show.app.main.face)
+                await show.until(lambda: show.app.main.navigation.face)
                 await scene(show)
 
         play(whole())

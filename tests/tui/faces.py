@@ -11,8 +11,8 @@ from typing import Any
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.rows import AgentView, Request, Row, Session
 from agentmesh.domain.states import AgentStatus, Kind, PermissionMode
-from tui.state import AgentFace, Board, Waiting
-from tui.tasks import Task, TaskMark
+from agentmesh.tui.session.state import AgentFace, Board, Waiting
+from agentmesh.tui.session.tasks import Task, TaskMark
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SESSION = SessionId(uuid.UUID(int=1))

@@ -22,16 +22,16 @@ from agentmesh.domain.rows import Row
 from agentmesh.domain.states import Kind
 from agentmesh.store import sessions
 from agentmesh.store.tx import Database
+from agentmesh.tui.app import MeshApp
+from agentmesh.tui.commands.calls import Call
+from agentmesh.tui.input.history import History
+from agentmesh.tui.input.keys import Keymap
+from agentmesh.tui.link import Opened
+from agentmesh.tui.session.messages import BoardChanged, RowsArrived, TextStreamed
+from agentmesh.tui.session.state import AgentFace, Board
 from tests.fixtures.mesh import Mesh
 from tests.tui.faces import board, face, id_of
 from tests.tui.posted import mesh_of
-from tui.app import MeshApp
-from tui.calls import Call
-from tui.drafts import History
-from tui.keys import Keymap
-from tui.link import Opened
-from tui.messages import BoardChanged, RowsArrived, TextStreamed
-from tui.state import AgentFace, Board
 
 ROOT = id_of("root")
 WELCOME = "Nothing is configured.\nA script plays the model.\nType something."
@@ -116,8 +116,8 @@ class Show:
 
     @property
     def in_view(self) -> str:
-        assert self.app.main.face is not None
-        return self.app.main.face.name
+        assert self.app.main.navigation.face is not None
+        return self.app.main.navigation.face.name
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)

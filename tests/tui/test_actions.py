@@ -10,12 +10,12 @@ import pytest
 from agentmesh.domain.states import AgentStatus, PermissionMode
 from agentmesh.store import agents, person, sessions, steps
 from agentmesh.store.tx import Database
+from agentmesh.tui.commands.calls import END_SHELL, INTERRUPT_TREE, TAKE_BACK, Call, Done, Failed
+from agentmesh.tui.commands.messages import ActionDone
+from agentmesh.tui.commands.parse import parse
+from agentmesh.tui.commands.run import CommandRunner
 from tests.fixtures.mesh import Mesh
 from tests.tui.posted import Posted, mesh_of
-from tui.actions import Actions
-from tui.calls import END_SHELL, INTERRUPT_TREE, TAKE_BACK, Call, Done, Failed
-from tui.messages import ActionDone
-from tui.parsing import parse
 
 
 class Person:
@@ -26,7 +26,7 @@ class Person:
         self.posted = Posted()
         self.in_view = mesh.root
         session = database.run(sessions.get, mesh.session)
-        self.actions = Actions(mesh_of(database, folder), session, self.posted)
+        self.actions = CommandRunner(mesh_of(database, folder), session, self.posted)
         self.actions.start()
 
     def does(self, call: Call) -> Any:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus, PermissionMode
 from agentmesh.store.tx import Database
+from agentmesh.tui.board.table import Table
 from tests.fixtures.mesh import Mesh
 from tests.tui.piloting import Show, play, real, shown
-from tui.screens.table import Table
 
 
 def view_of(mesh: Mesh, agent: AgentId) -> list[tuple[str, str]]:
@@ -101,7 +101,7 @@ def test_the_dead_stay_in_the_rotation_until_they_are_reaped(mesh: Mesh, on_scre
         await show.type("/kill")
         await show.press("enter")
         await show.sees("[root]")
-        await show.until(lambda: show.app.main.board and show.app.main.board.faces[child].is_dead)
+        await show.until(lambda: show.app.main.navigation.board and show.app.main.navigation.board.faces[child].is_dead)
         await show.press("ctrl+down")
         await show.sees("[child]", "✗ dead", "killed by")
         await show.press("ctrl+up")
@@ -182,7 +182,7 @@ def test_an_agent_out_of_view_that_ends_its_turn_is_told_of(mesh: Mesh, on_scree
 def test_two_screens_on_one_session_stay_in_step(mesh: Mesh, db: Database, tmp_path):
     async def scene() -> None:
         async with shown(real(mesh, db, tmp_path), (100, 30)) as one, shown(real(mesh, db, tmp_path), (100, 30)) as two:
-            await one.until(lambda: one.app.main.face)
+            await one.until(lambda: one.app.main.navigation.face)
             await one.type("from the first")
             await one.press("enter")
             await two.sees("not read yet: from the first")

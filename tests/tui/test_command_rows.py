@@ -9,13 +9,13 @@ import pytest
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus
 from agentmesh.store import board
+from agentmesh.tui.commands.calls import Call, Done, Failed
+from agentmesh.tui.commands.catalog import COMMANDS
+from agentmesh.tui.commands.command_rows import ACTING, SETTING
+from agentmesh.tui.commands.handlers import HANDLERS
+from agentmesh.tui.conversation.entries import Note, entries_of
 from tests.fixtures.mesh import Mesh
 from tests.tui.test_actions import Person, me  # noqa: F401  the fixture
-from tui.calls import Call, Done, Failed
-from tui.commands import COMMANDS
-from tui.deeds import DEEDS
-from tui.entries import Note, entries_of
-from tui.records import ACTING, SETTING
 
 SHOWING = {"agents", "context", "cost", "export", "new", "search", "sql", "timeline"}
 """Commands that change nothing here."""
@@ -157,5 +157,5 @@ def test_17_6_a_long_message_is_whole_in_the_mail_and_short_in_the_row(mesh: Mes
 
 
 def test_17_6_every_command_is_decided():
-    of_calls = {name for name in DEEDS if name in COMMANDS}
+    of_calls = {name for name in HANDLERS if name in COMMANDS}
     assert of_calls == ACTING | SETTING | SHOWING | {"budget", "wait"}

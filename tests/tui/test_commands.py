@@ -2,19 +2,19 @@ from __future__ import annotations
 
 import pytest
 
+from agentmesh.tui.commands.calls import CAPTURED, SAY, SHELL, Call, Problem
+from agentmesh.tui.commands.catalog import COMMANDS
+from agentmesh.tui.commands.complete import completions
+from agentmesh.tui.commands.handlers import HANDLERS
+from agentmesh.tui.commands.parse import parse
 from tests.tui.faces import board, face
-from tui.calls import CAPTURED, SAY, SHELL, Call, Problem
-from tui.commands import COMMANDS
-from tui.completion import completions
-from tui.deeds import DEEDS
-from tui.parsing import parse
 
 
 def test_commands_are_listed_alphabetically_and_each_can_be_done():
     assert list(COMMANDS) == sorted(COMMANDS)
     on_screen = {name for name, command in COMMANDS.items() if command.on_screen}
     assert on_screen == {"agents", "answer", "exit", "help", "sessions"}
-    assert set(COMMANDS) - on_screen <= set(DEEDS)
+    assert set(COMMANDS) - on_screen <= set(HANDLERS)
 
 
 @pytest.mark.parametrize("text", ["", "  \n "])

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from agentmesh.domain.states import Kind
+from agentmesh.tui.commands.calls import SAY, Call, Done
+from agentmesh.tui.commands.messages import ActionDone
+from agentmesh.tui.conversation.entry import EntryView
+from agentmesh.tui.session.messages import RowsArrived
 from tests.fixtures.mesh import Mesh
 from tests.tui.faces import face, id_of
 from tests.tui.piloting import Show, puppet, result, said
-from tests.tui.test_travels import talk
-from tui.calls import SAY, Call, Done
-from tui.messages import ActionDone, RowsArrived
-from tui.widgets.entry import EntryView
+from tests.tui.test_fork_and_search import talk
 
 KEYS_OF_ENTRIES = "Enter unfold  F5 fork from here  F6 copy  Tab back"
 

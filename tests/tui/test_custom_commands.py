@@ -10,12 +10,12 @@ import pytest
 from agentmesh.app import Place
 from agentmesh.config.custom_commands import CustomCommand
 from agentmesh.store.tx import Database
+from agentmesh.tui.commands.calls import CAPTURED, SAY, Call, Problem
+from agentmesh.tui.commands.complete import completions
+from agentmesh.tui.commands.parse import parse
 from tests.fixtures.mesh import Mesh
 from tests.tui.faces import board, face
 from tests.tui.piloting import Puppet, Show, play, puppet, real, shown
-from tui.calls import CAPTURED, SAY, Call, Problem
-from tui.completion import completions
-from tui.parsing import parse
 
 REVIEW = CustomCommand("review", "Reviews [b]a file[/b]", "Review $1, [/x].", ".claude/commands/review.md", "[file]")
 PDF = CustomCommand(

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from agentmesh.tui.input.drafts import Drafts
+from agentmesh.tui.input.history import History, history_path
 from tests.tui.faces import id_of
-from tui.drafts import Drafts, History, history_path
 
 
 def test_each_agent_keeps_its_own_draft():

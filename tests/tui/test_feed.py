@@ -14,12 +14,12 @@ from agentmesh.domain.states import AgentStatus, PermissionMode
 from agentmesh.store import agents, person, sessions, status, steps, transcript
 from agentmesh.store.listener import Listener
 from agentmesh.store.tx import Database
+from agentmesh.tui.session.feed import Feed
+from agentmesh.tui.session.messages import BoardChanged, LinkChanged, Noticed, OlderRows, RowsArrived, TextStreamed
+from agentmesh.tui.session.rows import ends_message
+from agentmesh.tui.session.state import Mark
 from tests.fixtures.mesh import Mesh
 from tests.tui.posted import Posted, mesh_of
-from tui.entries import ends_message
-from tui.feed import Feed
-from tui.messages import BoardChanged, LinkChanged, Noticed, OlderRows, RowsArrived, TextStreamed
-from tui.state import Mark
 
 
 @pytest.fixture

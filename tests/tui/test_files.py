@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tui.files import Files, Mention, mention
+from agentmesh.tui.input.files import Files, Mention, mention
 
 
 @pytest.mark.parametrize(

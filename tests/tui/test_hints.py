@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from agentmesh.tui.session.hints import Hints, Piece
 from tests.tui.faces import id_of
-from tui.hints import Hints, Piece
 
 A, B = id_of("a"), id_of("b")
 
@@ -11,7 +11,7 @@ A, B = id_of("a"), id_of("b")
 def heard(*payloads):
     hints = Hints()
     for payload in payloads:
-        hints.hear("session_event_x", payload)
+        hints.receive("session_event_x", payload)
     assert hints.wake.is_set()
     return hints.take()
 

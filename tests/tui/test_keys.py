@@ -4,7 +4,7 @@ import pytest
 
 from agentmesh.config.settings import load
 from agentmesh.domain.errors import ConfigError
-from tui.keys import DEFAULTS, Keymap, label
+from agentmesh.tui.input.keys import DEFAULTS, Keymap, label
 
 
 def test_rotation_has_its_alt_twins_and_keys_that_always_work():

@@ -10,20 +10,20 @@ import pytest
 from agentmesh.domain.ids import AgentId
 from agentmesh.store import board, steps
 from agentmesh.store.tx import Database
+from agentmesh.tui.conversation.chat_message import ChatMessageView
+from agentmesh.tui.conversation.entries import ChatMessage, entries_of, fork_row
 from tests.fixtures.mesh import Mesh
 from tests.tui.piloting import Show, called, play, puppet, real, shown
 from tests.tui.piloting import result as answered
-from tui.entries import Said, entries_of, fork_row
-from tui.widgets.said import SaidView
 
 HOSTILE = "[@click=app.exit]press[/] [/x]\n\x1b[31mred\x1b[0m \u202eleft\x07"
 LIKE_JSON = '{"outcome": "complete", "results": [{"name": "user", "message": "no, me"}]}'
 
 
-def told(mesh: Mesh, agent=None) -> list[Said]:
+def told(mesh: Mesh, agent=None) -> list[ChatMessage]:
     """Return who said what to an agent, as its conversation shows it."""
     rows = mesh.run(board.newest, agent or mesh.root, 1000)
-    return [entry for row in rows for entry in entries_of(row) if isinstance(entry, Said) and row.kind != "user"]
+    return [entry for row in rows for entry in entries_of(row) if isinstance(entry, ChatMessage) and row.kind != "user"]
 
 
 def talk(mesh: Mesh, agent=None) -> list[tuple[str, str]]:
@@ -151,7 +151,9 @@ def test_17_4_a_child_s_inherited_history_and_a_copy_have_the_messages(mesh: Mes
     assert mesh.wait(mesh.root, child, lease=call)
     heir = mesh.fork(mesh.root, "heir", "work")
     rows, _ = mesh.run(board.inherited, heir, 100)
-    inherited = [entry for row in rows for entry in entries_of(row) if isinstance(entry, Said) and row.kind != "user"]
+    inherited = [
+        entry for row in rows for entry in entries_of(row) if isinstance(entry, ChatMessage) and row.kind != "user"
+    ]
     assert [(one.who, one.text) for one in inherited] == [("coder", "my report"), ("you", "go on")]
     copy = mesh.one("select agentmesh.fork_session(%s, 3)", mesh.root)
     assert talk(mesh, copy) == [("coder", "my report"), ("you", "go on")]
@@ -209,7 +211,7 @@ def test_17_4_the_screen_shows_them_below_the_short_line_of_the_call(mesh: Mesh,
     assert mesh.wait(mesh.root, child, lease=call) is None
 
     async def scene(show: Show) -> None:
-        await show.until(lambda: show.app.main.face)
+        await show.until(lambda: show.app.main.navigation.face)
         await show.sees("wait")
         mesh.send(child, mesh.root, f"[b]I am done[/b]\n{HOSTILE}")
         mesh.send(None, mesh.root, "\n".join(f"line {n}" for n in range(90)))
@@ -220,7 +222,9 @@ def test_17_4_the_screen_shows_them_below_the_short_line_of_the_call(mesh: Mesh,
         assert seen.count("I am done") == seen.count("line 3\n") == 1
 
     async def again(show: Show) -> None:
-        await show.until(lambda: len(show.app.main.views.query(SaidView)) == 3)  # with the one that began the turn
+        await show.until(
+            lambda: len(show.app.main.views.query(ChatMessageView)) == 3
+        )  # with the one that began the turn
         assert "line 3\n" in show.text
 
     async def whole() -> None:

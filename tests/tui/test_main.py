@@ -14,10 +14,10 @@ from agentmesh.domain.states import AgentStatus, PermissionMode
 from agentmesh.store import agents, mailbox, sessions
 from agentmesh.store.board import Left
 from agentmesh.store.tx import Database
+from agentmesh.tui.commands.closing import close, line
+from agentmesh.tui.main import choose, main
+from agentmesh.tui.session.first_start import answering, welcome
 from tests.tui.posted import mesh_of
-from tui.closing import close, line
-from tui.first_start import answering, welcome
-from tui.main import choose, main
 
 
 @pytest.fixture

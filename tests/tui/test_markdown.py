@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tui.document import LONG, Document
-from tui.markdown import Block, Line, Source, parse
+from agentmesh.tui.conversation.document import LONG, Document
+from agentmesh.tui.conversation.markdown import Block, Line, Source, parse
 
 MIXED = """\
 # A title
@@ -144,7 +144,7 @@ def test_growing_parses_only_what_may_still_change(monkeypatch):
         parsed.append(len(text))
         return parse(text)
 
-    monkeypatch.setattr("tui.markdown.parse", counted)
+    monkeypatch.setattr("agentmesh.tui.conversation.markdown.parse", counted)
     streamed(text, 80)
     assert sorted(parsed)[-3] < LONG + 200, "only a long block that has ended is parsed whole"
 

@@ -7,7 +7,8 @@ from typing import Any, cast
 import pytest
 from textual.message import Message
 
-from tui.messages import TextStreamed, message
+from agentmesh.tui.session.messages import TextStreamed
+from agentmesh.tui.widgets.message import message
 
 
 @message

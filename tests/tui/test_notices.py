@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from agentmesh.domain.states import Kind
+from agentmesh.tui.session.notices import notices
 from tests.tui.faces import board, face
-from tui.notices import notices
 
 
 def told(before, now):

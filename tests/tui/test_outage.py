@@ -11,12 +11,12 @@ import pytest
 from agentmesh.domain.errors import DatabaseUnreachable
 from agentmesh.store import sessions
 from agentmesh.store.tx import Database
+from agentmesh.tui.commands.calls import SAY, Call, Done, Failed
+from agentmesh.tui.commands.messages import ActionDone
+from agentmesh.tui.commands.run import CommandRunner
 from tests.fixtures.mesh import Mesh
 from tests.fixtures.proxy import Proxy
 from tests.tui.posted import Posted, mesh_of
-from tui.actions import Actions
-from tui.calls import SAY, Call, Done, Failed
-from tui.messages import ActionDone
 
 SECONDS = 20
 
@@ -48,9 +48,9 @@ def posted() -> Posted:
 
 
 @pytest.fixture
-def actions(mesh: Mesh, far: Impatient, posted: Posted, tmp_path) -> Iterator[Actions]:
+def actions(mesh: Mesh, far: Impatient, posted: Posted, tmp_path) -> Iterator[CommandRunner]:
     mesh.conn.execute("update agentmesh.workers set seen_at = now() + interval '1 hour'")
-    made = Actions(mesh_of(far, tmp_path), far.run(sessions.get, mesh.session), posted)
+    made = CommandRunner(mesh_of(far, tmp_path), far.run(sessions.get, mesh.session), posted)
     made.start()
     yield made
     made.stop()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from textual.content import Content
 
+from agentmesh.tui.screen import MainScreen
+from agentmesh.tui.widgets.chooser import Choice, Chooser
 from tests.tui.faces import face
 from tests.tui.piloting import Show, family, puppet
-from tui.screens.chooser import Choice, Chooser
-from tui.screens.main import MainScreen
 
 
 def test_an_agent_is_found_by_some_of_its_letters():

@@ -8,11 +8,11 @@ from contextlib import nullcontext
 import pytest
 from textual import events
 
+from agentmesh.tui.commands.calls import CAPTURED, SAY
+from agentmesh.tui.input.files import Files
+from agentmesh.tui.input.terminal import teach_alt_enter
 from tests.tui.faces import face, id_of
 from tests.tui.piloting import Show, family, puppet
-from tui.calls import CAPTURED, SAY
-from tui.files import Files
-from tui.terminal import teach_alt_enter
 
 
 def test_text_that_is_typed_in_one_burst_with_enter_is_sent_whole():
@@ -138,7 +138,7 @@ def test_each_agent_keeps_its_draft():
         await show.type("for beta")
         await show.press("ctrl+up")
         assert show.typed == "for root"
-        show.app.main.goto(id_of("beta"))
+        show.app.main.navigation.goto(id_of("beta"))
         assert show.typed == "for beta"
 
     puppet(scene)
@@ -192,7 +192,7 @@ def test_files_are_completed(tmp_path):
     (tmp_path / "notes.md").touch()
 
     async def scene(show: Show) -> None:
-        files = show.app.main._files = Files(tmp_path)
+        files = show.app.main.completer.files = Files(tmp_path)
         files.matches("")
         await show.until(lambda: files.is_complete)
         await show.type("see @not")

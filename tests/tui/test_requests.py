@@ -9,25 +9,21 @@ from typing import Any
 import pytest
 
 from agentmesh.domain.text import visible
+from agentmesh.tui.board.status import separator, status_line
+from agentmesh.tui.commands.calls import ANSWER, Call, Done, Failed
+from agentmesh.tui.commands.messages import ActionDone
+from agentmesh.tui.requests.dialog import RequestDialog
+from agentmesh.tui.requests.key_guard import KeyGuard
+from agentmesh.tui.requests.proposals import proposal
+from agentmesh.tui.requests.queue import RequestQueue
+from agentmesh.tui.requests.replies import BadEdit, edit_text, edited, refused
+from agentmesh.tui.requests.words import banner, settled_text
+from agentmesh.tui.screen import MainScreen
+from agentmesh.tui.session.messages import RequestSettled
+from agentmesh.tui.widgets.formats import rule_text
+from agentmesh.tui.widgets.lines import plain
 from tests.tui.faces import asking, board, face, id_of, request
 from tests.tui.piloting import Puppet, Show, puppet
-from tui.calls import ANSWER, Call, Done, Failed
-from tui.messages import ActionDone, RequestSettled
-from tui.proposals import proposal
-from tui.requests import (
-    BadEdit,
-    Guard,
-    Requests,
-    banner,
-    edit_text,
-    edited,
-    refused,
-    rule_text,
-    settled_text,
-)
-from tui.screens.main import MainScreen
-from tui.screens.request import RequestDialog
-from tui.status import plain, separator, status_line
 
 ONE, TWO, THREE = request("alpha"), request("beta", number=2), request("gamma", number=3)
 
@@ -36,7 +32,7 @@ ONE, TWO, THREE = request("alpha"), request("beta", number=2), request("gamma", 
 
 
 def test_the_oldest_is_asked_first_and_each_knows_its_place():
-    queue = Requests()
+    queue = RequestQueue()
     assert queue.show([ONE, TWO]) == [ONE, TWO]
     assert queue.show([ONE, TWO, THREE]) == [THREE]
     assert queue.first() == ONE
@@ -46,7 +42,7 @@ def test_the_oldest_is_asked_first_and_each_knows_its_place():
 
 
 def test_what_is_put_aside_stays_and_what_is_new_is_asked():
-    queue = Requests()
+    queue = RequestQueue()
     queue.show([ONE])
     queue.put_aside()
     assert (queue.held_back, queue.waiting) == ([], [ONE])
@@ -58,7 +54,7 @@ def test_what_is_put_aside_stays_and_what_is_new_is_asked():
 
 
 def test_what_was_answered_here_waits_no_more_unless_that_failed():
-    queue = Requests()
+    queue = RequestQueue()
     queue.show([ONE, TWO])
     queue.answer(ONE.id)
     assert queue.waiting == [TWO]
@@ -73,7 +69,7 @@ def test_what_was_answered_here_waits_no_more_unless_that_failed():
 
 
 def test_a_draft_is_kept_as_long_as_its_request_waits():
-    queue = Requests()
+    queue = RequestQueue()
     queue.show([ONE])
     queue.keep_draft(ONE.id, "half a")
     assert queue.draft(ONE.id) == "half a"
@@ -85,7 +81,7 @@ def test_a_draft_is_kept_as_long_as_its_request_waits():
 
 
 def test_keys_of_the_first_half_second_do_not_count():
-    guard = Guard()
+    guard = KeyGuard()
     assert not guard.counts(10.0), "before it is drawn"
     guard.appeared(10.0)
     assert not guard.is_over(10.49)
@@ -94,7 +90,7 @@ def test_keys_of_the_first_half_second_do_not_count():
 
 
 def test_who_types_on_has_not_seen_it_yet_but_not_for_ever():
-    guard = Guard()
+    guard = KeyGuard()
     guard.appeared(10.0)
     assert [guard.counts(10 + n / 10) for n in (1, 4, 8, 12, 16, 19)] == [False] * 6
     assert guard.counts(12.0)
@@ -218,8 +214,8 @@ def test_too_much_says_that_it_is_cut():
 @pytest.fixture(autouse=True)
 def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let keys count at once; what is about the first moment says so itself."""
-    monkeypatch.setattr("tui.screens.request.GRACE", 0.0)
-    monkeypatch.setattr("tui.screens.main.QUIET", 0.0)
+    monkeypatch.setattr("agentmesh.tui.requests.dialog.GRACE", 0.0)
+    monkeypatch.setattr("agentmesh.tui.input.quiet.QUIET", 0.0)
 
 
 async def opened(show: Show) -> RequestDialog:
@@ -319,7 +315,7 @@ def test_an_open_question_has_its_field_at_once_and_keeps_a_draft():
 
 
 def test_keys_of_the_first_moment_answer_nothing(monkeypatch):
-    monkeypatch.setattr("tui.screens.request.GRACE", 3600.0)
+    monkeypatch.setattr("agentmesh.tui.requests.dialog.GRACE", 3600.0)
 
     async def scene(show: Show) -> None:
         await show.board(asking("alpha"))
@@ -418,7 +414,7 @@ def test_it_opens_by_itself_as_soon_as_nothing_is_typed(monkeypatch):
 
 
 def test_a_key_of_the_last_moment_holds_a_dialog_back(monkeypatch):
-    monkeypatch.setattr("tui.screens.main.QUIET", 3600.0)
+    monkeypatch.setattr("agentmesh.tui.input.quiet.QUIET", 3600.0)
 
     async def scene(show: Show) -> None:
         await show.press("x", "backspace")
@@ -536,7 +532,7 @@ def test_the_bell_rings_for_what_is_new_unless_it_is_switched_off(monkeypatch):
         await opened(show)
         await show.board(asking("alpha", ONE))
         assert len(rung) == 1
-        show.app.main.rings = False
+        show.app.main.presenter.rings = False
         await show.board(asking("alpha", ONE), asking("beta", TWO))
         assert len(rung) == 1
 

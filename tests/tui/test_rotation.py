@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from agentmesh.tui.board.rotation import neighbours, rotate, settle
 from tests.tui.faces import NOW, board, face, id_of
-from tui.rotation import neighbours, rotate, settle
 
 
 def names(near):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from agentmesh.domain.ids import MailId
 from agentmesh.store.reader import Answer
+from agentmesh.tui.board.table import Table
+from agentmesh.tui.commands.calls import INTERRUPT_TREE, TAKE_BACK, Call, Done, Failed
+from agentmesh.tui.commands.messages import ActionDone
+from agentmesh.tui.screen import MainScreen
+from agentmesh.tui.session.messages import LinkChanged, Noticed
+from agentmesh.tui.session.state import Pending
+from agentmesh.tui.widgets.confirm import Confirm
 from tests.tui.faces import face, id_of, waiting
 from tests.tui.piloting import Puppet, Show, called, family, puppet, said
-from tui.calls import INTERRUPT_TREE, TAKE_BACK, Call, Done, Failed
-from tui.messages import ActionDone, LinkChanged, Noticed
-from tui.screens.confirm import Confirm
-from tui.screens.main import MainScreen
-from tui.screens.table import Table
-from tui.state import Pending
 
 
 def test_help_lists_commands_and_true_keys():
@@ -52,7 +53,9 @@ def test_a_confirmation_is_answered_by_its_keys_only():
 
 
 def test_escape_interrupts_and_a_second_one_offers_the_subtree(monkeypatch):
-    monkeypatch.setattr("tui.screens.confirm.Confirm", lambda question, detail: Confirm(question, detail, grace=0))
+    monkeypatch.setattr(
+        "agentmesh.tui.widgets.confirm.Confirm", lambda question, detail: Confirm(question, detail, grace=0)
+    )
 
     async def scene(show: Show) -> None:
         await show.board(face("root", None, "running"), face("alpha", status="running"), face("beta"))
@@ -266,9 +269,9 @@ def test_the_status_layer_is_there_only_during_the_wait_of_the_agent_in_view():
 
 
 def test_every_binding_has_an_id_and_a_description():
-    from tui.screens.chooser import Chooser
-    from tui.screens.dialog import Dialog
-    from tui.widgets.entry import EntryView
+    from agentmesh.tui.conversation.entry import EntryView
+    from agentmesh.tui.widgets.chooser import Chooser
+    from agentmesh.tui.widgets.dialog import Dialog
 
     for owner in (MainScreen, Chooser, Confirm, Dialog, EntryView):
         for binding in owner.BINDINGS:

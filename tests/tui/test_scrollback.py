@@ -8,13 +8,13 @@ import pytest
 
 from agentmesh.domain.rows import Row
 from agentmesh.domain.states import Kind
+from agentmesh.tui.conversation.model_message import ModelMessageView
+from agentmesh.tui.conversation.prose import Prose
+from agentmesh.tui.conversation.tool_call import ToolCallView
+from agentmesh.tui.conversation.views import LIVE
+from agentmesh.tui.session.messages import OlderRows, RowsArrived, TextStreamed
 from tests.tui.faces import face, id_of
 from tests.tui.piloting import ROOT, Show, called, puppet, result, said
-from tui.messages import OlderRows, RowsArrived, TextStreamed
-from tui.widgets.answer import AnswerView
-from tui.widgets.call import CallView
-from tui.widgets.prose import Prose
-from tui.widgets.views import LIVE
 
 
 def numbers(show: Show) -> list[int]:
@@ -73,9 +73,9 @@ def test_the_keyboard_unfolds_what_it_leads_to():
     async def scene(show: Show) -> None:
         await show.rows(*(called(n, "glob", f'{{"pattern": "p{n}"}}') for n in range(1, 4)))
         await show.press("tab", "up", "up", "up", "enter")
-        assert [view.unfolded for view in show.app.main.views.query(CallView)] == [True, False, False]
+        assert [view.unfolded for view in show.app.main.views.query(ToolCallView)] == [True, False, False]
         await show.press("down", "space", "tab")
-        assert [view.unfolded for view in show.app.main.views.query(CallView)] == [True, True, False]
+        assert [view.unfolded for view in show.app.main.views.query(ToolCallView)] == [True, True, False]
         await show.type("words")
         assert show.typed == "words"
         await show.press("tab", "x")
@@ -150,10 +150,10 @@ def test_streamed_text_becomes_the_finished_message_without_being_drawn_anew():
         await show.rows(said(1, "hello", Kind.USER))
         for at in range(0, len(text), 9):
             await show.stream(text[at : at + 9])
-        before, live = show.text, show.app.main.views.query_one(AnswerView)
+        before, live = show.text, show.app.main.views.query_one(ModelMessageView)
         await show.rows(said(2, text), first=False)
         assert show.text == before
-        assert show.app.main.views.query_one(AnswerView) is live
+        assert show.app.main.views.query_one(ModelMessageView) is live
         await show.rows(said(1, "hello", Kind.USER), said(2, text))
         assert show.text == before
 
@@ -347,17 +347,17 @@ def test_scroll_position_and_folds_are_kept_even_when_the_widgets_are_not():
         await show.press("pageup", "pageup")
         await show.settled()
         before = show.lines[:15]
-        assert any(view.unfolded for view in show.app.main.views.query(CallView))
+        assert any(view.unfolded for view in show.app.main.views.query(ToolCallView))
         for other in others:
-            show.app.main.goto(other.id)
+            show.app.main.navigation.goto(other.id)
             await show.pilot.pause()
         assert ROOT in show.app.hand.dropped  # type: ignore[attr-defined]
-        show.app.main.goto(ROOT)
+        show.app.main.navigation.goto(ROOT)
         await show.rows(*rows)
         assert show.lines[:15] == before
         await show.press("ctrl+end")
         await show.settled()
-        assert any(view.unfolded for view in show.app.main.views.query(CallView))
+        assert any(view.unfolded for view in show.app.main.views.query(ToolCallView))
 
     puppet(scene)
 

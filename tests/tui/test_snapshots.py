@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from agentmesh.domain.states import Kind
+from agentmesh.tui.session.messages import RowsArrived
 from tests.tui.faces import asking, face, id_of, request, waiting
 from tests.tui.piloting import Show, called, puppet, result, said
-from tui.messages import RowsArrived
 
 FOLDER = Path(__file__).parent / "snapshots"
 TEAM = (
@@ -115,7 +115,7 @@ SCENES: dict[str, tuple[Callable[[Show], Awaitable[None]], tuple[int, int]]] = {
 
 @pytest.mark.parametrize("name", SCENES)
 def test_it_looks_as_in_the_picture(name, tmp_path, monkeypatch):
-    monkeypatch.setattr("tui.screens.main.QUIET", 0.0)
+    monkeypatch.setattr("agentmesh.tui.input.quiet.QUIET", 0.0)
     scene, size = SCENES[name]
     drawn: list[str] = []
 

@@ -7,11 +7,11 @@ import threading
 from collections.abc import Awaitable, Callable
 
 from agentmesh.domain.errors import DatabaseUnreachable
+from agentmesh.tui.link import Opened
+from agentmesh.tui.screen import MainScreen
+from agentmesh.tui.session.messages import BoardChanged
 from tests.tui.faces import board
 from tests.tui.piloting import Puppet, Show
-from tui.link import Opened
-from tui.messages import BoardChanged
-from tui.screens.main import MainScreen
 
 PATIENCE = 60
 
@@ -67,7 +67,7 @@ def test_the_first_frame_says_that_the_session_is_being_opened_and_shows_keys_an
 
 
 def test_the_first_frame_is_laid_out_once_until_the_size_is_another(monkeypatch):
-    monkeypatch.setattr("tui.app._UNCHANGED", 3600)
+    monkeypatch.setattr("agentmesh.tui.app._UNCHANGED", 3600)
     laid_out = []
     original = MainScreen._refresh_layout
 
@@ -89,7 +89,7 @@ def test_the_first_frame_is_laid_out_once_until_the_size_is_another(monkeypatch)
 
 
 def test_after_the_first_frame_nothing_is_painted_until_a_key_is_pressed(monkeypatch):
-    monkeypatch.setattr("tui.app._UNCHANGED", 3600)
+    monkeypatch.setattr("agentmesh.tui.app._UNCHANGED", 3600)
     app = Slow()
 
     async def scene(show: Show) -> None:
@@ -101,7 +101,7 @@ def test_after_the_first_frame_nothing_is_painted_until_a_key_is_pressed(monkeyp
 
 
 def test_after_the_first_frame_nothing_is_painted_until_the_session_is_open(monkeypatch):
-    monkeypatch.setattr("tui.app._UNCHANGED", 3600)
+    monkeypatch.setattr("agentmesh.tui.app._UNCHANGED", 3600)
     app = Slow()
 
     async def scene(show: Show) -> None:

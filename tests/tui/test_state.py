@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from agentmesh.tui.session.state import Mark
 from tests.tui.faces import NOW, board, face, id_of, waiting
-from tui.state import Mark
 
 
 def test_the_reaped_are_out_and_their_children_hang_on_the_next_ancestor():

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
+from agentmesh.tui.board.status import separator, spinner, status_line, status_lines, wait_lines
+from agentmesh.tui.commands.pending import RunningShell
+from agentmesh.tui.widgets.formats import count, duration, money
+from agentmesh.tui.widgets.lines import plain
 from tests.tui.faces import asking, board, face, id_of, waiting
-from tui.status import count, duration, money, plain, separator, spinner, status_line, status_lines, wait_lines
-from tui.underway import Shell
 
 ROOT = id_of("root")
 
@@ -178,7 +180,7 @@ def test_what_is_wrong_is_readable_whole_at_80_columns():
 
 
 def test_a_shell_command_that_runs_is_shown_with_the_key_that_ends_it():
-    shell = Shell("make test", 10.0)
+    shell = RunningShell("make test", 10.0)
     assert spinner(board(), ROOT, 13.0, "Esc", shell) == "! make test · 3 s · Esc ends it"
     busy = board(face("root", None, "running", activity="thinking"))
     assert spinner(busy, ROOT, 13.0, "", shell) == "! make test · 3 s"

@@ -10,13 +10,13 @@ import pytest
 from agentmesh.domain.states import Kind
 from agentmesh.store import steps
 from agentmesh.store.callers import Lease
+from agentmesh.tui.board.rotation import neighbours
+from agentmesh.tui.session.notices import notices
+from agentmesh.tui.session.state import AgentFace
+from agentmesh.tui.session.tasks import TaskMark, ended
 from tests.fixtures.mesh import Mesh
 from tests.tui.faces import board, face, id_of, task
 from tests.tui.piloting import Puppet, Show, called, play, puppet, real, result, shown
-from tui.notices import notices
-from tui.rotation import neighbours
-from tui.state import AgentFace
-from tui.tasks import TaskMark, ended
 
 CALL = called(1, "task", json.dumps({"description": "Look at the tests", "prompt": "Look."}))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from textual import events
 
-from tui.terminal import PasteParser, Pastes
+from agentmesh.tui.input.terminal import PasteParser, Pastes
 
 BEGIN, END = "\x1b[200~", "\x1b[201~"
 EVIL = "a\x1b[A\x1b\r\x03\x1bOP b\x9b5~\x00\x7f\x1b" + "x" * 40 + "\x1b[200~\tend\r\nlast"

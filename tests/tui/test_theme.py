@@ -6,7 +6,7 @@ import pytest
 from textual.color import Color
 from textual.theme import Theme
 
-from tui.theme import THEMES
+from agentmesh.tui.theme import THEMES
 
 READABLE = 4.5
 """The contrast that WCAG asks of text (level AA)."""

@@ -7,14 +7,15 @@ import json
 import pytest
 
 from agentmesh.domain.states import Kind
+from agentmesh.tui import theme
+from agentmesh.tui.conversation import tool_text
+from agentmesh.tui.conversation.entries import ChatMessage, ModelMessage, Note, ToolCall, ToolResult, entries_of
+from agentmesh.tui.conversation.prose import is_plain
+from agentmesh.tui.conversation.window import MOST, Window
+from agentmesh.tui.widgets.double_press import DoublePress
+from agentmesh.tui.widgets.plain import Plain
 from tests.tui.faces import row
 from tests.tui.piloting import Show, called, puppet, result, said
-from tui import theme, toolwords
-from tui.entries import Answer, Call, Note, Result, Said, entries_of
-from tui.twice import Twice
-from tui.widgets.plain import Plain
-from tui.widgets.prose import is_plain
-from tui.window import MOST, Window
 
 
 def test_rows_become_entries():
@@ -22,14 +23,14 @@ def test_rows_become_entries():
         (entry,) = entries_of(found)
         return entry
 
-    assert one(said(1, "hi", Kind.USER)) == Said("1", "you", "hi", True)
+    assert one(said(1, "hi", Kind.USER)) == ChatMessage("1", "you", "hi", True)
     mail = said(2, "done", Kind.MAIL, name="child", automatic=True, failed=True)
-    assert one(mail) == Said("2", "child", "done", False, "how its turn failed")
-    assert one(called(3, "glob", '{"pattern": "*"}')) == Call("3.0", "glob", '{"pattern": "*"}')
-    assert one(result(4, 3, "glob", {"files": []})) == Result("3.0", "glob", {"files": []})
+    assert one(mail) == ChatMessage("2", "child", "done", False, "how its turn failed")
+    assert one(called(3, "glob", '{"pattern": "*"}')) == ToolCall("3.0", "glob", '{"pattern": "*"}')
+    assert one(result(4, 3, "glob", {"files": []})) == ToolResult("3.0", "glob", {"files": []})
     assert one(row(5, Kind.EVENT, event="x", text="it happened")) == Note("5", Kind.EVENT, "it happened")
     found = list(entries_of(row(6, Kind.ERROR, error="no", hint="try", partial="half")))
-    assert found == [Answer("6.partial", "half", "", True), Note("6", Kind.ERROR, "no", "try")]
+    assert found == [ModelMessage("6.partial", "half", "", True), Note("6", Kind.ERROR, "no", "try")]
     assert list(entries_of(said(7, ""))) == []
 
 
@@ -41,7 +42,7 @@ def test_a_wait_of_a_person_says_whom_it_found_how():
 
 def test_control_and_bidi_characters_are_gone():
     (entry,) = entries_of(said(1, "a\x1b[31m\u202eb\x00", Kind.USER))
-    assert entry == Said("1", "you", "a[31mb", True)
+    assert entry == ChatMessage("1", "you", "a[31mb", True)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ def test_control_and_bidi_characters_are_gone():
     ],
 )
 def test_a_call_in_one_line(name, arguments, said_of_it):
-    assert toolwords.headline(name, arguments) == said_of_it
+    assert tool_text.headline(name, arguments) == said_of_it
 
 
 @pytest.mark.parametrize(
@@ -82,25 +83,25 @@ def test_a_call_in_one_line(name, arguments, said_of_it):
     ],
 )
 def test_a_result_in_a_few_words(name, value, said_of_it, failed):
-    assert (toolwords.outcome(name, value), toolwords.failed(value)) == (said_of_it, failed)
+    assert (tool_text.outcome(name, value), tool_text.failed(value)) == (said_of_it, failed)
 
 
 def test_a_write_is_shown_as_a_diff_of_added_lines():
-    diff = toolwords.diff_of("write", '{"content": "a\\nb\\n"}', {"bytes": 4})
+    diff = tool_text.diff_of("write", '{"content": "a\\nb\\n"}', {"bytes": 4})
     assert diff == "@@ the whole file, 2 lines @@\n+a\n+b"
-    assert toolwords.diff_of("write", '{"content": "a"}', {"error": "no"}) is None
+    assert tool_text.diff_of("write", '{"content": "a"}', {"error": "no"}) is None
 
 
 def test_a_to_do_list_is_shown_as_a_check_list():
     items = [("done", "completed"), ("doing\x1b[31m\n[b]it", "in_progress"), ("next", "pending")]
     arguments = json.dumps({"items": [{"content": content, "status": status} for content, status in items]})
-    assert toolwords.checklist("todo_write", arguments) == "☑ done\n◐ doing[31m [b]it\n☐ next"
-    assert toolwords.checklist("todo_write", '{"items": [{"content": "x", "status": ["?"]}, 3]}') is None
-    assert toolwords.checklist("bash", arguments) is None
+    assert tool_text.checklist("todo_write", arguments) == "☑ done\n◐ doing[31m [b]it\n☐ next"
+    assert tool_text.checklist("todo_write", '{"items": [{"content": "x", "status": ["?"]}, 3]}') is None
+    assert tool_text.checklist("bash", arguments) is None
 
 
 def test_a_very_long_result_is_cut_and_says_so():
-    shown = toolwords.result_in_full({"output": "x" * 100_000})
+    shown = tool_text.result_in_full({"output": "x" * 100_000})
     assert "more characters" in shown
     assert len(shown) < 70_000
 
@@ -143,7 +144,7 @@ def test_plain_words_need_no_markdown():
 
 
 def test_the_third_press_is_a_first_one():
-    twice = Twice(1.0)
+    twice = DoublePress(1.0)
     assert [twice.pressed(now) for now in (0.0, 0.5, 0.6, 2.0, 2.9)] == [False, True, False, False, True]
     assert not twice.is_open(3.0), "the next is a first one"
     twice.pressed(3.0)

@@ -1,1 +1,1 @@
-"""Widgets, one a file: they show what they are given and post what a person wants; none knows the database."""
+"""Small parts without knowledge: widgets, dialogs and formats that know neither the session nor the database."""

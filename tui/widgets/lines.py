@@ -1,20 +1,36 @@
-"""Lines made of pieces: status layer, separator, status line. They are made anew for every width."""
+"""Lines made of styled pieces, made anew for every width."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from textual.app import RenderResult
 from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-from tui.status import Line
-from tui.theme import ROLES
+from agentmesh.tui.theme import ROLES
+
+
+class Piece(NamedTuple):
+    """A piece of a line: printable text without line breaks, and what it is; the theme knows its colour."""
+
+    text: str
+    role: str = ""
+    """``received``, ``running``, ``idle``, ``dead`` (marks and their words), ``me``, ``dim``, ``name``, ``warning``."""
+
+
+Line = tuple[Piece, ...]
+
+
+def plain(line: Line) -> str:
+    """Return the line as text."""
+    return "".join(piece.text for piece in line)
 
 
 class Lines(Widget):
-    """As many lines as it is given; none takes no room."""
+    """Shows any number of lines; hidden without one."""
 
     def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's
         super().__init__(id=id)

@@ -1,4 +1,4 @@
-"""What the agent in view does, for how long, and the key that interrupts it; always one line: nothing jumps."""
+"""One line with a spinning glyph and a text. It is always one line, so that nothing jumps."""
 
 from __future__ import annotations
 

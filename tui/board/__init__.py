@@ -1,0 +1,1 @@
+"""All agents at a glance: status lines, tree, neighbours and tables."""

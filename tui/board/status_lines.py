@@ -1,0 +1,52 @@
+"""The lines around the input: what the agent in view waits for and does, its neighbours, and the session."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from agentmesh.tui.board import status
+from agentmesh.tui.commands.pending import PendingCalls, Unsent
+from agentmesh.tui.input.keys import Keymap
+from agentmesh.tui.input.unread import UnreadMessages
+from agentmesh.tui.widgets.lines import Lines
+from agentmesh.tui.widgets.spinner import Spinner
+
+if TYPE_CHECKING:
+    from agentmesh.tui.session.state import AgentFace, Board
+
+
+class StatusLines:
+    """Owns the widgets of these lines; the screen lays them out."""
+
+    def __init__(self, keymap: Keymap) -> None:
+        self.unread = UnreadMessages()
+        self.status_layer = Lines(id="status-layer")
+        self.spinner = Spinner()
+        self.separator = Lines(id="separator")
+        self.status_line = Lines(id="status-line")
+        self.trouble: str | None = None
+        """What is wrong with the way to the database or to a worker; None: nothing."""
+        self.walled = True
+        """Whether approved commands of this session run behind a wall, as far as is known."""
+        self._keymap = keymap
+
+    def refresh(self, board: Board | None, face: AgentFace | None, calls: PendingCalls, held: Sequence[str]) -> None:
+        """Show how session and agent stand now; ``held`` is input that waits for an agent on its way into view."""
+        agent, trouble, walled = face.id if face else None, self.trouble, self.walled
+        answers = self._keymap.label("requests.answer")
+        self.status_line.show(
+            lambda width: status.status_lines(board, agent, width, trouble, answers, walled=walled),
+        )
+        waiting = [Unsent(text, True) for text in held]
+        if board is None or agent is None or face is None:
+            self.unread.show((), waiting, "")
+            return
+        key = self._keymap.label("agent.interrupt")
+        self.status_layer.show(lambda width: status.wait_lines(board, agent, width))
+        shell = calls.shell(agent)
+        self.spinner.show(lambda: status.spinner(board, agent, time.monotonic(), key, shell, answers))
+        self.separator.show(lambda width: [status.separator(board, agent, width)])
+        unsent = [*calls.unsent(agent, time.monotonic()), *waiting]
+        self.unread.show([mail.text for mail in face.pending], unsent, self._keymap.label("mail.take_back"))

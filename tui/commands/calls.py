@@ -1,0 +1,80 @@
+"""What a person asked for, and the outcome. ``parse`` and keys make calls; ``run`` carries them out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from agentmesh.domain.ids import AgentId
+    from agentmesh.domain.rows import Session
+    from agentmesh.export.lanes import Timeline
+    from agentmesh.store.reader import Answer
+    from agentmesh.store.search import Hit
+    from agentmesh.store.travel import Point
+
+SAY = "say"
+"""Call of plain text: mail from the user to the agent in view; args ``(text,)``."""
+CAPTURED = "captured"
+"""Call of an input during a capture; args ``(text,)``."""
+SHELL = "shell"
+"""Call of ``!command``; args ``(command,)``."""
+END_SHELL = "end shell"
+"""Call without a slash command: end the shell command that runs in the view; no args."""
+INTERRUPT_TREE = "interrupt tree"
+"""Call without a slash command: interrupt the agent in view and all its descendants; no args."""
+TAKE_BACK = "take back"
+"""Call without a slash command: withdraw an unread message of the user (``AgentFace.pending``); args ``(mail id,)``."""
+ANSWER = "the answer to a request"
+"""Call of a dialog: answer what an agent asks; args ``(request id, answer as JSON)``."""
+
+
+class Call(NamedTuple):
+    """One thing that a person asked for."""
+
+    name: str
+    """A command's name, or SAY, CAPTURED, SHELL, END_SHELL, INTERRUPT_TREE, TAKE_BACK, ANSWER."""
+    args: tuple[str, ...] = ()
+    """In the order of the parameters; missing optional ones at the end are left out."""
+    typed: str = ""
+    """The input as it was typed, to be given back when the call fails."""
+
+
+class Problem(NamedTuple):
+    """Why an input is not understood; it stays in the prompt."""
+
+    text: str
+    hint: str = ""
+    """The nearest command, or the usage."""
+    again_captures: bool = False
+    """During a capture: the same input entered again is captured (``parse(..., again=True)``)."""
+
+
+class Done(NamedTuple):
+    """A call that was carried out."""
+
+    text: str = ""
+    """What to tell the person, printable; empty if new rows say enough."""
+    goto: AgentId | None = None
+    """The agent that the view moves to."""
+    session: Session | None = None
+    """A session to show instead of this one (/new)."""
+    table: Answer | None = None
+    """What /sql returned."""
+    timeline: Timeline | None = None
+    """What /timeline shows."""
+    hits: Sequence[Hit] = ()
+    """What /search found, for the person to choose from."""
+    points: Sequence[Point] = ()
+    """Where a fork can begin, for the person to choose from."""
+    draft: str = ""
+    """What to put into the prompt (a message that was taken back)."""
+
+
+class Failed(NamedTuple):
+    """A call that was refused or failed; nothing changed."""
+
+    text: str
+    hint: str = ""
+    typed: str = ""
+    """What to put back into the prompt; empty if it is not worth typing again."""

@@ -1,0 +1,112 @@
+"""Completes slash commands: their names, and the values of their arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from agentmesh.domain.activity import fitted
+from agentmesh.domain.ids import short
+from agentmesh.domain.states import PermissionMode
+from agentmesh.tui.commands.catalog import COMMANDS, EXPORT_FORMATS, Argument, Command, Parameter
+from agentmesh.tui.widgets.fuzzy import best
+
+if TYPE_CHECKING:
+    from agentmesh.config.custom_commands import CustomCommand
+    from agentmesh.tui.session.state import AgentFace, Board
+
+_WORD = re.compile(r"\S*$")
+_MODES = MappingProxyType(
+    {
+        PermissionMode.ASK: "Reading is allowed; writing and other commands ask",
+        PermissionMode.EDITS: "Files in the working directory may be changed too",
+        PermissionMode.ALL: "Everything that no rule denies",
+        PermissionMode.PLAN: "Reading only",
+    }
+)
+_LIMIT = 15
+
+
+_NO_CUSTOM: Mapping[str, CustomCommand] = MappingProxyType({})
+
+
+class Completion(NamedTuple):
+    """One entry of the completion's list."""
+
+    text: str
+    """What stands in the input instead of ``[start:cursor]``."""
+    start: int
+    """Where in the input the replaced part begins."""
+    shown: str
+    """What the list shows."""
+    description: str = ""
+
+
+def completions(
+    text: str, cursor: int, board: Board, custom: Mapping[str, CustomCommand] = _NO_CUSTOM
+) -> list[Completion]:
+    """Return what may stand at the cursor of a slash command: its name, or the argument's values; best first.
+
+    Empty for anything but a slash command (``input.files`` completes ``@``).
+    """
+    before = text[:cursor]
+    if not before.startswith("/") or "\n" in before:
+        return []
+    name, blank, rest = before[1:].partition(" ")
+    if not blank:
+        known = [_built_in(command) for command in COMMANDS.values()]
+        known += [_custom(command) for command in custom.values() if command.name not in COMMANDS]
+        return best(name, known, lambda one: one.text[1:].rstrip(), len(known))
+    command = COMMANDS.get(name.lower())
+    parameter = _parameter(command, rest) if command else None
+    if parameter is None:
+        return []
+    word = _WORD.search(before)
+    start = word.start() if word else cursor
+    found = best(before[start:], _values(parameter.kind, board), lambda value: value[0], _LIMIT)
+    return [Completion(f"{value} ", start, value, description) for value, description in found]
+
+
+def _built_in(command: Command) -> Completion:
+    return Completion(f"/{command.name} " if command.parameters else f"/{command.name}", 0, command.usage, command.help)
+
+
+def _custom(command: CustomCommand) -> Completion:
+    blank = " " if command.takes_arguments else ""
+    return Completion(f"/{command.name}{blank}", 0, command.usage, f"{command.description} ({command.kind})")
+
+
+def _parameter(command: Command, rest: str) -> Parameter | None:
+    """Return the parameter that the end of ``rest`` belongs to."""
+    place = len(rest.split()) - (0 if not rest or rest[-1].isspace() else 1)
+    if place < len(command.parameters):
+        return command.parameters[place]
+    last = command.parameters[-1] if command.parameters else None
+    return last if last and last.many else None
+
+
+def _values(kind: Argument, board: Board) -> Sequence[tuple[str, str]]:
+    """Return what an argument of this kind may be, each with a description."""
+    everybody = list(board.faces.values())
+    match kind:
+        case Argument.AGENT:
+            return [_agent(face) for face in everybody]
+        case Argument.RUNNING:
+            return [*(_agent(face) for face in everybody if face.is_running), ("all", "every running agent")]
+        case Argument.DEAD:
+            return [_agent(face) for face in everybody if face.is_dead]
+        case Argument.MODE:
+            return [(str(mode), description) for mode, description in _MODES.items()]
+        case Argument.FORMAT:
+            return [(name, "format") for name in EXPORT_FORMATS]
+        case Argument.MODEL:
+            return [(model, "used here") for model in dict.fromkeys(face.view.model for face in everybody)]
+        case _:
+            return []
+
+
+def _agent(face: AgentFace) -> tuple[str, str]:
+    activity = f" · {fitted(face.activity, 40)}" if face.activity else ""
+    return face.name, f"{face.mark.glyph} {face.mark.label}{activity} ({short(face.id)})"

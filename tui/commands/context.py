@@ -1,0 +1,76 @@
+"""What every command handler gets: the mesh, the session, and the agent in view."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from agentmesh.domain.errors import AgentmeshError, DatabaseUnreachable, UsageError
+from agentmesh.domain.ids import AgentId, short
+from agentmesh.domain.rows import Ref
+from agentmesh.store import agents
+
+if TYPE_CHECKING:
+    from agentmesh.app import Mesh
+    from agentmesh.domain.rows import Session
+    from agentmesh.tui.commands.shell import Shells
+
+Result = TypeVar("Result")
+
+_AGAIN = 0.5
+"""Seconds between two attempts to reach the database."""
+
+
+class CommandContext(NamedTuple):
+    """The mesh, the session and the agent in view, for one call."""
+
+    mesh: Mesh
+    session: Session
+    shells: Shells
+    in_view: AgentId
+    stopping: threading.Event
+    """Set when the screen is left."""
+
+    def run(self, function: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Result:
+        """Call a store function."""
+        return self.mesh.database.run(function, *args, **kwargs)
+
+    def run_idempotent(self, function: Callable[..., Result], /, *args: Any) -> Result:
+        """Call a store function that may be repeated."""
+        return self.mesh.database.run(function, *args, idempotent=True)
+
+    def run_persistently(self, function: Callable[..., Result], /, *args: Any) -> Result:
+        """Call a store function that may be repeated, until the database answers or the screen is left.
+
+        For messages and answers of a person: after an error they would have to type again what may have arrived.
+        """
+        while True:
+            try:
+                return self.run_idempotent(function, *args)
+            except DatabaseUnreachable:
+                if self.stopping.wait(_AGAIN):
+                    raise
+
+    def agent(self, who: str | None) -> Ref:
+        """Return the agent with this name or id; ``parent`` is its parent, None the agent in view."""
+        if who is None or who.lower() == "parent":
+            me = self.run_idempotent(agents.get, self.in_view)
+            if who is None:
+                return Ref(me.id, me.name)
+            if me.parent_id is None:
+                raise UsageError(f"{me.name} has no parent", hint="It is the root of the session.")
+            who = str(me.parent_id)
+        return self.run_idempotent(agents.resolve, self.session.id, who)
+
+    def ensure_worker(self) -> None:
+        """Start a worker if none runs the session. Errors are ignored: the feed reports them and retries."""
+        try:
+            self.mesh.ensure_worker(self.session)
+        except (AgentmeshError, OSError):
+            return
+
+
+def label(ref: Ref) -> str:
+    """Return ``name (12345678)``."""
+    return f"{ref.name} ({short(ref.id)})"

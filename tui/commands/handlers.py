@@ -1,0 +1,211 @@
+"""Carries out calls through the store: one function per command, named like it. ``settings`` has those of settings."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from types import MappingProxyType
+
+from agentmesh.domain.errors import AgentmeshError, UsageError
+from agentmesh.domain.ids import AgentId, MailId
+from agentmesh.domain.rows import AgentView
+from agentmesh.domain.states import AgentStatus
+from agentmesh.domain.text import one_line, printable
+from agentmesh.store import agents, mailbox, person, requests, sessions, waits
+from agentmesh.tui.commands import budgets, calls, exports, fork, model_context, permissions, search, settings
+from agentmesh.tui.commands.calls import Done
+from agentmesh.tui.commands.context import CommandContext, label
+
+_SETTLE = 8.0
+"""Seconds to wait until interrupted agents rest; an agent that ends may wake others."""
+_LOOK = 0.3
+_TITLE = 60
+"""Characters of the first message that become the session's title."""
+
+
+def say(ctx: CommandContext, text: str) -> Done:
+    """Write to the agent in view, as the user; keep the text if a capture is open that the screen does not show yet."""
+    if ctx.run_persistently(person.is_capturing, ctx.in_view):
+        return captured(ctx, text)
+    # A headless run may have said that nobody is here.
+    ctx.run_persistently(requests.set_attended, ctx.session.id, True)
+    ctx.run_persistently(mailbox.send, None, ctx.in_view, text, f"tui-{uuid.uuid4()}")
+    ctx.ensure_worker()
+    with suppress(AgentmeshError):  # the message is sent: a failure here must not return its text
+        if not ctx.run_idempotent(sessions.get, ctx.session.id).title:
+            ctx.run_idempotent(person.rename_session, ctx.session.id, one_line(text, _TITLE))
+    return Done()
+
+
+def captured(ctx: CommandContext, text: str) -> Done:
+    """Keep a text from every model."""
+    ctx.run(person.capture, ctx.in_view, text)
+    return Done()
+
+
+def shell(ctx: CommandContext, command: str) -> Done:
+    """Run a shell command and keep its output where no model sees it."""
+    finished = ctx.shells.run(ctx.in_view, command, ctx.session.workdir, os.environ)
+    output = printable(finished.output).rstrip("\n")
+    if finished.exit_code:
+        how = f"exit code {finished.exit_code}" if finished.exit_code > 0 else f"ended by signal {-finished.exit_code}"
+        output = f"{output}\n[{how}]".lstrip("\n")
+    content = {"command": f"!{command}", "output": output, "exit_code": finished.exit_code}
+    ctx.run(person.note, ctx.in_view, content)
+    return Done()
+
+
+def goto(ctx: CommandContext, who: str) -> Done:
+    """Bring an agent into view, by its name or id."""
+    return Done(goto=ctx.agent(who).id)
+
+
+def end_shell(ctx: CommandContext) -> Done:
+    """End the shell command that runs in the view; nothing when it has ended by itself."""
+    ctx.shells.end(ctx.in_view)
+    return Done()
+
+
+def take_back(ctx: CommandContext, mail: str) -> Done:
+    """Withdraw an unread message; its text goes back into the prompt."""
+    return Done(draft=ctx.run(person.take_back, MailId(int(mail))))
+
+
+def interrupt(ctx: CommandContext, who: str | None = None) -> Done:
+    """Stop an agent, all agents, or the shell command that was typed here."""
+    if who is not None and who.lower() == "all":
+        return _interrupt_all(ctx, lambda _view: True)
+    if who is None and ctx.shells.end(ctx.in_view):
+        return Done("The command is ended.")
+    ref = ctx.agent(who)
+    stopped = ctx.run_idempotent(agents.interrupt, ref.id)
+    return Done(f"Interrupted {ref.name}." if stopped else f"{ref.name} was not running.")
+
+
+def interrupt_tree(ctx: CommandContext) -> Done:
+    """Stop the agent in view and all its descendants."""
+    views = ctx.run_idempotent(agents.view, ctx.session.id)
+    inside = {ctx.in_view}
+    for view in views:  # parents come before their children
+        if view.parent_id in inside:
+            inside.add(view.id)
+    return _interrupt_all(ctx, lambda view: view.id in inside)
+
+
+def _interrupt_all(ctx: CommandContext, meant: Callable[[AgentView], bool]) -> Done:
+    """Interrupt agents, the deepest first, until they rest: the end of one may wake its parent."""
+    stopped: dict[AgentId, str] = {}
+    deadline = time.monotonic() + _SETTLE
+    while True:
+        views = [view for view in ctx.run_idempotent(agents.view, ctx.session.id) if meant(view)]
+        running = [view for view in views if view.status == AgentStatus.RUNNING and not view.external]
+        for view in sorted(running, key=lambda view: -view.depth):
+            if ctx.run_idempotent(agents.interrupt, view.id):
+                stopped[view.id] = view.name
+        if not running or time.monotonic() > deadline:
+            break
+        time.sleep(_LOOK)
+    if not stopped:
+        return Done("No agent was running.")
+    return Done(f"Interrupted {', '.join(stopped.values())}." + (" Some still stop." if running else ""))
+
+
+def kill(ctx: CommandContext, who: str | None = None) -> Done:
+    """End an agent and its descendants; the view leaves the dead."""
+    ref = ctx.agent(who)
+    parent = ctx.run_idempotent(agents.get, ref.id).parent_id
+    killed = ctx.run(agents.kill, ref.id)
+    if not killed:
+        return Done(f"{label(ref)} was dead already.")
+    more = len(killed) - 1
+    text = f"Killed {label(ref)}" + (f" with {more} descendant{'s' if more > 1 else ''}." if more else ".")
+    return Done(text, goto=parent if ctx.in_view in {one.id for one in killed} else None)
+
+
+def reap(ctx: CommandContext, who: str | None = None) -> Done:
+    """Take the dead out of the rotation."""
+    count = ctx.run_idempotent(sessions.reap, ctx.session.id, ctx.agent(who).id if who is not None else None)
+    return Done(f"{count} agent{'s' if count > 1 else ''} left the rotation." if count else "Nobody is dead.")
+
+
+def send(ctx: CommandContext, who: str, message: str) -> Done:
+    """Send mail from the agent in view."""
+    ref = ctx.agent(who)
+    ctx.run_persistently(mailbox.send, ctx.in_view, ref.id, message, f"tui-{uuid.uuid4()}")
+    ctx.ensure_worker()
+    return Done(f"Sent to {label(ref)}.")
+
+
+def wait(ctx: CommandContext, timeout: str, *who: str) -> Done:
+    """Let the agent in view wait; the result comes as a row."""
+    named = [str(ctx.agent(one).id) if one.lower() == "parent" else one for one in who]
+    targets = ctx.run_idempotent(waits.targets, ctx.session.id, named) if named else None
+    wrong = next((target for target in targets or () if "error" in target), None)
+    if wrong:
+        raise UsageError(wrong["error"], hint=wrong["hint"])
+    if ctx.run(waits.wait_begin, ctx.in_view, targets, float(timeout)) is None:
+        ctx.ensure_worker()
+    return Done()
+
+
+def capture(ctx: CommandContext) -> Done:
+    """Begin a capture."""
+    return Done() if ctx.run(person.begin_capture, ctx.in_view) else Done("A capture is open already.")
+
+
+def cancel(ctx: CommandContext) -> Done:
+    """End the capture."""
+    ctx.run(person.cancel_capture, ctx.in_view)
+    return Done()
+
+
+def retry(ctx: CommandContext) -> Done:
+    """Run the agent in view again after an error."""
+    ctx.run(person.retry, ctx.in_view)
+    ctx.ensure_worker()
+    return Done()
+
+
+HANDLERS: Mapping[str, Callable[..., Done]] = MappingProxyType(
+    {
+        calls.SAY: say,
+        calls.CAPTURED: captured,
+        calls.SHELL: shell,
+        calls.END_SHELL: end_shell,
+        calls.INTERRUPT_TREE: interrupt_tree,
+        calls.TAKE_BACK: take_back,
+        calls.ANSWER: permissions.answer,
+        "agents": goto,
+        "budget": budgets.budget,
+        "cancel": cancel,
+        "capture": capture,
+        "clear": model_context.clear,
+        "compact": model_context.compact,
+        "context": model_context.context,
+        "cost": budgets.cost,
+        "export": exports.export,
+        "fork": fork.fork,
+        "interrupt": interrupt,
+        "kill": kill,
+        "mark": model_context.mark,
+        "mode": settings.mode,
+        "model": settings.model,
+        "new": settings.new,
+        "permissions": permissions.permissions,
+        "reap": reap,
+        "rename": settings.rename,
+        "retry": retry,
+        "rewind": model_context.rewind,
+        "search": search.search,
+        "send": send,
+        "sql": settings.sql,
+        "system": settings.system,
+        "timeline": exports.timeline,
+        "tools": settings.tools,
+        "wait": wait,
+    }
+)
+"""By the call's name; each takes the call's arguments."""

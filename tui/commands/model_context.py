@@ -1,0 +1,48 @@
+"""Carries out /clear, /compact, /context, /mark and /rewind."""
+
+from __future__ import annotations
+
+from agentmesh.store import agents
+from agentmesh.store import context as contexts
+from agentmesh.store.reader import Answer
+from agentmesh.tui.commands.calls import Done
+from agentmesh.tui.commands.context import CommandContext
+
+
+def clear(ctx: CommandContext) -> Done:
+    """Send the model of the agent in view nothing of what came before."""
+    ctx.run(contexts.clear, ctx.in_view)
+    return Done()
+
+
+def compact(ctx: CommandContext) -> Done:
+    """Have the agent in view replace what came before by a summary."""
+    ctx.run(contexts.compact, ctx.in_view)
+    ctx.ensure_worker()
+    return Done()
+
+
+def mark(ctx: CommandContext, label: str | None = None) -> Done:
+    """Set a mark."""
+    ctx.run(contexts.mark, ctx.in_view, label)
+    return Done()
+
+
+def rewind(ctx: CommandContext, label: str | None = None) -> Done:
+    """Go back to a mark."""
+    ctx.run(contexts.rewind, ctx.in_view, label)
+    return Done()
+
+
+def context(ctx: CommandContext) -> Done:
+    """Show what fills the context of the agent in view."""
+    model = ctx.run_idempotent(agents.get, ctx.in_view).model
+    parts = ctx.run_idempotent(contexts.filling, ctx.in_view)
+    window = ctx.mesh.models.context_window(model)
+    whole = window or max(contexts.total(parts).tokens, 1)
+    rows: list[tuple[str | None, ...]] = [
+        (part.name, str(part.rows), f"{part.tokens:,}", f"{100 * part.tokens / whole:.1f} %")
+        for part in [*parts, contexts.total(parts)]
+    ]
+    rows.append((f"the window of {model}", None, f"{window:,}" if window else "not known", None))
+    return Done(table=Answer(["what", "messages", "about tokens", "share"], [], rows))

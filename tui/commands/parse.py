@@ -1,0 +1,164 @@
+"""Parses an input into a ``Call``, or into a ``Problem`` that says why not. Plain text is a call too."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from agentmesh.domain.states import PermissionMode
+from agentmesh.domain.text import one_line
+from agentmesh.tui.commands.calls import CAPTURED, SAY, SHELL, Call, Problem
+from agentmesh.tui.commands.catalog import COMMANDS, Argument, Command
+
+if TYPE_CHECKING:
+    from agentmesh.config.custom_commands import CustomCommand
+
+_NO_CUSTOM: Mapping[str, CustomCommand] = MappingProxyType({})
+_MEANT: Mapping[str, str] = MappingProxyType(
+    {
+        "continue": "sessions",
+        "list": "agents",
+        "message": "send",
+        "ps": "agents",
+        "q": "exit",
+        "quit": "exit",
+        "resume": "sessions",
+        "spawn": "fork",
+        "status": "agents",
+        "stop": "interrupt",
+        "tree": "agents",
+        "usage": "cost",
+    }
+)
+"""Names of commands in other programs and in our command line; similar letters would suggest a wrong command."""
+_NAME = re.compile(r"/[ \t]*(\S*)[ \t]*")
+_WORD = re.compile(r"\S+")
+_ROW = re.compile(r"@[0-9]{0,15}")
+
+
+def parse(
+    text: str,
+    *,
+    capturing: bool = False,
+    again: bool = False,
+    custom: Mapping[str, CustomCommand] = _NO_CUSTOM,
+) -> Call | Problem | None:
+    """Parse an input; return None if it is empty. ``again``: the same input is entered a second time in a capture.
+
+    A ``custom`` command becomes its text, as if that had been typed.
+    """
+    stripped = text.strip()
+    if not stripped:
+        return None
+    name = _named(stripped)
+    if name is not None and name in custom and name not in COMMANDS:
+        return _custom(custom[name], stripped, text, capturing)
+    if name is not None and (name in COMMANDS or not (capturing and again)):
+        return _command(name, stripped, text, capturing, custom)
+    if capturing:
+        return Call(CAPTURED, (text.rstrip(),), text)
+    if stripped.startswith("!"):
+        command = stripped[1:].strip()
+        return Call(SHELL, (command,), text) if command else Problem("! runs a shell command: !ls")
+    return Call(SAY, (text.rstrip(),), text)
+
+
+def nearest(name: str, custom: Iterable[str] = ()) -> str | None:
+    """Return the command whose name comes nearest, None when none is near."""
+    if name in _MEANT:
+        return _MEANT[name]
+    names = [*COMMANDS, *custom]
+    begun = [known for known in names if known.startswith(name)] if name else []
+    return next(iter(begun or difflib.get_close_matches(name, names, n=1, cutoff=0.5)), None)
+
+
+def _custom(command: CustomCommand, stripped: str, typed: str, capturing: bool) -> Call | Problem:
+    """Return what a custom command says, as a message or captured."""
+    found = _NAME.match(stripped)
+    said = command.expand(stripped[found.end() :] if found else "")
+    if not said.strip():
+        return Problem(f"/{command.name} says nothing without arguments.", f"Usage: {command.usage}")
+    return Call(CAPTURED if capturing else SAY, (said,), typed)
+
+
+def _named(stripped: str) -> str | None:
+    """Return the name after a slash; None for text, also for text that begins with a path."""
+    found = _NAME.match(stripped)
+    name = found[1].lower() if found else None
+    return None if name is None or "/" in name else name
+
+
+def _command(name: str, stripped: str, typed: str, capturing: bool, custom: Iterable[str]) -> Call | Problem:
+    """Parse an input that begins with a slash."""
+    command = COMMANDS.get(name)
+    if command is None:
+        near = nearest(name, custom)
+        hint = f"Did you mean /{near}?" if near else "/help lists the commands."
+        if capturing:
+            hint += " Enter again captures it as text."
+        complaint = f"There is no command /{one_line(name, 40)}." if name else "A command needs a name."
+        return Problem(complaint, hint, again_captures=capturing)
+    found = _NAME.match(stripped)
+    args, problem = _arguments(command, stripped[found.end() :] if found else "")
+    return Problem(problem, f"Usage: {command.usage}") if problem else Call(name, args, typed)
+
+
+def _arguments(command: Command, rest: str) -> tuple[tuple[str, ...], str]:
+    """Split what follows the name into arguments; return them, and what is wrong, if anything."""
+    args: list[str] = []
+    for parameter in command.parameters:
+        rest = rest.lstrip()
+        if parameter.kind in (Argument.TEXT, Argument.WORDS) and rest:
+            args.append(rest if parameter.kind is Argument.WORDS else _unquoted(rest))
+            return tuple(args), ""
+        taken = _WORD.findall(rest) if parameter.many else _WORD.findall(rest)[:1]
+        if not taken and parameter.required:
+            return (), f"/{command.name} needs {_with_article(parameter.name)}."
+        args += taken
+        rest = "" if parameter.many or not taken else rest[len(taken[0]) :]
+    if rest.strip():
+        return (), f"/{command.name} takes {_at_most(command)}."
+    return tuple(args), _wrong_value(command, args)
+
+
+def _wrong_value(command: Command, args: list[str]) -> str:
+    """Return what is wrong with values of a closed set."""
+    for parameter, value in zip(command.parameters, args, strict=False):
+        if parameter.kind is Argument.MODE and value not in list(PermissionMode):
+            return f"{one_line(value, 30)} is no mode: {', '.join(PermissionMode)}."
+        if parameter.kind is Argument.NUMBER and not _is_number(value):
+            return f"{one_line(value, 30)} is no number of seconds."
+        if parameter.kind is Argument.ROW and not _ROW.fullmatch(value):
+            return f"{one_line(value, 30)} is no place to begin at: @ lists them, @12 is row 12."
+        if parameter.kind is Argument.TOOL:
+            return next((f"{one_line(v, 30)} is neither -name nor +name." for v in args if v[0] not in "+-"), "")
+    return ""
+
+
+def _is_number(value: str) -> bool:
+    try:
+        return math.isfinite(float(value))
+    except ValueError:
+        return False
+
+
+def _unquoted(text: str) -> str:
+    """Return the text without quotes around the whole of it."""
+    if len(text) > 1 and text[0] == text[-1] == '"' and '"' not in text[1:-1]:
+        return text[1:-1]
+    return text
+
+
+def _with_article(name: str) -> str:
+    if name.endswith("s"):
+        return name
+    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
+
+
+def _at_most(command: Command) -> str:
+    number = len(command.parameters)
+    return "no argument" if not number else "one argument" if number == 1 else f"{number} arguments"

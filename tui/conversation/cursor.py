@@ -1,0 +1,45 @@
+"""What the keys do with the entry that has the focus, and how they get there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentmesh.tui.conversation.entry import EntryView
+from agentmesh.tui.conversation.views import Views
+
+if TYPE_CHECKING:
+    from textual.widget import Widget
+
+    from agentmesh.tui.conversation.task_call import TaskCallView
+
+
+class EntryCursor:
+    """Reads the conversation in view at the entry that has the focus."""
+
+    def __init__(self, views: Views) -> None:
+        self._views = views
+
+    def text(self, focused: Widget | None) -> tuple[str, bool]:
+        """Return what to copy, and whether it is of an entry: of the one that has the focus, else the last answer."""
+        scrollback, entry = self._views.current, focused if isinstance(focused, EntryView) else None
+        if scrollback is None:
+            return "", entry is not None
+        return (scrollback.words(entry), True) if entry else (scrollback.last_answer, False)
+
+    def fork_row(self, focused: Widget | None) -> int | None:
+        """Return the row that a fork from the focused entry begins at; None for inherited entries."""
+        scrollback = self._views.current
+        return scrollback.fork_row(focused) if scrollback and isinstance(focused, EntryView) else None
+
+    def newest_entry(self) -> EntryView | None:
+        """Return the newest entry that can have the focus."""
+        scrollback = self._views.current
+        entries = [view for view in scrollback.query(EntryView) if view.focusable] if scrollback else []
+        return entries[-1] if entries else None
+
+    def task(self) -> TaskCallView | None:
+        """Return the task whose sub-agent the person means."""
+        from agentmesh.tui.conversation.task_call import TaskCallView, task_to_enter
+
+        scrollback = self._views.current
+        return task_to_enter(scrollback.query_children(TaskCallView)) if scrollback else None

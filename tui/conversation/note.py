@@ -1,0 +1,44 @@
+"""Events, commands, errors, captures, marks: what happened around the conversation, in a line or a few."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.content import Content
+
+from agentmesh.domain.states import Kind
+from agentmesh.tui.conversation.entries import Note
+from agentmesh.tui.conversation.entry import EntryView
+from agentmesh.tui.widgets.plain import Plain
+
+_LABELS = {
+    Kind.ERROR: ("✗ error: ", "$text-error"),
+    Kind.EVENT: ("· ", "$dim"),
+    Kind.COMMAND: ("", "$text-secondary"),
+    Kind.CAPTURE: ("✎ captured, no model sees it: ", "$text-warning"),
+    Kind.MARK: ("⚑ mark ", "$text-secondary"),
+}
+_LINES = 200
+"""Lines of a command's output that are shown at most."""
+
+
+class NoteView(EntryView):
+    """A label, a text, and what to do about it."""
+
+    def __init__(self, note: Note) -> None:
+        self._note = note
+        super().__init__(note.key, classes=f"note -{note.kind}" + ("" if note.gone is None else " -parts"))
+
+    def compose(self) -> ComposeResult:
+        """Show the note."""
+        label, style = _LABELS.get(self._note.kind, ("· ", "$dim"))
+        body = "" if self._note.kind == Kind.CAPTURE else style if self._note.kind != Kind.ERROR else "$text-error"
+        yield Plain(Content.assemble((label, style), (self._note.text, body)))
+        if self._note.hint:
+            yield Plain(Content.styled(_clipped(self._note.hint), "$dim"), classes="hint")
+
+
+def _clipped(text: str) -> str:
+    lines = text.split("\n")
+    if len(lines) <= _LINES:
+        return text
+    return "\n".join([*lines[:_LINES], f"… {len(lines) - _LINES} more lines"])

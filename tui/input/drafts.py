@@ -1,0 +1,30 @@
+"""The unsent input of each agent."""
+
+from __future__ import annotations
+
+from agentmesh.domain.ids import AgentId
+from agentmesh.domain.log import logger
+
+LOG = logger(__name__)
+
+
+class Drafts:
+    """The unsent input of each agent."""
+
+    def __init__(self) -> None:
+        self._texts: dict[AgentId, str] = {}
+
+    def take(self, agent: AgentId) -> str:
+        """Return the agent's draft and forget it."""
+        return self._texts.pop(agent, "")
+
+    def keep(self, agent: AgentId, text: str) -> None:
+        """Remember an agent's unsent input."""
+        if text:
+            self._texts[agent] = text
+        else:
+            self._texts.pop(agent, None)
+
+    def give_back(self, agent: AgentId, text: str) -> None:
+        """Put what could not be sent before the agent's draft."""
+        self.keep(agent, "\n".join(filter(None, [text, self._texts.get(agent, "")])))

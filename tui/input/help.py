@@ -1,0 +1,68 @@
+"""Commands and keys, as they are configured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+
+from agentmesh.tui.commands.catalog import COMMANDS
+from agentmesh.tui.input.keys import DEFAULTS, Key, Keymap
+from agentmesh.tui.widgets.dialog import Dialog
+from agentmesh.tui.widgets.plain import Plain
+
+if TYPE_CHECKING:
+    from agentmesh.config.custom_commands import CustomCommand
+
+_MORE = (
+    ("@name", "completes files of the working directory"),
+    ("!command", "runs in the shell and shows its output"),
+)
+
+
+class Help(Dialog[None]):
+    """A page that can be scrolled."""
+
+    def __init__(self, keymap: Keymap, custom: Mapping[str, CustomCommand]) -> None:
+        super().__init__()
+        self._keymap, self._custom = keymap, custom
+
+    def compose(self) -> ComposeResult:
+        """Show commands, then keys."""
+        commands = [(command.usage, command.help) for _, command in sorted(COMMANDS.items())]
+        keys = [(self._keymap.labels(key.id) or "(no key)", _does(key, self._keymap)) for key in DEFAULTS]
+        with Vertical(classes="dialog help"), VerticalScroll():
+            yield Plain("Commands", classes="title")
+            yield from _rows([*commands, *_MORE])
+            if self._custom:
+                yield Plain("\nCustom commands and skills", classes="title")
+                yield from _rows((command.usage, _about(command)) for command in self._custom.values())
+            yield Plain("\nKeys  ([tui.keys] in the configuration changes them)", classes="title")
+            yield from _rows(keys)
+            yield Plain("\nEsc leaves this page", classes="detail")
+
+    def on_mount(self) -> None:
+        """Let the arrow keys scroll at once."""
+        self.query_one(VerticalScroll).focus()
+
+
+def _does(key: Key, keymap: Keymap) -> str:
+    """Return what a key does, and who has taken which default key from it."""
+    lost = keymap.lost(key.id)
+    return f"{key.help}\n({lost})" if lost else key.help
+
+
+def _about(command: CustomCommand) -> str:
+    """Return what a custom command does, and the file that says so."""
+    hidden = "\nnot used: a built-in command has this name" if command.name in COMMANDS else ""
+    return f"{command.description}\n({command.kind}: {command.source}){hidden}"
+
+
+def _rows(lines: Iterable[tuple[str, str]]) -> Iterator[Horizontal]:
+    for shown, does in lines:
+        yield Horizontal(
+            Plain(Content.styled(shown, "bold"), classes="left"), Plain(does, classes="right"), classes="row"
+        )

@@ -1,0 +1,222 @@
+"""The text area of the input: several lines, whole pastes, history at the edges, completion."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from textual import events, on
+from textual.binding import Binding
+from textual.message import Message
+from textual.widgets import OptionList, TextArea
+
+from agentmesh.domain.text import printable
+from agentmesh.tui.input.history import History
+from agentmesh.tui.input.keys import Keymap
+from agentmesh.tui.widgets.message import message
+
+if TYPE_CHECKING:
+    from agentmesh.tui.commands.complete import Completion
+    from agentmesh.tui.input.completion_list import CompletionList
+
+_BY_WORD = {"rotate.previous": "cursor_word_left", "rotate.next": "cursor_word_right"}
+"""What these keys do while there is text."""
+
+
+class Prompt(TextArea):
+    """Where a person types."""
+
+    @message
+    class Edited(Message):
+        """The text changed."""
+
+        text: str
+
+    class NothingToComplete(Message):
+        """Tab was pressed where nothing can be completed."""
+
+    class EditorWanted(Message):
+        """The text is to be edited in an editor."""
+
+    def __init__(
+        self,
+        keymap: Keymap,
+        history: History,
+        complete: Callable[[str, int], Sequence[Completion]],
+        submit: Callable[[str], bool],
+    ) -> None:
+        super().__init__(id="prompt", soft_wrap=True, compact=True, highlight_cursor_line=False, tab_behavior="focus")
+        self._keys = {name: key for key in keymap.bindings("prompt") for name in key.keys.split(",")}
+        self._screen_keys = {name: key for key in keymap.bindings("screen") for name in key.keys.split(",")}
+        self._editing = {
+            key: binding.action
+            for binding in TextArea.BINDINGS
+            if isinstance(binding, Binding)
+            for key in binding.key.split(",")
+        }
+        """What the text area itself does at keys: backspace, cursor keys and others."""
+        self._history = history
+        self._popup: CompletionList | None = None
+        """Made and mounted at the first completion."""
+        self._complete = complete
+        self._submit = submit
+        """Takes the text and returns True, or refuses it: then it stays."""
+        self._was_moved = False
+        """Whether the person moved in the list; only then Enter takes a completion."""
+        self._shown_before: str | None = None
+        """A text from history or a draft; no list opens for it."""
+        self.pressed_at = 0.0
+        """When the last key was taken here; ``time.monotonic()``."""
+
+    def put(self, text: str) -> None:
+        """Replace the text, the cursor at its end; no completions pop up for it."""
+        self._shown_before = text
+        self.load_text(text)
+        self.move_cursor(self.document.end)
+        self.close_completion()
+
+    def close_completion(self) -> bool:
+        """Hide the list; return whether it was open."""
+        popup = self._open_popup
+        if popup is not None:
+            popup.show((), 0)
+        self._was_moved = False
+        return popup is not None
+
+    # Keys
+
+    async def _on_key(self, event: events.Key) -> None:
+        """Do what a key is bound to, also the screen's keys, before the next key.
+
+        Textual handles bindings elsewhere, out of order with other keys: an Enter would send half of the text.
+        """
+        self.pressed_at = time.monotonic()  # later than an Enter that came in the same moment
+        namespace, key = (
+            (self, self._keys.get(event.key))
+            if event.key in self._keys
+            else (self.screen, self._screen_keys.get(event.key))
+        )
+        editing = self._editing.get(event.key)
+        if key is None and editing is None:
+            return
+        event.stop()
+        event.prevent_default()
+        if key is None:
+            await self.run_action(editing or "")
+        elif key.id in _BY_WORD and self.text:
+            await self.run_action(_BY_WORD[key.id])
+        else:
+            await self.app.run_action(key.action, namespace)
+
+    def action_submit(self) -> None:
+        """Enter: take the completion that was moved to, else hand over the text.
+
+        At once, without a message: keys typed next must neither be sent nor lost.
+        """
+        if self._was_moved and self._take():
+            return
+        self.close_completion()
+        if self._submit(self.text):
+            self.put("")
+
+    def action_newline(self) -> None:
+        """Begin a new line."""
+        self.insert("\n")
+
+    def action_complete(self) -> None:
+        """Take the highlighted completion, or open the list; with nothing to complete, say so."""
+        if self._take():
+            return
+        self._open()
+        if self._open_popup is None:
+            self.post_message(self.NothingToComplete())
+        elif len(self._complete(self.text, self._position)) == 1:
+            self._take()
+
+    def action_history(self, direction: str) -> None:
+        """At the first or last line: an older or newer input; in an open list: move. Else the cursor moves."""
+        if (popup := self._open_popup) is not None:
+            popup.move(-1 if direction == "older" else 1)
+            self._was_moved = True
+            return
+        at_edge = self.cursor_at_first_line if direction == "older" else self.cursor_at_last_line
+        found = None
+        if at_edge:
+            found = self._history.older(self.text) if direction == "older" else self._history.newer()
+        if found is not None:
+            self.put(found)
+        elif direction == "older":
+            self.action_cursor_up()
+        else:
+            self.action_cursor_down()
+
+    def action_edit_outside(self) -> None:
+        """Ask for an editor."""
+        self.post_message(self.EditorWanted())
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        """Insert a paste whole, with plain line breaks and nothing that a terminal would obey."""
+        event.prevent_default()
+        event.stop()
+        if not self.read_only:
+            self.insert(printable(event.text.replace("\r\n", "\n").replace("\r", "\n")))
+            self.focus()
+
+    # Completion
+
+    @on(TextArea.Changed)
+    def _changed(self, event: TextArea.Changed) -> None:
+        event.stop()
+        if self.text != self._shown_before:
+            self._shown_before = None
+            self._history.reset()
+            self._open()
+        self.post_message(self.Edited(self.text))
+
+    @on(OptionList.OptionSelected)
+    def _clicked(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        if self._popup is not None:
+            self._insert(self._popup.at(event.option_index))
+
+    def complete_anew(self) -> None:
+        """Complete again with what is known now, unless the input is empty."""
+        if self.text and not self._was_moved:
+            self._open()
+
+    def _open(self) -> None:
+        choices = self._complete(self.text, self._position) if self.text else ()
+        if len(choices) == 1 and self.text[choices[0].start : self._position] == choices[0].text.rstrip():
+            choices = ()
+        self._was_moved = False
+        if choices and self._popup is None:
+            from agentmesh.tui.input.completion_list import CompletionList
+
+            self._popup = CompletionList()
+            self.screen.mount(self._popup)
+        if self._popup is not None:
+            self._popup.show(choices, self.screen.size.height - self.region.y)
+
+    @property
+    def _open_popup(self) -> CompletionList | None:
+        return self._popup if self._popup is not None and self._popup.is_open else None
+
+    def _take(self) -> bool:
+        chosen = self._popup.chosen if self._popup is not None else None
+        if chosen is None:
+            return False
+        self._insert(chosen)
+        return True
+
+    def _insert(self, chosen: Completion) -> None:
+        before = self.text[: chosen.start]
+        start = (before.count("\n"), len(before) - before.rfind("\n") - 1)
+        end = self.cursor_location
+        self.close_completion()
+        self.replace(chosen.text, start, end)
+        self.focus()
+
+    @property
+    def _position(self) -> int:
+        return len(self.get_text_range((0, 0), self.cursor_location))

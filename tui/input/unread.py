@@ -1,0 +1,37 @@
+"""Messages of the person that the agent has not read yet; they can still be taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.content import Content
+
+from agentmesh.domain.text import one_line
+from agentmesh.tui.commands.pending import Unsent
+from agentmesh.tui.widgets.plain import Plain
+
+_SHOWN = 3
+_UNREAD, _UNSENT = "⏸ not read yet", "↥ not sent yet"
+
+
+class UnreadMessages(Plain):
+    """One line per unread message, then one per pending input, the newest last."""
+
+    def __init__(self) -> None:
+        super().__init__(id="queued")
+        self.display = False
+
+    def show(self, texts: Sequence[str], unsent: Sequence[Unsent], key: str) -> None:
+        """Show these; ``key`` takes back the newest that arrived."""
+        lines = [_line(_UNREAD, text) for text in texts]
+        if lines and key:
+            lines[-1] = Content.assemble(lines[-1], (f"  {key} takes it back", "$dim"))
+        lines += [_line(_UNSENT if one.is_late else _UNREAD, one.text) for one in unsent]
+        if len(lines) > _SHOWN:
+            lines = [Content.styled(f"… {len(lines) - _SHOWN} more", "$dim"), *lines[-_SHOWN:]]
+        self.display = bool(lines)
+        self.update(Content("\n").join(lines))
+
+
+def _line(state: str, text: str) -> Content:
+    return Content.assemble((f"{state}: ", "$text-warning"), one_line(text, 200))

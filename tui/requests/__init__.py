@@ -1,0 +1,1 @@
+"""What agents ask a person: which request comes next, its dialog, and the answers."""

@@ -1,0 +1,298 @@
+"""The dialog for one request: what would happen, in full, and the ways to answer."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.types import CSSPathType
+
+from agentmesh.domain.text import one_line, visible
+from agentmesh.tui.conversation.diff import diff_content
+from agentmesh.tui.input.keys import Keymap
+from agentmesh.tui.requests.choices import Choices
+from agentmesh.tui.requests.field import Field
+from agentmesh.tui.requests.key_guard import GRACE, KeyGuard
+from agentmesh.tui.requests.options import Option, options
+from agentmesh.tui.requests.proposals import Proposal
+from agentmesh.tui.requests.replies import BadEdit, Reply, edit_text, edited, refused
+from agentmesh.tui.requests.words import lineage
+from agentmesh.tui.widgets import dialog
+from agentmesh.tui.widgets.dialog import Dialog
+from agentmesh.tui.widgets.plain import Plain
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from agentmesh.domain.rows import Request
+
+_DIALOG_STYLES = Path(dialog.__file__).with_name("dialog.tcss")
+_SCROLLS = {
+    "pageup": "scroll_page_up",
+    "pagedown": "scroll_page_down",
+    "ctrl+home": "scroll_home",
+    "ctrl+end": "scroll_end",
+}
+
+
+_FRAME = 4
+"""Lines of the border, and around the proposal."""
+_LOOK = 0.05
+"""Seconds between two looks whether keys count."""
+
+
+class _FieldText(NamedTuple):
+    """What the field is for."""
+
+    says: str
+    keys: str
+
+
+_FIELDS = {
+    "no": _FieldText("Why not? The agent reads it.", "Enter refuses, also without a reason · Esc goes back"),
+    "edit": _FieldText("What is to run instead:", "Enter allows it as it stands here"),
+    "text": _FieldText("Your answer:", "Enter answers"),
+}
+
+
+class Rest(Vertical):
+    """What stands above or below the proposal; the proposal gets the remaining room."""
+
+    class Resized(Message):
+        """Its height may have changed."""
+
+    def on_resize(self) -> None:
+        """Tell the dialog."""
+        self.post_message(self.Resized())
+
+
+class RequestDialog(Dialog[Reply]):
+    """Returns a Reply; None if it was closed because the request was settled."""
+
+    CSS_PATH: ClassVar[CSSPathType | None] = [_DIALOG_STYLES, Path(__file__).with_name("dialog.tcss")]
+    AUTO_FOCUS = ""
+
+    def __init__(
+        self,
+        request: Request,
+        shown: Proposal,
+        place: tuple[int, int],
+        keymap: Keymap,
+        *,
+        draft: str = "",
+    ) -> None:
+        super().__init__()
+        self.request = request
+        self._shown, self._place, self._keymap = shown, place, keymap
+        self._key_guard = KeyGuard(GRACE)
+        self._draft = draft
+        self._choices = Choices(options(request))
+        self._field = Field(keymap)
+        self._for = ""
+        """What the field is for, while it is shown."""
+        self._is_over = False
+
+    @property
+    def request_id(self) -> UUID:
+        """Which request is asked about."""
+        return self.request.id
+
+    @property
+    def takes_keys(self) -> bool:
+        """Whether keys count by now."""
+        return self._key_guard.is_over(time.monotonic())
+
+    @property
+    def is_choosing(self) -> bool:
+        """Whether the choices are shown, and no field."""
+        return not self._for
+
+    @property
+    def draft(self) -> str:
+        """The text that was typed and not submitted."""
+        text = self._field.text if self._for == "text" else ""
+        return text if text.strip() else ""
+
+    def compose(self) -> ComposeResult:
+        """Show who asks what, and the ways to answer."""
+        with Vertical(classes="dialog request"):
+            with Rest():
+                yield Plain(id="title", classes="title")
+                yield Plain(self._origin(), classes="detail")
+            with VerticalScroll(id="proposal", can_focus=False):
+                yield Plain(diff_content(self._shown.text) if self._shown.is_diff else self._shown.text)
+            with Rest():
+                yield Plain(self._shown.remark, id="remark", classes="detail")
+                yield self._choices
+                yield Plain(id="field-says")
+                yield self._field
+                yield Plain(id="keys", classes="detail")
+
+    def on_mount(self) -> None:
+        """Show the choices; keys count a moment after they were drawn."""
+        self.query_one("#remark").display = bool(self._shown.remark)
+        self.show_place(self._place)
+        self._ask("" if self._choices.options else "text")
+        self.call_after_refresh(self._appeared)
+
+    def _appeared(self) -> None:
+        self._key_guard.appeared(time.monotonic())
+        self._take_keys()
+
+    def _take_keys(self) -> None:
+        """As soon as keys count, name them, and give the field of an open question the focus."""
+        if not self.takes_keys:
+            self.set_timer(_LOOK, self._take_keys)
+            return
+        self._show_keys()
+        if self._for:
+            self._field.focus()
+
+    @on(Rest.Resized)
+    def _fit(self, event: Rest.Resized | None = None) -> None:
+        """Give the proposal the room that the rest leaves."""
+        if event:
+            event.stop()
+        taken = sum(rest.outer_size.height for rest in self.query(Rest))
+        self.query_one("#proposal").styles.max_height = max(self.size.height - _FRAME - taken, 3)
+
+    def on_resize(self) -> None:
+        """Fit into the new size."""
+        self._fit()
+
+    def show_place(self, place: tuple[int, int]) -> None:
+        """Say which of how many this is."""
+        self._place = place
+        number, count = place
+        what = "asks you" if self.request.kind == "question" else f"asks: may it use {self.request.tool}?"
+        queue = (f"   {number} of {count}", "$text-warning") if count > 1 else ""
+        self.query_one("#title", Plain).update(Content.assemble(f"{self.request.name} {one_line(what, 60)}", queue))
+        self._show_keys()
+
+    def close(self) -> None:
+        """Close it because the request was settled; under another dialog, once that is closed."""
+        self._is_over = True
+        if self.app.screen is self:
+            self.dismiss(None)
+
+    def on_screen_resume(self) -> None:
+        """Close it now, if it was to be closed."""
+        if self._is_over:
+            self.dismiss(None)
+
+    # Keys
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Let Esc do nothing within the first moment."""
+        if action == "leave" and not self._key_guard.is_over(time.monotonic()):
+            return False
+        return super().check_action(action, parameters)
+
+    def action_leave(self) -> None:
+        """Esc: back to the choices; from there put the request aside."""
+        if self._for and self._choices.options:
+            self._ask("")
+        else:
+            self._leave(Reply("later", draft=self.draft))
+
+    def on_key(self, event: events.Key) -> None:
+        """Handle the keys of the choices, which have no focus, so that the time of each key is known."""
+        event.stop()
+        event.prevent_default()
+        if not self._key_guard.counts(event.time):
+            return
+        if event.key in _SCROLLS:
+            getattr(self.query_one("#proposal", VerticalScroll), f"action_{_SCROLLS[event.key]}")()
+        elif event.key == "tab" and self._for in ("", "text"):
+            self._leave(Reply("next", draft=self.draft))
+        elif self._for:
+            self._field.focus()
+        elif chosen := self._choices.press(event):
+            self._choose(chosen)
+
+    @on(Choices.Clicked)
+    def _clicked(self, event: Choices.Clicked) -> None:
+        event.stop()
+        if self._key_guard.is_over(event.time):
+            self._choose(event.option)
+
+    def _choose(self, option: Option) -> None:
+        match option.name:
+            case "once" | "always":
+                self._leave(Reply("answer", {"decision": option.name}))
+            case "go":
+                self._leave(Reply("go"))
+            case "no" | "edit" | "text":
+                self._ask(option.name)
+            case _:
+                self._leave(Reply("answer", {"text": option.value}))
+
+    # The field
+
+    def _ask(self, what: str) -> None:
+        """Show the field for this purpose; for none, the choices."""
+        self._for = what
+        self._choices.display = not what
+        self._field.display = bool(what)
+        says = self.query_one("#field-says", Plain)
+        says.display = bool(what)
+        if what:
+            says.update(_FIELDS[what].says)
+            self._field.put(edit_text(self.request) if what == "edit" else self._draft if what == "text" else "")
+        if what and self._choices.options:
+            self._field.focus()
+        elif not what:
+            self.set_focus(None)
+        self._show_keys()
+
+    def _show_keys(self) -> None:
+        if not self.takes_keys:
+            self.query_one("#keys", Plain).update("keys count in a moment")
+            return
+        later = "Esc goes back" if self._for and self._choices.options else "Esc later"
+        following = ["Tab the next"] if self._place[1] > 1 else []
+        if not self._for:
+            keys = ["↑ ↓ Enter or a key chooses", "PgDn scrolls", later, *following]
+        else:
+            editor = self._keymap.label("prompt.editor")
+            keys = [_FIELDS[self._for].keys]
+            keys += [f"{editor} your editor"] if editor and self._for != "no" else []
+            keys += [later] if self._for != "no" else []
+        self.query_one("#keys", Plain).update(" · ".join(keys))
+
+    @on(Field.Entered)
+    def _entered(self, event: Field.Entered) -> None:
+        event.stop()
+        if self._for == "no":
+            self._leave(Reply("answer", refused(event.text)))
+        elif self._for == "text":
+            if event.text.strip():
+                self._leave(Reply("answer", {"text": event.text.strip()}))
+        else:
+            try:
+                self._leave(Reply("answer", edited(self.request, event.text)))
+            except BadEdit as error:
+                self._complain(str(error))
+
+    @on(Field.EditorFailed)
+    def _editor_failed(self, event: Field.EditorFailed) -> None:
+        event.stop()
+        self._complain(event.text)
+
+    def _complain(self, text: str) -> None:
+        self.query_one("#keys", Plain).update(Content.styled(text, "$text-error"))
+
+    def _leave(self, reply: Reply) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self.dismiss(reply)
+
+    def _origin(self) -> str:
+        reason = one_line(visible(self.request.reason), 300)
+        return " · ".join(filter(None, [lineage(self.request), reason]))

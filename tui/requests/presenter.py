@@ -1,0 +1,160 @@
+"""Presents requests to the person: in a dialog, or in a line while a dialog would take their keys.
+
+A dialog opens by itself if the input is empty, no key was pressed for a second, and no other dialog is open. Until then
+a line above the input says which agent asks, and a key opens the dialog. The bell rings for each new request.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from agentmesh.tui.board.navigation import Navigation
+from agentmesh.tui.commands.calls import ANSWER, Call
+from agentmesh.tui.commands.messages import CallRequested
+from agentmesh.tui.input.keys import Keymap
+from agentmesh.tui.input.quiet import LOOK, QuietInput
+from agentmesh.tui.requests.queue import RequestQueue
+from agentmesh.tui.requests.replies import Reply
+from agentmesh.tui.requests.words import banner, settled_text
+from agentmesh.tui.widgets.lines import Lines
+
+if TYPE_CHECKING:
+    from textual.screen import Screen
+
+    from agentmesh.domain.rows import Request
+    from agentmesh.tui.requests.dialog import RequestDialog
+    from agentmesh.tui.session.state import Board
+
+
+class RequestPresenter:
+    """Presents the requests of one session on one screen; used in the app's loop only."""
+
+    def __init__(
+        self,
+        screen: Screen[None],
+        keymap: Keymap,
+        navigation: Navigation,
+        quiet: QuietInput,
+        *,
+        tell: Callable[[str, str], None],
+        remember: Callable[[str], None],
+    ) -> None:
+        """``tell`` says in the last line what happened; ``remember`` keeps a draft in the history of the input."""
+        self._screen, self._keymap, self._navigation, self._quiet = screen, keymap, navigation, quiet
+        self._tell, self._remember = tell, remember
+        self.banner = Lines(id="request-banner")
+        self.requests = RequestQueue()
+        self.rings = True
+        """Whether the terminal's bell rings when an agent asks."""
+        self.has_files = False
+        """Whether the session's files are those of this host."""
+        self._dialog: RequestDialog | None = None
+        self._looks = False
+
+    def show(self, board: Board) -> None:
+        """Take the open requests: close a dialog whose request is settled, ring for a new request."""
+        new = self.requests.show(board.requests)
+        if self._dialog and self.requests.waits(self._dialog.request_id):
+            self._dialog.show_place(self.requests.place(self._dialog.request_id))
+        elif self._dialog:
+            self.close()
+        if new:
+            self._ring()
+        self.offer()
+
+    def offer(self) -> None:
+        """Open a dialog if one is due and the input is at rest; else look again in a moment."""
+        waiting = self.requests.held_back
+        if waiting and self._dialog is None and self._quiet.is_at_rest:
+            self._open(waiting[0])
+        elif waiting and self._dialog is None and not self._looks:
+            self._looks = True
+            self._screen.set_timer(LOOK, self._look)
+        self._show_banner()
+
+    def open(self) -> bool:
+        """Open a dialog because a person wants to; return whether anything waits."""
+        first = self.requests.first(self._navigation.in_view)
+        self.requests.take_up()
+        if first is not None and self._dialog is None:
+            self._open(first)
+            self._show_banner()
+        return first is not None
+
+    def settled(self, request: Request) -> None:
+        """Say who answered a request, unless it was answered here."""
+        if not self.requests.was_answered_here(request.id):
+            self._tell(settled_text(request), "$text-warning")
+
+    def answer_failed(self, call: Call) -> None:
+        """Take back that a request is answered."""
+        self.requests.answer_failed(UUID(call.args[0]))
+        self._show_banner()
+
+    def close(self) -> None:
+        """Close the dialog; keep what was typed in it in the history."""
+        if self._dialog is None:
+            return
+        dialog, self._dialog = self._dialog, None
+        if dialog.draft:
+            self._remember(dialog.draft)
+        dialog.close()
+
+    def _look(self) -> None:
+        self._looks = False
+        self.offer()
+
+    def _open(self, request: Request) -> None:
+        from agentmesh.tui.requests.dialog import RequestDialog
+        from agentmesh.tui.requests.proposals import proposal
+
+        screen, board = self._screen, self._navigation.board
+        workdir = Path(board.session.workdir) if board and self.has_files else None
+        place, draft = self.requests.place(request.id), self.requests.draft(request.id)
+        dialog = RequestDialog(request, proposal(request, workdir), place, self._keymap, draft=draft)
+        self._dialog = dialog
+
+        def left(reply: Reply | None) -> None:
+            if self._dialog is dialog:
+                self._dialog = None
+            if reply is not None:
+                self._take(request, reply)
+            screen.call_later(self._go_on, request.id if reply and reply.action == "next" else None)  # when it has gone
+
+        screen.app.push_screen(dialog, left)
+
+    def _take(self, request: Request, reply: Reply) -> None:
+        if reply.draft:
+            self.requests.keep_draft(request.id, reply.draft)
+        match reply.action:
+            case "answer":
+                self.requests.answer(request.id)
+                call = Call(ANSWER, (str(request.id), json.dumps(dict(reply.words))))
+                self._screen.post_message(CallRequested(call, request.agent_id))
+            case "go":
+                self.requests.put_aside()
+                self._navigation.go(request.agent_id, request.name)
+            case "later":
+                self.requests.put_aside()
+
+    def _go_on(self, after: UUID | None) -> None:
+        """Open the next request, or one that is due."""
+        following = self.requests.after(after) if after else None
+        if following is not None and self._dialog is None and self._screen.app.screen is self._screen:
+            self._open(following)
+        self.offer()
+
+    def _show_banner(self) -> None:
+        waiting = [] if self._dialog else self.requests.held_back
+        key = self._keymap.label("requests.answer")
+        if self.banner.is_attached:  # not while the screen is being made
+            self.banner.show(lambda width: banner(waiting, width, key))
+
+    def _ring(self) -> None:
+        """Ring the terminal's bell, unless the configuration says otherwise."""
+        if self.rings:
+            self._screen.app.bell()

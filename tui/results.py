@@ -1,0 +1,88 @@
+"""Shows the outcome of a call: a sentence in the last line, a page, or a list to choose from."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from agentmesh.tui.commands.calls import Call, Done
+from agentmesh.tui.commands.messages import CallRequested
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from agentmesh.domain.ids import AgentId
+    from agentmesh.store.search import Hit
+    from agentmesh.store.travel import Point
+    from agentmesh.tui.screen import MainScreen
+
+_LINE = 240
+"""Characters that the last line may say."""
+
+
+def show(screen: MainScreen, call: Call, agent_id: AgentId, done: Done) -> None:
+    """Show the outcome of a call. Pages are imported when they open, and wait until the input is at rest."""
+    asked_at = screen.pending_calls.since(call, agent_id)
+    if done.text and not _is_long(done.text):
+        offer = screen.interrupt_key.offer() if call == Call("interrupt") else ""
+        screen.say(f"{done.text} {offer}".rstrip(), "$foreground")
+    if call.typed and done == Done():
+        _show_newest(screen, agent_id, asked_at)  # new rows are the outcome, and the person may be far above them
+    if page := _page(screen, call, agent_id, done):
+        screen.quiet.open(page, f"/{call.name}", asked_at)
+
+
+def _show_newest(screen: MainScreen, agent_id: AgentId, asked_at: float | None) -> None:
+    """Scroll down in the conversation that a call was for, if it is in view and was not scrolled since."""
+    shown = screen.views.current
+    if shown and agent_id == screen.navigation.in_view and (asked_at is None or shown.scrolled_at <= asked_at):
+        shown.page("bottom")
+
+
+def _page(screen: MainScreen, call: Call, agent_id: AgentId, done: Done) -> Callable[[], object] | None:
+    """Return a function that opens the page or list of an outcome; None if it has none."""
+    if done.table:
+        from agentmesh.tui.board.table import Table
+
+        return partial(screen.app.push_screen, Table(" ".join(call.args) or f"/{call.name}", done.table))
+    if done.timeline:
+        from agentmesh.tui.board.timeline import TimelinePage
+
+        return partial(screen.app.push_screen, TimelinePage(done.timeline))
+    if done.hits:
+        from agentmesh.tui.board.row_choosers import hit_chooser
+
+        return partial(screen.app.push_screen, hit_chooser(done.hits), partial(_go_to_hit, screen))
+    if done.points:
+        return partial(_pick_point, screen, done.points, agent_id)
+    if _is_long(done.text):
+        from agentmesh.tui.widgets.page import Page
+
+        return partial(screen.app.push_screen, Page(f"/{call.name}", done.text))
+    return None
+
+
+def _go_to_hit(screen: MainScreen, hit: Hit | None) -> None:
+    """Bring what a search has found into view, at its row."""
+    board = screen.navigation.board
+    if hit is None or board is None:
+        return
+    if hit.seq is not None and (board.get(hit.agent_id) or not board.is_whole):
+        screen.views.seek(hit.agent_id, hit.seq)
+    screen.navigation.go(hit.agent_id, hit.name)
+
+
+def _pick_point(screen: MainScreen, points: Sequence[Point], agent_id: AgentId) -> None:
+    """Let a person pick where a fork begins, and make it."""
+    from agentmesh.tui.board.row_choosers import point_chooser
+
+    def picked(row: int | None) -> None:
+        if row is not None:
+            screen.app.post_message(CallRequested(Call("fork", (f"@{row}",), f"/fork @{row}"), agent_id))
+
+    screen.app.push_screen(point_chooser(points), picked)
+
+
+def _is_long(text: str) -> bool:
+    """Whether a text needs a page of its own: the last line has no room for it."""
+    return "\n" in text or len(text) > _LINE

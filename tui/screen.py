@@ -1,0 +1,419 @@
+"""The one screen: lays out its parts and hands keys and messages on to them.
+
+``navigation`` knows which agent is in view, and ``views`` shows its conversation. ``composer`` is the input. The lines
+around it are in ``status_lines``. ``presenter`` brings up what agents ask. Pages and dialogs are imported on opening.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal
+from textual.geometry import Size
+from textual.message import Message
+from textual.screen import Screen
+
+from agentmesh.domain.ids import AgentId
+from agentmesh.domain.states import PermissionMode
+from agentmesh.tui.board.interrupt_key import InterruptKey
+from agentmesh.tui.board.navigation import Navigation
+from agentmesh.tui.board.rotation import Direction
+from agentmesh.tui.board.status_lines import StatusLines
+from agentmesh.tui.commands.calls import ANSWER, TAKE_BACK, Call
+from agentmesh.tui.commands.messages import CallRequested
+from agentmesh.tui.commands.pending import LATE, PendingCalls
+from agentmesh.tui.conversation.cursor import EntryCursor
+from agentmesh.tui.conversation.entry import EntryView
+from agentmesh.tui.conversation.views import Views
+from agentmesh.tui.input.bindings import bindings_of
+from agentmesh.tui.input.completer import Completer
+from agentmesh.tui.input.composer import Composer
+from agentmesh.tui.input.history import History
+from agentmesh.tui.input.key_line import KeyLine
+from agentmesh.tui.input.keys import Keymap
+from agentmesh.tui.input.prompt import Prompt
+from agentmesh.tui.input.quiet import QuietInput
+from agentmesh.tui.requests.presenter import RequestPresenter
+from agentmesh.tui.session.messages import RowsArrived
+from agentmesh.tui.session.state import AgentFace, Board
+from agentmesh.tui.widgets.double_press import DoublePress
+from agentmesh.tui.widgets.formats import plural
+
+if TYPE_CHECKING:
+    from agentmesh.tui.board.tree import SideTree
+    from agentmesh.tui.commands.complete import Completion
+    from agentmesh.tui.conversation.task_call import TaskCallView
+
+_MODES = (PermissionMode.ASK, PermissionMode.EDITS, PermissionMode.PLAN)
+"""What Shift+Tab goes round; ``all`` is only ever typed."""
+_LISTING = 0.1
+"""Seconds between two looks for the first list of files."""
+_LEAVE_SECONDS = 2.0
+"""Between two presses of the key that leaves."""
+
+
+class MainScreen(Screen[None]):
+    """Posts ``CallRequested`` for what a person wants done, ``Sought`` for an agent off the board, ``Leave`` to end."""
+
+    BINDINGS = [  # noqa: RUF012 - Textual's form
+        *bindings_of("screen"),
+        Binding("tab", "to_entries", "To the entries", id="focus.entries", show=False, tooltip="To the newest entry"),
+    ]
+
+    class Leave(Message):
+        """A person wants to leave the program."""
+
+    class Sought(Message):
+        """An agent is to come into view that is not on the board."""
+
+        def __init__(self, agent_id: AgentId) -> None:
+            super().__init__()
+            self.agent_id = agent_id
+
+    def __init__(self, keymap: Keymap, history: History, workdir: Path, welcome: str) -> None:
+        super().__init__()
+        self.keymap, self._welcome = keymap, welcome
+        self.navigation = Navigation(self._bring, lambda text: self.say(text, "$dim"), self._seek)
+        self.views = Views()
+        self._cursor = EntryCursor(self.views)
+        self.completer = Completer(workdir, self._list_files_again)
+        self.composer = Composer(keymap, history, self._complete)
+        self.quiet = QuietInput(self, self.composer.prompt, self.say)
+        self.pending_calls = PendingCalls()
+        self.status_lines = StatusLines(keymap)
+        self.presenter = RequestPresenter(
+            self, keymap, self.navigation, self.quiet, tell=self.tell, remember=self.composer.remember
+        )
+        key = keymap.label("agent.interrupt")
+        self.interrupt_key = InterruptKey(self, self.navigation, self.pending_calls, key, self.say)
+        self._leave_presses = DoublePress(_LEAVE_SECONDS)
+        self._tree: SideTree | None = None
+        """Made and mounted when it is first wanted: the first frame need not wait for it."""
+        self._was_shown = False
+        self._laid_out: Size | None = None
+        """For which size, last."""
+
+    def compose(self) -> ComposeResult:
+        """Lay the screen out."""
+        with Horizontal(id="body"):
+            yield self.views
+        yield self.status_lines.unread
+        yield self.status_lines.status_layer
+        yield self.status_lines.spinner
+        yield self.presenter.banner
+        yield self.status_lines.separator
+        yield self.composer
+        yield self.status_lines.status_line
+        yield KeyLine(self.keymap)
+
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        """Restyle, except the first time: mounting did it (3 ms of the first frame)."""
+        event.refresh_styles, self._was_shown = self._was_shown and event.refresh_styles, True
+        self._laid_out = self.app.size
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Lay out, but not for the first size again: Textual tells it three times more (6 ms of the first frame)."""
+        if self.navigation.board is None and event.size == self._laid_out:
+            event.prevent_default()
+        self._laid_out = event.size
+
+    def on_mount(self) -> None:
+        """Say what is still to come."""
+        self._refresh_lines()
+
+    # What is shown
+
+    def begin(self, workdir: Path, welcome: str) -> None:
+        """Take the session's directory, and the text for an empty conversation, once there is a session."""
+        self.completer.workdir, self._welcome = workdir, welcome
+
+    def show_board(self, board: Board) -> None:
+        """Show the session as it is now, and what its agents ask."""
+        if not self.app.is_running:
+            return  # it came while the screen was being taken down
+        if not (self.is_mounted and self.views.is_mounted and self.composer.is_mounted):
+            self.call_after_refresh(self.show_board, board)  # it came while the screen was being made
+            return
+        self.pending_calls.seen(board.read_at)
+        self.navigation.show_board(board)
+        self.presenter.show(board)
+
+    def show_trouble(self, sentence: str | None) -> None:
+        """Say what is wrong with the way to the database or to a worker; None: nothing."""
+        self.status_lines.trouble = sentence
+        self._refresh_lines()
+
+    async def take_rows(self, rows: RowsArrived) -> None:
+        """Show rows of an agent."""
+        if not rows.first:
+            await self.views.append(rows.agent_id, rows.rows)
+            return
+        board = self.navigation.board
+        face = board.get(rows.agent_id) if board else None
+        parent = board.get(face.parent) if board and face and face.parent else None
+        source = parent.name if parent else "its parent"
+        from agentmesh.tui.conversation.entries import Inherited  # with the session, not before the first frame
+
+        fold = Inherited("inherited", source, rows.inherited_count, tuple(rows.inherited)) if rows.inherited else None
+        empty = not rows.rows and fold is None and face is not None and face.parent is None
+        await self.views.fill(rows.agent_id, rows.rows, fold, rows.more, self._welcome if empty else "")
+
+    def say(self, text: str, style: str = "$text-warning") -> None:
+        """Say something to the last key, in the last line."""
+        for line in self.query(KeyLine):  # none while the screen is being taken down
+            line.say(text, style)
+
+    def tell(self, text: str, style: str) -> None:
+        """Tell what happened elsewhere, in the last line."""
+        for line in self.query(KeyLine):
+            line.tell(text, style)
+
+    def _bring(self, board: Board, face: AgentFace) -> None:
+        """Show an agent of the board."""
+        self.views.show(face.id)
+        if shown := self.views.current:
+            shown.follow(board)
+        self.composer.show(face, has_ended=board.session.ended_at is not None)
+        self._refresh_lines()
+
+    def _seek(self, agent_id: AgentId) -> None:
+        self.app.post_message(self.Sought(agent_id))  # see Views: from the screen it might not bubble
+
+    def _refresh_lines(self) -> None:
+        if not self.app.is_running:
+            return
+        board, face = self.navigation.board, self.navigation.face
+        self.status_lines.refresh(board, face, self.pending_calls, self.composer.held)
+        if board and face and self._tree is not None and self._tree.display:
+            self._tree.show(board, face.id)
+
+    # What was asked for
+
+    def asked(self, call: Call, agent_id: AgentId, at: float) -> None:
+        """Show what is on its way; ``at``: when it was asked for, as ``time.monotonic()``."""
+        self.pending_calls.began(call, agent_id, at)
+        self._refresh_lines()
+        self.set_timer(LATE, self._refresh_lines)
+
+    def answered(self, call: Call, agent_id: AgentId, *, failed: bool, goto: AgentId | None) -> None:
+        """Show that it was done or failed, and go to ``goto`` unless the person went elsewhere since."""
+        has_gone = self.has_gone(call, agent_id)
+        self.pending_calls.ended(call, agent_id, time.monotonic(), failed=failed)
+        self.composer.set_destination(call, agent_id, goto)
+        if not has_gone:
+            self.navigation.goto(goto)
+        self._refresh_lines()
+        if failed and call.name == ANSWER:
+            self.presenter.answer_failed(call)
+
+    def has_gone(self, call: Call, agent_id: AgentId) -> bool:
+        """Whether the person went to an agent since they asked for this: that was their last wish, and holds."""
+        asked_at = self.pending_calls.since(call, agent_id)
+        return asked_at is not None and self.navigation.moved_at > asked_at
+
+    def give_back(self, text: str, agent_id: AgentId) -> None:
+        """Put a text back into the input of the agent that it was for; of a dead agent into the shown input."""
+        board = self.navigation.board
+        face = board.get(agent_id) if board else None
+        towards = self.navigation.in_view if face is None or face.is_dead else agent_id
+        if towards is not None:
+            self.composer.give_back(towards, text)
+
+    def _ask(self, call: Call) -> None:
+        """Ask for something on behalf of the agent in view."""
+        if self.navigation.in_view is not None:
+            self.post_message(CallRequested(call, self.navigation.in_view))
+
+    # Keys: other agents
+
+    def action_rotate(self, direction: Direction) -> None:
+        """Bring a neighbour into view."""
+        self.navigation.rotate(direction)
+
+    def action_pick_agent(self) -> None:
+        """Let a person pick an agent."""
+        board, in_view = self.navigation.board, self.navigation.in_view
+        if board is None or in_view is None:
+            return
+        from agentmesh.tui.board.agent_chooser import agent_chooser
+
+        def picked(agent_id: AgentId | None) -> None:
+            if agent_id is not None:
+                self.navigation.go(agent_id, board.faces[agent_id].name)
+
+        chooser = agent_chooser(board, in_view, lambda name: self._ask(Call("agents", (name,), name)))
+        self.app.push_screen(chooser, picked)
+
+    def action_next_need(self) -> None:
+        """Go to the next agent that cannot go on without a person."""
+        self.navigation.go_to_next_need()
+
+    def action_enter_task(self) -> None:
+        """Go to the sub-agent of a task."""
+        if task := self._cursor.task():
+            task.action_enter()
+        else:
+            self.say("There is no task here", "$dim")
+
+    def on_task_call_view_entered(self, event: TaskCallView.Entered) -> None:
+        """Go to its sub-agent. (Named as Textual finds it: tasks are imported with the session.)"""
+        event.stop()
+        self.navigation.go(event.agent_id)
+
+    def action_toggle_tree(self) -> None:
+        """Switch the tree of all agents on or off, between the two with the sub-agents whose task is over."""
+        if self.navigation.board:
+            if self._tree is None:
+                from agentmesh.tui.board.tree import SideTree
+
+                self._tree = SideTree()
+                self.query_one("#body").mount(self._tree)
+            self._tree.turn(self.navigation.board)
+        self.call_after_refresh(self._refresh_lines)
+
+    def on_side_tree_chosen(self, event: SideTree.Chosen) -> None:
+        """Go to an agent of the tree. (Named as Textual finds it: the tree is imported when it is wanted.)"""
+        event.stop()
+        self.navigation.go(event.agent_id)
+
+    # Keys: the session
+
+    def action_answer_requests(self) -> None:
+        """Open what agents ask."""
+        if not self.presenter.open():
+            self.say("No agent asks you anything", "$dim")
+
+    def action_interrupt(self) -> None:
+        """Close the completions; else interrupt the agent, and at the second press offer its subtree."""
+        if not self.composer.prompt.close_completion():
+            self.interrupt_key.press()
+
+    def action_quit_or_copy(self) -> None:
+        """Copy the selection; without one, clear the input, and leave at the second press."""
+        selected = self.composer.prompt.selected_text or self.get_selected_text()
+        if selected:
+            self.app.copy_to_clipboard(selected)
+            self.clear_selection()
+            self.say(f"Copied {len(selected):,} characters", "$text-success")
+        elif self._leave_presses.pressed(time.monotonic()):
+            self.composer.clear()  # what was typed since the first press: ↑ brings it back, with the session
+            self.post_message(self.Leave())
+        else:
+            self._say_how_to_leave("Cleared; ↑ brings it back. " if self.composer.clear() else "")
+
+    def _say_how_to_leave(self, cleared: str) -> None:
+        running = self.navigation.board.working if self.navigation.board else 0
+        stay = f"; {running} running agent{'s go' if running != 1 else ' goes'} on" if running else ""
+        unsent = self.pending_calls.unsent_count
+        kept = f"; {plural(unsent, 'message')} not sent yet: ↑ brings back what you typed" if unsent else ""
+        self.say(f"{cleared}{self.keymap.label('app.quit')} again leaves{stay}{kept}")
+
+    def action_help(self) -> None:
+        """Show commands and keys."""
+        from agentmesh.tui.input.help import Help
+
+        self.app.push_screen(Help(self.keymap, self.composer.custom()))
+
+    def action_next_mode(self) -> None:
+        """Go to the next permission mode."""
+        if self.navigation.board:
+            now = self.navigation.board.session.permission_mode
+            following = _MODES[(_MODES.index(now) + 1) % len(_MODES)] if now in _MODES else _MODES[0]
+            self._ask(Call("mode", (following.value,)))
+
+    def action_take_back(self) -> None:
+        """Take back the newest message that has not been read."""
+        face = self.navigation.face
+        if face and face.pending:
+            self._ask(Call(TAKE_BACK, (str(face.pending[-1].id),)))
+        else:
+            self.say("Everything that you wrote has been read", "$dim")
+
+    # Keys: the conversation
+
+    def action_toggle_folds(self) -> None:
+        """Unfold or fold all calls."""
+        if scrollback := self.views.current:
+            scrollback.toggle_folds()
+
+    def action_copy_answer(self) -> None:
+        """Copy the entry that has the focus, else the newest answer."""
+        text, is_entry = self._cursor.text(self.focused)
+        if text:
+            self.app.copy_to_clipboard(text)
+            self.say(f"Copied {'it' if is_entry else 'the last answer'}, {len(text):,} characters", "$text-success")
+        else:
+            self.say("There is nothing to copy in it" if is_entry else "There is no answer yet", "$dim")
+
+    def action_scroll(self, where: str) -> None:
+        """Scroll the conversation."""
+        if scrollback := self.views.current:
+            scrollback.page(where)
+
+    def action_to_prompt(self) -> None:
+        """Go back to the input."""
+        self.set_focus(None if self.composer.prompt.disabled else self.composer.prompt)
+
+    @on(Prompt.NothingToComplete)
+    def action_to_entries(self) -> None:
+        """Tab with nothing to complete: to the newest entry."""
+        if entry := self._cursor.newest_entry():
+            entry.focus()
+        else:
+            self.say("Nothing to complete", "$dim")
+
+    def action_fork_here(self) -> None:
+        """Fork from the entry that has the focus."""
+        row = self._cursor.fork_row(self.focused)
+        if row is None:
+            self.say("Inherited: fork from it where it was said", "$dim")
+            return
+        self.action_to_prompt()
+        self._ask(Call("fork", (f"@{row}",)))
+
+    # The input
+
+    def on_descendant_focus(self) -> None:
+        """Show the keys of what has the focus now."""
+        self._show_keys()
+
+    def on_descendant_blur(self) -> None:
+        """Show the keys of what has the focus now."""
+        self._show_keys()
+
+    def _show_keys(self) -> None:
+        for line in self.query(KeyLine):
+            line.turn(to_entries=isinstance(self.focused, EntryView))
+
+    def on_key(self, event: events.Key) -> None:
+        """Type into the input whatever is typed elsewhere, unless the key does something where the focus is."""
+        self.quiet.press(event.time)
+        prompt = self.composer.prompt
+        if prompt.disabled or self.focused is prompt or event.key in self.active_bindings:
+            return
+        if event.is_printable and event.character:
+            event.stop()
+            prompt.focus()
+            prompt.insert(event.character)
+
+    @on(Composer.Held)
+    def _show_held(self, event: Composer.Held) -> None:
+        event.stop()
+        self._refresh_lines()
+
+    @on(Composer.Feedback)
+    def _show_feedback(self, event: Composer.Feedback) -> None:
+        event.stop()
+        self.say(event.text)
+
+    def _complete(self, text: str, cursor: int) -> Sequence[Completion]:
+        return self.completer.complete(text, cursor, self.navigation.board, self.composer.custom)
+
+    def _list_files_again(self) -> None:
+        self.set_timer(_LISTING, self.composer.prompt.complete_anew)

@@ -1,0 +1,88 @@
+"""Messages from the feed to the app, posted from the feed's thread."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from textual.message import Message
+
+from agentmesh.tui.widgets.message import message
+
+if TYPE_CHECKING:
+    from agentmesh.domain.ids import AgentId
+    from agentmesh.domain.rows import Request, Row
+    from agentmesh.tui.session.state import Board
+
+
+@message
+class BoardChanged(Message):
+    """Agents or waits of the session changed; the board is a snapshot that nobody changes."""
+
+    board: Board
+
+
+@message
+class RowsArrived(Message):
+    """Rows of a followed agent: first the newest window, then what was appended."""
+
+    agent_id: AgentId
+    rows: list[Row]
+    inherited: list[Row] | None
+    """With the first window of a forked agent: what it inherited, oldest first; else None."""
+    more: bool
+    """Whether older rows are left to ask for."""
+    first: bool
+    """Whether this is the answer to ``follow``: it replaces what was shown."""
+    inherited_count: int = 0
+    """How many rows it inherited in all; ``inherited`` holds the newest of them."""
+
+
+@message
+class OlderRows(Message):
+    """Rows of an agent before those that are shown."""
+
+    agent_id: AgentId
+    rows: list[Row]
+    more: bool
+
+
+@message
+class TextStreamed(Message):
+    """The agent's model is writing; the finished text arrives as a row."""
+
+    agent_id: AgentId
+    text: str
+    anew: bool = False
+    """Whether to drop the text streamed before: the message begins again, or pieces of it may be missing."""
+
+
+@message
+class LinkChanged(Message):
+    """The way to the database or to a worker changed."""
+
+    sentence: str | None
+    """What is wrong, or None when all is well."""
+
+
+@message
+class Noticed(Message):
+    """Something happened to an agent (None: to the session) that a person may want to know, unless it is in view."""
+
+    agent_id: AgentId | None
+    text: str
+    severity: Literal["information", "warning", "error"]
+
+
+@message
+class Missed(Message):
+    """An agent that was sought has been reaped: no board has it."""
+
+    agent_id: AgentId
+    name: str
+
+
+@message
+class RequestSettled(Message):
+    """A request no longer waits for a person: somebody has answered it, or its turn has ended."""
+
+    request: Request

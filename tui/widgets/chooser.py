@@ -1,0 +1,115 @@
+"""A dialog to choose one of many by typing some of its letters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Input, OptionList
+from textual.widgets.option_list import Option
+
+from agentmesh.tui.widgets.dialog import Dialog
+from agentmesh.tui.widgets.fuzzy import best
+from agentmesh.tui.widgets.plain import Plain
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Generic[T]):
+    """Something to choose."""
+
+    value: T
+    name: str
+    """What typing is matched against, and what is shown first."""
+    before: Content
+    """What stands before the name: a mark."""
+    after: str = ""
+    """What stands behind it."""
+    is_dim: bool = False
+    """Whether it matters less than the others."""
+
+
+class Chooser(Dialog[T]):
+    """A field and a list; left with the value of what was chosen."""
+
+    BINDINGS = [  # noqa: RUF012 - Textual's form
+        Binding("up,ctrl+k", "move(-1)", "Up", id="chooser.up", tooltip="The one above", priority=True),
+        Binding("down,ctrl+j", "move(1)", "Down", id="chooser.down", tooltip="The one below", priority=True),
+    ]
+
+    def __init__(
+        self,
+        title: str,
+        choices: Sequence[Choice[T]],
+        *,
+        highlighted: T | None = None,
+        beyond: Callable[[str], None] | None = None,
+    ) -> None:
+        """``beyond`` looks for a typed name that is not in the list."""
+        super().__init__()
+        self._beyond = beyond
+        self._title, self._choices, self._shown = title, choices, list(choices)
+        self._first = next((n for n, choice in enumerate(choices) if choice.value == highlighted), 0)
+
+    def compose(self) -> ComposeResult:
+        """Show title, field and list."""
+        with Vertical(classes="dialog"):
+            yield Plain(self._title, classes="title")
+            yield Input(placeholder="type to search, ↑ ↓ to move, Enter to choose, Esc to leave")
+            yield OptionList(markup=False)
+            yield Plain(
+                "nothing matches" if self._beyond is None else "not listed: Enter looks for it", classes="detail"
+            )
+
+    def on_mount(self) -> None:
+        """List all."""
+        self._list("")
+        self.query_one(OptionList).highlighted = self._first if self._shown else None
+
+    def action_move(self, by: int) -> None:
+        """Move the highlight, round at the ends."""
+        options = self.query_one(OptionList)
+        if self._shown:
+            options.highlighted = ((options.highlighted or 0) + by) % len(self._shown)
+
+    @on(Input.Changed)
+    def _search(self, event: Input.Changed) -> None:
+        self._list(event.value.strip())
+
+    @on(Input.Submitted)
+    def _choose(self, event: Input.Submitted) -> None:
+        at = self.query_one(OptionList).highlighted
+        if at is not None:
+            self.dismiss(self._shown[at].value)
+        elif self._beyond and event.value.strip():
+            self._beyond(event.value.strip())
+            self.dismiss(None)
+
+    @on(OptionList.OptionSelected)
+    def _clicked(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(self._shown[event.option_index].value)
+
+    def _list(self, wanted: str) -> None:
+        self._shown = best(wanted, self._choices, lambda choice: choice.name, len(self._choices))
+        options = self.query_one(OptionList)
+        options.clear_options()
+        heads = [Content.assemble(one.before, (one.name, "$dim" if one.is_dim else "")) for one in self._shown]
+        wide = max((head.cell_length for head, one in zip(heads, self._shown, strict=True) if one.after), default=0)
+        options.add_options(
+            Option(
+                Content.assemble(head.pad_right(max(wide - head.cell_length, 0)), (f"  {choice.after}", "$dim"))
+                if choice.after
+                else head
+            )
+            for head, choice in zip(heads, self._shown, strict=True)
+        )
+        options.highlighted = 0 if self._shown else None
+        options.display = bool(self._shown)
+        self.query_one(".detail", Plain).display = not self._shown

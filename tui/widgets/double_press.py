@@ -1,0 +1,21 @@
+"""A key that means more when pressed again within a moment."""
+
+from __future__ import annotations
+
+
+class DoublePress:
+    """Tells a second press from a first one; a third press counts as a first again."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._before: float | None = None
+
+    def pressed(self, now: float) -> bool:
+        """Return whether this is the second press; ``now`` is monotonic."""
+        is_second = self.is_open(now)
+        self._before = None if is_second else now
+        return is_second
+
+    def is_open(self, now: float) -> bool:
+        """Return whether a press would be the second one; ``now`` is monotonic."""
+        return self._before is not None and now - self._before <= self._seconds

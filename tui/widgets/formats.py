@@ -1,0 +1,53 @@
+"""How counts, costs, times and permission rules are written for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from agentmesh.domain.text import one_line, visible
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+_RULE = 200
+"""Characters of one rule that are shown."""
+
+
+def count(number: int) -> str:
+    """Return a number as people read it: 950, 13k, 4.5M."""
+    if number < 1_000:
+        return str(number)
+    return f"{number / 1_000:.0f}k" if number < 999_500 else f"{number / 1_000_000:.1f}M"
+
+
+def money(cost: Decimal | None) -> str:
+    """Return a cost in dollars; ``?`` when no price is known."""
+    if cost is None:
+        return "?"
+    return f"${cost:.2f}" if cost >= 1 or not cost else f"${cost:.4f}"
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as people read them: 12 s, 3 min 05 s, 2 h 04 min."""
+    whole = int(max(seconds, 0.0))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+
+
+def plural(number: int, noun: str) -> str:
+    """Return ``1 call``, ``2 calls``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def is_near(used: Decimal | int | None, cap: Decimal | int | None) -> bool:
+    """Whether more than 80 % of a cap are used."""
+    return used is not None and cap is not None and used * 10 > cap * 8
+
+
+def rule_text(rule: Mapping[str, str]) -> str:
+    """Return a rule as the configuration has it: ``bash(git commit *)``."""
+    return one_line(visible(f"{rule['tool']}({rule['pattern']})"), _RULE)
