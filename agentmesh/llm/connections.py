@@ -49,6 +49,7 @@ class Connection:
         self._twins: list[socket.socket] = []
         """Our duplicates of the sockets. The SDK cannot close them, and a TLS handshake does not detach them."""
         self._opening: Future[httpx2.Response] | None = None
+        self._connected: Callable[[], None] = lambda: None
         self._is_cut = False
         self._is_closed = False
         self._client = connect({"request": [self._prepare], "response": [_refuse]})
@@ -58,12 +59,13 @@ class Connection:
         """Whether no call may use the connection any more."""
         return self._is_cut
 
-    def ask(self, send: Send) -> httpx2.Response:
-        """Send a request; return the answer once its head has come.
+    def ask(self, send: Send, connected: Callable[[], None]) -> httpx2.Response:
+        """Send a request; return the answer once its head has come. ``connected`` is called before the request leaves.
 
         A connection opens in a thread of its own, because nothing can interrupt a name resolution or a ``connect``.
         Raises ConnectTimeout or ReadTimeout when the connection is cut meanwhile.
         """
+        self._connected = connected
         if self._is_open():
             return send(self._client)
         self._let_go()
@@ -149,6 +151,8 @@ class Connection:
 
     def _trace(self, event: str, info: Mapping[str, object]) -> None:
         """Remember the socket of a connection that was made. httpx tells each step of a request."""
+        if event.endswith(".send_request_headers.started"):
+            self._connected()
         if not event.startswith("connection.") or not event.endswith(".complete"):
             return
         found = info["return_value"].get_extra_info("socket")  # type: ignore[attr-defined]  # a network stream

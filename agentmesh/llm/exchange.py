@@ -27,7 +27,8 @@ class Exchange:
     """One exchange of the current thread, which begins and ends with its ``with`` block."""
 
     def __init__(self, cancel: Cancel, seconds: float) -> None:
-        """``seconds`` is the time until the answer begins; ``allow`` changes it."""
+        """``seconds`` is the time from the request to the beginning of its answer."""
+        self.seconds = seconds
         self._cancel = cancel
         self._lock = threading.Lock()
         self._connection: Breakable | None = None

@@ -26,6 +26,8 @@ from agentmesh.llm.retry import retry_after
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 _WRITE_TIMEOUT = 60.0
 _KEEP_ALIVE = 30.0
+_ADDRESSES = 3
+"""A name may stand for several addresses, each tried for the connect timeout."""
 
 
 class Wire:
@@ -96,8 +98,9 @@ class Wire:
         connection = self._connections.take()
         try:
             with exchange.using(connection):
+                exchange.allow(self._provider.connect_timeout * _ADDRESSES + exchange.seconds)
                 with self._translated(exchange, model, sent):
-                    response = connection.ask(send)
+                    response = connection.ask(send, lambda: exchange.allow(exchange.seconds))
                 with contextlib.closing(response):
                     yield response
         finally:
