@@ -155,7 +155,10 @@ class Connection:
             self._connected()
         if not event.startswith("connection.") or not event.endswith(".complete"):
             return
-        found = info["return_value"].get_extra_info("socket")  # type: ignore[attr-defined]  # a network stream
+        describe = getattr(info.get("return_value"), "get_extra_info", None)
+        if describe is None:  # no network stream: an event of some other release
+            return
+        found: socket.socket = describe("socket")
         with self._lock:
             self._socket = found
             if not isinstance(found, ssl.SSLSocket):  # TLS has the same connection, which has its twin
