@@ -22,11 +22,13 @@ demo: venv  ## let a root agent and three children work on this directory; needs
 test: venv  ## run the whole test suite on the embedded PostgreSQL; JOBS=n processes, ARGS="-k word" for some
 	$(PYTEST) $(ARGS)
 
-check: venv  ## check format, lint, types, imports and tests; the database tests on PostgreSQL 15 too where it is
+check: venv  ## check format, lint, types, imports, dependencies, dead code and tests; the database tests on PostgreSQL 15 too where it is
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/deptry agentmesh tui
+	$(BIN)/vulture
 	sh scripts/test.sh $(PARALLEL)
 	@if [ -x $(PG15)/postgres ]; then \
 	    set -x; AGENTMESH_TEST_PG_BIN=$(PG15) sh scripts/test.sh $(PARALLEL) $(WITHOUT_DATABASE); \

@@ -19,23 +19,13 @@ def main() -> int:
         return 0
     gc.disable()  # it would look at what is imported again and again, and that stays: 3 ms of every command
     try:
+        from agentmesh.cli.invoking import invoke
         from agentmesh.cli.outcome import run
-        from agentmesh.cli.usual import screen_options
-
-        options = screen_options(args)
-        if options is None:
-            from agentmesh.cli.invoking import invoke
-
-            work = partial(invoke, args)
-        else:
-            from agentmesh.cli.screen import open_screen
-
-            work = partial(open_screen, **options)
     except KeyboardInterrupt:
         return 130
     gc.freeze()
     gc.enable()
-    return run(work)
+    return run(partial(invoke, args))
 
 
 if __name__ == "__main__":

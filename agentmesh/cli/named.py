@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import click
+
+PICK: Final = "pick one"
+"""What ``--resume`` alone stands for; no id looks like that."""
 
 
 class _Named(click.ParamType[str]):

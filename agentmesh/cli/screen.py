@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from agentmesh.cli.named import PICK
 from agentmesh.cli.place import Place
-from agentmesh.cli.usual import PICK
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.states import PermissionMode
 

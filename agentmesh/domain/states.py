@@ -48,11 +48,6 @@ class Kind(StrEnum):
     MARK = "mark"
     ERROR = "error"
 
-    @property
-    def for_model(self) -> bool:
-        """Whether rows of this kind are sent to the model (the others never are, to no agent)."""
-        return self in (Kind.USER, Kind.ASSISTANT, Kind.TOOL_RESULT, Kind.MAIL, Kind.SUMMARY)
-
 
 class CallStatus(StrEnum):
     """Status of a tool call."""

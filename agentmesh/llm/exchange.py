@@ -1,43 +1,51 @@
-"""One HTTP exchange as its Cancel sees it: what the thread blocks on now, and until when it may."""
+"""One HTTP exchange, which a cancellation or a deadline ends from another thread."""
 
 from __future__ import annotations
 
 import contextlib
-import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from agentmesh.domain.cancel import Cancel
 
-_current = threading.local()
-_SHORTEST_WAIT = 0.001
+_TICK = 0.1
+"""Seconds by which an exchange may outlive its deadline."""
+
+
+class Breakable(Protocol):
+    """A connection that any thread may break."""
+
+    def cut(self) -> None:
+        """Make every read and write of the connection fail."""
+        ...
 
 
 class Exchange:
-    """The exchange that the current thread is in, from its ``with`` on. Only :meth:`_stop` runs in other threads."""
+    """One exchange of the current thread, which begins and ends with its ``with`` block."""
 
     def __init__(self, cancel: Cancel, seconds: float) -> None:
+        """``seconds`` is the time from the request to the beginning of its answer."""
+        self.seconds = seconds
         self._cancel = cancel
         self._lock = threading.Lock()
-        self._socket: socket.socket | None = None
-        self._dialled: threading.Event | None = None
-        self._take_back: Callable[[], None] | None = None
+        self._connection: Breakable | None = None
+        self.timed_out = False
+        """Whether the deadline ended the exchange."""
         self.allow(seconds)
 
     def __enter__(self) -> Self:
-        _current.exchange = self
-        self._take_back = self._cancel.on_set(self._stop)
+        _DEADLINES.add(self)
+        self._take_back = self._cancel.on_set(self._cut)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._take_back is not None:
-            self._take_back()
-        _current.exchange = None
+        self._take_back()
+        _DEADLINES.remove(self)
 
     @property
     def cancelled(self) -> bool:
@@ -45,52 +53,77 @@ class Exchange:
         return self._cancel.is_set()
 
     def allow(self, seconds: float) -> None:
-        """Let the reads from now on take so long together."""
+        """Set the deadline to so many seconds from now. Called for each token."""
         self._deadline = time.monotonic() + seconds
 
-    def remaining(self) -> float:
-        """Return the seconds left for the next read; never zero, which would mean not to block."""
-        return max(self._deadline - time.monotonic(), _SHORTEST_WAIT)
-
-    def block_on(self, sock: socket.socket) -> None:
-        """Let a cancellation shut ``sock`` down, until ``unblock``."""
-        self._watch(sock, None)
-
-    def unblock(self) -> None:
-        """Let a cancellation leave the socket alone."""
-        self._watch(None, None)
-
     @contextlib.contextmanager
-    def dialling(self, done: threading.Event) -> Iterator[None]:
-        """Let a cancellation set ``done`` while the block runs."""
-        self._watch(None, done)
+    def using(self, connection: Breakable) -> Iterator[None]:
+        """Let a cancellation or the deadline cut ``connection`` while the block runs."""
+        self._use(connection)
         try:
             yield
         finally:
-            self._watch(None, None)
+            self._use(None)
 
-    def _watch(self, sock: socket.socket | None, dialled: threading.Event | None) -> None:
-        # Critical section: _stop sees what is blocked on now, or ran before; then is_set() is true here.
+    def check(self, now: float) -> None:
+        """End the exchange if its deadline has passed. Runs in the thread of the deadlines."""
+        if now >= self._deadline:
+            self.timed_out = True
+            self._cut()
+
+    def _use(self, connection: Breakable | None) -> None:
+        # Critical section: _cut sees the connection, or ran before; then one of the flags is set here.
         with self._lock:
-            self._socket, self._dialled = sock, dialled
-            if self._cancel.is_set():
-                self._wake()
+            self._connection = connection
+            if connection is not None and (self.timed_out or self._cancel.is_set()):
+                connection.cut()
 
-    def _stop(self) -> None:
+    def _cut(self) -> None:
         with self._lock:
-            self._wake()
-
-    def _wake(self) -> None:
-        if self._dialled is not None:
-            self._dialled.set()
-        if self._socket is not None:
-            # SSLSocket.shutdown would take the TLS state away from under the reading thread; a shutdown of the bare
-            # socket wakes it. A socket that is no longer connected needs no waking.
-            with contextlib.suppress(OSError):
-                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+            if self._connection is not None:
+                self._connection.cut()
 
 
-def current() -> Exchange | None:
-    """Return the exchange that this thread is in."""
-    exchange: Exchange | None = getattr(_current, "exchange", None)
-    return exchange
+class _Deadlines:
+    """Ends exchanges whose deadline has passed. One thread looks after all of them, and sleeps while there are none.
+
+    httpx takes one read timeout for a whole answer. An answer needs several: until its first token, between tokens,
+    after its last.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._exchanges: set[Exchange] = set()
+        self._is_running = False
+        self._is_asleep = False
+
+    def add(self, exchange: Exchange) -> None:
+        """Look after an exchange."""
+        with self._changed:
+            self._exchanges.add(exchange)
+            if not self._is_running:
+                self._is_running = True
+                threading.Thread(target=self._run, name="deadlines", daemon=True).start()
+            elif self._is_asleep:
+                self._changed.notify()
+
+    def remove(self, exchange: Exchange) -> None:
+        """Forget an exchange."""
+        with self._changed:
+            self._exchanges.discard(exchange)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._exchanges:
+                    self._is_asleep = True
+                    self._changed.wait()
+                self._is_asleep = False
+                exchanges = tuple(self._exchanges)
+            now = time.monotonic()
+            for exchange in exchanges:
+                exchange.check(now)
+            time.sleep(_TICK)
+
+
+_DEADLINES = _Deadlines()

@@ -113,8 +113,8 @@ class OpenAIChat:
     def models(self, cancel: Cancel | None = None, seconds: float = _MODELS_TIMEOUT) -> tuple[str, ...]:
         """Return the names of the models that the server lists; raise CallFailed."""
         try:
-            with Exchange(cancel or Cancel(), seconds):
-                return self._open().models()
+            with Exchange(cancel or Cancel(), seconds) as exchange:
+                return self._open().models(exchange)
         except AttemptFailed as failure:
             raise failure.final(None) from None
 
@@ -197,7 +197,7 @@ class OpenAIChat:
         model, wire = prepared.request.model, self._open()
         with Exchange(cancel, self.provider.first_token_timeout) as exchange:
             try:
-                with wire.chat(prepared.body, model, prepared.sent) as chunks:
+                with wire.chat(exchange, prepared.body, model, prepared.sent) as chunks:
                     entered.taken()
                     Reader(self.provider, model, exchange, assembly).read(chunks)
             except ErrorInStream as error:

@@ -1,8 +1,8 @@
-"""HTTP to one provider by the openai SDK: its client, authentication and headers, on our own sockets.
+"""HTTP to one provider by the openai SDK.
 
-Imports openai, so it is itself imported only at the first call. The answer's bytes are handed on as they come: the
-SDK's stream builds an object per chunk, which costs nine times the bare protocol. A chat's headers are the SDK's, asked
-for once: its building of each request anew was a third of a call's processor time.
+Imports openai, so it is itself imported only at the first call. The SDK sends the bytes of a request and hands back the
+answer as httpx has it. We read its bytes ourselves: the SDK's stream builds an object per chunk, which costs nine times
+the bare protocol.
 """
 
 from __future__ import annotations
@@ -11,47 +11,40 @@ import contextlib
 import re
 import ssl
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
 from typing import Any, cast
 
 import httpx2
 import openai
 
 from agentmesh.domain import jsontext
-from agentmesh.llm.clients import Clients
+from agentmesh.llm.connections import Connection, Connections, Hooks, Refused, Send
+from agentmesh.llm.exchange import Exchange
 from agentmesh.llm.failure import Answer, AttemptFailed, explain
 from agentmesh.llm.provider import Provider
 from agentmesh.llm.retry import retry_after
-from agentmesh.llm.sockets import CancellableBackend
 
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 _WRITE_TIMEOUT = 60.0
 _KEEP_ALIVE = 30.0
-_LONGEST_ERROR = 256 * 1024
-"""Bytes of an error's body that are read."""
-_TELEMETRY = "x-stainless-"
+_ADDRESSES = 3
+"""A name may stand for several addresses, each tried for the connect timeout."""
 
 
 class Wire:
-    """Connections to one provider; thread-safe. Each call runs inside an Exchange of its thread."""
+    """Connections to one provider; thread-safe."""
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
+        # The SDK insists on an Authorization header unless told in the request itself that there is none.
+        signed = provider.api_key or any(name.lower() == "authorization" for name in provider.headers)
+        self._headers: dict[str, str | openai.Omit] = {} if signed else {"Authorization": openai.Omit()}
         try:
-            # Certificates are read once, for all clients: 20 ms.
-            make = partial(_http, provider, httpx2.create_ssl_context())
-            self._clients = Clients(make, _KEEP_ALIVE)
-            http = make()
-            self._client = _client(provider, http)
-            # The SDK insists on an Authorization header unless told in the request itself that there is none.
-            signed = provider.api_key or any(name.lower() == "authorization" for name in provider.headers)
-            self._headers: dict[str, str | openai.Omit] = {} if signed else {"Authorization": openai.Omit()}
-            self._chat = http.build_request(
-                "POST",
-                _below(self._client.base_url, "chat/completions"),
-                headers=_settled({**self._client.auth_headers, **self._client.default_headers, **self._headers}),
-            )
-            del self._chat.headers["content-length"]  # of no body
+            url = httpx2.URL(provider.base_url)
+            # Certificates are read once, for all connections: 20 ms.
+            self._certificates = httpx2.create_ssl_context()
+            self._name = f"{url.host}:{url.port or url.scheme}"
+            self._connections = Connections(self._connection, _KEEP_ALIVE)
+            self._connections.give_back(self._connection())
         except (ImportError, ValueError, OSError, httpx2.InvalidURL) as error:
             raise AttemptFailed(
                 "bad_request",
@@ -60,32 +53,33 @@ class Wire:
             ) from None
 
     @contextlib.contextmanager
-    def chat(self, body: bytes, model: str, sent: Iterable[str]) -> Iterator[Iterator[bytes]]:
+    def chat(self, exchange: Exchange, body: bytes, model: str, sent: Iterable[str]) -> Iterator[Iterator[bytes]]:
         """Send a chat request and yield the chunks of the answer's body as they come.
 
         Raises AttemptFailed, also from the iterator, when the answer is an error, breaks off or does not come.
         """
-        http = self._clients.take()
-        try:
-            with self._translated(model, sent):
-                response = http.send(self._request(http, body), stream=True)
-            try:
-                if not response.is_success:
-                    with self._translated(model, sent):
-                        said = _beginning(response)
-                    raise self._refused(response, _error(said), model, sent)
-                yield self._chunks(response, model)
-            finally:
-                response.close()
-        finally:
-            self._clients.give_back(http)
 
-    def models(self) -> tuple[str, ...]:
-        """Return the names of the models that the server has; raise AttemptFailed."""
-        with self._translated("", ()):
-            response: httpx2.Response = self._client.get(
-                "/models", cast_to=httpx2.Response, options={"headers": self._headers}
+        def send(client: openai.OpenAI) -> httpx2.Response:
+            answer = client.post(
+                "/chat/completions",
+                cast_to=httpx2.Response,
+                content=body,
+                options={"headers": self._headers},
+                stream=True,
+                stream_cls=openai.Stream[object],
             )
+            return cast("httpx2.Response", answer)
+
+        with self._asked(exchange, send, model, sent) as response:
+            yield self._chunks(response, exchange, model)
+
+    def models(self, exchange: Exchange) -> tuple[str, ...]:
+        """Return the names of the models that the server has; raise AttemptFailed."""
+
+        def send(client: openai.OpenAI) -> httpx2.Response:
+            return client.get("/models", cast_to=httpx2.Response, options={"headers": self._headers})
+
+        with self._asked(exchange, send, "", ()) as response:
             try:
                 found = response.json()
             except ValueError:
@@ -96,50 +90,53 @@ class Wire:
 
     def close(self) -> None:
         """Close all connections."""
-        self._client.close()
-        self._clients.close()
+        self._connections.close()
 
-    def _request(self, http: httpx2.Client, body: bytes) -> httpx2.Request:
-        chat = self._chat
-        return httpx2.Request(
-            chat.method,
-            chat.url,
-            headers=chat.headers,
-            content=body,
-            cookies=http.cookies,
-            extensions=chat.extensions,
-        )
+    @contextlib.contextmanager
+    def _asked(self, exchange: Exchange, send: Send, model: str, sent: Iterable[str]) -> Iterator[httpx2.Response]:
+        """Send a request on a connection that the exchange can cut, and yield the answer."""
+        connection = self._connections.take()
+        try:
+            with exchange.using(connection):
+                exchange.allow(self._provider.connect_timeout * _ADDRESSES + exchange.seconds)
+                with self._translated(exchange, model, sent):
+                    response = connection.ask(send, lambda: exchange.allow(exchange.seconds))
+                with contextlib.closing(response):
+                    yield response
+        finally:
+            self._connections.give_back(connection)
 
-    def _chunks(self, response: httpx2.Response, model: str) -> Iterator[bytes]:
+    def _chunks(self, response: httpx2.Response, exchange: Exchange, model: str) -> Iterator[bytes]:
         where = self._provider.named(model)
+        reason: BaseException | None = None
         try:
             yield from response.iter_bytes()
-        except httpx2.TimeoutException:
+        except httpx2.HTTPError as error:
+            reason = error
+        if exchange.timed_out or isinstance(reason, httpx2.TimeoutException):
             raise AttemptFailed(
                 "timeout",
                 f"{where} stopped sending before the end of its answer.",
                 hint="Raise the provider's idle_timeout if the server is only slow.",
                 retry=True,
-            ) from None
-        except httpx2.HTTPError as error:
+            )
+        if reason is not None:
             raise AttemptFailed(
                 "cut",
-                f"The connection to {where} broke in the middle of an answer: {self._said(error)}",
+                f"The connection to {where} broke in the middle of an answer: {self._said(reason)}",
                 hint="Try again.",
                 retry=True,
-            ) from None
+            )
 
     @contextlib.contextmanager
-    def _translated(self, model: str, sent: Iterable[str]) -> Iterator[None]:
+    def _translated(self, exchange: Exchange, model: str, sent: Iterable[str]) -> Iterator[None]:
         # "from None": the errors hold the request with its key.
         try:
             yield
-        except openai.APIStatusError as error:
-            raise self._refused(error.response, error.body, model, sent) from None
-        except openai.APIConnectionError as error:
-            raise self._unreachable(error.__cause__ or error, model) from None
-        except httpx2.HTTPError as error:
-            raise self._unreachable(error, model) from None
+        except Refused as refused:
+            raise self._refused(refused.response, _error(refused.body), model, sent) from None
+        except (openai.APIConnectionError, httpx2.HTTPError, OSError) as error:
+            raise self._unreachable(error.__cause__ or error, exchange, model) from None
 
     def _refused(self, response: httpx2.Response, error: Any, model: str, sent: Iterable[str]) -> AttemptFailed:
         said = response.headers.get("x-should-retry")
@@ -151,10 +148,11 @@ class Wire:
         )
         return explain(answer, self._provider, model, sent)
 
-    def _unreachable(self, error: BaseException, model: str) -> AttemptFailed:
+    def _unreachable(self, error: BaseException, exchange: Exchange, model: str) -> AttemptFailed:
         provider = self._provider
         where = f"{provider.named(model)} at {provider.address}"
-        if isinstance(error, httpx2.TimeoutException) and not isinstance(error, httpx2.ConnectTimeout):
+        is_timeout = exchange.timed_out or isinstance(error, httpx2.TimeoutException)
+        if is_timeout and not isinstance(error, httpx2.ConnectTimeout):
             return AttemptFailed(
                 "timeout",
                 f"{where} accepted the request and did not answer in time.",
@@ -174,30 +172,36 @@ class Wire:
             away=isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout),
         )
 
+    def _connection(self) -> Connection:
+        return Connection(
+            lambda hooks: _client(self._provider, _http(self._provider, self._certificates, hooks)), self._name
+        )
+
     def _said(self, error: BaseException) -> str:
         return self._provider.redact(_ERRNO.sub("", str(error))) or type(error).__name__
 
 
-def _http(provider: Provider, certificates: ssl.SSLContext) -> httpx2.Client:
-    http = openai.DefaultHttpxClient(
+def _http(provider: Provider, certificates: ssl.SSLContext, hooks: Hooks) -> httpx2.Client:
+    return openai.DefaultHttpxClient(
         verify=certificates,
-        limits=httpx2.Limits(keepalive_expiry=_KEEP_ALIVE),
+        limits=httpx2.Limits(keepalive_expiry=None),  # Connections knows for how long
         timeout=httpx2.Timeout(
-            provider.first_token_timeout, connect=provider.connect_timeout, write=_WRITE_TIMEOUT, pool=_WRITE_TIMEOUT
+            max(provider.first_token_timeout, provider.idle_timeout),  # an Exchange has the shorter one
+            connect=provider.connect_timeout,
+            write=_WRITE_TIMEOUT,
+            pool=_WRITE_TIMEOUT,
         ),
+        event_hooks=hooks,
     )
-    # httpx2 has no public way to give its connection pools a backend and keep the proxies of the environment.
-    for transport in (http._transport, *http._mounts.values()):  # noqa: SLF001
-        if isinstance(transport, httpx2.HTTPTransport):
-            transport._pool._network_backend = CancellableBackend()  # noqa: SLF001
-    return http
 
 
 def _client(provider: Provider, http: httpx2.Client) -> openai.OpenAI:
+    url = httpx2.URL(provider.base_url)
     return openai.OpenAI(
         api_key=provider.api_key,
         admin_api_key="",  # given, else the SDK takes OpenAI's from the environment, or insists on a key
-        base_url=provider.base_url,
+        base_url=url.copy_with(query=None),
+        default_query=dict(url.params),
         max_retries=0,
         http_client=http,
         default_headers=cast("Mapping[str, str]", _headers(provider)),
@@ -212,39 +216,6 @@ def _headers(provider: Provider) -> dict[str, str | openai.Omit]:
     if httpx2.URL(provider.base_url).host != "api.openai.com":
         headers |= {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
     return headers | dict(provider.headers)
-
-
-def _settled(headers: Mapping[str, str | openai.Omit]) -> httpx2.Headers:
-    """Return headers of which a later one replaces an earlier one of its name, in whatever case; Omit takes it out.
-
-    Those by which the SDK tells its vendor about this machine stay away.
-    """
-    settled = httpx2.Headers()
-    for name, value in headers.items():
-        settled.pop(name, None)
-        if isinstance(value, str) and not name.lower().startswith(_TELEMETRY):
-            settled[name] = value
-    return settled
-
-
-def _below(base: httpx2.URL, path: str) -> httpx2.URL:
-    above, _, query = base.raw_path.partition(b"?")
-    return base.copy_with(raw_path=above.rstrip(b"/") + b"/" + path.encode() + (b"?" + query if query else b""))
-
-
-def _beginning(response: httpx2.Response) -> str:
-    """Return what an error's body begins with: it may have no end, and what it means is looked for in all of it."""
-    pieces, size = [], 0
-    for piece in response.iter_bytes():
-        pieces.append(piece)
-        size += len(piece)
-        if size >= _LONGEST_ERROR:
-            break
-    raw = b"".join(pieces)[:_LONGEST_ERROR]
-    try:
-        return raw.decode(response.encoding or "utf-8", "replace")
-    except (LookupError, ValueError):  # base64 and idna are encodings, too, but of no text
-        return raw.decode("utf-8", "replace")
 
 
 def _error(said: str) -> Any:

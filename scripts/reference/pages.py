@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-
-FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 
 _PART = re.compile(
     r"^<!-- generated: (?P<name>[a-z-]+); .*? -->\n(?P<text>.*?)^<!-- end of generated -->$", re.MULTILINE | re.DOTALL

@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "worker": COMMAND
     | DATABASE
     | {"psycopg_pool", "annotated_types", "pydantic", "pydantic_core", "typing_inspection"},
-    "first frame": (COMMAND - {"click"}) | {"rich", "textual", "tree_sitter"},
+    "first frame": COMMAND | {"rich", "textual", "tree_sitter"},
 }
 """Packages, the standard library aside, that a start may import until it is ready; the rest comes when it is needed.
 
@@ -116,17 +116,6 @@ def test_the_first_frame_needs_no_database_and_no_markdown():
     assert not (NOT_ON_SCREEN | {"psycopg", "psycopg_pool"}) & set(imported)
 
 
-def test_the_screen_is_started_without_click():
-    imported = run(
-        "sys.argv = ['agentmesh', '--resume', '0198f2c4']\n"
-        "from agentmesh.cli.entry import main\n"
-        "assert main() == 2, 'there is no terminal'\n"
-        "print(*sys.modules)"
-    ).split()
-    assert "agentmesh.tui.main" in imported
-    assert "click" not in imported
-
-
 def test_an_empty_session_is_shown_without_markdown_and_validation():
     imported = run(
         "import agentmesh.app\n"
@@ -207,7 +196,7 @@ def test_a_worker_gets_ready_for_a_first_call_behind_its_start(database_url, key
 def test_the_first_frame_imports_nothing_but_what_is_listed():
     imported = run(
         "import sys\n"
-        "import agentmesh.cli.outcome, agentmesh.cli.usual, agentmesh.cli.screen, agentmesh.tui.main\n"
+        "import agentmesh.cli.invoking, agentmesh.cli.screen, agentmesh.tui.main\n"
         "from agentmesh.tui.app import MeshApp\n"
         "from agentmesh.tui.input.keys import Keymap\n"
         "def opening():\n"

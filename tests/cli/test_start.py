@@ -9,7 +9,6 @@ import pytest
 
 from agentmesh import __version__
 from agentmesh.cli.commands import _COMMANDS, _MEANT, cli
-from agentmesh.cli.usual import screen_options
 from agentmesh.domain.errors import UsageError
 
 
@@ -61,48 +60,6 @@ def test_every_command_is_found_and_says_what_it_does(name):
     assert command is not None
     assert command.name == name
     assert command.help
-
-
-@pytest.mark.parametrize(
-    "args", [[], ["-c"], ["--continue"], ["--resume"], ["--resume", "0198f2c4"], ["--resume", "ps"]]
-)
-def test_how_the_screen_is_mostly_started_is_read_as_click_would(monkeypatch, args):
-    monkeypatch.setattr(sys, "stdin", Terminal())
-    monkeypatch.setattr(sys, "stdout", Terminal())
-    assert screen_options(args) is not None
-    with cli.make_context("agentmesh", list(args)) as context:
-        nothing_given = cli.make_context("agentmesh", []).params
-        assert {**nothing_given, **(screen_options(args) or {})} == context.params
-
-
-class Terminal:
-    def isatty(self):
-        return True
-
-
-@pytest.mark.parametrize(
-    "args",
-    [
-        [],
-        ["ps"],
-        ["-h"],
-        ["-c", "--resume"],
-        ["-c", "ps"],
-        ["--resume", ""],
-        ["--resume", "-c"],
-        ["--resume", "--help"],
-        ["--resume", "0198f2c4", "ps"],
-        ["--resume=0198f2c4"],
-        ["--model", "demo"],
-    ],
-)
-def test_all_else_is_left_to_click(args):
-    assert screen_options(args) is None, "there is no terminal here"
-
-
-def test_the_shells_completion_is_left_to_click(monkeypatch):
-    monkeypatch.setenv("_AGENTMESH_COMPLETE", "bash_complete")
-    assert screen_options(["-c"]) is None
 
 
 def test_a_mistyped_command_or_option_suggests_the_nearest(lonely):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,8 @@ from scripts.reference import commands, database, errors, pages, python, screen,
 
 MAJOR = 18
 """PostgreSQL by which the pages of SQL are written; others print the same types in other words."""
-PAGES = sorted(path for path in pages.FOLDER.glob("*.md") if pages.names(path.read_text(encoding="utf-8")))
+FOLDER = Path(__file__).parents[2] / "docs" / "reference"
+PAGES = sorted(path for path in FOLDER.glob("*.md") if pages.names(path.read_text(encoding="utf-8")))
 PARTS = {
     "commands": commands.commands,
     "errors": errors.classes,

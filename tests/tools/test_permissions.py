@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agentmesh.domain.permissions import Decision, Permissions, Rule, Verdict, intersect, judge, refusal, says
 from agentmesh.domain.states import PermissionMode
 from agentmesh.tools.files import locate
-from agentmesh.tools.shell.judge import shell_reader
+from agentmesh.tools.shell.judge import read_shell
 
 ASK, EDITS, ALL, PLAN = PermissionMode.ASK, PermissionMode.EDITS, PermissionMode.ALL, PermissionMode.PLAN
 Judging = Callable[..., Verdict]
@@ -36,7 +36,7 @@ def judged(tmp_path: Path) -> Judging:
 
     def run(tool: str, rules: Permissions | None = None, mode: PermissionMode = ASK, **arguments: object) -> Verdict:
         where = partial(locate, tmp_path)
-        return judge(mode, tool, arguments, rules or Permissions(), shell_reader(tmp_path), where)
+        return judge(mode, tool, arguments, rules or Permissions(), partial(read_shell, workdir=tmp_path), where)
 
     return run
 
@@ -245,11 +245,11 @@ def test_no_chain_of_children_may_more_than_its_parent(
     work = Path("/usr")
     tool, arguments = call
     known = Permissions.of(own)
-    verdict = judge(mode, tool, arguments, known, shell_reader(work), partial(locate, work))
+    verdict = judge(mode, tool, arguments, known, partial(read_shell, workdir=work), partial(locate, work))
     for rules in below:
         known = intersect(known, rules)
         assert Permissions.from_json(json.loads(json.dumps(known.to_json()))) == known
-        child = judge(mode, tool, arguments, known, shell_reader(work), partial(locate, work))
+        child = judge(mode, tool, arguments, known, partial(read_shell, workdir=work), partial(locate, work))
         assert _STRICT[child.decision] <= _STRICT[verdict.decision]
         verdict = child
 
@@ -268,8 +268,8 @@ def test_a_deny_holds_for_other_cases_of_letters_brackets_and_absolute_patterns(
     (tmp_path / "link").symlink_to("/etc")
 
     def decision(rule: str, path: str) -> Decision:
-        where, root = partial(locate, tmp_path), str(tmp_path)
-        return judge(ALL, "read", {"path": path}, _rules(rule), shell_reader(tmp_path), where, root=root).decision
+        where, shell = partial(locate, tmp_path), partial(read_shell, workdir=tmp_path)
+        return judge(ALL, "read", {"path": path}, _rules(rule), shell, where, root=str(tmp_path)).decision
 
     for rule, path in [
         ("deny read *.pem", "a/KEY.PEM"),
@@ -287,10 +287,10 @@ def test_a_deny_holds_for_other_cases_of_letters_brackets_and_absolute_patterns(
 
 def test_an_allow_rule_with_an_absolute_pattern_covers_the_working_directory(tmp_path: Path):
     rules = _rules(f"allow write {tmp_path}/src/**")
-    where, root = partial(locate, tmp_path), str(tmp_path)
+    where, shell = partial(locate, tmp_path), partial(read_shell, workdir=tmp_path)
 
     def decision(path: str) -> Decision:
-        return judge(ASK, "write", {"path": path}, rules, shell_reader(tmp_path), where, root=root).decision
+        return judge(ASK, "write", {"path": path}, rules, shell, where, root=str(tmp_path)).decision
 
     assert decision("src/a") is Decision.ALLOW
     assert decision("src/../a") is decision("SRC/a") is Decision.ASK

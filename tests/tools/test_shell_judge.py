@@ -11,7 +11,7 @@ from agentmesh.domain.permissions import Decision, Permissions, Rule, judge
 from agentmesh.domain.shell import ShellReading
 from agentmesh.domain.states import PermissionMode
 from agentmesh.tools.files import locate
-from agentmesh.tools.shell.judge import read_shell, shell_reader
+from agentmesh.tools.shell.judge import read_shell
 
 
 @pytest.fixture
@@ -142,7 +142,8 @@ def test_no_allow_rule_for_one_command_lets_another_run(work: Path, command: str
     # Alone among them, `X=1 a` is what the last rule says in so many words.
     allowing = [pattern for pattern in _ALLOWING if pattern != command]
     rules = Permissions.of(Rule(Decision.ALLOW, "bash", pattern) for pattern in allowing)
-    verdict = judge(PermissionMode.ASK, "bash", {"command": command}, rules, shell_reader(work), partial(locate, work))
+    shell, where = partial(read_shell, workdir=work), partial(locate, work)
+    verdict = judge(PermissionMode.ASK, "bash", {"command": command}, rules, shell, where)
     assert verdict.decision is Decision.ASK
 
 

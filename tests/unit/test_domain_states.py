@@ -39,16 +39,6 @@ def test_the_enums_are_what_the_tables_allow(where: str, column: str, enum: type
     assert {str(member) for member in enum} == allowed(where, column)
 
 
-def test_five_kinds_go_to_the_model():
-    assert {kind for kind in Kind if kind.for_model} == {
-        Kind.USER,
-        Kind.ASSISTANT,
-        Kind.TOOL_RESULT,
-        Kind.MAIL,
-        Kind.SUMMARY,
-    }
-
-
 def test_rows_are_frozen():
     for name, row in inspect.getmembers(rows, dataclasses.is_dataclass):
         assert getattr(row, "__dataclass_params__").frozen, name  # noqa: B009  mypy knows no such attribute

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from agentmesh.domain.shell import ShellPart, ShellReading
@@ -25,11 +25,6 @@ from agentmesh.tools.shell.words import Word
 from agentmesh.tools.shell.wrappers import inner, opaque, runs_unseen, script
 
 _MAX_DEPTH = 4
-
-
-def shell_reader(workdir: Path) -> Callable[[str], ShellReading]:
-    """Return the function that permissions use to take commands apart, for one working directory."""
-    return lambda command: read_shell(command, workdir)
 
 
 def read_shell(command: str, workdir: Path) -> ShellReading:
