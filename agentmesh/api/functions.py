@@ -59,7 +59,7 @@ def signature(function: Callable[..., Any], context_type: type, name: str | None
     words = _section_free(text)
     if not words:
         raise _refused(name, "it has no docstring", "Its first lines are what a model reads to know when to use it.")
-    hints, told = _hints(function, name), _told(text)
+    hints, told = _hints(function, name), _parameter_texts(text)
     context, fields = None, {}
     for each in inspect.signature(function).parameters.values():
         if each.kind not in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY):
@@ -112,7 +112,7 @@ def _section_free(text: str) -> str:
     return (text[: found.start()] if found else text).strip()
 
 
-def _told(text: str) -> dict[str, str]:
+def _parameter_texts(text: str) -> dict[str, str]:
     """Return what a docstring says of parameters: Google's ``Args:`` or Sphinx's ``:param x:``."""
     told = {name: one_line(words, 1000) for name, words in _PARAM.findall(text)}
     if not (head := _ARGUMENTS.search(text)):

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Self, overload
 from agentmesh import app
 from agentmesh.api import declaring
 from agentmesh.api.declaring import Effects, Function
-from agentmesh.api.hearing import Hearing
 from agentmesh.api.session import Session
+from agentmesh.api.shared_listener import SharedListener
 from agentmesh.domain.errors import AgentmeshError, NoModel, UsageError
 from agentmesh.domain.ids import SessionId, short
 from agentmesh.domain.log import logger
@@ -39,7 +39,7 @@ class Mesh:
     def __init__(self, core: app.Mesh, *, background_workers: bool = True) -> None:
         self.core = core
         """The composition root; its interface may change."""
-        self.hearing = Hearing(core)
+        self.hearing = SharedListener(core)
         self._background_workers = background_workers
         self._lock = threading.Lock()
         self._own: list[SessionId | None] = []
@@ -138,7 +138,7 @@ class Mesh:
             return False
         return self.core.ensure_worker(self._row(session))
 
-    def have_it_run(self, session: Session, *, must: bool = False) -> None:
+    def ensure_served(self, session: Session, *, must: bool = False) -> None:
         """See that a worker serves the session; with ``must`` raise UsageError when nobody does and nobody will."""
         with self._lock:
             runs_here = any(serves in (None, session.id) for serves in self._own)

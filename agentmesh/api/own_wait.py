@@ -45,7 +45,7 @@ class OwnWaitResult:
     """One for each agent waited for, in the order asked; without, the one message that ended it."""
 
 
-class OwnWait:
+class AgentWait:
     """One wait of an idle agent. Its worker keeps it: it goes on when nobody looks."""
 
     def __init__(self, database: Database, session: SessionId, waiter: Ref) -> None:

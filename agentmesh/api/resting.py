@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentmesh.api.wakes import Wakes
+from agentmesh.api.changes import Changes
 from agentmesh.domain.errors import DatabaseUnreachable
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.states import AgentStatus, WaitOutcome
@@ -55,7 +55,7 @@ class WaitResult:
 
 def until_rest(
     database: Database,
-    wakes: Wakes,
+    wakes: Changes,
     sessions: Collection[SessionId],
     listed: Sequence[AgentId],
     timeout: float | None = None,

@@ -12,11 +12,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agentmesh.api.agent import Agent
+from agentmesh.api.changes import Changes
 from agentmesh.api.following import working
-from agentmesh.api.own_wait import OwnWait, OwnWaitResult, read
+from agentmesh.api.own_wait import AgentWait, OwnWaitResult, read
 from agentmesh.api.resting import TICK, WaitResult, until_rest
 from agentmesh.api.stream import Stream
-from agentmesh.api.wakes import Wakes
 from agentmesh.domain.errors import AgentmeshError, DatabaseUnreachable, Interrupted, ModelError, Timeout, UsageError
 from agentmesh.domain.ids import AgentId, MailId, SessionId, short
 from agentmesh.domain.rows import AgentView, Ref, Request
@@ -91,7 +91,7 @@ class Session:
         prompt = None if prompt is None else as_text(prompt, "a prompt")
         child = self.run_store(agents.get, self.run_store(agents.fork, above.id, name, prompt), idempotent=True)
         if prompt is not None:
-            self.mesh.have_it_run(self)
+            self.mesh.ensure_served(self)
         return Agent(self, Ref(child.id, child.name))
 
     def send(self, message: str, *, to: Who = "root", key: str | None = None) -> MailId:
@@ -102,7 +102,7 @@ class Session:
         # With a key of our own a repetition after a lost connection is harmless.
         key = f"api-{uuid.uuid4()}" if key is None else key
         sent = self.run_store(mailbox.send, None, self.agent(to).id, message, key, idempotent=True)
-        self.mesh.have_it_run(self)
+        self.mesh.ensure_served(self)
         return sent
 
     def wait(self, *who: Who, timeout: float | None = None) -> WaitResult:
@@ -119,7 +119,7 @@ class Session:
         """Let an idle agent wait: see ``Agent.wait_for``."""
         agent = self.agent(waiter)
         listed = [str(self.agent(one).id) for one in who]
-        own = OwnWait(self.mesh.core.database, self.id, Ref(agent.id, agent.name))
+        own = AgentWait(self.mesh.core.database, self.id, Ref(agent.id, agent.name))
         with self._waiting() as wakes:
             self._serve(True)
             result = own.begin(listed, timeout)
@@ -215,7 +215,7 @@ class Session:
         words |= {"reason": reason} if reason is not None else {}
         words |= {"arguments": dict(arguments)} if arguments is not None else {}
         self.run_store(requests.answer, request.id, words, f"{self.mesh.core.place.os_user} (Python)")
-        self.mesh.have_it_run(self)
+        self.mesh.ensure_served(self)
 
     # Money
 
@@ -226,9 +226,9 @@ class Session:
     # Within
 
     @contextmanager
-    def _waiting(self, on_live: Callable[[str], None] | None = None) -> Iterator[Wakes]:
+    def _waiting(self, on_live: Callable[[str], None] | None = None) -> Iterator[Changes]:
         """Hear of the session's changes, and of being cancelled."""
-        with self._around.aside(), Wakes(self.mesh.hearing, [self.id], on_live) as wakes:
+        with self._around.aside(), Changes(self.mesh.hearing, [self.id], on_live) as wakes:
             take_back = self._around.cancel.on_set(wakes.poke) if self._around.cancel else lambda: None
             try:
                 yield wakes
@@ -236,7 +236,7 @@ class Session:
                 take_back()
 
     def _serve(self, first: bool) -> None:
-        self.mesh.have_it_run(self, must=first)
+        self.mesh.ensure_served(self, must=first)
 
     def _check(self) -> None:
         if self.mesh.hearing.closed:

@@ -19,7 +19,7 @@ from agentmesh.domain.states import Kind
 from agentmesh.store import requests
 
 if TYPE_CHECKING:
-    from agentmesh.api.wakes import Wakes
+    from agentmesh.api.changes import Changes
     from agentmesh.store.tx import Database
 
 _TICK = 1.0
@@ -51,7 +51,7 @@ class Stream:
         self._live.append(live)
 
     def events(
-        self, wakes: Wakes, timeout: float | None, *, check: Callable[[], None], serve: Callable[[bool], None]
+        self, wakes: Changes, timeout: float | None, *, check: Callable[[], None], serve: Callable[[bool], None]
     ) -> Iterator[Event]:
         """Yield until all agents rest or the time is up (Timeout); ``check`` and ``serve`` as in ``until_rest``."""
         deadline = time.monotonic() + timeout if timeout is not None else math.inf

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentmesh.cli.place import Place
+from agentmesh.cli.place import PlaceOptions
 from agentmesh.domain.errors import AmbiguousAgent, UnknownAgent, UnknownSession
 from agentmesh.domain.rows import Ref, Session
 from agentmesh.domain.text import one_line
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agentmesh.app import Mesh
 
 
-def find_agent(mesh: Mesh, place: Place, who: str) -> tuple[Ref, Session]:
+def find_agent(mesh: Mesh, place: PlaceOptions, who: str) -> tuple[Ref, Session]:
     """Return the agent and its session: in the session that is meant, else by id in any; raise UnknownAgent.
 
     With --session no other one is searched.

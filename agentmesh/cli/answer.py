@@ -8,7 +8,7 @@ import click
 
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options, text_argument
-from agentmesh.cli.place import Place
+from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit, request_data
 from agentmesh.cli.serving import start_worker_if_none
 from agentmesh.cli.talk import say
@@ -39,7 +39,7 @@ def answer(
     arguments: str | None,
     everything: bool,
     as_json: bool,
-    place: Place,
+    place: PlaceOptions,
 ) -> None:
     """List what waits for a person; show a REQUEST (the first digits of its id) in full; with an ANSWER, give it.
 
@@ -64,7 +64,7 @@ def answer(
             _answer(mesh, place, request, answer, reason=reason, arguments=arguments, as_json=as_json)
 
 
-def _pending(mesh: Mesh, place: Place, *, everything: bool) -> list[Request]:
+def _pending(mesh: Mesh, place: PlaceOptions, *, everything: bool) -> list[Request]:
     from agentmesh.store import requests, sessions
 
     if everything and place.session is None:
@@ -74,7 +74,7 @@ def _pending(mesh: Mesh, place: Place, *, everything: bool) -> list[Request]:
     return [one for session in chosen for one in mesh.database.run(requests.pending, session, idempotent=True)]
 
 
-def _resolve(mesh: Mesh, place: Place, who: str) -> Request:
+def _resolve(mesh: Mesh, place: PlaceOptions, who: str) -> Request:
     """Return the request; with --session only of that one."""
     from agentmesh.store import requests
 
@@ -108,7 +108,7 @@ def _show(request: Request, *, as_json: bool) -> None:
 
 
 def _answer(
-    mesh: Mesh, place: Place, who: str, given: str, *, reason: str | None, arguments: str | None, as_json: bool
+    mesh: Mesh, place: PlaceOptions, who: str, given: str, *, reason: str | None, arguments: str | None, as_json: bool
 ) -> None:
     from agentmesh.store import requests, sessions
 

@@ -10,7 +10,7 @@ import click
 from agentmesh.cli.address import find_agent
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
-from agentmesh.cli.place import Place
+from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.talk import say
 from agentmesh.domain.budgets import Cap, parse_words, total, unpriced
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.argument("words", type=NAMED, nargs=-1, metavar="[AGENT] [AMOUNT]")
 @json_option
 @place_options()
-def budget(words: tuple[str, ...], *, as_json: bool, place: Place) -> None:
+def budget(words: tuple[str, ...], *, as_json: bool, place: PlaceOptions) -> None:
     """Show budgets, or cap what the session, or AGENT with everything below it, may use.
 
     \b
@@ -83,7 +83,7 @@ def _view(mesh: Mesh, session: Session, ref: Ref | None) -> list[Budget]:
 )
 @json_option
 @place_options()
-def cost(*, by: Literal["agent", "model", "day"], as_json: bool, place: Place) -> None:
+def cost(*, by: Literal["agent", "model", "day"], as_json: bool, place: PlaceOptions) -> None:
     """Show what the session's model calls used and cost."""
     from agentmesh.store import budgets
 

@@ -17,7 +17,7 @@ from agentmesh import __version__
 from agentmesh.cli.guides_check import guides_checks
 from agentmesh.cli.mcp_check import mcp_checks
 from agentmesh.cli.models_check import Check, model_checks
-from agentmesh.cli.place import Place
+from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.figures import moment, plural
 from agentmesh.cli.telemetry_check import telemetry_checks
 from agentmesh.domain.errors import AgentmeshError, NotAPerson
@@ -58,7 +58,7 @@ class Finding:
     hint: str = ""
 
 
-def all_checks(place: Place) -> Iterator[Finding]:
+def all_checks(place: PlaceOptions) -> Iterator[Finding]:
     """Yield every finding as it is made."""
     import platform
 
@@ -140,7 +140,7 @@ def _holders(mesh: Mesh) -> Finding:
 def _schema(mesh: Mesh, found: str) -> Iterator[Finding]:
     from agentmesh.store import schema
 
-    there = mesh.database.run(schema.found, idempotent=True)
+    there = mesh.database.run(schema.installed, idempotent=True)
     if there:
         folder = mesh.server.home if mesh.server else None
         try:

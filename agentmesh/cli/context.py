@@ -7,7 +7,7 @@ import click
 from agentmesh.cli.address import find_agent
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
-from agentmesh.cli.place import Place
+from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.talk import say
 from agentmesh.domain.ids import short
@@ -17,7 +17,7 @@ from agentmesh.domain.ids import short
 @click.argument("agent", type=NAMED)
 @json_option
 @place_options()
-def context(agent: str, *, as_json: bool, place: Place) -> None:
+def context(agent: str, *, as_json: bool, place: PlaceOptions) -> None:
     """Show what fills the context of AGENT: what its model would be sent now; tokens are estimated."""
     from agentmesh.store import agents
     from agentmesh.store import context as contexts

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agentmesh.cli.options import json_option, place_options
-from agentmesh.cli.place import Place
+from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import UsageError
@@ -39,7 +39,7 @@ def db() -> None:
 
 @db.command()
 @place_options(session=False)
-def upgrade(place: Place) -> None:
+def upgrade(place: PlaceOptions) -> None:
     """Bring the schema up to date. Safe at any time, and from several places at once."""
     from agentmesh.store import roles, schema
 
@@ -53,7 +53,7 @@ def upgrade(place: Place) -> None:
 @db.command()
 @json_option
 @place_options(session=False)
-def status(*, as_json: bool, place: Place) -> None:
+def status(*, as_json: bool, place: PlaceOptions) -> None:
     """Say which database this is, and how it is. Starts nothing."""
     from agentmesh.cli.render.status import print_facts
 
@@ -83,7 +83,7 @@ def status(*, as_json: bool, place: Place) -> None:
 @db.command()
 @_linger_option
 @place_options(session=False)
-def start(*, linger: float, place: Place) -> None:
+def start(*, linger: float, place: PlaceOptions) -> None:
     """Start the embedded server, and keep it while it has clients and for --linger after the last one."""
     if place.settings_without_mesh().database_url:
         raise UsageError("A database given by URL is not ours to start.", hint="Start it where it is.")
@@ -97,7 +97,7 @@ def start(*, linger: float, place: Place) -> None:
 @click.option("--reader", "as_reader", is_flag=True, help="For the role that can only read the views.")
 @_linger_option
 @place_options(session=False)
-def show_url(*, as_reader: bool, linger: float, place: Place) -> None:
+def show_url(*, as_reader: bool, linger: float, place: PlaceOptions) -> None:
     """Print the URL for psql and other programs. It may hold a password.
 
     The embedded server is started, and kept while it has clients and for --linger after the last one.
@@ -119,7 +119,7 @@ def show_url(*, as_reader: bool, linger: float, place: Place) -> None:
 @db.command()
 @click.option("--force", is_flag=True, help="Also while other processes use it.")
 @place_options(session=False)
-def stop(*, force: bool, place: Place) -> None:
+def stop(*, force: bool, place: PlaceOptions) -> None:
     """Stop the embedded server."""
     server = _embedded(place.settings_without_mesh())
     if server is None:
@@ -147,7 +147,7 @@ def _schema(url: str) -> dict[str, object]:
             "server_version": server.version,
             "connections": server.connections,
             "bytes": server.bytes,
-            "schema": str(there) if (there := schema.found(connection)) else None,
+            "schema": str(there) if (there := schema.installed(connection)) else None,
             "schema_needed": str(schema.needed()),
             "schema_state": schema.state(connection),
         }

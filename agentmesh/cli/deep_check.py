@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentmesh.cli.place import Place
+from agentmesh.cli.place import PlaceOptions
 
 if TYPE_CHECKING:
     from agentmesh.store.checks import Invariant
@@ -13,7 +13,7 @@ _SHOWN = 20
 """Rows of one invariant that a person is shown; JSON has more."""
 
 
-def look(place: Place) -> list[Invariant]:
+def look(place: PlaceOptions) -> list[Invariant]:
     """Look at every row of the database, in one snapshot; nothing where the schema is not this program's.
 
     Raise what makes that impossible.

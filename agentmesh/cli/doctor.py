@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agentmesh.cli.options import json_option, place_options
-from agentmesh.cli.place import Place
+from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.domain.errors import AgentmeshError
 from agentmesh.domain.text import one_line
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--deep", is_flag=True, help="Also prove from all rows of the database that every invariant holds.")
 @json_option
 @place_options(session=False)
-def doctor(*, deep: bool, as_json: bool, place: Place) -> int:
+def doctor(*, deep: bool, as_json: bool, place: PlaceOptions) -> int:
     """Say what works and what does not; exit code 1 when something is broken. Starts the embedded server if need be."""
     from agentmesh.cli.checks import State, all_checks
 
@@ -43,7 +43,7 @@ def doctor(*, deep: bool, as_json: bool, place: Place) -> int:
     return 1 if broken else 0
 
 
-def _deep(place: Place, invariants: list[Invariant]) -> Iterator[Finding]:
+def _deep(place: PlaceOptions, invariants: list[Invariant]) -> Iterator[Finding]:
     """Yield a finding for each invariant, and keep them."""
     from agentmesh.cli import deep_check
     from agentmesh.cli.checks import Finding, State

@@ -12,7 +12,7 @@ import click
 
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import place_options
-from agentmesh.cli.place import Place
+from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.ids import short
@@ -36,7 +36,7 @@ _ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".md": "md", ".markdown": "md
 )
 @place_options()
 def export(
-    *, format_name: str | None, output: str | None, force: bool, full: bool, timeout: float, place: Place
+    *, format_name: str | None, output: str | None, force: bool, full: bool, timeout: float, place: PlaceOptions
 ) -> None:
     """Write a session: agents, conversations, mail, calls and costs, as they are at this instant.
 

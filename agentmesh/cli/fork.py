@@ -10,7 +10,7 @@ import click
 from agentmesh.cli.address import find_agent
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options, text_argument
-from agentmesh.cli.place import Place
+from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.serving import start_worker_if_none
 from agentmesh.cli.talk import say
@@ -48,7 +48,7 @@ def fork(
     at_name: str | None,
     new_session: bool,
     as_json: bool,
-    place: Place,
+    place: PlaceOptions,
 ) -> None:
     """Make a child called NAME; with a PROMPT (`-`: stdin) it starts to work, without it is idle. Prints its id.
 
@@ -68,7 +68,7 @@ def fork(
     _fork(name, prompt, parent or "root", place, as_json=as_json)
 
 
-def _fork(name: str, prompt: str | None, parent: str, place: Place, *, as_json: bool) -> None:
+def _fork(name: str, prompt: str | None, parent: str, place: PlaceOptions, *, as_json: bool) -> None:
     from agentmesh.store import agents
 
     text = text_argument(prompt, "prompt") if prompt is not None else None
@@ -87,7 +87,7 @@ def _fork(name: str, prompt: str | None, parent: str, place: Place, *, as_json: 
 
 
 def _fork_at(
-    point: str, name: str | None, prompt: str | None, place: Place, *, new_session: bool, as_json: bool
+    point: str, name: str | None, prompt: str | None, place: PlaceOptions, *, new_session: bool, as_json: bool
 ) -> None:
     from agentmesh.store import agents, sessions
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from agentmesh.api.changes import Changes
 from agentmesh.api.events import AgentForked, RowAppended, StatusChanged
 from agentmesh.api.following import Following, working
-from agentmesh.api.wakes import Wakes
 from agentmesh.cli.below import Below, below, sub_agents
 from agentmesh.cli.render import events
 from agentmesh.cli.render.figures import cut_off, plural
@@ -100,7 +100,7 @@ class Headless:
         started = time.monotonic()
         before = self._following.skip()
         worker = self._mesh.worker(session=self._session.id, concurrency=concurrency)
-        with Wakes(self._mesh, [self._session.id]) as wakes, stoppable(wakes.poke, _FAREWELL) as stop, self._progress:
+        with Changes(self._mesh, [self._session.id]) as wakes, stoppable(wakes.poke, _FAREWELL) as stop, self._progress:
             worker.start()
             try:
                 self._send(prompt)
@@ -126,7 +126,7 @@ class Headless:
         root = self._session.root_id
         self._mesh.database.run(mailbox.send, None, root, prompt, key, idempotent=True)
 
-    def _follow(self, worker: Worker, wakes: Wakes, stop: Stop, deadline: float | None) -> None:
+    def _follow(self, worker: Worker, wakes: Changes, stop: Stop, deadline: float | None) -> None:
         heard: set[AgentId] | None = None
         while not worker.failed:
             try:
@@ -147,7 +147,7 @@ class Headless:
                 return
             heard = wakes.wait(left)
 
-    def _interrupt(self, wakes: Wakes, why: str) -> None:
+    def _interrupt(self, wakes: Changes, why: str) -> None:
         """Interrupt whoever works, also who is woken by another's end, until all rest or the patience ends."""
         say(f"{why}Interrupting the agents; Ctrl+C {'again ' if not why else ''}leaves at once.")
         deadline = time.monotonic() + _SETTLE

@@ -10,7 +10,7 @@ import click
 from agentmesh.cli.address import find_agent
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
-from agentmesh.cli.place import Place
+from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import DatabaseUnreachable
@@ -41,7 +41,9 @@ TellTask = Callable[["GivenTask"], None]
 @click.option("--rows", is_flag=True, help="With the number of each row, as `agentmesh fork --at` takes it.")
 @json_option
 @place_options()
-def log(agent: str, *, follow: bool, inherited: bool, full: bool, rows: bool, as_json: bool, place: Place) -> None:
+def log(
+    agent: str, *, follow: bool, inherited: bool, full: bool, rows: bool, as_json: bool, place: PlaceOptions
+) -> None:
     """Show the conversation of AGENT: a name, an id, or the first 4 or more digits of one.
 
     With --json a row as it is stored; the result of a wait has beside it, in `mail`, the messages that the wait took.
@@ -95,10 +97,10 @@ class _Reading:
 
 
 def _follow(mesh: Mesh, ref: Ref, session: SessionId, reading: _Reading) -> None:
-    from agentmesh.api.wakes import Wakes
+    from agentmesh.api.changes import Changes
     from agentmesh.store import agents
 
-    with Wakes(mesh, [session]) as wakes:
+    with Changes(mesh, [session]) as wakes:
         while True:
             try:
                 # The state first: what a dead agent has by then is all that it will ever have.

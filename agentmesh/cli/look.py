@@ -8,7 +8,7 @@ import click
 
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
-from agentmesh.cli.place import Place
+from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import agent_data, emit
 from agentmesh.cli.render.figures import plural
 from agentmesh.cli.serving import tell_unserved
@@ -61,7 +61,7 @@ def _agents(mesh: Mesh, session: SessionId, limit: int, dead: int, *, everybody:
 @_limit_option
 @json_option
 @place_options()
-def ps(*, everything: bool, limit: int, as_json: bool, place: Place) -> None:
+def ps(*, everything: bool, limit: int, as_json: bool, place: PlaceOptions) -> None:
     """List the living agents of the session, without sub-agents whose task is over."""
     from agentmesh.store import sessions
 
@@ -88,7 +88,7 @@ def ps(*, everything: bool, limit: int, as_json: bool, place: Place) -> None:
 @_limit_option
 @json_option
 @place_options()
-def tree(*, everything: bool, moment: str | None, limit: int, as_json: bool, place: Place) -> None:
+def tree(*, everything: bool, moment: str | None, limit: int, as_json: bool, place: PlaceOptions) -> None:
     """Show the session's agents as a tree; the reaped are left out, and sub-agents whose task is over."""
     if moment is not None:
         from agentmesh.cli.tree_at import show_tree_at

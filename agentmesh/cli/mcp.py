@@ -11,7 +11,7 @@ import click
 
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import place_options
-from agentmesh.cli.place import Place
+from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import DatabaseError, UsageError
 from agentmesh.domain.states import PermissionMode
@@ -34,7 +34,13 @@ from agentmesh.tools.environment import conceal_process
 )
 @place_options(session_help="Join this session as a child of its root; else begin one, as its root.", logs=True)
 def mcp(
-    *, name: str, model: str | None, permission_mode: str | None, http: int | None, token_env: str | None, place: Place
+    *,
+    name: str,
+    model: str | None,
+    permission_mode: str | None,
+    http: int | None,
+    token_env: str | None,
+    place: PlaceOptions,
 ) -> None:
     """Let another agent program (an MCP client) fork, send, wait and kill, over stdin and stdout.
 

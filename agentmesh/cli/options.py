@@ -11,7 +11,7 @@ import click
 
 from agentmesh.cli import piped
 from agentmesh.cli.named import NAMED
-from agentmesh.cli.place import Place
+from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.text import storable
@@ -55,7 +55,7 @@ def place_options(
             **kwargs: Any,
         ) -> Any:
             named = click.get_current_context().command_path
-            place = Place(database_url, data_dir, session, verbose, log_file, named)
+            place = PlaceOptions(database_url, data_dir, session, verbose, log_file, named)
             return command(*args, place=place, **kwargs)
 
         return functools.reduce(lambda decorated, option: option(decorated), reversed(options), with_place)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agentmesh.domain.rows import Session
 
 
-class Place(NamedTuple):
+class PlaceOptions(NamedTuple):
     """Which database, and which of its sessions, a command is about."""
 
     database_url: str | None

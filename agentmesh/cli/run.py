@@ -12,7 +12,7 @@ from agentmesh.cli.allowing import allow_for_session, allow_options, allow_rule
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options, text_argument
 from agentmesh.cli.piped import PATIENCE, beside_prompt, joined
-from agentmesh.cli.place import Place
+from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.render.figures import count, money, plural
 from agentmesh.cli.serving import require_provider
@@ -63,7 +63,7 @@ def run(
     resume: str | None,
     timeout: float | None,
     as_json: bool,
-    place: Place,
+    place: PlaceOptions,
     **new: Any,
 ) -> int:
     """Give PROMPT (`-` or a pipe: stdin) to a new mesh, run its agents, and print the root's last words.
@@ -104,7 +104,7 @@ def run(
 @click.option("--timeout", type=_SECONDS, metavar="SECONDS", help="Interrupt all agents after so long; exit code 3.")
 @json_option
 @place_options(session=False, logs=True)
-def demo(timeout: float | None, *, as_json: bool, place: Place) -> int:
+def demo(timeout: float | None, *, as_json: bool, place: PlaceOptions) -> int:
     """Run a scripted model on this directory: it forks, sends, waits, kills and uses tools.
 
     No key is needed. Only the model's wits are scripted: processes, HTTP, database, messages and tools are real.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agentmesh.cli.named import PICK
-from agentmesh.cli.place import Place
+from agentmesh.cli.place import PlaceOptions
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.states import PermissionMode
 
@@ -25,7 +25,7 @@ def open_screen(
     if (go_on or resume is not None) and (model or permission_mode):
         raise UsageError("--model and --permission-mode are for a new session.", hint="In the UI: /model, /mode.")
     mode = PermissionMode(permission_mode) if permission_mode else None
-    settings = Place(database_url, data_dir).settings()
+    settings = PlaceOptions(database_url, data_dir).settings()
     pick = resume == PICK
     named = None if pick else resume
     from agentmesh.tui.main import main  # Textual comes with it

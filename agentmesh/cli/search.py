@@ -9,7 +9,7 @@ import click
 from agentmesh.cli.address import find_agent
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options, text_argument
-from agentmesh.cli.place import Place
+from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.render.figures import plural
 from agentmesh.cli.talk import say
@@ -29,7 +29,7 @@ _MOST = 1000
 @json_option
 @place_options()
 def search(
-    words: tuple[str, ...], *, everything: bool, who: str | None, limit: int, as_json: bool, place: Place
+    words: tuple[str, ...], *, everything: bool, who: str | None, limit: int, as_json: bool, place: PlaceOptions
 ) -> None:
     """Find the rows and the mail of the session that hold all these WORDS, the newest first.
 

@@ -10,7 +10,7 @@ import click
 from agentmesh.cli.confirm import confirmed, yes_option
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
-from agentmesh.cli.place import Place
+from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit, session_data
 from agentmesh.cli.render.figures import plural
 from agentmesh.cli.talk import say
@@ -41,7 +41,7 @@ def sessions() -> None:
 @click.option("-n", "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
 @json_option
 @place_options(session=False)
-def list_sessions(*, here: bool, limit: int, as_json: bool, place: Place) -> None:
+def list_sessions(*, here: bool, limit: int, as_json: bool, place: PlaceOptions) -> None:
     """List sessions, the newest first."""
     from agentmesh.store import sessions as store
 
@@ -61,7 +61,7 @@ def list_sessions(*, here: bool, limit: int, as_json: bool, place: Place) -> Non
 @yes_option
 @json_option
 @place_options(session=False)
-def end(session_id: str, *, yes: bool, as_json: bool, place: Place) -> int:
+def end(session_id: str, *, yes: bool, as_json: bool, place: PlaceOptions) -> int:
     """Kill all agents of session ID, the root too. Everything stays readable. On a terminal it asks before."""
     from agentmesh.store import sessions as store
 
@@ -82,7 +82,7 @@ def end(session_id: str, *, yes: bool, as_json: bool, place: Place) -> int:
 @yes_option
 @json_option
 @place_options(session=False)
-def delete(session_id: str, *, yes: bool, as_json: bool, place: Place) -> int:
+def delete(session_id: str, *, yes: bool, as_json: bool, place: PlaceOptions) -> int:
     """Erase session ID for good. Its agents, messages and conversations go; refused while anything runs.
 
     On a terminal it asks before.

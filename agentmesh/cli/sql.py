@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agentmesh.cli.options import json_option, place_options, text_argument
-from agentmesh.cli.place import Place
+from agentmesh.cli.place import PlaceOptions
 from agentmesh.domain.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 )
 @json_option
 @place_options(session=False)
-def sql(query: str | None, *, as_csv: bool, as_json: bool, timeout: float, place: Place) -> int:
+def sql(query: str | None, *, as_csv: bool, as_json: bool, timeout: float, place: PlaceOptions) -> int:
     """Ask one QUERY (`-`: stdin) of the views v_agents, v_mail, v_transcript, v_waits, v_cost, v_budgets,
     v_timeline, v_stuck, v_requests, v_sessions.
 
@@ -60,7 +60,7 @@ def sql(query: str | None, *, as_csv: bool, as_json: bool, timeout: float, place
 
 
 @contextmanager
-def _reader(place: Place) -> Iterator[str]:
+def _reader(place: PlaceOptions) -> Iterator[str]:
     """Lend the reader's URL; the embedded server runs meanwhile."""
     if own := place.settings().reader_url:
         yield own

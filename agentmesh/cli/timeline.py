@@ -13,7 +13,7 @@ import click
 from agentmesh.cli.address import find_agent
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
-from agentmesh.cli.place import Place
+from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.talk import say
 from agentmesh.domain.ids import short
@@ -32,7 +32,7 @@ _SECONDS = 60.0
 @click.option("--width", type=click.IntRange(40, 1000), metavar="N", help="Columns; else the terminal's.")
 @json_option
 @place_options()
-def timeline(*, agent: str | None, width: int | None, as_json: bool, place: Place) -> None:
+def timeline(*, agent: str | None, width: int | None, as_json: bool, place: PlaceOptions) -> None:
     """Draw who did what when: a line per agent with its model calls, tools, waits and mail.
 
     Long pauses in which nobody did anything are cut short. `agentmesh export --format html` draws the same finer.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentmesh.cli.moments import read_moment
-from agentmesh.cli.place import Place
+from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.render.figures import moment as shown_moment
 from agentmesh.cli.talk import say
@@ -11,7 +11,7 @@ from agentmesh.domain.errors import UsageError
 from agentmesh.domain.ids import short
 
 
-def show_tree_at(moment: str, *, everything: bool, as_json: bool, place: Place) -> None:
+def show_tree_at(moment: str, *, everything: bool, as_json: bool, place: PlaceOptions) -> None:
     """Print the tree of a time, with each agent's newest row of then: `fork --at` goes back to there."""
     from agentmesh.cli.render.tree import tree_data, tree_table
     from agentmesh.store import travel

@@ -7,7 +7,7 @@ import click
 from agentmesh.cli.address import find_agent
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options, text_argument
-from agentmesh.cli.place import Place
+from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.render.figures import plural
 from agentmesh.cli.serving import start_worker_if_none
@@ -31,7 +31,7 @@ def label(ref: Ref) -> str:
 )
 @json_option
 @place_options()
-def send(agent: str, message: str | None, *, key: str | None, as_json: bool, place: Place) -> None:
+def send(agent: str, message: str | None, *, key: str | None, as_json: bool, place: PlaceOptions) -> None:
     """Write MESSAGE (`-` or a pipe: stdin) to AGENT, as the user. Prints the message's id."""
     from agentmesh.store import mailbox
 
@@ -51,7 +51,7 @@ def send(agent: str, message: str | None, *, key: str | None, as_json: bool, pla
 @click.argument("agent", type=NAMED)
 @json_option
 @place_options()
-def kill(agent: str, *, as_json: bool, place: Place) -> None:
+def kill(agent: str, *, as_json: bool, place: PlaceOptions) -> None:
     """End AGENT and all its descendants for good. Prints who died."""
     from agentmesh.store import agents
 
@@ -71,7 +71,7 @@ def kill(agent: str, *, as_json: bool, place: Place) -> None:
 @click.argument("agent", type=NAMED, required=False)
 @json_option
 @place_options()
-def reap(agent: str | None, *, as_json: bool, place: Place) -> None:
+def reap(agent: str | None, *, as_json: bool, place: PlaceOptions) -> None:
     """Hide the session's dead, or only AGENT. Their conversations stay readable."""
     from agentmesh.store import sessions
 
@@ -92,7 +92,7 @@ def reap(agent: str | None, *, as_json: bool, place: Place) -> None:
 @click.option("--all", "everybody", is_flag=True, help="All running agents of the session.")
 @json_option
 @place_options()
-def interrupt(agent: str | None, *, everybody: bool, as_json: bool, place: Place) -> None:
+def interrupt(agent: str | None, *, everybody: bool, as_json: bool, place: PlaceOptions) -> None:
     """Stop what AGENT (or --all) is doing now. It stays idle until somebody writes to it. Prints who was stopped."""
     from agentmesh.store import agents
 

@@ -12,7 +12,7 @@ import click
 from agentmesh.cli.address import find_agent
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
-from agentmesh.cli.place import Place
+from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.serving import start_worker_if_none, tell_unserved
 from agentmesh.cli.stopping import stoppable
@@ -36,7 +36,9 @@ _SETTLE = 10.0
 )
 @json_option
 @place_options()
-def wait(agents: tuple[str, ...], *, timeout: float | None, waiter: str | None, as_json: bool, place: Place) -> int:
+def wait(
+    agents: tuple[str, ...], *, timeout: float | None, waiter: str | None, as_json: bool, place: PlaceOptions
+) -> int:
     """Wait until AGENTS (all of the session, if none is named) are idle or dead, and print how each ended.
 
     Nothing is consumed. With --as it is that agent's own wait: without AGENTS for a message from anyone, else for each
@@ -58,10 +60,10 @@ def wait(agents: tuple[str, ...], *, timeout: float | None, waiter: str | None, 
     return 3 if outcome["outcome"] == WaitOutcome.TIMEOUT else 0
 
 
-def _watch(mesh: Mesh, place: Place, names: Sequence[str], timeout: float | None) -> dict[str, Any]:
+def _watch(mesh: Mesh, place: PlaceOptions, names: Sequence[str], timeout: float | None) -> dict[str, Any]:
     """Look on until the agents rest."""
+    from agentmesh.api.changes import Changes
     from agentmesh.api.resting import until_rest
-    from agentmesh.api.wakes import Wakes
     from agentmesh.store import agents
 
     found = [find_agent(mesh, place, name) for name in names]
@@ -69,19 +71,21 @@ def _watch(mesh: Mesh, place: Place, names: Sequence[str], timeout: float | None
     sessions = {session.id for _, session in found} or {place.find_session(mesh).id}
     seen = [view for one in sessions for view in mesh.database.run(agents.view, one, idempotent=True)]
     tell_unserved(mesh, [one for one in seen if not listed or one.id in listed], one_session=len(sessions) == 1)
-    with Wakes(mesh, sessions) as wakes:
+    with Changes(mesh, sessions) as wakes:
         return until_rest(mesh.database, wakes, sessions, list(listed), timeout, tick=_TICK).json()
 
 
-def _wait_as(mesh: Mesh, place: Place, waiter: str, names: Sequence[str], timeout: float | None) -> dict[str, Any]:
+def _wait_as(
+    mesh: Mesh, place: PlaceOptions, waiter: str, names: Sequence[str], timeout: float | None
+) -> dict[str, Any]:
     """Put an agent into a wait, and follow it to its end."""
-    from agentmesh.api.own_wait import OwnWait
-    from agentmesh.api.wakes import Wakes
+    from agentmesh.api.changes import Changes
+    from agentmesh.api.own_wait import AgentWait
     from agentmesh.store import agents
 
     ref, session = find_agent(mesh, place, waiter)
-    own = OwnWait(mesh.database, session.id, ref)
-    with Wakes(mesh, [session.id]) as wakes, stoppable(wakes.poke) as stop:
+    own = AgentWait(mesh.database, session.id, ref)
+    with Changes(mesh, [session.id]) as wakes, stoppable(wakes.poke) as stop:
         result = own.begin(names, timeout)
         if result is not None:
             return result

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import click
 
 from agentmesh.cli.options import place_options
-from agentmesh.cli.place import Place
+from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.figures import plural
 from agentmesh.cli.stopping import stoppable
 from agentmesh.cli.talk import say, write_aside
 from agentmesh.domain.ids import SessionId
 from agentmesh.domain.log import logger
-from agentmesh.telemetry.whose import EVENT
+from agentmesh.telemetry.record_ids import EVENT
 from agentmesh.tools.environment import conceal_process
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def worker(
     linger: float | None,
     starting_lock: int | None,
     check: bool,
-    place: Place,
+    place: PlaceOptions,
 ) -> int | None:
     """Run agents of this host and user until Ctrl+C or SIGTERM, which hand them over to other workers.
 
@@ -73,7 +73,7 @@ def worker(
 
 
 def _work(
-    place: Place, *, serves_any: bool, concurrency: int | None, linger: float | None, starting_lock: int | None
+    place: PlaceOptions, *, serves_any: bool, concurrency: int | None, linger: float | None, starting_lock: int | None
 ) -> None:
     """Run agents until somebody or something ends it."""
     from agentmesh.cli.logs import on_stderr

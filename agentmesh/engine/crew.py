@@ -19,7 +19,7 @@ from agentmesh.domain.loop import Died
 from agentmesh.domain.rows import Agent
 from agentmesh.domain.states import AgentStatus, WaitOutcome
 from agentmesh.engine.engine import Engine
-from agentmesh.engine.hosts import Hosted, Hosts
+from agentmesh.engine.hosts import LeasedAgent, LeasedAgents
 from agentmesh.engine.log_place import log_place
 from agentmesh.engine.offers import Offers
 from agentmesh.engine.threads import Threads
@@ -56,11 +56,11 @@ class Crew:
         self._me = me
         self._on_free = on_free
         self._on_gone = on_gone
-        self._hosts = Hosts()
+        self._hosts = LeasedAgents()
         self._threads = Threads(threads, "agent")
         self.offers = Offers(engine.database, self._hosts, threads, me, self._take_back, self._drop)
-        self._watch: Watch[Hosted] = Watch(self._look, self._attend, self._go_on)
-        self._over: list[Hosted] = []
+        self._watch: Watch[LeasedAgent] = Watch(self._look, self._attend, self._go_on)
+        self._over: list[LeasedAgent] = []
         """Those in the watch's hands whose waits it has found over."""
         self._stopping = threading.Event()
 
@@ -87,11 +87,11 @@ class Crew:
         late = self._threads.stop(seconds)
         return late if self._watch.stop(seconds) else [*late, "watch"]
 
-    def add(self, claimed: Sequence[Agent]) -> list[Hosted]:
+    def add(self, claimed: Sequence[Agent]) -> list[LeasedAgent]:
         """Take in agents, not to run yet; those that are here already are left out."""
         return self._hosts.add(claimed)
 
-    def begin(self, hosted: Hosted) -> None:
+    def begin(self, hosted: LeasedAgent) -> None:
         """Go on with an agent that was added, now that it is listened for."""
         if hosted.agent.wait_left is None:
             self._submit(hosted)
@@ -145,33 +145,33 @@ class Crew:
         for hosted in self._hosts.all():
             self._lose(hosted)
 
-    def _submit(self, hosted: Hosted) -> None:
+    def _submit(self, hosted: LeasedAgent) -> None:
         if not self._stopping.is_set() and self._hosts.queue(hosted):
             self._threads.submit(lambda: self._work_on(hosted))
             if self.offers.are_due:
                 self._on_free()
 
-    def _take_back(self, hosted: Hosted) -> None:
+    def _take_back(self, hosted: LeasedAgent) -> None:
         """Go on with an agent that was offered to others and that nobody took."""
         self._submit(hosted)
         if (runner := hosted.runner) and runner.cancelled:
             self._watch.attend(hosted)  # interrupted meanwhile
 
-    def _drop(self, hosted: Hosted, *, by_its_thread: bool = False) -> bool:
+    def _drop(self, hosted: LeasedAgent, *, by_its_thread: bool = False) -> bool:
         if not self._hosts.drop(hosted, by_its_thread=by_its_thread):
             return False
         self._watch.forget(hosted)
         self._on_gone(hosted.agent)
         return True
 
-    def _lose(self, hosted: Hosted) -> None:
+    def _lose(self, hosted: LeasedAgent) -> None:
         """Stop what another worker or nobody owns now; any thread may."""
         if not self._drop(hosted):
             _halt(hosted, CancelReason.FENCED)
 
     # The threads "agent-N".
 
-    def _work_on(self, hosted: Hosted) -> None:
+    def _work_on(self, hosted: LeasedAgent) -> None:
         if not self._hosts.start(hosted):
             return
         parked, again = None, False
@@ -191,7 +191,7 @@ class Crew:
             self._leave(hosted, parked.deadline if parked else None)
         self._on_free()
 
-    def _leave(self, hosted: Hosted, deadline: float | None) -> None:
+    def _leave(self, hosted: LeasedAgent, deadline: float | None) -> None:
         """Leave the agent to the watch until the deadline of its wait, or (None) to the next free thread."""
         if deadline is None:
             self._submit(hosted)
@@ -202,7 +202,7 @@ class Crew:
         elif (runner := hosted.runner) and runner.cancelled:
             self._watch.attend(hosted)  # interrupted while its wait began
 
-    def _runner(self, hosted: Hosted) -> Runner:
+    def _runner(self, hosted: LeasedAgent) -> Runner:
         if hosted.runner is None:
             hosted.runner = Runner(self._engine, hosted.agent, hosted.lease, lambda: self._aside(hosted))
         if self._stopping.is_set():  # perhaps stop() came when there was no runner yet
@@ -210,7 +210,7 @@ class Crew:
         return hosted.runner
 
     @contextmanager
-    def _aside(self, hosted: Hosted) -> Iterator[None]:
+    def _aside(self, hosted: LeasedAgent) -> Iterator[None]:
         """Let another agent have the place of this one's thread, while a tool of it only waits for others."""
         if self._hosts.lend(hosted):
             self._threads.lend()
@@ -221,7 +221,7 @@ class Crew:
             if self._hosts.take_back(hosted):
                 self._threads.take_back()
 
-    def _go_on_from_rows(self, hosted: Hosted, error: DatabaseError) -> bool:
+    def _go_on_from_rows(self, hosted: LeasedAgent, error: DatabaseError) -> bool:
         """Prepare to run again from what was committed, after a pause; return whether to."""
         LOG.warning("%s (%s) goes on from its rows: %s", hosted.agent.name, hosted.agent.id, error)
         if not isinstance(error, (DatabaseUnreachable, DatabaseBusy)):
@@ -231,7 +231,7 @@ class Crew:
         hosted.runner = None
         return not self._stopping.wait(min(_AGAIN * 2.0**hosted.failures, _LONGEST_PAUSE))
 
-    def _give_up(self, hosted: Hosted, cause: Exception) -> bool:
+    def _give_up(self, hosted: LeasedAgent, cause: Exception) -> bool:
         """End the turn of an agent that cannot go on, so that nobody waits for it; return whether to run it again."""
         runner, hosted.runner = hosted.runner, None
         if runner is None:
@@ -249,7 +249,7 @@ class Crew:
 
     # The thread "watch".
 
-    def _look(self, hosted: Hosted, timed_out: bool) -> None:
+    def _look(self, hosted: LeasedAgent, timed_out: bool) -> None:
         """End the agent's wait if it can end; ``_go_on`` lets the agent go on."""
         if not self._hosts.hold(hosted):
             return
@@ -271,7 +271,7 @@ class Crew:
         for hosted in over:
             self._submit(hosted)
 
-    def _take(self, hosted: Hosted, timed_out: bool) -> bool:
+    def _take(self, hosted: LeasedAgent, timed_out: bool) -> bool:
         """Take the wait's result if it ends now; return whether the agent is in no wait any more."""
         run, agent = self._engine.database.run, hosted.agent.id
         if hosted.pending:
@@ -282,12 +282,12 @@ class Crew:
         if result is not None:
             return True
         if hosted.awaits > _MANY:
-            told = self._watch.told(hosted)
+            told = self._watch.pokes_since_look(hosted)
             self._watch.expect(hosted, told + run(waits.still_open, agent, idempotent=True))
         # It goes on, or there is none: an earlier take was committed although its answer was lost.
         return (timed_out or doubtful) and run(waits.registered, agent, idempotent=True) is None
 
-    def _attend(self, attended: set[Hosted]) -> None:
+    def _attend(self, attended: set[LeasedAgent]) -> None:
         """See what happened to agents: killed, taken over, interrupted."""
         here = {hosted.agent.id: hosted for hosted in attended if self._hosts.get(hosted.agent.id) is hosted}
         if not here:
@@ -304,7 +304,7 @@ class Crew:
             for agent in self._engine.database.run(workers.not_waiting, doubtful, idempotent=True):
                 self._watch.poke(here[agent])
 
-    def _interrupt(self, hosted: Hosted) -> None:
+    def _interrupt(self, hosted: LeasedAgent) -> None:
         """Stop an agent's turn: its thread does, or, if none runs it, we do."""
         if not self._hosts.hold(hosted, queued=True):
             _halt(hosted, CancelReason.INTERRUPT)
@@ -322,6 +322,6 @@ class Crew:
                 self._drop(hosted)
 
 
-def _halt(hosted: Hosted, reason: CancelReason) -> None:
+def _halt(hosted: LeasedAgent, reason: CancelReason) -> None:
     if runner := hosted.runner:  # one that is only being made reads the rows first
         runner.halt(reason)

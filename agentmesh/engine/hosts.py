@@ -1,6 +1,6 @@
 """The agents that a worker has, and who has each of them in hand: a thread, the watch, or nobody.
 
-An agent is touched by one thread at a time. Every change of hands is a transition here, under one lock, and one that
+An agent is touched by one thread at a time. Every change of holder is a transition here, under one lock, and one that
 comes too late is refused: that is how a wake-up, an interrupt and a loss may arrive in the same instant.
 """
 
@@ -19,7 +19,7 @@ from agentmesh.engine.turn import Runner
 from agentmesh.store.callers import Lease
 
 
-class Hands(Enum):
+class Holder(Enum):
     """Who has an agent in hand."""
 
     NOBODY = auto()
@@ -37,12 +37,12 @@ class Hands(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Hosted:
+class LeasedAgent:
     """An agent under one lease."""
 
     agent: Agent
     lease: Lease
-    hands: Hands = Hands.NOBODY
+    holder: Holder = Holder.NOBODY
     runner: Runner | None = None
     """What it knows of its conversation; made by the first thread that runs it, and again after a long rest."""
     rested: float = 0.0
@@ -61,28 +61,28 @@ class Hosted:
     """Runs in a row that the database refused to store."""
 
 
-class Hosts:
+class LeasedAgents:
     """All agents of a worker; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._hosted: dict[AgentId, Hosted] = {}
+        self._hosted: dict[AgentId, LeasedAgent] = {}
         self._count = itertools.count()
         self.active = 0
         """How many have a thread or wait for one."""
         self.idle_since: float | None = time.monotonic()
         """Since when (monotonic) there is none; None while there is one."""
 
-    def get(self, agent: AgentId) -> Hosted | None:
+    def get(self, agent: AgentId) -> LeasedAgent | None:
         """Return the agent, if it is here."""
         return self._hosted.get(agent)
 
-    def all(self) -> list[Hosted]:
+    def all(self) -> list[LeasedAgent]:
         """Return those here now."""
         with self._lock:
             return list(self._hosted.values())
 
-    def add(self, agents: Sequence[Agent]) -> list[Hosted]:
+    def add(self, agents: Sequence[Agent]) -> list[LeasedAgent]:
         """Take in agents that were claimed; one that is here under the same lease already is left out."""
         new = []
         with self._lock:
@@ -90,91 +90,91 @@ class Hosts:
                 here = self._hosted.get(agent.id)
                 if agent.worker_id is None or (here and here.agent.epoch == agent.epoch):
                     continue
-                hosted = Hosted(agent, Lease(agent.id, agent.worker_id, agent.epoch))
+                hosted = LeasedAgent(agent, Lease(agent.id, agent.worker_id, agent.epoch))
                 self._hosted[agent.id] = hosted
                 new.append(hosted)
             if self._hosted:
                 self.idle_since = None
         return new
 
-    def queue(self, hosted: Hosted) -> bool:
+    def queue(self, hosted: LeasedAgent) -> bool:
         """Let it wait for a thread."""
         with self._lock:
-            if hosted.hands not in (Hands.NOBODY, Hands.WATCH, Hands.OFFERED):
+            if hosted.holder not in (Holder.NOBODY, Holder.WATCH, Holder.OFFERED):
                 return False
-            hosted.hands = Hands.QUEUED
+            hosted.holder = Holder.QUEUED
             hosted.queued = next(self._count)
             self.active += 1
             return True
 
-    def start(self, hosted: Hosted) -> bool:
+    def start(self, hosted: LeasedAgent) -> bool:
         """Give it to the calling thread."""
         with self._lock:
-            if hosted.hands is not Hands.QUEUED:
+            if hosted.holder is not Holder.QUEUED:
                 return False
-            hosted.hands = Hands.THREAD
+            hosted.holder = Holder.THREAD
             return True
 
-    def hold(self, hosted: Hosted, *, queued: bool = False) -> bool:
+    def hold(self, hosted: LeasedAgent, *, queued: bool = False) -> bool:
         """Give it to the watch if nobody has it; with ``queued`` also if it still waits for a thread."""
         with self._lock:
-            if hosted.hands is Hands.QUEUED and queued:
+            if hosted.holder is Holder.QUEUED and queued:
                 self.active -= 1
-            elif hosted.hands is not Hands.NOBODY:
+            elif hosted.holder is not Holder.NOBODY:
                 return False
-            hosted.hands = Hands.WATCH
+            hosted.holder = Holder.WATCH
             return True
 
-    def offer(self, threads: int) -> list[Hosted]:
+    def offer(self, threads: int) -> list[LeasedAgent]:
         """Take those for which so many threads are too few, the newest, to be offered to other workers."""
         with self._lock:
-            queued = [hosted for hosted in self._hosted.values() if hosted.hands is Hands.QUEUED]
+            queued = [hosted for hosted in self._hosted.values() if hosted.holder is Holder.QUEUED]
             queued.sort(key=lambda hosted: hosted.queued)
             offered = queued[max(len(queued) - max(self.active - threads, 0), 0) :]
             for hosted in offered:
-                hosted.hands = Hands.OFFERED
+                hosted.holder = Holder.OFFERED
             self.active -= len(offered)
             return offered
 
-    def lend(self, hosted: Hosted) -> bool:
+    def lend(self, hosted: LeasedAgent) -> bool:
         """Note that a call of it waits for other agents; return whether that is the first, whose place others get."""
         with self._lock:
             hosted.aside += 1
             self.active -= hosted.aside == 1
             return hosted.aside == 1
 
-    def take_back(self, hosted: Hosted) -> bool:
+    def take_back(self, hosted: LeasedAgent) -> bool:
         """Note that such a call goes on; return whether it was the last."""
         with self._lock:
             hosted.aside -= 1
             self.active += hosted.aside == 0
             return hosted.aside == 0
 
-    def rest(self, hosted: Hosted) -> bool:
+    def rest(self, hosted: LeasedAgent) -> bool:
         """Put it out of hand."""
         with self._lock:
-            if hosted.hands not in (Hands.THREAD, Hands.WATCH):
+            if hosted.holder not in (Holder.THREAD, Holder.WATCH):
                 return False
-            if hosted.hands is Hands.THREAD:
+            if hosted.holder is Holder.THREAD:
                 self.active -= 1
                 hosted.rested = time.monotonic()
-            hosted.hands = Hands.NOBODY
+            hosted.holder = Holder.NOBODY
             return True
 
     def let_conversations_go(self, before: float) -> None:
         """Keep no conversation of those that no thread has had since then: rows tell, should they go on."""
         with self._lock:
             for hosted in self._hosted.values():
-                if hosted.hands is Hands.NOBODY and hosted.rested < before:
+                if hosted.holder is Holder.NOBODY and hosted.rested < before:
                     hosted.runner = None
 
-    def drop(self, hosted: Hosted, *, by_its_thread: bool = False) -> bool:
+    def drop(self, hosted: LeasedAgent, *, by_its_thread: bool = False) -> bool:
         """Let it go; one that a thread runs only that thread may drop."""
         with self._lock:
-            if hosted.hands is Hands.GONE or (hosted.hands is Hands.THREAD and not by_its_thread):
+            if hosted.holder is Holder.GONE or (hosted.holder is Holder.THREAD and not by_its_thread):
                 return False
-            self.active -= hosted.hands in (Hands.THREAD, Hands.QUEUED)
-            hosted.hands = Hands.GONE
+            self.active -= hosted.holder in (Holder.THREAD, Holder.QUEUED)
+            hosted.holder = Holder.GONE
             if self._hosted.get(hosted.agent.id) is hosted:
                 del self._hosted[hosted.agent.id]
             if not self._hosted:

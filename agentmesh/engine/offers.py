@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from agentmesh.domain.ids import AgentId, WorkerId
-from agentmesh.engine.hosts import Hosted, Hosts
+from agentmesh.engine.hosts import LeasedAgent, LeasedAgents
 from agentmesh.store import workers
 from agentmesh.store.tx import Database
 
@@ -24,11 +24,11 @@ class Offers:
     def __init__(
         self,
         database: Database,
-        hosts: Hosts,
+        hosts: LeasedAgents,
         threads: int,
         me: Callable[[], WorkerId],
-        take_back: Callable[[Hosted], None],
-        drop: Callable[[Hosted], bool],
+        take_back: Callable[[LeasedAgent], None],
+        drop: Callable[[LeasedAgent], bool],
     ) -> None:
         """``take_back`` goes on with an agent that nobody took; ``drop`` lets one go that is given."""
         self._database = database

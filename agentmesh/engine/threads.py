@@ -35,13 +35,13 @@ class Threads:
         """Run it as soon as a thread is free; after stop, never. It must not raise."""
         with self._changed:
             self._work.append(work)
-            self._see_to_it()
+            self._wake_or_start()
 
     def lend(self) -> None:
         """Let one more piece run at once: one that runs only waits for others."""
         with self._changed:
             self._most += 1
-            self._see_to_it()
+            self._wake_or_start()
 
     def take_back(self) -> None:
         """Let one less run at once, as soon as one has ended."""
@@ -53,7 +53,7 @@ class Threads:
     def _too_many(self) -> bool:
         return len(self._threads) > self._most
 
-    def _see_to_it(self) -> None:
+    def _wake_or_start(self) -> None:
         """Wake a thread for what is queued, or start one; the caller holds the lock."""
         if self._idle >= len(self._work):
             self._changed.notify()

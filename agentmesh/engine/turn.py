@@ -19,11 +19,11 @@ from agentmesh.domain.cancel import Cancel, CancelReason
 from agentmesh.domain.errors import AgentBusy, AgentmeshError, DatabaseError, Fenced, TurnInterrupted
 from agentmesh.domain.rows import Agent, Allowance, OpenCall, Row
 from agentmesh.domain.states import AgentStatus
-from agentmesh.engine import budgeting, keeping, loops, recording, telling
+from agentmesh.engine import budgeting, call_progress, keeping, loops, recording
 from agentmesh.engine.calls import Parked, StepCalls
-from agentmesh.engine.compacting import Compactor, NoSummary, Stopped, too_long
 from agentmesh.engine.conversation import Conversation
 from agentmesh.engine.engine import Engine
+from agentmesh.engine.summary_call import Compactor, NoSummary, Stopped, too_long
 from agentmesh.engine.tool import Rights, Tool, ToolContext
 from agentmesh.llm.port import CallCancelled, CallFailed, ChatRequest, Reply
 from agentmesh.store import steps, transcript
@@ -65,7 +65,7 @@ class Runner:
         self._allowance = Allowance()
         """Of the session, when the calls at hand began."""
         self._in_task = False
-        self._signs = telling.Signs()
+        self._times = call_progress.TokenTimes()
         """Of the model call in flight."""
         self._refused: dict[str, int] = {}
         """In how many steps in a row a call was refused with these words."""
@@ -94,7 +94,7 @@ class Runner:
 
     def end_silence(self, now: float) -> None:
         """Stop the model call of a sub-agent when it began to answer and then fell silent for too long."""
-        last = self._signs.last
+        last = self._times.last
         if self._in_task and last is not None and now - last > self._engine.task_silence(self._workdir):
             self.halt(CancelReason.SILENT)
 
@@ -226,10 +226,10 @@ class Runner:
         if not self._is_compacted and self._compactor.is_due(agent, conversation):
             return self._compact(conversation)
         began = time.monotonic()
-        self._signs = signs = telling.Signs()
+        self._times = times = call_progress.TokenTimes()
 
         def usage(reply: Reply, error: str | None = None) -> dict[str, Any]:
-            until_first = signs.first - began if signs.first else None
+            until_first = times.first - began if times.first else None
             used = recording.usage(reply, agent.model, time.monotonic() - began, until_first, error)
             self._engine.observer.asked(agent, used)
             return used
@@ -237,10 +237,10 @@ class Runner:
         most = budgeting.shortened(self._granted, budgeting.wanted(self._engine.model, agent.model))
         request = ChatRequest(agent.model, conversation.messages, conversation.tools, answer_tokens=most)
         try:
-            watch = telling.watch(self._engine.feed, agent, conversation.last_seq, signs)
+            watch = call_progress.watch(self._engine.feed, agent, conversation.last_seq, times)
             reply = self._engine.model.complete(request, self._cancel, watch)
         except CallCancelled as cancelled:
-            signs.void()
+            times.void()
             return self._cancelled(cancelled.partial, usage(cancelled.partial, "cancelled"))
         except CallFailed as failed:
             if failed.kind == "context" and not self._is_compacted and self._compactor.helps(agent, conversation):
@@ -252,7 +252,7 @@ class Runner:
             return self.fail({**error, "partial": streamed.text}, usage(streamed, failed.kind))
         except AgentmeshError as unusable:  # no such provider, a bad URL
             return self.fail({"error": unusable.message, "hint": unusable.hint, "kind": "config"})
-        signs.void()
+        times.void()
         self._is_compacted = False
         conversation.count(0 if reply.usage.estimated else reply.usage.input_tokens)
         done = self._store(recording.content(reply, most), reply, usage(reply), conversation.last_seq)
@@ -262,7 +262,9 @@ class Runner:
         self._allowance = done.allowance or self._allowance
         return self._call_tools(recording.open_calls(done.seq, reply))
 
-    def _store(self, content: Mapping[str, Any], reply: Reply, usage: Mapping[str, Any], after: int) -> steps.Finished:
+    def _store(
+        self, content: Mapping[str, Any], reply: Reply, usage: Mapping[str, Any], after: int
+    ) -> steps.FinishedStep:
         """Store the model's answer to what it was sent, own rows up to ``after``; what it cost is booked anyway."""
         calls = recording.calls(reply)
         finish = bind(self._engine.database.run, steps.finish_step)

@@ -123,7 +123,7 @@ class Watch(Generic[Key]):
                 waiting.due = due
                 self._push(due, agent)
 
-    def told(self, agent: Key) -> int:
+    def pokes_since_look(self, agent: Key) -> int:
         """Return how many pokes have come since the last look at it began."""
         with self._changed:
             waiting = self._waiting.get(agent)

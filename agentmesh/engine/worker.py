@@ -41,7 +41,7 @@ _AGAIN = 1.0
 _STOP_SECONDS = 10.0
 
 
-class Ears(Protocol):
+class WorkerListener(Protocol):
     """The listener, as a worker uses it."""
 
     def start(self, died: Died) -> None:
@@ -69,7 +69,7 @@ def _agent_of(channel: str) -> AgentId | None:
         return None
 
 
-MakeEars = Callable[[Callable[[str, str], None], Callable[[], None], Callable[[Any], None]], Ears]
+MakeEars = Callable[[Callable[[str, str], None], Callable[[], None], Callable[[Any], None]], WorkerListener]
 """``(on_notify, on_reconnect, setup) -> listener``; setup is called first on each new connection."""
 
 
@@ -93,7 +93,7 @@ class Worker:
         self._tick_every = tick
         self._heed = heed
         self._tick_now = threading.Event()
-        self._ears = make_ears(self._heard, self._reconnected, self._join)
+        self._listener = make_ears(self._heard, self._reconnected, self._join)
         self._work = threading.Event()
         self._crew = Crew(engine, identity.concurrency, lambda: self.worker_id, self._freed, self._gone)
         self._more_are_queued = True
@@ -130,8 +130,8 @@ class Worker:
     def start(self) -> None:
         """Connect, register and begin to claim; raise when the database cannot be reached."""
         sys.setswitchinterval(0.001)  # many short waits for the interpreter lock, no long ones: wake-ups stay quick
-        self._ears.listen(WORK_CHANNEL, PAUSE_CHANNEL)
-        self._ears.start(self._died)
+        self._listener.listen(WORK_CHANNEL, PAUSE_CHANNEL)
+        self._listener.start(self._died)
         self._heed()
         self._engine.feed.start(self._died)
         self._crew.start(self._died)
@@ -159,7 +159,7 @@ class Worker:
             LOG.warning("worker %s: these threads did not stop: %s", self._worker_id, ", ".join(late))
         self._release()
         self._engine.feed.stop()
-        self._ears.stop()
+        self._listener.stop()
 
     def _release(self) -> None:
         """Hand over every agent; one that hangs in a thread is fenced by that."""
@@ -257,7 +257,7 @@ class Worker:
                     self._host(self._engine.database.run(workers.owned, self.worker_id, idempotent=True))
                 self._claim_all()
             except Fenced:
-                self._ears.reconnect()  # others took it for dead: it was frozen, or cut off
+                self._listener.reconnect()  # others took it for dead: it was frozen, or cut off
                 self._stopping.wait(_AGAIN)
             except Exception as error:
                 self._in_doubt = True
@@ -297,7 +297,7 @@ class Worker:
         if not new:
             return
         try:
-            self._ears.listen(*(agent_channel(hosted.agent.id) for hosted in new))
+            self._listener.listen(*(agent_channel(hosted.agent.id) for hosted in new))
         except DatabaseError as error:
             LOG.warning("%d agents start without a listener, the tick looks after them: %s", len(new), error)
         for hosted in new:
@@ -309,7 +309,7 @@ class Worker:
             self._work.set()
 
     def _gone(self, agent: Agent) -> None:
-        self._ears.unlisten(agent_channel(agent.id))
+        self._listener.unlisten(agent_channel(agent.id))
         self._tell(f"released {agent.name} ({short(agent.id)})")
 
     # The thread "warm".
@@ -358,7 +358,7 @@ class Worker:
             return
         for seen in all_seen:
             if seen.agent_id is None and seen.what == "fenced":
-                self._ears.reconnect()  # which registers it anew
+                self._listener.reconnect()  # which registers it anew
             elif seen.agent_id is None and seen.what == "paused":
                 self._heed()
             elif seen.agent_id is None:

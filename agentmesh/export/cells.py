@@ -39,7 +39,7 @@ _TICK_ROOM: Final = 11
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
+class Glyphs:
     """The characters of a drawing."""
 
     model: str
@@ -56,8 +56,8 @@ class Signs:
     dead: str
 
 
-UNICODE: Final = Signs("▒", "█", "·", "?", "!", "─", "⋮", "╷", "▼", "▲", "◆", "✗")
-ASCII: Final = Signs("=", "#", ".", "?", "!", "-", ":", "|", "v", "^", "*", "x")
+UNICODE: Final = Glyphs("▒", "█", "·", "?", "!", "─", "⋮", "╷", "▼", "▲", "◆", "✗")
+ASCII: Final = Glyphs("=", "#", ".", "?", "!", "-", ":", "|", "v", "^", "*", "x")
 
 _RANK: Final = MappingProxyType(
     {"": 0, "dim": 1, "wait": 2, "model": 3, "tool": 4, "ask": 5, "failed": 6, "arrived": 7, "mail": 8, "dead": 9}
@@ -65,22 +65,22 @@ _RANK: Final = MappingProxyType(
 """What is drawn where two things share a column: the higher."""
 
 
-def draw(timeline: Timeline, width: int, signs: Signs = UNICODE, zone: tzinfo | None = None) -> list[Line]:
+def draw(timeline: Timeline, width: int, glyphs: Glyphs = UNICODE, zone: tzinfo | None = None) -> list[Line]:
     """Return the drawing, each line at most ``width`` columns wide (40 at least)."""
     width = max(width, NARROWEST)
-    labels = [_label(lane.guide, lane.name, signs) for lane in timeline.lanes]
+    labels = [_label(lane.guide, lane.name, glyphs) for lane in timeline.lanes]
     names = min(max(_LEAST_NAME, *(len(label) for label in labels)), width // 3)
     columns = width - names - _STATE - 3
     rows = {lane.id: i for i, lane in enumerate(timeline.lanes)}
-    lines = [_times(timeline, names, columns, signs, zone)]
+    lines = [_times(timeline, names, columns, glyphs, zone)]
     if timeline.has_user:
-        lines.append([(_fitted("user", names), "title"), (" ", ""), *_user(timeline, columns, signs)])
+        lines.append([(_fitted("user", names), "title"), (" ", ""), *_user(timeline, columns, glyphs)])
     for lane, label in zip(timeline.lanes, labels, strict=True):
-        state = lane.status if signs is ASCII else f"{GLYPHS[lane.status]} {lane.status}"
+        state = lane.status if glyphs is ASCII else f"{GLYPHS[lane.status]} {lane.status}"
         style = "dead" if lane.died else ""
-        cells = _cells(timeline, lane, rows, columns, signs)
+        cells = _cells(timeline, lane, rows, columns, glyphs)
         lines.append([(_fitted(label, names), "title"), (" ", ""), *_pieces(cells), ("  ", ""), (state, style)])
-    return [*lines, [], *_legend(width, signs)]
+    return [*lines, [], *_legend(width, glyphs)]
 
 
 def summary(timeline: Timeline, zone: tzinfo | None = None) -> str:
@@ -99,39 +99,39 @@ def plain(line: Line) -> str:
 _Cells = list[tuple[str, str]]
 
 
-def _cells(timeline: Timeline, lane: Lane, rows: Mapping[AgentId, int], columns: int, signs: Signs) -> _Cells:
+def _cells(timeline: Timeline, lane: Lane, rows: Mapping[AgentId, int], columns: int, glyphs: Glyphs) -> _Cells:
     """Return sign and style of each column of an agent's line."""
-    cells = _empty(timeline, columns, signs)
-    _fill(timeline, cells, lane.began, lane.ended, (signs.idle, "dim"))
+    cells = _empty(timeline, columns, glyphs)
+    _fill(timeline, cells, lane.began, lane.ended, (glyphs.idle, "dim"))
     for i in _gap_columns(timeline, columns):
-        if cells[i][0] == signs.idle:
-            cells[i] = (signs.gap, "dim")
+        if cells[i][0] == glyphs.idle:
+            cells[i] = (glyphs.gap, "dim")
     for span in lane.spans:
         style = "failed" if span.failed else span.kind
-        _fill(timeline, cells, span.began, span.ended, (getattr(signs, style), style))
+        _fill(timeline, cells, span.began, span.ended, (getattr(glyphs, style), style))
     for letter in timeline.letters:
         if letter.recipient == lane.id:
-            _put(timeline, cells, letter.sent_at, (signs.arrived, "arrived"))
+            _put(timeline, cells, letter.sent_at, (glyphs.arrived, "arrived"))
         if letter.sender == lane.id:
             below = rows.get(letter.recipient, -1) > rows[lane.id]
-            _put(timeline, cells, letter.sent_at, (signs.down if below else signs.up, "mail"))
+            _put(timeline, cells, letter.sent_at, (glyphs.down if below else glyphs.up, "mail"))
     if lane.died:
-        _put(timeline, cells, lane.ended, (signs.dead, "dead"))
+        _put(timeline, cells, lane.ended, (glyphs.dead, "dead"))
     return cells
 
 
-def _user(timeline: Timeline, columns: int, signs: Signs) -> Iterator[Piece]:
-    cells = _empty(timeline, columns, signs)
+def _user(timeline: Timeline, columns: int, glyphs: Glyphs) -> Iterator[Piece]:
+    cells = _empty(timeline, columns, glyphs)
     for letter in timeline.letters:
         if letter.sender is USER:
-            _put(timeline, cells, letter.sent_at, (signs.down, "mail"))
+            _put(timeline, cells, letter.sent_at, (glyphs.down, "mail"))
     return _pieces(cells)
 
 
-def _empty(timeline: Timeline, columns: int, signs: Signs) -> _Cells:
+def _empty(timeline: Timeline, columns: int, glyphs: Glyphs) -> _Cells:
     cells = [(" ", "")] * columns
     for i in _gap_columns(timeline, columns):
-        cells[i] = (signs.gap, "dim")
+        cells[i] = (glyphs.gap, "dim")
     return cells
 
 
@@ -162,21 +162,21 @@ def _pieces(cells: _Cells) -> Iterator[Piece]:
         yield "".join(sign for sign, _ in group), "mail" if style == "arrived" else style
 
 
-def _times(timeline: Timeline, names: int, columns: int, signs: Signs, zone: tzinfo | None) -> Line:
+def _times(timeline: Timeline, names: int, columns: int, glyphs: Glyphs, zone: tzinfo | None) -> Line:
     """Return the line of times; one that has no room beside the one before is left out."""
     text = " " * columns
     free = 0
     for place, label in timeline.axis.ticks(max(columns // _TICK_ROOM, 1), zone):
         at = min(int(place * columns), columns - 1)
-        shown = signs.tick + label
+        shown = glyphs.tick + label
         if at >= free and at + len(shown) <= columns:
             text = text[:at] + shown + text[at + len(shown) :]
             free = at + len(shown) + 1
     return [(" " * (names + 1), ""), (text, "dim")]
 
 
-def _label(guide: str, name: str, signs: Signs) -> str:
-    return (guide if signs is UNICODE else guide.translate(_PLAIN_GUIDES)) + name
+def _label(guide: str, name: str, glyphs: Glyphs) -> str:
+    return (guide if glyphs is UNICODE else guide.translate(_PLAIN_GUIDES)) + name
 
 
 _PLAIN_GUIDES: Final = str.maketrans("└├─│", "`|-|")
@@ -186,10 +186,10 @@ def _fitted(label: str, width: int) -> str:
     return label.ljust(width) if len(label) <= width else label[: width - 2] + ".."
 
 
-def _legend(width: int, signs: Signs) -> Iterator[Line]:
-    """Yield what the signs mean, broken where the width is reached."""
+def _legend(width: int, glyphs: Glyphs) -> Iterator[Line]:
+    """Yield what the glyphs mean, broken where the width is reached."""
     line: Line = []
-    for sign, style, meaning in _meanings(signs):
+    for sign, style, meaning in _meanings(glyphs):
         used = sum(len(text) for text, _ in line)
         if line and used + len(sign) + len(meaning) + 3 > width:
             yield line
@@ -198,24 +198,24 @@ def _legend(width: int, signs: Signs) -> Iterator[Line]:
     yield line
 
 
-def _meanings(signs: Signs) -> Sequence[tuple[str, str, str]]:
+def _meanings(glyphs: Glyphs) -> Sequence[tuple[str, str, str]]:
     return (
-        (signs.model, "model", "model call"),
-        (signs.tool, "tool", "tool"),
-        (signs.wait, "wait", "waits for others"),
-        (signs.ask, "ask", "asks a person"),
-        (signs.failed, "failed", "failed call"),
-        (signs.idle, "dim", "idle"),
-        (signs.down + signs.up, "mail", "sends mail"),
-        (signs.arrived, "mail", "gets mail"),
-        (signs.dead, "dead", "killed"),
-        (signs.gap, "dim", "pause cut short"),
+        (glyphs.model, "model", "model call"),
+        (glyphs.tool, "tool", "tool"),
+        (glyphs.wait, "wait", "waits for others"),
+        (glyphs.ask, "ask", "asks a person"),
+        (glyphs.failed, "failed", "failed call"),
+        (glyphs.idle, "dim", "idle"),
+        (glyphs.down + glyphs.up, "mail", "sends mail"),
+        (glyphs.arrived, "mail", "gets mail"),
+        (glyphs.dead, "dead", "killed"),
+        (glyphs.gap, "dim", "pause cut short"),
     )
 
 
-def signs_for(encoding: str | None) -> Signs:
+def signs_for(encoding: str | None) -> Glyphs:
     """Return the characters that an encoding has."""
-    wanted = "".join(getattr(UNICODE, name) for name in Signs.__slots__) + "".join(GLYPHS.values())
+    wanted = "".join(getattr(UNICODE, name) for name in Glyphs.__slots__) + "".join(GLYPHS.values())
     try:
         wanted.encode(encoding or "ascii")
     except (LookupError, UnicodeEncodeError):

@@ -70,7 +70,7 @@ def _lane(timeline: Timeline, lane: Lane, row: int, zone: tzinfo | None) -> Iter
         kind = f"{span.kind} failed" if span.failed else span.kind
         yield (
             f'<g><rect class="{kind}" x="{x:.1f}" y="{y - half:g}" width="{width:.1f}" height="{2 * half:g}" rx="1.5"/>'
-            f"<title>{escape(_told(lane, span, zone))}</title></g>"
+            f"<title>{escape(_span_title(lane, span, zone))}</title></g>"
         )
     if lane.died:
         x = _x(timeline, lane.ended)
@@ -101,7 +101,7 @@ def _letters(timeline: Timeline, rows: Mapping[AgentId, int], zone: tzinfo | Non
         )
 
 
-def _told(lane: Lane, span: Span, zone: tzinfo | None) -> str:
+def _span_title(lane: Lane, span: Span, zone: tzinfo | None) -> str:
     name = one_line(line(span.name), 60)
     what = {"model": f"model call, {name}", "tool": name, "wait": f"in {name}", "ask": f"asks a person: {name}"}
     times = f" (and {span.count - 1:,} more)" if span.count > 1 else ""

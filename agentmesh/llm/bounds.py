@@ -34,7 +34,7 @@ class Bounds:
     is_told: bool = False
     """Whether the server was told the tokens, and ends the answer by its own count: ours, an estimate, comes later."""
 
-    def told(self, tokens: int) -> Bounds:
+    def with_server_limit(self, tokens: int) -> Bounds:
         """Return the bounds of an answer whose server was told so many tokens."""
         return replace(self, tokens=min(tokens, self.tokens), is_told=True)
 

@@ -78,7 +78,7 @@ class AttemptFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FailedAnswer:
     """An error as the server sent it: with a status, or as an event in the stream."""
 
     status: int | None
@@ -131,7 +131,7 @@ class Answer:
         )
 
 
-def explain(answer: Answer, provider: Provider, model: str, sent: Iterable[str]) -> AttemptFailed:
+def explain(answer: FailedAnswer, provider: Provider, model: str, sent: Iterable[str]) -> AttemptFailed:
     """Return what a server's error means; ``sent`` are the parameters of the request."""
     text, status = answer.everything, answer.code
     said = provider.redact(answer.sentence) or "without a word of explanation"
@@ -180,7 +180,9 @@ def _bad_key(provider: Provider, model: str, status: int | None) -> AttemptFaile
     return AttemptFailed("auth", message, hint=hint, status=status)
 
 
-def _refused(answer: Answer, provider: Provider, model: str, said: str, sent: Iterable[str]) -> AttemptFailed | None:
+def _refused(
+    answer: FailedAnswer, provider: Provider, model: str, said: str, sent: Iterable[str]
+) -> AttemptFailed | None:
     text, status = answer.everything, answer.code
     if wording.lacks_tools(text):
         return AttemptFailed(
@@ -220,7 +222,7 @@ def _refused(answer: Answer, provider: Provider, model: str, said: str, sent: It
     return None
 
 
-def _trouble(answer: Answer, where: str, said: str, text: str, status: int | None) -> AttemptFailed:
+def _trouble(answer: FailedAnswer, where: str, said: str, text: str, status: int | None) -> AttemptFailed:
     after = answer.after
     if status == 429 or (status is None and wording.is_rate_limited(text)):
         return AttemptFailed(

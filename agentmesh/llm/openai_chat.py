@@ -17,8 +17,8 @@ from agentmesh.llm import prices, textcalls, wording
 from agentmesh.llm.assemble import Assembly, ErrorInStream
 from agentmesh.llm.bounds import Bounds
 from agentmesh.llm.exchange import Exchange
-from agentmesh.llm.failure import Answer, AttemptFailed, explain
-from agentmesh.llm.pauses import Gate, Pass, Pauses, Visit
+from agentmesh.llm.failure import AttemptFailed, FailedAnswer, explain
+from agentmesh.llm.pauses import Pass, PauseGate, Pauses, Visit
 from agentmesh.llm.port import LIMIT, CallCancelled, CallFailed, ChatRequest, Prices, Reply, Watch
 from agentmesh.llm.provider import BOUND_NAMES, Provider
 from agentmesh.llm.reading import Reader
@@ -156,7 +156,7 @@ class OpenAIChat:
         """Write the request; the caller's bound of the answer is left out of it unless the server ``is_told``."""
         bounds, bound = self.provider.bounds, self.provider.answer_bound(request)
         if bound is not None:
-            bounds = bounds.told(bound)
+            bounds = bounds.with_server_limit(bound)
         if not is_told:
             bound = self.provider.answer_bound(replace(request, answer_tokens=None))
         if bound is not None:
@@ -176,14 +176,14 @@ class OpenAIChat:
                 kind="bad_request",
             ) from None
 
-    def _enter(self, gate: Gate, visit: Visit, partial: Reply | None) -> Pass | None:
+    def _enter(self, gate: PauseGate, visit: Visit, partial: Reply | None) -> Pass | None:
         try:
             return gate.enter(visit)
         except AttemptFailed as failure:
             raise failure.final(partial) from None
 
     def _slow_down(
-        self, gate: Gate, entered: Pass, failure: AttemptFailed, visit: Visit, partial: Reply | None
+        self, gate: PauseGate, entered: Pass, failure: AttemptFailed, visit: Visit, partial: Reply | None
     ) -> None:
         what = "is asked too often" if failure.kind == "rate_limit" else "is overloaded"
         number = f" ({failure.status})" if failure.status else ""
@@ -201,7 +201,7 @@ class OpenAIChat:
                     entered.taken()
                     Reader(self.provider, model, exchange, assembly).read(chunks)
             except ErrorInStream as error:
-                raise explain(Answer(None, error.error), self.provider, model, prepared.sent) from None
+                raise explain(FailedAnswer(None, error.error), self.provider, model, prepared.sent) from None
 
     def _reply(self, prepared: _Prepared, assembly: Assembly) -> Reply:
         guessed = estimate(len(prepared.body), assembly.size)

@@ -1,6 +1,6 @@
 """One pause per provider and model: a server that is overloaded or away is left alone by all, and asked again gently.
 
-Each request of a call passes its model's :class:`Gate`. A refusal for load (429, 503, 529) closes the gate for
+Each request of a call passes its model's :class:`PauseGate`. A refusal for load (429, 503, 529) closes the gate for
 everybody; afterwards one request goes first, and each that the server takes lets two more go. What other processes
 heard comes in by :meth:`Pauses.heed`, what this one hears goes out by ``Pauses.on_pause``.
 """
@@ -56,13 +56,13 @@ class Pauses:
         self._policy = policy or RetryPolicy()
         self._taken = taken
         self._lock = threading.Lock()
-        self._gates: dict[tuple[str, str], Gate] = {}
+        self._gates: dict[tuple[str, str], PauseGate] = {}
 
-    def gate(self, provider: str, model: str) -> Gate:
+    def gate(self, provider: str, model: str) -> PauseGate:
         """Return the gate of a model."""
         with self._lock:
             if (provider, model) not in self._gates:
-                self._gates[provider, model] = Gate(provider, model, self._policy, self._taken, self._tell)
+                self._gates[provider, model] = PauseGate(provider, model, self._policy, self._taken, self._tell)
             return self._gates[provider, model]
 
     def heed(self, pause: Pause) -> None:
@@ -77,7 +77,7 @@ class Pauses:
 class Pass:
     """The right to send one request; leaving the ``with`` block gives it back."""
 
-    gate: Gate
+    gate: PauseGate
     wave: int
     """Count of pauses before it: what an older request hears is old news."""
     sent: float = field(default_factory=time.monotonic)
@@ -99,7 +99,7 @@ class Pass:
         self.gate.leave(self)
 
 
-class Gate:
+class PauseGate:
     """Where the requests of one model pass, or wait."""
 
     def __init__(

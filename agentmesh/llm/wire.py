@@ -19,7 +19,7 @@ import openai
 from agentmesh.domain import jsontext
 from agentmesh.llm.connections import Connection, Connections, Hooks, Refused, Send
 from agentmesh.llm.exchange import Exchange
-from agentmesh.llm.failure import Answer, AttemptFailed, explain
+from agentmesh.llm.failure import AttemptFailed, FailedAnswer, explain
 from agentmesh.llm.provider import Provider
 from agentmesh.llm.retry import retry_after
 
@@ -140,7 +140,7 @@ class Wire:
 
     def _refused(self, response: httpx2.Response, error: Any, model: str, sent: Iterable[str]) -> AttemptFailed:
         said = response.headers.get("x-should-retry")
-        answer = Answer(
+        answer = FailedAnswer(
             response.status_code,
             error,
             after=retry_after(response.headers),

@@ -14,7 +14,7 @@ from agentmesh.tools.wait import WaitArgs
 _LOST = "The wait was ended from outside; no message was taken. Wait again."
 
 
-class OwnWait:
+class MemberWait:
     """At most one at a time: the database refuses another."""
 
     def __init__(self, member: Member) -> None:

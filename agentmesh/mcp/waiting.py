@@ -22,7 +22,7 @@ from agentmesh.domain.log import logger
 from agentmesh.domain.states import WaitOutcome
 from agentmesh.mcp import tools
 from agentmesh.mcp.member import Member
-from agentmesh.mcp.own_wait import OwnWait
+from agentmesh.mcp.own_wait import MemberWait
 from agentmesh.tools.wait import WaitArgs
 
 LOG = logger(__name__)
@@ -45,7 +45,7 @@ class Waits:
 
     def __init__(self, member: Member) -> None:
         self._member = member
-        self._own = OwnWait(member)
+        self._own = MemberWait(member)
         self._turn = anyio.Lock()  # a wait that is given up is over before the next one begins
         self._followed: asyncio.Event | None = None  # the wait that is registered, by what wakes it
 

@@ -42,7 +42,7 @@ _ADVICE: Final = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class QueryResult:
     """What a query returned, each value as PostgreSQL writes it; None is NULL."""
 
     columns: list[str]
@@ -59,7 +59,7 @@ def reader_url(url: str) -> str:
     return f"postgresql:///?{urlencode({**parts, 'user': READER}, quote_via=quote)}"
 
 
-def query(url: str, text: str, *, seconds: float = 15.0) -> Answer:
+def query(url: str, text: str, *, seconds: float = 15.0) -> QueryResult:
     """Run one statement with the schema agentmesh in the search path; raise DatabaseError for what is wrong with it.
 
     Raise Timeout when it was not done after so many seconds.
@@ -111,7 +111,7 @@ def _connected(url: str) -> KeptConnection:
         ) from error
 
 
-def _answer(connection: KeptConnection, text: str, seconds: float) -> Answer:
+def _answer(connection: KeptConnection, text: str, seconds: float) -> QueryResult:
     connection.execute("select set_config('search_path', 'agentmesh', false)")
     connection.execute("reset timezone")  # people see times as psql shows them
     connection.execute("select set_config('statement_timeout', %s, false)", [f"{round(seconds * 1000)}ms"])
@@ -127,7 +127,7 @@ def _answer(connection: KeptConnection, text: str, seconds: float) -> Answer:
         described = cursor.description or []
     # A NOTIFY is only sent by a commit; PostgreSQL 15 lets a read-only transaction make a large object.
     connection.execute("rollback")
-    return Answer([column.name for column in described], [column.type_code for column in described], rows)
+    return QueryResult([column.name for column in described], [column.type_code for column in described], rows)
 
 
 def _complaint(error: psycopg.Error) -> DatabaseError:

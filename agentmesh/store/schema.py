@@ -101,10 +101,10 @@ def revision(connection: psycopg.Connection) -> str | None:
 
 def state(connection: psycopg.Connection) -> SchemaState:
     """Tell how the schema in the database stands to this program's. The connection must be autocommit."""
-    return _judge(connection, found(connection))
+    return _judge(connection, installed(connection))
 
 
-def found(connection: psycopg.Connection) -> Schema | None:
+def installed(connection: psycopg.Connection) -> Schema | None:
     """Return which schema is in the database, None without one. The connection must be autocommit."""
     try:
         row = connection.execute(statement("code.found")).fetchone()
@@ -120,7 +120,7 @@ def check(connection: psycopg.Connection, where: str, folder: Path | None = None
     Code of another release is not compared. ``where`` is the database's name for people, ``folder`` the embedded
     server's: what can be deleted to begin anew.
     """
-    there = found(connection)
+    there = installed(connection)
     if there and _judge(connection, there) is SchemaState.UNKNOWN:
         raise _unreleased(there, where, folder)
     if there and there.code == code.digest() and (differing := code.differences(connection)):
@@ -154,7 +154,7 @@ def connect_ensured(url: str, *, role: str, automatic: bool, folder: Path | None
 
 
 def _ensure(connection: KeptConnection, url: str, where: str, *, automatic: bool, folder: Path | None) -> None:
-    there = found(connection)
+    there = installed(connection)
     match _judge(connection, there):
         case SchemaState.CURRENT:
             return
@@ -205,7 +205,7 @@ def _upgrade(connection: KeptConnection, where: str, folder: Path | None) -> Non
     connection.answer_seconds = None
     connection.execute("select pg_advisory_lock(%s)", [_LOCK_KEY])
     # The look comes after the lock: whoever held it may have done the work.
-    there = found(connection)
+    there = installed(connection)
     match _judge(connection, there):
         case SchemaState.CURRENT:
             return

@@ -71,7 +71,7 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class FinishedStep:
     """How a step ended."""
 
     seq: int
@@ -164,7 +164,7 @@ def finish_step(
     calls: Sequence[Mapping[str, Any]],
     usage: Mapping[str, Any],
     after: int | None = None,
-) -> Finished:
+) -> FinishedStep:
     """Store the model's answer with its tool calls, usage and cost; without calls this ends the turn.
 
     With ``after``, the newest own row that the model was sent, it may be repeated: an answer that has been stored since
@@ -181,7 +181,7 @@ def finish_step(
     }
     finished = _document(conn, "steps.finish_step" if after is None else "steps.finish_step_once", values)
     allowance = finished["allowance"]
-    return Finished(finished["seq"], AgentStatus(finished["status"]), allowance and Allowance.from_json(allowance))
+    return FinishedStep(finished["seq"], AgentStatus(finished["status"]), allowance and Allowance.from_json(allowance))
 
 
 def is_stored(conn: Connection, agent: AgentId, after: int, content: Mapping[str, Any]) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentmesh.domain.text import printable
-from agentmesh.telemetry import whose
+from agentmesh.telemetry import record_ids
 
 MOST_BYTES: Final = 10_000_000
 """Of one file; there is one older one beside it, ``FILE.1``."""
@@ -33,15 +33,15 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
-        figures: Mapping[str, Any] = getattr(record, whose.FIGURES, {})
+        figures: Mapping[str, Any] = getattr(record, record_ids.FIGURES, {})
         found = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "event": getattr(record, whose.EVENT, "log"),
+            "event": getattr(record, record_ids.EVENT, "log"),
             "message": record.getMessage(),
             "logger": record.name,
             "pid": record.process,
-            **whose.ids(),
+            **record_ids.ids(),
             **figures,
             **_about(record),
         }

@@ -1,7 +1,7 @@
 """Log records of what agents do, through the standard library's logging; names and figures, never what anybody says.
 
 While an agent runs, every record of its thread says whose it is: the ids of session, agent and worker, and the step and
-the call where there is one: ``whose.ids``.
+the call where there is one: ``record_ids.ids``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agentmesh.domain.rows import Agent
 from agentmesh.engine.observer import Observer
 from agentmesh.engine.tool import Tool, ToolContext
 from agentmesh.telemetry.calls import Observed
-from agentmesh.telemetry.whose import EVENT, FIGURES, whose
+from agentmesh.telemetry.record_ids import EVENT, FIGURES, records_about
 
 LOG: Final = logger(__name__)
 
@@ -35,7 +35,7 @@ class Records(Observer):
     @contextmanager
     def running(self, agent: Agent) -> Iterator[None]:
         """Let the thread's records be the agent's, and tell when it begins and ends."""
-        with _whose(agent):
+        with _records_about_agent(agent):
             began = time.monotonic()
             _tell("agent.running", f"{_named(agent)} runs", logging.INFO)
             try:
@@ -69,7 +69,10 @@ class Records(Observer):
 
     def tools(self, agent: Agent, tools: dict[str, Tool]) -> dict[str, Tool]:
         """Return the tools, each telling of its calls; they may run on threads of their own."""
-        return {name: Observed(tool, partial(_called, agent), partial(_whose, agent)) for name, tool in tools.items()}
+        return {
+            name: Observed(tool, partial(_called, agent), partial(_records_about_agent, agent))
+            for name, tool in tools.items()
+        }
 
 
 class Both(Observer):
@@ -112,7 +115,7 @@ def _called(agent: Agent, tool: str, context: ToolContext, began: int, error: st
     _tell("tool.call", words, logging.INFO, **place, tool=tool, ms=ms, error=error or None)
 
 
-def _whose(agent: Agent) -> AbstractContextManager[None]:
+def _records_about_agent(agent: Agent) -> AbstractContextManager[None]:
     about = {
         "session": str(agent.session_id),
         "agent": str(agent.id),
@@ -121,7 +124,7 @@ def _whose(agent: Agent) -> AbstractContextManager[None]:
         "worker": str(agent.worker_id) if agent.worker_id else None,
         "turn": agent.turn,
     }
-    return whose(about)
+    return records_about(about)
 
 
 def _named(agent: Agent) -> str:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from agentmesh.domain.text import one_line
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
 from agentmesh.tools.environment import command_environment
-from agentmesh.tools.process import Finished, Spawner
+from agentmesh.tools.process import FinishedProcess, Spawner
 from agentmesh.tools.wall.kinds import Walled
 from agentmesh.tools.wall.walls import Walls
 from agentmesh.tools.words import description
@@ -66,7 +66,7 @@ class Bash:
         with around as walled:
             return _result(self._run(walled, args, context), args.timeout, walled)
 
-    def _run(self, walled: Walled, args: BashArgs, context: ToolContext) -> Finished:
+    def _run(self, walled: Walled, args: BashArgs, context: ToolContext) -> FinishedProcess:
         try:
             return self._spawner.run(
                 walled.argv,
@@ -84,7 +84,7 @@ class Bash:
             ) from error
 
 
-def _result(finished: Finished, timeout: float, walled: Walled) -> dict[str, Any]:
+def _result(finished: FinishedProcess, timeout: float, walled: Walled) -> dict[str, Any]:
     result: dict[str, Any] = {"exit_code": finished.exit_code, "output": finished.output.text()}
     if finished.output.truncated:
         result["truncated"] = True

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from agentmesh.domain.text import clip, storable
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
-from agentmesh.tools.files import Place, open_parent, writable_place
+from agentmesh.tools.files import FilePlace, open_parent, writable_place
 from agentmesh.tools.ledger import FileLedger, digest, refuse_unseen
 from agentmesh.tools.replace import existing, locked, replacing
 from agentmesh.tools.words import description
@@ -77,7 +77,7 @@ class _Text:
     mark: str
 
     @classmethod
-    def read(cls, raw: bytes, found: Place) -> _Text:
+    def read(cls, raw: bytes, found: FilePlace) -> _Text:
         try:
             text = raw.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -98,7 +98,7 @@ class _Text:
         return (self.mark + text).encode("utf-8", "replace")
 
 
-def _replaced(body: str, old: str, new: str, replace_all: bool, found: Place) -> tuple[str, int]:
+def _replaced(body: str, old: str, new: str, replace_all: bool, found: FilePlace) -> tuple[str, int]:
     if old == new:
         raise ToolError("The old and the new text are the same.", "Nothing was changed.")
     count = body.count(old)

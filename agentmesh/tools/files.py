@@ -29,7 +29,7 @@ _PASS = getattr(os, "O_PATH", os.O_RDONLY)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FilePlace:
     """A resolved path below a directory that must not be left."""
 
     root: str
@@ -55,20 +55,20 @@ def locate(workdir: Path, given: str) -> str:
     return _below(root, real) or real
 
 
-def place(context: ToolContext, given: str) -> Place:
+def place(context: ToolContext, given: str) -> FilePlace:
     """Resolve a path that a model gave, or refuse it."""
     root, real = _resolve(context.workdir, given)
     if shown := _below(root, real):
-        return Place(root, () if shown == "." else tuple(shown.split("/")), shown)
+        return FilePlace(root, () if shown == "." else tuple(shown.split("/")), shown)
     if not context.outside:
         raise ToolError(
             f"{given} is outside the working directory {root}.",
             "Use a path inside it; symbolic links that lead out count as outside.",
         )
-    return Place("/", tuple(part for part in real.split("/") if part), real)
+    return FilePlace("/", tuple(part for part in real.split("/") if part), real)
 
 
-def writable_place(context: ToolContext, given: str) -> Place:
+def writable_place(context: ToolContext, given: str) -> FilePlace:
     """Resolve a path that a model wants to write, or refuse it."""
     found = place(context, given)
     if not found.parts:
@@ -83,7 +83,7 @@ def writable_place(context: ToolContext, given: str) -> Place:
     return found
 
 
-def open_file(found: Place) -> int:
+def open_file(found: FilePlace) -> int:
     """Open a regular file for reading; the caller closes the descriptor."""
     with explained(found), _directory(found) as parent:
         # O_NONBLOCK: opening a pipe that nobody writes to must not hang.
@@ -101,14 +101,14 @@ _FILE = os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @contextlib.contextmanager
-def open_parent(found: Place, *, create: bool) -> Iterator[int]:
+def open_parent(found: FilePlace, *, create: bool) -> Iterator[int]:
     """Open the directory that holds a place, making missing ones when ``create``."""
     with explained(found), _directory(found, create=create, flags=os.O_RDONLY) as fd:
         yield fd
 
 
 @contextlib.contextmanager
-def _directory(found: Place, *, create: bool = False, flags: int = _PASS) -> Iterator[int]:
+def _directory(found: FilePlace, *, create: bool = False, flags: int = _PASS) -> Iterator[int]:
     fd = os.open(found.root, _PASS | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in found.parts[:-1]:
@@ -129,7 +129,7 @@ def _replaced(old: int, new: int) -> int:
 
 
 @contextlib.contextmanager
-def explained(found: Place) -> Iterator[None]:
+def explained(found: FilePlace) -> Iterator[None]:
     """Turn an OSError about this place into words that a model can act on."""
     try:
         yield
@@ -144,7 +144,7 @@ def explained(found: Place) -> Iterator[None]:
         raise ToolError(f"{found.shown} cannot be used: {reason}.", "Check it with `bash`: `ls -ld`.") from error
 
 
-def _missing(found: Place) -> ToolError:
+def _missing(found: FilePlace) -> ToolError:
     near = close_names(found.root, found.parts)
     hint = f"Did you mean {', '.join(near)}?" if near else "Find it with `glob`."
     return ToolError(f"{found.shown} does not exist.", hint)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from agentmesh.domain.pathglob import BadPattern, PathPattern
 from agentmesh.domain.text import storable
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
-from agentmesh.tools.files import Place, explained, place
+from agentmesh.tools.files import FilePlace, explained, place
 from agentmesh.tools.walk import Walk
 from agentmesh.tools.words import description
 
@@ -62,7 +62,7 @@ class Glob:
 class Readable:
     """Those of a walk's files that no rule withholds from a call; it counts the others."""
 
-    def __init__(self, paths: Iterable[str], base: Place, context: ToolContext) -> None:
+    def __init__(self, paths: Iterable[str], base: FilePlace, context: ToolContext) -> None:
         """``paths`` are relative to ``base``."""
         self._paths = paths
         self._base = base
@@ -84,7 +84,7 @@ class Readable:
         return [f"{files} left out: permission rules keep them from being read."]
 
 
-def directory(found: Place) -> Place:
+def directory(found: FilePlace) -> FilePlace:
     """Return the place if it is a directory, else refuse it."""
     with explained(found):
         os.stat(found.path)
@@ -93,7 +93,7 @@ def directory(found: Place) -> Place:
     return found
 
 
-def path_pattern(pattern: str, base: Place) -> PathPattern:
+def path_pattern(pattern: str, base: FilePlace) -> PathPattern:
     """Compile a model's pattern, which may start with the absolute path of the base itself."""
     root = f"{base.path}/"
     if pattern.startswith(root):
@@ -107,6 +107,6 @@ def path_pattern(pattern: str, base: Place) -> PathPattern:
         raise ToolError(f"The pattern {pattern} cannot be used: {error}.", "Name the directory in `path`.") from error
 
 
-def shown(base: Place, path: str) -> str:
+def shown(base: FilePlace, path: str) -> str:
     """Return a path below the base as models read it."""
     return path if not base.parts else f"{base.shown.rstrip('/')}/{path}"

@@ -18,9 +18,9 @@ from agentmesh.domain.pathglob import PathPattern
 from agentmesh.domain.text import storable, storable_json
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
 from agentmesh.tools import searcher
-from agentmesh.tools.files import Place, explained, place
+from agentmesh.tools.files import FilePlace, explained, place
 from agentmesh.tools.glob import Readable, path_pattern, shown
-from agentmesh.tools.process import Finished, Spawner
+from agentmesh.tools.process import FinishedProcess, Spawner
 from agentmesh.tools.walk import Walk
 from agentmesh.tools.words import description
 
@@ -72,7 +72,7 @@ class Grep:
             readable = Readable(walk.files(_filter(args.glob, base)), base, context)
         else:
             name = base.parts[-1]
-            base = Place(base.root, base.parts[:-1], os.path.dirname(base.shown))
+            base = FilePlace(base.root, base.parts[:-1], os.path.dirname(base.shown))
             readable = Readable([name], base, context)
         paths = list(islice(readable, _MAX_FILES))
         complete = walk.complete and len(paths) < _MAX_FILES
@@ -85,7 +85,7 @@ class Grep:
             result["note"] = " ".join(notes)
         return result
 
-    def _search(self, args: GrepArgs, context: ToolContext, base: Place, listing: int) -> Finished:
+    def _search(self, args: GrepArgs, context: ToolContext, base: FilePlace, listing: int) -> FinishedProcess:
         request = {
             "root": str(base.path),
             "pattern": args.pattern.encode("utf-8", "replace").decode(),
@@ -112,13 +112,13 @@ class Grep:
             raise ToolError(f"The search could not be started: {error}.", "Try again.") from error
 
 
-def _filter(glob: str | None, base: Place) -> PathPattern:
+def _filter(glob: str | None, base: FilePlace) -> PathPattern:
     if glob is None:
         return _EVERYTHING
     return path_pattern(glob if "/" in glob else f"**/{glob}", base)
 
 
-def _result(finished: Finished, base: Place, complete: bool, args: GrepArgs) -> dict[str, Any]:
+def _result(finished: FinishedProcess, base: FilePlace, complete: bool, args: GrepArgs) -> dict[str, Any]:
     if finished.stopped:
         raise ToolError("Interrupted.")
     matches: list[dict[str, Any]] = []

@@ -35,7 +35,7 @@ _DRAIN = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class FinishedProcess:
     """How a command ended."""
 
     exit_code: int | None
@@ -69,7 +69,7 @@ class Spawner:
         output_limit: int,
         stdin: int | None = None,
         confine: Mapping[str, Any] | None = None,
-    ) -> Finished:
+    ) -> FinishedProcess:
         """Run a command to its end, at most ``timeout`` seconds; OSError when it cannot be started.
 
         Output and errors arrive merged, in order, capped at ``output_limit`` bytes. When this returns, whatever the
@@ -205,12 +205,12 @@ class _Watch:
             self._timed_out = not cancel.is_set()
             self._kill_guard()
 
-    def finished(self) -> Finished:
+    def finished(self) -> FinishedProcess:
         """Return the result; OSError when the command could not be started."""
         if "error" in self._facts:
             raise OSError(self._facts["error"])
         cause = self._facts.get("cause")
-        return Finished(
+        return FinishedProcess(
             exit_code=self._facts.get("exit"),
             output=self._capture,
             timed_out=cause == "timeout" or self._timed_out,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from agentmesh.domain.cancel import Cancel
 from agentmesh.engine.tool import ToolError
-from agentmesh.tools.files import Place
+from agentmesh.tools.files import FilePlace
 
 _BUSY = (errno.EAGAIN, errno.EACCES)
 _LOCK_TRIES = 200
@@ -37,7 +37,7 @@ def locked(parent: int, cancel: Cancel) -> Iterator[None]:
     yield  # the lock goes with the descriptor
 
 
-def existing(parent: int, found: Place, limit: int) -> tuple[bytes, os.stat_result] | None:
+def existing(parent: int, found: FilePlace, limit: int) -> tuple[bytes, os.stat_result] | None:
     """Return the content and facts of the file at a place, None where there is none."""
     try:
         fd = os.open(found.parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)

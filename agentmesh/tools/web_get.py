@@ -46,7 +46,7 @@ _HEADERS: Final = {
 
 
 @dataclass(slots=True)
-class Answer:
+class WebResponse:
     """What a server answered; the body comes when it is read."""
 
     status: int
@@ -106,7 +106,7 @@ class _Unpacker:
 
 
 @contextlib.contextmanager
-def get(target: Target, addresses: Sequence[Address], cancel: Cancel, deadline: float) -> Iterator[Answer]:
+def get(target: Target, addresses: Sequence[Address], cancel: Cancel, deadline: float) -> Iterator[WebResponse]:
     """Ask for a target at one of these addresses; lend the answer while it is read.
 
     Raise ToolError when there is none, when the deadline (by the monotonic clock) has come, and on a Cancel.
@@ -140,8 +140,8 @@ def _asked(target: Target, connection: http.client.HTTPConnection) -> http.clien
     return connection.getresponse()
 
 
-def _answer(response: http.client.HTTPResponse) -> Answer:
-    return Answer(
+def _answer(response: http.client.HTTPResponse) -> WebResponse:
+    return WebResponse(
         status=response.status,
         reason=one_line(response.reason, 60),
         location=response.headers.get("Location", "").encode("latin-1", "replace").decode("utf-8", "replace"),

@@ -10,8 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from agentmesh.api.hearing import Hearing
 from agentmesh.api.resting import until_rest
+from agentmesh.api.shared_listener import SharedListener
 from agentmesh.domain.errors import DatabaseUnreachable, UnknownAgent
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus, WaitOutcome
@@ -149,7 +149,7 @@ class Shared:
 
 def test_17_2_a_listen_that_timed_out_does_not_deafen_another_on_the_same_channel(database_url: str, rows: Mesh):
     shared: Any = Shared(database_url)
-    hearing = Hearing(shared)
+    hearing = SharedListener(shared)
     heard = threading.Event()
     first = hearing.listener(lambda _channel, _payload: heard.set(), lambda: None)
     first.listen("same")

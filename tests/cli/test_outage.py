@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from agentmesh.api.wakes import Wakes
+from agentmesh.api.changes import Changes
 from agentmesh.cli import log, wait
-from agentmesh.cli.place import Place
+from agentmesh.cli.place import PlaceOptions
 from agentmesh.domain.errors import DatabaseUnreachable
 from agentmesh.domain.rows import Ref
 from agentmesh.store import sessions
@@ -58,7 +58,7 @@ def in_thread(function, *args):
 
 
 def test_log_goes_on_after_an_outage_and_loses_no_row(far, proxy, mesh, here, monkeypatch):
-    monkeypatch.setattr("agentmesh.api.wakes._MOMENT", 0.05)
+    monkeypatch.setattr("agentmesh.api.changes._MOMENT", 0.05)
     child = mesh.fork(here, "child", "begin")
     shown: queue.Queue[str] = queue.Queue()
     mesh.begin(child)
@@ -76,11 +76,11 @@ def test_log_goes_on_after_an_outage_and_loses_no_row(far, proxy, mesh, here, mo
 
 
 def test_wait_goes_on_after_an_outage(far, proxy, mesh, here, monkeypatch):
-    monkeypatch.setattr("agentmesh.api.wakes._MOMENT", 0.05)
+    monkeypatch.setattr("agentmesh.api.changes._MOMENT", 0.05)
     monkeypatch.setattr(wait, "_TICK", 0.05)
     child = mesh.fork(here, "child", "begin")
     mesh.fork(here, "idle")
-    done = in_thread(wait._watch, far, Place(None, None, str(mesh.session_of(here))), ["child", "idle"], None)
+    done = in_thread(wait._watch, far, PlaceOptions(None, None, str(mesh.session_of(here))), ["child", "idle"], None)
     while far.database.done.get(timeout=SECONDS) != "working":
         pass
     proxy.refuse()
@@ -91,9 +91,9 @@ def test_wait_goes_on_after_an_outage(far, proxy, mesh, here, monkeypatch):
 
 
 def test_an_outage_that_does_not_end_is_told_at_last(far, mesh, here, monkeypatch):
-    monkeypatch.setattr("agentmesh.api.wakes._LONGEST_OUTAGE", 0.0)
+    monkeypatch.setattr("agentmesh.api.changes._LONGEST_OUTAGE", 0.0)
     lost = DatabaseUnreachable("gone")
-    with Wakes(far, [mesh.session_of(here)]) as wakes:
+    with Changes(far, [mesh.session_of(here)]) as wakes:
         wakes.poke()
         wakes.endure(lost)
         with pytest.raises(DatabaseUnreachable, match="gone"):

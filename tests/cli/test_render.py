@@ -21,7 +21,7 @@ from agentmesh.cli.render.tree import tree_data
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.rows import AgentView, Row
 from agentmesh.domain.states import AgentStatus, Kind
-from agentmesh.store.reader import Answer
+from agentmesh.store.reader import QueryResult
 
 ID = AgentId(uuid.UUID("00000000-0000-4000-8000-000000000001"))
 
@@ -199,7 +199,7 @@ def test_a_waits_result_is_readable(capsys):
 
 def test_a_querys_json_has_native_values_and_every_column(capsys):
     columns, types = ["n", "ok", "j", "n", "t", "x"], [20, 16, 3802, 1700, 1184, 25]
-    print_json(Answer(columns, types, [("1", "t", '{"a": 1}', "NaN", "infinity", None)]))
+    print_json(QueryResult(columns, types, [("1", "t", '{"a": 1}', "NaN", "infinity", None)]))
     assert json.loads(capsys.readouterr().out) == [
         {"n": 1, "ok": True, "j": {"a": 1}, "n_2": "NaN", "t": "infinity", "x": None}
     ]

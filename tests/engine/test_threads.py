@@ -135,21 +135,21 @@ def test_what_came_before_the_missing_were_counted_brings_no_look_forward(monkey
         if number == 0:
             for _ in range(3):
                 watch.poke(agent)  # messages that come while it looks
-            watch.expect(agent, watch.told(agent) + 2)
+            watch.expect(agent, watch.pokes_since_look(agent) + 2)
         looks.put(number)
 
     watch = Watch(look, lambda _agents: None)
     watch.start()
     watch.park("a", float("inf"))
     assert looks.get(timeout=10) == 0
-    assert watch.told("a") == 3
+    assert watch.pokes_since_look("a") == 3
     watch.poke("a")
-    assert watch.told("a") == 4, "no look is due: one message is missing"
+    assert watch.pokes_since_look("a") == 4, "no look is due: one message is missing"
     assert watch._waiting["a"].due > 3000.0 + watch._waiting["a"].looked
     watch.poke("a")
     assert looks.get(timeout=10) == 1
-    assert watch.told("a") == 0
-    assert watch.told("nobody") == 0
+    assert watch.pokes_since_look("a") == 0
+    assert watch.pokes_since_look("nobody") == 0
     assert watch.stop(10)
 
 
@@ -161,7 +161,7 @@ def test_when_as_much_has_happened_as_was_missing_the_look_comes_at_once_but_not
     watch: Watch[str]
 
     def look(agent, timed_out):
-        watch.expect(agent, watch.told(agent) + 1)
+        watch.expect(agent, watch.pokes_since_look(agent) + 1)
         looks.put(next(counts))
 
     watch = Watch(look, lambda _agents: None)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from agentmesh.api.wakes import Wakes
+from agentmesh.api.changes import Changes
 from agentmesh.store.listener import Listener
 from agentmesh.store.status import session_channel
 from tests.fixtures.mesh import Mesh
@@ -23,13 +23,13 @@ class Here:
 
 
 @pytest.fixture
-def wakes(mesh: Mesh, database_url: str) -> Iterator[Wakes]:
-    with Wakes(Here(database_url), [mesh.session]) as made:
+def wakes(mesh: Mesh, database_url: str) -> Iterator[Changes]:
+    with Changes(Here(database_url), [mesh.session]) as made:
         yield made
 
 
 @pytest.mark.parametrize("hint", ["steps {a} {b}", "mail {a}", "session", "reaped", "steps {a} nobody"])
-def test_a_hint_concerns_those_it_names_and_else_anybody(mesh: Mesh, wakes: Wakes, hint: str):
+def test_a_hint_concerns_those_it_names_and_else_anybody(mesh: Mesh, wakes: Changes, hint: str):
     a, b = mesh.fork(mesh.root), mesh.fork(mesh.root)
     while wakes.wait(0.2) != set():
         pass  # of the forks

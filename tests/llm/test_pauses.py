@@ -13,7 +13,7 @@ from agentmesh.domain.cancel import Cancel, CancelReason
 from agentmesh.domain.rows import Pause
 from agentmesh.llm.failure import AttemptFailed
 from agentmesh.llm.openai_chat import OpenAIChat
-from agentmesh.llm.pauses import Gate, Pauses, Visit
+from agentmesh.llm.pauses import PauseGate, Pauses, Visit
 from agentmesh.llm.port import CallCancelled, CallFailed, Reply, Watch
 from agentmesh.llm.provider import Provider
 from agentmesh.llm.retry import RetryPolicy
@@ -53,7 +53,7 @@ def refusal(after: float | None = None, status: int = 429) -> AttemptFailed:
     return AttemptFailed("rate_limit", "Slow down.", retry=True, after=after, status=status)
 
 
-def refuse(gate: Gate, visit: Visit, after: float | None = None) -> None:
+def refuse(gate: PauseGate, visit: Visit, after: float | None = None) -> None:
     entered = gate.enter(visit)
     assert entered is not None
     with entered:

@@ -84,7 +84,7 @@ def test_what_an_extension_brought_does_not_make_a_database_somebody_elses(empty
 
 def test_a_database_that_is_behind_is_refused_unless_it_is_ours_to_upgrade(database_url, conn):
     outdate(conn)
-    before = schema.found(conn)
+    before = schema.installed(conn)
     assert schema.state(conn) is SchemaState.BEHIND
     with pytest.raises(SchemaBehind, match=f"has schema {before}, but this agentmesh needs {schema.needed()}"):
         schema.ensure(database_url, automatic=False)

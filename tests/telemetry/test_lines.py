@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agentmesh.export.secrets import Redactor
-from agentmesh.telemetry import whose
+from agentmesh.telemetry import record_ids
 from agentmesh.telemetry.lines import BoundedFile, JsonLines
 
 
@@ -53,8 +53,8 @@ def test_a_record_is_one_line_whatever_is_in_it(log, tmp_path):
 
 
 def test_ids_and_figures_stand_beside_the_words(log, tmp_path):
-    with whose.whose({"agent": "a", "parent": None}):
-        log.info("called", extra={whose.EVENT: "tool.call", whose.FIGURES: {"ms": 3, "error": None}})
+    with record_ids.records_about({"agent": "a", "parent": None}):
+        log.info("called", extra={record_ids.EVENT: "tool.call", record_ids.FIGURES: {"ms": 3, "error": None}})
     log.info("later")
     first, second = read(tmp_path / "log")
     assert (first["event"], first["agent"], first["ms"]) == ("tool.call", "a", 3)

@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from agentmesh.domain.ids import SessionId
-from agentmesh.store.reader import Answer
+from agentmesh.store.reader import QueryResult
 from agentmesh.tui.board.table import Table
 from agentmesh.tui.commands.calls import SAY, Call, Done, Failed
 from agentmesh.tui.commands.messages import ActionDone
@@ -22,7 +22,7 @@ from tests.tui.piloting import ROOT, Show, asked, enter, family, puppet, said
 _WAITS = "select exists (select from pg_stat_activity where pg_blocking_pids(pid) && array[%s::int])"
 OTHER = board(face("root", None), id=SessionId(uuid.UUID(int=2)), root_id=id_of("fresh")).session
 FORKED = Done("Forked fork.", goto=id_of("fork"))
-TABLE = Done(table=Answer(["name"], [25], [("a row",)]))
+TABLE = Done(table=QueryResult(["name"], [25], [("a row",)]))
 
 
 def test_a_key_pressed_while_a_fork_is_made_holds(mesh: Mesh, stage: Stage, on_screen):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from agentmesh.store import code
 from tests.fixtures.mesh import Mesh
 from tests.tui.piloting import Show
 
 UPGRADED = "update agentmesh.alembic_version set version_num = '9999'"
-SAID = "A newer agentmesh has upgraded the database to schema 9999, and this screen stands still"
+SAID = f"A newer agentmesh has upgraded the database to schema 9999-{code.digest()}, and this screen stands still"
 
 
 def test_an_upgrade_is_told_and_what_is_said_then_stays_in_the_input(mesh: Mesh, on_screen):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentmesh.domain.ids import MailId
-from agentmesh.store.reader import Answer
+from agentmesh.store.reader import QueryResult
 from agentmesh.tui.board.table import Table
 from agentmesh.tui.commands.calls import INTERRUPT_TREE, TAKE_BACK, Call, Done, Failed
 from agentmesh.tui.commands.messages import ActionDone
@@ -229,7 +229,9 @@ def test_the_table_of_a_query_scrolls_and_shows_everything_as_text():
     async def scene(show: Show) -> None:
         rows: list[tuple[str | None, ...]] = [(f"row {n}", "[/x]" if n == 1 else None) for n in range(100)]
         await show.post(
-            ActionDone(Call("sql", ("select 1",)), id_of("root"), Done(table=Answer(["name", "other"], [25, 25], rows)))
+            ActionDone(
+                Call("sql", ("select 1",)), id_of("root"), Done(table=QueryResult(["name", "other"], [25, 25], rows))
+            )
         )
         assert isinstance(show.app.screen, Table)
         assert "row 1   [/x]" in show.text

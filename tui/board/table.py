@@ -14,7 +14,7 @@ from agentmesh.tui.widgets.dialog import Dialog
 from agentmesh.tui.widgets.plain import Plain
 
 if TYPE_CHECKING:
-    from agentmesh.store.reader import Answer
+    from agentmesh.store.reader import QueryResult
 
 _WIDTH, _ROWS = 120, 5000
 """Of a cell, and rows that are shown."""
@@ -23,7 +23,7 @@ _WIDTH, _ROWS = 120, 5000
 class Table(Dialog[None]):
     """Rows and columns; foreign text, so never markup."""
 
-    def __init__(self, query: str, answer: Answer) -> None:
+    def __init__(self, query: str, answer: QueryResult) -> None:
         super().__init__()
         self._query, self._answer = query, answer
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 from agentmesh.domain.budgets import Budget, CostLine, Unit, parse_words, total, unpriced
 from agentmesh.domain.rows import Ref
 from agentmesh.store import budgets
-from agentmesh.store.reader import Answer
+from agentmesh.store.reader import QueryResult
 from agentmesh.tui.commands.calls import Done
 from agentmesh.tui.commands.context import CommandContext
 from agentmesh.tui.widgets.formats import count, money
@@ -24,7 +24,7 @@ def budget(ctx: CommandContext, *words: str) -> Done:
     if cap is not None or (ref and not found):
         return Done(_sentence(ref, found[0] if found else None))
     columns = ["budget of", "unit", "used", "reserved", "cap", "left"]
-    return Done(_remark(found), table=Answer(columns, [], [row for one in found for row in _rows(one)]))
+    return Done(_remark(found), table=QueryResult(columns, [], [row for one in found for row in _rows(one)]))
 
 
 def cost(ctx: CommandContext) -> Done:
@@ -32,7 +32,9 @@ def cost(ctx: CommandContext) -> Done:
     lines = ctx.run_idempotent(budgets.costs, ctx.session.id, "agent")
     whole = total(lines)
     columns = ["agent", "model calls", "tokens", "input", "cached", "output", "cost"]
-    return Done(unpriced(whole.unpriced_calls), table=Answer(columns, [], [_cost(line) for line in [*lines, whole]]))
+    return Done(
+        unpriced(whole.unpriced_calls), table=QueryResult(columns, [], [_cost(line) for line in [*lines, whole]])
+    )
 
 
 def _sentence(ref: Ref | None, budget: Budget | None) -> str:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from agentmesh.domain.ids import AgentId
     from agentmesh.domain.rows import Session
     from agentmesh.export.lanes import Timeline
-    from agentmesh.store.reader import Answer
+    from agentmesh.store.reader import QueryResult
     from agentmesh.store.search import Hit
     from agentmesh.store.travel import Point
 
@@ -59,7 +59,7 @@ class Done(NamedTuple):
     """The agent that the view moves to."""
     session: Session | None = None
     """A session to show instead of this one (/new)."""
-    table: Answer | None = None
+    table: QueryResult | None = None
     """What /sql returned."""
     timeline: Timeline | None = None
     """What /timeline shows."""

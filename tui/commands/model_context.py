@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentmesh.store import agents
 from agentmesh.store import context as contexts
-from agentmesh.store.reader import Answer
+from agentmesh.store.reader import QueryResult
 from agentmesh.tui.commands.calls import Done
 from agentmesh.tui.commands.context import CommandContext
 
@@ -45,4 +45,4 @@ def context(ctx: CommandContext) -> Done:
         for part in [*parts, contexts.total(parts)]
     ]
     rows.append((f"the window of {model}", None, f"{window:,}" if window else "not known", None))
-    return Done(table=Answer(["what", "messages", "about tokens", "share"], [], rows))
+    return Done(table=QueryResult(["what", "messages", "about tokens", "share"], [], rows))

@@ -15,7 +15,7 @@ from agentmesh.cli.talk import say
 from agentmesh.domain.text import printable
 
 if TYPE_CHECKING:
-    from agentmesh.store.reader import Answer
+    from agentmesh.store.reader import QueryResult
 
 
 def _number(text: str) -> Any:
@@ -35,7 +35,7 @@ _READ: Final[Mapping[int, Callable[[str], Any]]] = MappingProxyType(
 """How JSON shows a value, by the OID of its type; others stay text."""
 
 
-def print_rows(answer: Answer) -> None:
+def print_rows(answer: QueryResult) -> None:
     """Print a table, or what is too wide for one field by field, and say how many rows there are."""
     from rich.text import Text
 
@@ -62,14 +62,14 @@ def print_rows(answer: Answer) -> None:
     say(f"({plural(len(answer.rows), 'row')})")
 
 
-def print_csv(answer: Answer) -> None:
+def print_csv(answer: QueryResult) -> None:
     """Print CSV with a header; NULL is an empty field."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(answer.columns)
     writer.writerows(answer.rows)
 
 
-def print_json(answer: Answer) -> None:
+def print_json(answer: QueryResult) -> None:
     """Print an array with one object per row."""
     names = _unique(answer.columns)
     readers = [_READ.get(kind, str) for kind in answer.types]

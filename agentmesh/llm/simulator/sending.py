@@ -9,7 +9,7 @@ from agentmesh.llm.simulator.connection import Connection, PeerGone, http_chunk,
 from agentmesh.llm.simulator.profiles import Profile
 from agentmesh.llm.simulator.reply import Fault, FaultKind, ScriptedReply
 from agentmesh.llm.simulator.request import ChatRequestView
-from agentmesh.llm.simulator.wire import COMMENT, DONE, Answer, dump
+from agentmesh.llm.simulator.wire import COMMENT, DONE, ScriptedAnswer, dump
 
 _GARBAGE = b'data: {"id":"broken","choices":[{"index":0,"del\n\n'
 _STREAM_HEADERS = {
@@ -55,14 +55,14 @@ def send_reply(connection: Connection, profile: Profile, reply: ScriptedReply, v
         message = fault.message or f"simulated status {fault.status}"
         body = fault.body if fault.body is not None else profile.error(fault.status, message, "")
         return send_json(connection, fault.status, body, headers=fault.headers)
-    answer = Answer(profile, reply, view)
+    answer = ScriptedAnswer(profile, reply, view)
     if view.stream and profile.streams:
         return _send_stream(connection, answer)
     connection.pause(reply.first_byte_delay)
     return _send_whole(connection, answer)
 
 
-def _send_stream(connection: Connection, answer: Answer) -> bool:
+def _send_stream(connection: Connection, answer: ScriptedAnswer) -> bool:
     reply = answer.reply
     events, end = _broken(list(answer.events()), answer) if reply.fault else (list(answer.events()), _End.COMPLETE)
     pending = response_head(200, _STREAM_HEADERS)
@@ -88,7 +88,7 @@ def _send_stream(connection: Connection, answer: Answer) -> bool:
     return False
 
 
-def _broken(events: list[bytes], answer: Answer) -> tuple[list[bytes], _End]:
+def _broken(events: list[bytes], answer: ScriptedAnswer) -> tuple[list[bytes], _End]:
     """Return the events that are sent under the reply's fault, and how the stream ends."""
     fault = answer.reply.fault or Fault(FaultKind.NO_FINISH)
     after = max(len(events) // 2, 1) if fault.after is None else fault.after
@@ -110,7 +110,7 @@ def _broken(events: list[bytes], answer: Answer) -> tuple[list[bytes], _End]:
             return events, _End.COMPLETE
 
 
-def _send_whole(connection: Connection, answer: Answer) -> bool:
+def _send_whole(connection: Connection, answer: ScriptedAnswer) -> bool:
     fault = answer.reply.fault
     kind = fault.kind if fault else None
     if fault and kind is FaultKind.ERROR_EVENT:

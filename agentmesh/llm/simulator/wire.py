@@ -46,7 +46,7 @@ def refusal(profile: Profile, view: ChatRequestView) -> Json | None:
     return None
 
 
-class Answer:
+class ScriptedAnswer:
     """One reply in the shape of one profile's server; all its events share an id."""
 
     def __init__(self, profile: Profile, reply: ScriptedReply, view: ChatRequestView) -> None:

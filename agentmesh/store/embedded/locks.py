@@ -35,7 +35,7 @@ def exclusive(path: Path, seconds: float) -> Iterator[None]:
         os.close(descriptor)
 
 
-class Share:
+class ServerShare:
     """This process's share in the server. Call its methods only under the start lock."""
 
     def __init__(self, path: Path) -> None:

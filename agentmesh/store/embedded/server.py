@@ -63,16 +63,16 @@ class EmbeddedServer:
         self._bin_dir = bin_dir.resolve() if bin_dir else None
         self._settings = dict(settings or {})
         self._guard = threading.Lock()
-        self._share: locks.Share | None = None
+        self._share: locks.ServerShare | None = None
 
     def acquire(self) -> str:
         """Start the server if needed, hold a share in it, return the owner's URL; repeat it when the server is gone."""
-        with self._guard, self._told():
+        with self._guard, self._disk_errors_translated():
             account = server_account()
             self._places.prepare(account)
             with self._changing():
                 before = self._own_share()
-                share = before or locks.Share(self._places.shares)
+                share = before or locks.ServerShare(self._places.shares)
                 try:
                     self._cluster().ensure_running(account)
                 except BaseException:
@@ -89,7 +89,7 @@ class EmbeddedServer:
 
     def release(self) -> None:
         """Give the share back; the last one stops the server. Without a share it does nothing."""
-        with self._guard, self._told():
+        with self._guard, self._disk_errors_translated():
             share, self._share = self._share, None
             if share is None:
                 return
@@ -103,7 +103,7 @@ class EmbeddedServer:
 
     def stop(self, *, force: bool = False) -> bool:
         """Stop the server; False when it did not run. While other processes hold shares only ``force`` does it."""
-        with self._guard, self._told():
+        with self._guard, self._disk_errors_translated():
             if not self._places.home.exists():
                 return False
             with self._changing():
@@ -111,7 +111,7 @@ class EmbeddedServer:
 
     def keep(self, seconds: float) -> None:
         """Keep the server, of which this process holds a share, until it has had no client for so long."""
-        with self._guard, self._told(), self._changing():
+        with self._guard, self._disk_errors_translated(), self._changing():
             keeper.keep(self._places, seconds)
 
     @property
@@ -125,7 +125,7 @@ class EmbeddedServer:
 
     def status(self) -> EmbeddedStatus:
         """Return what there is to say; starts nothing and makes nothing."""
-        with self._told():
+        with self._disk_errors_translated():
             return EmbeddedStatus(
                 data_dir=self._places.data_dir,
                 running=self.running(),
@@ -165,7 +165,7 @@ class EmbeddedServer:
         return Cluster(self._places, self._programs(), self._settings)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _disk_errors_translated(self) -> Iterator[None]:
         """Raise what the disk refuses as a domain error."""
         try:
             yield
@@ -179,7 +179,7 @@ class EmbeddedServer:
         """Hold the start lock, under which alone shares and server change."""
         return locks.exclusive(self._places.start_lock, _LOCK_SECONDS)
 
-    def _leave(self, share: locks.Share) -> None:
+    def _leave(self, share: locks.ServerShare) -> None:
         """Stop the server as the last one, unless it is kept or has clients: then it is kept until they have left."""
         share.lend()
         if locks.held(self._places.shares) or keeper.is_kept(self._places):
@@ -206,7 +206,7 @@ class EmbeddedServer:
             if share:
                 share.take()
 
-    def _own_share(self) -> locks.Share | None:
+    def _own_share(self) -> locks.ServerShare | None:
         """Return our share, dropping one that came with a fork: that one is the parent's."""
         if self._share and self._share.inherited:
             self._share.close()

@@ -13,20 +13,20 @@ EVENT: Final = "agentmesh_event"
 FIGURES: Final = "agentmesh_figures"
 """The attribute of a record with its figures."""
 
-_NOBODYS: Final[Mapping[str, Any]] = MappingProxyType({})
-_WHOSE: ContextVar[Mapping[str, Any]] = ContextVar("whose", default=_NOBODYS)
+_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
+_IDS: ContextVar[Mapping[str, Any]] = ContextVar("record_ids", default=_NONE)
 
 
 def ids() -> Mapping[str, Any]:
     """Return whose records this thread makes now; empty outside an agent's run."""
-    return _WHOSE.get()
+    return _IDS.get()
 
 
 @contextmanager
-def whose(about: Mapping[str, Any]) -> Iterator[None]:
+def records_about(about: Mapping[str, Any]) -> Iterator[None]:
     """Let the records of this thread be about these ids."""
-    before = _WHOSE.set(about)
+    before = _IDS.set(about)
     try:
         yield
     finally:
-        _WHOSE.reset(before)
+        _IDS.reset(before)

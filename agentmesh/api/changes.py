@@ -17,7 +17,7 @@ from agentmesh.store.status import session_channel
 LIVE_TEXT = "live "
 """What a hint with streamed text begins with; the finished message comes as a row."""
 _NOBODY = AgentId(uuid.UUID(int=0))
-"""Wakes, and concerns no agent's rows."""
+"""Changes, and concerns no agent's rows."""
 _PACE = 0.1
 """Seconds from one wake-up to the next at least: no screen needs more than ten a second."""
 _SWEEP = 5.0
@@ -30,7 +30,7 @@ _LONGEST_OUTAGE = 300.0
 """Seconds; nobody waits longer for a database."""
 
 
-class Ears(Protocol):
+class ChangeListener(Protocol):
     """A listener, not started yet."""
 
     def listen(self, *channels: str) -> None:
@@ -43,18 +43,18 @@ class Ears(Protocol):
         """End."""
 
 
-class Hears(Protocol):
+class ListenerSource(Protocol):
     """Gives listeners: ``app.Mesh``, or what shares one connection (``Hearing``)."""
 
-    def listener(self, on_notify: Callable[[str, str], None], on_reconnect: Callable[[], None], /) -> Ears:
+    def listener(self, on_notify: Callable[[str, str], None], on_reconnect: Callable[[], None], /) -> ChangeListener:
         """Return a listener."""
 
 
-class Wakes:
+class Changes:
     """What was heard since the last look; a context manager. Of one thread, but for ``poke``."""
 
     def __init__(
-        self, mesh: Hears, sessions: Iterable[SessionId], on_live: Callable[[str], None] | None = None
+        self, mesh: ListenerSource, sessions: Iterable[SessionId], on_live: Callable[[str], None] | None = None
     ) -> None:
         """``on_live`` is given each hint with streamed text, as JSON, on the listener's thread; it wakes then, too."""
         self._channels = [session_channel(session) for session in set(sessions)]

@@ -16,8 +16,8 @@ _LONGEST: Final = 300
 
 
 @dataclass(slots=True)
-class Signs:
-    """Signs of life of one model call, as monotonic times; None before the first token and while it is tried again."""
+class TokenTimes:
+    """When tokens of one model call came (monotonic); None before the first and while it is tried again."""
 
     first: float | None = None
     last: float | None = None
@@ -42,34 +42,34 @@ def retrying(seconds: float, why: str) -> str:
     return fitted(f"retrying in {seconds:.0f} s: {why}", _LONGEST)
 
 
-def watch(feed: Feed, agent: Agent, after: int, signs: Signs) -> Watch:
+def watch(feed: Feed, agent: Agent, after: int, times: TokenTimes) -> Watch:
     """Return what a model call of this agent tells; ``after`` is the newest own row that it is asked with."""
     message = feed.message(agent.session_id, agent.id, after)
 
     def reasoning(_piece: str) -> None:
-        signs.seen()
+        times.seen()
 
     def text(piece: str) -> None:
-        signs.seen()
+        times.seen()
         message.text(piece)
 
     def retry(seconds: float, why: str) -> None:
-        if signs.first is not None:
+        if times.first is not None:
             message.void()
-        signs.void()
+        times.void()
         feed.activity(agent.id, retrying(seconds, why))
 
     def paused(seconds: float, why: str, left: float) -> None:
-        if signs.first is not None:
+        if times.first is not None:
             message.void()
-        signs.void()
+        times.void()
         feed.activity(agent.id, pause(seconds, why, left))
 
     return Watch(
         text=text,
         reasoning=reasoning,
         tool=lambda name: feed.activity(agent.id, f"calling {name}"),
-        arguments=signs.seen,
+        arguments=times.seen,
         retry=retry,
         paused=paused,
         sent=lambda: feed.activity(agent.id, "thinking"),

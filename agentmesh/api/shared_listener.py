@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from agentmesh.store.listener import Listener
 
 
-class Hearing:
+class SharedListener:
     """Gives listeners that share one connection, made when the first of them starts; thread-safe."""
 
     def __init__(self, mesh: Mesh) -> None:
         self._mesh = mesh
         self._lock = threading.Lock()
-        self._shares: frozenset[Share] = frozenset()
+        self._shares: frozenset[Subscription] = frozenset()
         self._listener: Listener | None = None
         self.closed = False
         """Whether nothing is heard any more: who waits should look at this when it is woken."""
 
-    def listener(self, on_notify: Callable[[str, str], None], on_reconnect: Callable[[], None], /) -> Share:
+    def listener(self, on_notify: Callable[[str, str], None], on_reconnect: Callable[[], None], /) -> Subscription:
         """Return a listener; its callbacks must be quick."""
-        return Share(self, on_notify, on_reconnect)
+        return Subscription(self, on_notify, on_reconnect)
 
     def close(self) -> None:
         """Wake everybody and end the connection; idempotent."""
@@ -37,7 +37,7 @@ class Hearing:
         if listener:
             listener.stop()
 
-    def join(self, share: Share) -> None:
+    def join(self, share: Subscription) -> None:
         """Let a share hear its channels from now on."""
         with self._lock:
             if self.closed:
@@ -55,7 +55,7 @@ class Hearing:
                 self._shares -= {share}  # no leave: a listen that failed has left nothing to take back
             raise
 
-    def leave(self, share: Share) -> None:
+    def leave(self, share: Subscription) -> None:
         """Let it hear nothing more."""
         with self._lock:
             was_there, listener = share in self._shares, self._listener
@@ -73,11 +73,11 @@ class Hearing:
             share.on_reconnect()
 
 
-class Share:
+class Subscription:
     """A listener on the shared connection."""
 
     def __init__(
-        self, hearing: Hearing, on_notify: Callable[[str, str], None], on_reconnect: Callable[[], None]
+        self, hearing: SharedListener, on_notify: Callable[[str, str], None], on_reconnect: Callable[[], None]
     ) -> None:
         self._hearing = hearing
         self.on_notify = on_notify

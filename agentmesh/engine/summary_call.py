@@ -11,7 +11,7 @@ from agentmesh.domain.cancel import Cancel
 from agentmesh.domain.errors import AgentmeshError, ModelError
 from agentmesh.domain.rows import Agent
 from agentmesh.domain.states import AgentStatus
-from agentmesh.engine import budgeting, compaction, keeping, recording, telling
+from agentmesh.engine import budgeting, call_progress, compaction, keeping, recording
 from agentmesh.engine.calls import Parked
 from agentmesh.engine.compaction import Plan
 from agentmesh.engine.conversation import Conversation
@@ -176,7 +176,7 @@ class Compactor:
             self._feed.activity(agent.id, f"compacting: retrying in {seconds:.0f} s: {why}")
 
         def paused(seconds: float, why: str, left: float) -> None:
-            self._feed.activity(agent.id, f"compacting: {telling.pause(seconds, why, left)}")
+            self._feed.activity(agent.id, f"compacting: {call_progress.pause(seconds, why, left)}")
 
         try:
             # The tools stay in the request although none may be called: without them the provider's cache would miss.
