@@ -6,7 +6,10 @@ Whoever marks a block as not run lists it here, with the same reason that stands
 from __future__ import annotations
 
 NOT_RUN: dict[tuple[str, str], str] = {
-    ("README.md", "$ make demo     # a scripted model forks four agen"): "it would run the tests that run this page",
+    (
+        "README.md",
+        "$ make demo     # in a checkout: a scripted model ",
+    ): "it makes an environment of its own, which takes minutes",
     ("README.md", "$ export OPENAI_API_KEY=...                       "): "needs a model server and a key",
     ("README.md", '$ claude mcp add agentmesh --env OPENAI_API_KEY="$'): "other makers' programs",
     (
@@ -37,6 +40,7 @@ NOT_RUN: dict[tuple[str, str], str] = {
         "$ export AGENTMESH_DATABASE_URL='postgresql://w1@d",
     ): "needs a server with a certificate; tests/cli/test_tls.py has one",
     ("docs/how-to/own-server.md", "$ POSTGRES_PASSWORD=... WORKER_PASSWORD=... OPENAI"): "needs Docker",
+    ("docs/how-to/models.md", "$ export OPENAI_BASE_URL=http://localhost:11434/v1"): "needs a model server and a key",
     ("docs/reference/export.md", "╷09:00:00              ╷09:00:30           ╷11:00:"): "a picture",
     ("docs/reference/screen.md", "▌ you"): "a picture of the screen",
     ("docs/reference/screen.md", "▸ task  look at the tests  ◐ running · 14 s"): "a picture of the screen",
