@@ -14,6 +14,9 @@ from pathlib import Path
 from packaging.metadata import Metadata
 from packaging.utils import parse_sdist_filename, parse_wheel_filename
 
+VERSIONS = ("3.11", "3.12", "3.13", "3.14")
+"""As in pythons.py, which this script, run alone, cannot import."""
+
 
 def main(wheel: Path, sdist: Path) -> None:
     """End with the first thing that is wrong."""
@@ -39,7 +42,17 @@ def _judge(text: bytes) -> None:
     _same("Python", str(found.requires_python), ">=3.11")
     _same("extras", {"mcp", "otel"} - set(found.provides_extra or []), set())
     _same("type of the description", found.description_content_type, "text/markdown")
+    _same("authors", found.author, "The agentmesh authors")
+    _same("missing keywords", {"agents", "llm", "postgresql", "terminal"} - set(found.keywords or []), set())
+    _same("Python versions", _versions(found.classifiers or []), list(VERSIONS))
+    _same("one sentence", (found.summary or "").count("\n"), 0)
     _same("the README's first line", (found.description or "").splitlines()[:1], ["# agentmesh"])
+
+
+def _versions(classifiers: list[str]) -> list[str]:
+    """Return the versions of Python that the classifiers name, the oldest first."""
+    named = [one.removeprefix("Programming Language :: Python :: ") for one in classifiers]
+    return sorted((one for one in named if one.startswith("3.")), key=lambda version: int(version.partition(".")[2]))
 
 
 def _same(what: str, found: object, wanted: object) -> None:

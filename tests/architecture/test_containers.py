@@ -57,6 +57,17 @@ def test_the_worker_logs_in_with_the_rights_of_a_worker_and_knows_no_other_passw
     assert "in role agentmesh_worker" in (ROOT / script).read_text()
 
 
+def test_the_image_has_git_and_certificates_for_the_agents(instructions):
+    installed = next(arguments for kind, arguments in instructions if kind == "RUN" and "apt-get install" in arguments)
+    assert {"git", "ca-certificates"} <= set(installed.split())
+
+
+def test_the_image_has_what_the_wheel_is_made_of(instructions):
+    copied = {arguments.split()[0] for kind, arguments in instructions if kind == "COPY"}
+    package = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert {*package["only-include"]} <= copied
+
+
 def test_the_workers_health_is_asked_by_a_command_that_there_is(compose, instructions):
     check = compose["services"]["worker"]["healthcheck"]
     kind, program, command, option = check["test"]
