@@ -1,6 +1,6 @@
 # `make demo` and `make test` work on a fresh machine: each first makes .venv with the Python that is there.
 
-.PHONY: help venv demo test check faults load bench package docs lock clean
+.PHONY: help venv demo test check faults load bench package release docs lock clean
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
@@ -47,6 +47,9 @@ bench: venv  ## measure, and write bench/RESULTS.md
 
 package: venv  ## build sdist and wheel into dist/, install them elsewhere and try them with every Python that is here
 	$(BIN)/python -m scripts.package $(ARGS)
+
+release: venv  ## make packages, their hashes and the tag of the version in agentmesh/__init__.py; ARGS=--dry-run sets no tag
+	$(BIN)/python -m scripts.release $(ARGS)
 
 docs: venv  ## write what docs/reference has from the code anew, and build the site into build/site, strictly
 	AGENTMESH_UPDATE_DOCS=1 $(BIN)/pytest -q tests/docs/test_reference.py
