@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from agentmesh.domain.states import WaitStatus as WaitStatus
     from agentmesh.engine.tool import ToolError as ToolError
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _ERRORS = (
     "AgentmeshError AmbiguousAgent BadAnswer ConfigError DatabaseError DatabaseUnreachable DeadAgent Interrupted "
