@@ -123,6 +123,10 @@ def test_every_page_stands_in_the_navigation_and_in_the_index():
     assert {*pages} - {*index, "index.md"} == set()
 
 
+def test_the_readme_is_read_in_one_go():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 150
+
+
 def test_every_decision_stands_in_their_list():
     folder = ROOT / "docs" / "decisions"
     listed = {link for link in links(folder / "README.md") if link.startswith("0")}
