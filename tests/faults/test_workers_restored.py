@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import psycopg
+
 from agentmesh.store import schema
 from tests.fixtures.engine import Rig, say
 from tests.fixtures.proxy import Proxy
+
+
+def drop_schema(rig: Rig) -> bool:
+    """Drop the schema; return False where a worker's tick held tables in another order, and PostgreSQL chose us."""
+    try:
+        rig.conn.execute("drop schema agentmesh cascade")
+    except psycopg.errors.DeadlockDetected:
+        return False
+    return True
 
 
 def test_two_workers_never_share_an_id_when_the_database_is_made_anew_under_them(rig: Rig, proxy: Proxy):
@@ -12,7 +23,7 @@ def test_two_workers_never_share_an_id_when_the_database_is_made_anew_under_them
     second = rig.worker(tick=0.2)
     before = {first.worker.worker_id, second.worker.worker_id}
     proxy.refuse()
-    rig.conn.execute("drop schema agentmesh cascade")
+    rig.until(lambda: drop_schema(rig), "the schema's end")
     schema.upgrade(rig.url)
     rig.until(lambda: rig.one("select count(*) from agentmesh.workers") == 1, "the second one's new registration")
     proxy.admit()
