@@ -107,7 +107,7 @@ def state(connection: psycopg.Connection) -> SchemaState:
 def installed(connection: psycopg.Connection) -> Schema | None:
     """Return which schema is in the database, None without one. The connection must be autocommit."""
     try:
-        row = connection.execute(statement("code.found")).fetchone()
+        row = connection.execute(statement("code.installed")).fetchone()
     except (pg.UndefinedTable, pg.InvalidSchemaName):
         older = revision(connection)
         return Schema(older, is_released=False) if older else None
@@ -128,7 +128,7 @@ def check(connection: psycopg.Connection, where: str, folder: Path | None = None
         more = f"; and {len(differing) - _SHOWN} more" if len(differing) > _SHOWN else ""
         raise SchemaDiffers(
             f"The database {where} says that its schema is {there}, but it is not: {shown}{more}.",
-            hint=_advice(folder),
+            hint="`agentmesh db upgrade` puts back what is missing or differs. What is unexpected is yours to drop.",
         )
 
 
@@ -174,7 +174,8 @@ def _ensure(connection: KeptConnection, url: str, where: str, *, automatic: bool
 def upgrade(url: str, folder: Path | None = None) -> None:
     """Bring the schema to the head, all or nothing; any number of processes may do this at the same time.
 
-    Raise SchemaDiffers where no release made what is there, or others' views depend on what is replaced.
+    Functions and views that somebody changed by hand are put back. Raise SchemaDiffers where no release made what is
+    there, or others' views depend on what is replaced.
 
     A session that sits on a lock of ours makes an attempt fail after ``lock_timeout``, so that nobody queues behind us
     for long; then it is tried again, for two minutes in all.
@@ -206,8 +207,9 @@ def _upgrade(connection: KeptConnection, where: str, folder: Path | None) -> Non
     connection.execute("select pg_advisory_lock(%s)", [_LOCK_KEY])
     # The look comes after the lock: whoever held it may have done the work.
     there = installed(connection)
-    match _judge(connection, there):
-        case SchemaState.CURRENT:
+    found = _judge(connection, there)
+    match found:
+        case SchemaState.CURRENT if not code.differences(connection):
             return
         case SchemaState.AHEAD:
             raise _ahead(where, there)
@@ -215,6 +217,8 @@ def _upgrade(connection: KeptConnection, where: str, folder: Path | None) -> Non
             raise _unreleased(there, where, folder)
     connection.autocommit = False
     if there and there.revision == head():
+        if found is SchemaState.CURRENT:
+            code.drop(connection, where)  # somebody changed a part of it by hand: all of it is made anew
         code.bring_up_to_date(connection, where)
         connection.commit()
         return
@@ -238,7 +242,7 @@ def _ahead(where: str, there: Schema | None) -> SchemaAhead:
 
 
 def _advice(folder: Path | None) -> str:
-    why = "A development version of agentmesh made it, or somebody changed it by hand (then put that back)."
+    why = "A development version of agentmesh made it."
     if folder:
         anew = (
             f"End the programs that use it and delete {folder} (the sessions in it are lost); the next start makes it"

@@ -151,6 +151,13 @@ def test_what_somebody_changed_by_hand_is_named(conn, damage, said):
     assert said in code.differences(conn)
 
 
+def test_an_upgrade_puts_back_what_somebody_changed(database_url, conn):
+    conn.execute("drop function agentmesh.context")
+    conn.execute("drop view agentmesh.v_stuck")
+    schema.upgrade(database_url)
+    assert code.differences(conn) == []
+
+
 def test_every_function_is_written_once(conn):
     names = [name for each in code.files().values() for name in FUNCTION.findall(each)]
     assert sorted(names) == sorted(set(names))

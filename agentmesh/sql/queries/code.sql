@@ -70,6 +70,6 @@ begin
   end if;
 end $$;
 
--- name: found
+-- name: installed
 -- The schema's revision, the version of the program whose code it has, and that code's digest.
 select a.version_num, r.version, r.code from agentmesh.alembic_version a left join agentmesh.release r on true;
