@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from agentmesh.engine.tool import ToolError
@@ -118,6 +118,8 @@ def test_a_path_is_resolved_as_the_system_does_whatever_links_there_are(
         start = Path(os.path.relpath(work) if through == "relative" else top / through)
         asked = spelled(path) or "."
         root, real = os.path.realpath(start), os.path.realpath(os.path.join(start, asked))
+        # Of a link that leads to itself behind "//", realpath takes the rest for a path from the root.
+        assume(not (root.startswith("//") or real.startswith("//")))
         inside = os.path.commonpath((root, real)) == root
         assert locate(start, asked) == (os.path.relpath(real, root) if inside else real)
         found = place(context(start, outside=True), asked)
