@@ -1,17 +1,19 @@
 # `make demo` and `make test` work on a fresh machine: each first makes .venv with the Python that is there.
 
-.PHONY: help venv demo test check faults load bench package release docs lock clean
+.PHONY: help venv demo test test-all check faults load bench package release docs lock clean
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
 PARALLEL := -n $(or $(JOBS),logical) --maxprocesses 8
 PYTEST := $(BIN)/pytest $(PARALLEL)
+# What tells most in the least time: real rows, races and model servers, but few processes and no terminals.
+QUICK := $(addprefix tests/,api architecture engine llm migrations store unit)
 # What no version of PostgreSQL makes different.
 WITHOUT_DATABASE := $(addprefix --ignore=tests/,architecture bench llm unit walls)
 PG15 := $(or $(AGENTMESH_PG15_BIN),/usr/lib/postgresql/15/bin)
 
 help:  ## show this
-	@awk -F ':|## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$3}' Makefile
+	@awk -F ':|## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$3}' Makefile
 
 venv:  ## make .venv and install the locked dependencies; done once
 	@sh scripts/venv.sh
@@ -19,7 +21,10 @@ venv:  ## make .venv and install the locked dependencies; done once
 demo: venv  ## let a root agent and three children work on this directory; needs no key, server or Docker
 	@$(BIN)/agentmesh demo
 
-test: venv  ## run the whole test suite on the embedded PostgreSQL; JOBS=n processes, ARGS="-k word" for some
+test: venv  ## run the tests of the verbs, the engine and the models in some minutes; JOBS=n processes, ARGS="-k word" for some
+	$(PYTEST) $(QUICK) $(ARGS)
+
+test-all: venv  ## run the whole test suite on the embedded PostgreSQL: also terminals, commands, documents, faults and walls
 	$(PYTEST) $(ARGS)
 
 check: venv  ## check format, lint, types, imports, dependencies, dead code and tests; the database tests on PostgreSQL 15 too where it is

@@ -1,6 +1,6 @@
 """The story undisturbed, and with workers that are killed, frozen and cut off: in the end nothing shows.
 
-``make faults`` does it at every commit and hundreds of times at random moments; ``make test`` takes some of each kind.
+``make faults`` does it at every commit and hundreds of times at random moments; ``make test-all`` takes some of each.
 """
 
 from __future__ import annotations
