@@ -75,20 +75,20 @@ def bring_up_to_date(connection: psycopg.Connection, where: str) -> None:
 
 def differences(connection: psycopg.Connection) -> list[str]:
     """Say of each function and view that is not as this program's files have it what it is, and how it differs."""
-    functions = {name: body for text in files().values() for name, body in _FUNCTION.findall(text)}
-    views = {name for text in files().values() for name in _VIEW.findall(text)}
-    found: dict[str, str] = dict(connection.execute(statement("code.functions")).fetchall())
-    found_views = {name for (name,) in connection.execute(statement("code.views"))}
+    bodies = {name: body for text in files().values() for name, body in _FUNCTION.findall(text)}
+    views = {f"view agentmesh.{name}" for text in files().values() for name in _VIEW.findall(text)}
+    with connection.transaction():
+        _prepare(connection)
+        ours = {each for _, objects in _stored(connection).values() for each in objects}
+        functions = connection.execute(statement("code.functions")).fetchall()
+        found_views = {view for (view,) in connection.execute(statement("code.views"))}
+    found = {name: body for each, name, body in functions if each in ours}
+    unexpected = {each for each, _, _ in functions if each not in ours} | (found_views - views)
     return [
-        *(f"function {name} is missing" for name in sorted(functions.keys() - found.keys())),
-        *(
-            f"function {name} differs"
-            for name in sorted(functions)
-            if found.get(name, functions[name]) != functions[name]
-        ),
-        *(f"function {name} is unexpected" for name in sorted(found.keys() - functions.keys())),
-        *(f"view {name} is missing" for name in sorted(views - found_views)),
-        *(f"view {name} is unexpected" for name in sorted(found_views - views)),
+        *(f"function {name} is missing" for name in sorted(bodies.keys() - found.keys())),
+        *(f"function {name} differs" for name in sorted(found) if bodies.get(name) != found[name]),
+        *(f"{view} is missing" for view in sorted(views - found_views)),
+        *(f"{each} is unexpected" for each in sorted(unexpected)),
     ]
 
 

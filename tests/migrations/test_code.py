@@ -140,9 +140,16 @@ def test_a_restored_dump_needs_no_upgrade(database_url, empty_database_url):
     [
         ("drop function agentmesh.context", "function context is missing"),
         (None, "function lock_class differs"),
-        ("create function agentmesh.extra() returns int language sql return 1", "function extra is unexpected"),
-        ("drop view agentmesh.v_stuck", "view v_stuck is missing"),
-        ("create view agentmesh.extra as select 1 as one", "view extra is unexpected"),
+        (
+            "create function agentmesh.extra() returns int language sql return 1",
+            "function agentmesh.extra() is unexpected",
+        ),
+        (
+            "create function agentmesh.fork(text) returns int language sql return 1",
+            "function agentmesh.fork(text) is unexpected",
+        ),
+        ("drop view agentmesh.v_stuck", "view agentmesh.v_stuck is missing"),
+        ("create view agentmesh.extra as select 1 as one", "view agentmesh.extra is unexpected"),
     ],
 )
 def test_what_somebody_changed_by_hand_is_named(conn, damage, said):

@@ -43,16 +43,16 @@ join ours dependent on dependent.class = case when r.oid is null then d.classid 
 where needed.name <> dependent.name;
 
 -- name: functions
--- The body of each function of the schema that no table depends on.
-select p.proname::text, p.prosrc from pg_proc p
+-- Each function of the schema that no table depends on, as DROP takes it, with its name and body.
+select 'function ' || p.oid::regprocedure, p.proname::text, p.prosrc from pg_proc p
 where p.pronamespace = 'agentmesh'::regnamespace
   and not exists (
     select from pg_depend d
     where d.refclassid = 'pg_proc'::regclass and d.refobjid = p.oid and d.classid in ('pg_constraint'::regclass, 'pg_trigger'::regclass));
 
 -- name: views
--- The views of the schema.
-select relname::text from pg_class where relnamespace = 'agentmesh'::regnamespace and relkind = 'v';
+-- The views of the schema, as DROP takes them.
+select 'view ' || oid::regclass from pg_class where relnamespace = 'agentmesh'::regnamespace and relkind = 'v';
 
 -- name: check_bodies
 -- Have PostgreSQL check every function's body, now that all are there.
