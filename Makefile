@@ -27,13 +27,14 @@ test: venv  ## run the tests of the verbs, the engine and the models in some min
 test-all: venv  ## run the whole test suite on the embedded PostgreSQL: also terminals, commands, documents, faults and walls
 	$(PYTEST) $(ARGS)
 
-check: venv  ## check format, lint, types, imports, dependencies, dead code and tests; the database tests on PostgreSQL 15 too where it is
+check: venv  ## check format, lint, types, imports, dependencies, dead code, words and tests; the database tests on PostgreSQL 15 too where it is
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/deptry agentmesh tui
 	$(BIN)/vulture
+	$(BIN)/python -m scripts.prose
 	sh scripts/test.sh $(PARALLEL)
 	@if [ -x $(PG15)/postgres ]; then \
 	    set -x; AGENTMESH_TEST_PG_BIN=$(PG15) sh scripts/test.sh $(PARALLEL) $(WITHOUT_DATABASE); \
