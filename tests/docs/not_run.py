@@ -17,7 +17,7 @@ NOT_RUN: dict[tuple[str, str], str] = {
         "$ python -m bench                   # the ordinary",
     ): "it measures for minutes; bench/ has tests of its own",
     ("docs/explanation/architecture.md", "domain → config → sql → store, llm → engine → tool"): "a picture",
-    ("docs/explanation/architecture.md", "person ─ tui, cli ─┐                              "): "a picture",
+    ("docs/explanation/architecture.md", "sender's process               PostgreSQL, one tra"): "a picture",
     (
         "docs/explanation/state-machine.md",
         "stateDiagram-v2",
