@@ -64,7 +64,8 @@ _NOT_READ_ONLY = [
     "sed -n '1e rm a' a", "sed 's/[/]x/w a/' a", "sed -f a a", "sed --in-place p a", "tree -o a",
     "find . -delete", "find . -fprintf a x", "date -s 0", "hostname x", "file -C", "xxd a b", "tee a",
     "git branch new", "git branch -D a", "git tag v1", "git stash", "git remote add a b", "git worktree add a",
-    "git add a", "git diff --output=a", "git diff --outp=a", "git -C src commit", "git --git-dir=src log",
+    "git add a", "git diff --output=a", "git diff --outp=a", "git -C src commit", "git -C sr* log",
+    "x=a*; git -C $x log", "for i in a*; do git -C $i log; done", "git --git-dir=src log",
     "printf -v PATH x", "printf -vPATH x",
     # running something else
     "find . -ok ls {} +", "env -u X ls", "env X=1 ls",

@@ -105,6 +105,9 @@ class Commands:
         found = split_globals(masked) if name == "git" else None
         if found is None or found[1] == ["version"]:
             return ""
+        unsure = [word for word in words if word.masked in found[0] and (word.glob or not word.known)]
+        if unsure:
+            return f"which directories {unsure[0].text} stands for is not known"
         starts = self._paths.bases
         for directory in found[0]:
             starts = [os.path.join(base, directory) for base in starts]
