@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.geometry import Size
 from textual.message import Message
 from textual.screen import Screen
@@ -107,10 +107,11 @@ class MainScreen(Screen[None]):
         yield self.status_lines.status_layer
         yield self.status_lines.spinner
         yield self.presenter.banner
-        yield self.status_lines.separator
-        yield self.composer
-        yield self.status_lines.status_line
-        yield KeyLine(self.keymap)
+        with Vertical(id="bottom"):  # docked: whatever stands above it, it is on the screen
+            yield self.status_lines.separator
+            yield self.composer
+            yield self.status_lines.status_line
+            yield KeyLine(self.keymap)
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
         """Restyle, except the first time: mounting did it (3 ms of the first frame)."""
@@ -122,6 +123,9 @@ class MainScreen(Screen[None]):
         if self.navigation.board is None and event.size == self._laid_out:
             event.prevent_default()
         self._laid_out = event.size
+        self.composer.fit(event.size.height)
+        if self.navigation.board is not None:
+            self._refresh_lines()
 
     def on_mount(self) -> None:
         """Say what is still to come."""

@@ -10,9 +10,10 @@ from agentmesh.tui.board.status import separator, spinner, status_line, status_l
 from agentmesh.tui.commands.pending import RunningShell
 from agentmesh.tui.widgets.formats import count, duration, money
 from agentmesh.tui.widgets.lines import plain
-from tests.tui.faces import asking, board, face, id_of, waiting
+from tests.tui.faces import asking, board, face, id_of, task, waiting
 
 ROOT = id_of("root")
+MANY = 100
 
 
 def fan_in(**more):
@@ -37,7 +38,7 @@ def test_a_machine_without_walls_is_named_in_the_status_line():
 
 
 def test_the_status_layer_is_as_in_the_contract():
-    assert [plain(line) for line in wait_lines(fan_in(), ROOT, 80)] == [
+    assert [plain(line) for line in wait_lines(fan_in(), ROOT, 80, MANY)] == [
         "  file-reader      ◐ running    22 calls  13k tokens",
         "  code-analyzer    ✓ received   13 calls  11k tokens",
         "  test-runner      ○ idle        9 calls  14k tokens",
@@ -47,21 +48,22 @@ def test_the_status_layer_is_as_in_the_contract():
 
 def test_marks_have_roles_of_their_own():
     roles = [
-        [piece.role for piece in line if piece.role not in ("", "name")] for line in wait_lines(fan_in(), ROOT, 80)
+        [piece.role for piece in line if piece.role not in ("", "name")]
+        for line in wait_lines(fan_in(), ROOT, 80, MANY)
     ]
     assert roles == [["running"], ["received"], ["idle"], ["dead"]]
 
 
 def test_what_an_agent_does_comes_last_and_moves_no_column():
-    line = plain(wait_lines(fan_in(activity="tool: bash"), ROOT, 80)[0])
+    line = plain(wait_lines(fan_in(activity="tool: bash"), ROOT, 80, MANY)[0])
     assert line == "  file-reader      ◐ running    22 calls  13k tokens  tool: bash"
-    assert plain(wait_lines(fan_in(activity="tool: bash"), ROOT, 56)[0]).endswith("tokens")
+    assert plain(wait_lines(fan_in(activity="tool: bash"), ROOT, 56, MANY)[0]).endswith("tokens")
 
 
 def test_17_20_why_a_model_is_waited_for_is_in_every_line():
     why = "openai (model any) at https://models.example.com/v1 cannot be reached: Connection refused"
     seen = fan_in(activity=f"paused 4 s (gives up in 590 s): {why}")
-    assert plain(wait_lines(seen, ROOT, 100)[0]).endswith(": Connection refused")
+    assert plain(wait_lines(seen, ROOT, 100, MANY)[0]).endswith(": Connection refused")
     assert "Connection refused · " in spinner(seen, id_of("file-reader"), 0.0, "Esc")
 
 
@@ -73,19 +75,41 @@ def test_no_line_is_wider_than_the_screen(width):
         face(long, status="running", activity="x" * 80, tool_calls=1234, tokens=12_345_678),
         face("b"),
     )
-    lines = [plain(line) for line in wait_lines(seen, ROOT, width)]
+    lines = [plain(line) for line in wait_lines(seen, ROOT, width, MANY)]
     assert max(map(cell_len, lines)) <= width
     assert lines[0].index("calls") == lines[1].index("calls")
 
 
 def test_there_is_no_status_layer_outside_a_fan_in_wait():
-    assert wait_lines(board(), ROOT, 80) == []
-    assert wait_lines(board(face("root", None, "running", wait=waiting())), ROOT, 80) == []
-    assert wait_lines(board(), id_of("nobody"), 80) == []
+    assert wait_lines(board(), ROOT, 80, MANY) == []
+    assert wait_lines(board(face("root", None, "running", wait=waiting())), ROOT, 80, MANY) == []
+    assert wait_lines(board(), id_of("nobody"), 80, MANY) == []
+
+
+def test_of_too_many_awaited_agents_the_most_important_are_shown_and_the_others_counted():
+    faces = [face(f"q{n}", status="running", activity="queued") for n in range(168)]
+    faces += [face(f"r{n}", status="running", activity="thinking") for n in range(15)]
+    faces += [face("failed", status="dead"), asking("asks")]
+    wait = waiting(*(one.name for one in faces), received=("q0",))
+    seen = board(face("root", None, "running", wait=wait), *faces)
+    lines = [plain(line) for line in wait_lines(seen, ROOT, 80, 5)]
+    assert [line.split()[0] for line in lines] == ["asks", "failed", "r0", "r1", "…"]
+    assert lines[-1] == "  … 181 more: 13 running, 167 queued, 1 received"
+    assert len(wait_lines(seen, ROOT, 80, len(faces))) == len(faces)
+    assert max(cell_len(plain(line)) for line in wait_lines(seen, ROOT, 40, 5)) <= 40
+
+
+def test_of_too_many_tasks_the_failed_come_first():
+    children = [face(f"t{n}", status="running", activity="thinking") for n in range(9)]
+    tasks = [task(f"t{n}", f"1.{n}", status="failed" if n == 7 else "completed" if n == 0 else None) for n in range(9)]
+    seen = board(face("root", None, "running"), *children, tasks=tasks)
+    lines = [plain(line) for line in wait_lines(seen, ROOT, 80, 3)]
+    assert [line.split()[0] for line in lines] == ["t7", "t1", "…"]
+    assert lines[-1] == "  … 7 more: 6 running, 1 completed"
 
 
 def test_foreign_words_in_an_activity_are_harmless():
-    line = plain(wait_lines(fan_in(activity="tool:\x1b[2J\nbash"), ROOT, 100)[0])
+    line = plain(wait_lines(fan_in(activity="tool:\x1b[2J\nbash"), ROOT, 100, MANY)[0])
     assert "\x1b" not in line
     assert "\n" not in line
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,7 +11,7 @@ from rich.cells import cell_len, set_cell_size
 
 from agentmesh.domain.activity import fitted
 from agentmesh.domain.text import one_line
-from agentmesh.tui.board.attention import needs_text
+from agentmesh.tui.board.attention import needs_person, needs_text
 from agentmesh.tui.board.rotation import neighbours
 from agentmesh.tui.session.state import AgentFace, Mark
 from agentmesh.tui.session.tasks import TaskMark
@@ -28,31 +29,48 @@ _MAX_NAME = 32
 _MIN_ACTIVITY = 8
 _LABEL = len("✓ received")
 _MODELS = 28
+_URGENCY = {"needs you": 0, "running": 2, "queued": 3, "idle": 4, "received": 5, "completed": 5}
 
 
-def wait_lines(board: Board, agent: AgentId, width: int) -> list[Line]:
+def wait_lines(board: Board, agent: AgentId, width: int, most: int) -> list[Line]:
     """Return the status layer: one line per agent that this one waits for, in a fan-in wait or in parallel tasks.
 
     It is empty for a single task, whose call shows as much. Columns are aligned and stay in place: the activity comes
-    last, cut to the room that is left.
+    last, cut to the room that is left. If there are more than ``most`` lines, the most important agents come first, and
+    the last line counts the others.
     """
     awaited = [_awaited(face, mark) for face, mark in board.awaited(agent)] or _tasks(board, agent)
+    if len(awaited) <= most:
+        return _aligned(awaited, width)
+    awaited.sort(key=lambda one: one.urgency)
+    shown, others = awaited[: most - 1], awaited[most - 1 :]
+    counts = Counter(one.state for one in others)
+    more = f"… {len(others)} more: {', '.join(f'{number} {state}' for state, number in counts.items())}"
+    return [*_aligned(shown, width), (Piece("  "), Piece(_cut(more, width - 2), "dim"))]
+
+
+def _aligned(awaited: Sequence[_Awaited], width: int) -> list[Line]:
+    """Return a line for each; on a narrow screen without tokens."""
     if not awaited:
         return []
-    calls = _right([one.calls for one in awaited])
-    tokens = _right([one.tokens for one in awaited])
     label = max(_LABEL, *(cell_len(one.label) for one in awaited))
-    fixed = 2 + 4 + label + 3 + len(calls[0]) + 2 + len(tokens[0])
+    figures = _right([one.calls for one in awaited])
+    with_tokens = [
+        f"{calls}  {tokens}" for calls, tokens in zip(figures, _right([one.tokens for one in awaited]), strict=True)
+    ]
+    if 2 + _MIN_NAME + 4 + label + 3 + len(with_tokens[0]) <= width:
+        figures = with_tokens
+    fixed = 2 + 4 + label + 3 + len(figures[0])
     name_width = max(min(max(cell_len(one.name) for one in awaited), width - fixed), _MIN_NAME)
     left = width - fixed - name_width - 2
     lines = []
-    for row, one in enumerate(awaited):
+    for one, figure in zip(awaited, figures, strict=True):
         pieces = [
             Piece("  "),
             Piece(_fit(one.name, name_width), "name"),
             Piece("    "),
             Piece(set_cell_size(one.label, label), one.role),
-            Piece(f"   {calls[row]}  {tokens[row]}"),
+            Piece(f"   {figure}"),
         ]
         if one.activity and left >= _MIN_ACTIVITY:
             pieces.append(Piece(f"  {fitted(one.activity, left)}", "dim"))
@@ -69,12 +87,20 @@ class _Awaited(NamedTuple):
     calls: str
     tokens: str
     activity: str
+    state: str
+    """The word that counts it if there is no room for its line."""
+
+    @property
+    def urgency(self) -> int:
+        """Which agents are shown first: the lowest. Everything that has failed has the same."""
+        return _URGENCY.get(self.state, 1)
 
 
 def _awaited(face: AgentFace, mark: Mark) -> _Awaited:
     calls, tokens = plural(face.view.tool_calls, "call"), f"{count(face.view.tokens)} tokens"
     activity = face.activity if mark is Mark.RUNNING else ""
-    return _Awaited(face.name, f"{mark.glyph} {mark.label}", mark.label, calls, tokens, activity)
+    label = f"{mark.glyph} {mark.label}"
+    return _Awaited(face.name, label, mark.label, calls, tokens, activity, _state(face, mark.label))
 
 
 def _tasks(board: Board, agent: AgentId) -> list[_Awaited]:
@@ -84,10 +110,17 @@ def _tasks(board: Board, agent: AgentId) -> list[_Awaited]:
         face, mark = board.get(task.child), task.mark
         calls, tokens = plural(task.tool_calls, "call"), f"{count(task.tokens)} tokens"
         activity = face.activity if face and mark is TaskMark.RUNNING else ""
-        lines.append(
-            _Awaited(face.name if face else "?", f"{mark.glyph} {mark.label}", mark.role, calls, tokens, activity)
-        )
+        name, label = face.name if face else "?", f"{mark.glyph} {mark.label}"
+        lines.append(_Awaited(name, label, mark.role, calls, tokens, activity, _state(face, mark.label)))
     return lines if len(lines) > 1 else []
+
+
+def _state(face: AgentFace | None, label: str) -> str:
+    """Return the word that counts an awaited agent if there is no room for its line."""
+    if face and needs_person(face):
+        return "needs you"
+    is_queued = face and label == Mark.RUNNING.label and face.view.activity == "queued"
+    return "queued" if is_queued else label
 
 
 def spinner(

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from agentmesh.tui.session.state import AgentFace, Board
 
 
+_OTHER_LINES = 8
+"""Around the layer: a line each of conversation, unread mail, activity, a request, neighbours, input, status, keys."""
+
+
 class StatusLines:
     """Owns the widgets of these lines; the screen lays them out."""
 
@@ -44,9 +48,14 @@ class StatusLines:
             self.unread.show((), waiting, "")
             return
         key = self._keymap.label("agent.interrupt")
-        self.status_layer.show(lambda width: status.wait_lines(board, agent, width))
+        self.status_layer.show(lambda width: status.wait_lines(board, agent, width, self._most_awaited()))
         shell = calls.shell(agent)
         self.spinner.show(lambda: status.spinner(board, agent, time.monotonic(), key, shell, answers))
         self.separator.show(lambda width: [status.separator(board, agent, width)])
         unsent = [*calls.unsent(agent, time.monotonic()), *waiting]
         self.unread.show([mail.text for mail in face.pending], unsent, self._keymap.label("mail.take_back"))
+
+    def _most_awaited(self) -> int:
+        """Return how many lines the status layer may have: a third of the screen, less where that leaves no room."""
+        height = self.status_layer.app.size.height
+        return max(min(height // 3, height - _OTHER_LINES), 2)

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 _PLACEHOLDER = "{}   / commands   @ files   ! shell"
 _DEAD = "dead: nothing more can be said to it; /reap, typed elsewhere, hides it"
 
+_MOST_LINES = 12
+_SHARE = 3
+"""The input has at most a third of the screen."""
 
 _FROM_AFAR = frozenset({SAY, SHELL})
 """Calls that may be made for an agent out of view: nobody needs to see their outcome."""
@@ -82,6 +85,10 @@ class Composer(Horizontal):
         """The move that the view waits for; None after the person went elsewhere."""
         self._moves = [self._move]
         """All moves that have not ended."""
+
+    def fit(self, height: int) -> None:
+        """Leave room for the conversation on a screen of so many lines: a longer draft scrolls."""
+        self.prompt.styles.max_height = max(min(_MOST_LINES, height // _SHARE), 1)
 
     def compose(self) -> ComposeResult:
         """Show sign and input, or that there is none."""

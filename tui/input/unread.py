@@ -10,7 +10,9 @@ from agentmesh.domain.text import one_line
 from agentmesh.tui.commands.pending import Unsent
 from agentmesh.tui.widgets.plain import Plain
 
-_SHOWN = 3
+_SHOWN, _SHOWN_ON_SMALL = 3, 1
+_SMALL = 16
+"""Lines of a screen that has room for little else."""
 _UNREAD, _UNSENT = "⏸ not read yet", "↥ not sent yet"
 
 
@@ -27,8 +29,9 @@ class UnreadMessages(Plain):
         if lines and key:
             lines[-1] = Content.assemble(lines[-1], (f"  {key} takes it back", "$dim"))
         lines += [_line(_UNSENT if one.is_late else _UNREAD, one.text) for one in unsent]
-        if len(lines) > _SHOWN:
-            lines = [Content.styled(f"… {len(lines) - _SHOWN} more", "$dim"), *lines[-_SHOWN:]]
+        most = _SHOWN_ON_SMALL if self.app.size.height < _SMALL else _SHOWN
+        if len(lines) > most:
+            lines = [Content.styled(f"… {len(lines) - most} more", "$dim"), *lines[-most:]]
         self.display = bool(lines)
         self.update(Content("\n").join(lines))
 
