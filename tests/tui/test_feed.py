@@ -14,6 +14,7 @@ from agentmesh.domain.states import AgentStatus, PermissionMode
 from agentmesh.store import agents, person, sessions, status, steps, transcript
 from agentmesh.store.listener import Listener
 from agentmesh.store.tx import Database
+from agentmesh.tui.session import feed as feed_module
 from agentmesh.tui.session.feed import Feed
 from agentmesh.tui.session.messages import BoardChanged, LinkChanged, Noticed, OlderRows, RowsArrived, TextStreamed
 from agentmesh.tui.session.rows import ends_message
@@ -227,6 +228,31 @@ def test_live_text_of_followed_agents_only(mesh: Mesh, start, posted):
     streamed(mesh, (0, 0, "Hel"), (0, 3, "lo"))
     is_shown(posted, "Hello")
     assert {message.agent_id for message in posted.so_far(TextStreamed)} == {mesh.root}
+
+
+def test_streamed_text_puts_off_no_tick(mesh: Mesh, db: Database, start, posted, monkeypatch):
+    monkeypatch.setattr(feed_module, "_TICK", 0.4)
+    monkeypatch.setattr(feed_module, "_BUSY_TICK", 0.4)
+    feed = start()
+    feed.follow(mesh.root)
+    posted.next(RowsArrived)
+    child = mesh.fork(mesh.root, "child")
+    posted.next(BoardChanged, lambda message: message.board.get(child) is not None)
+    mesh.conn.execute("update agentmesh.agents set name = 'renamed' where id = %s", [child])  # nobody notifies of it
+    ended = threading.Event()
+
+    def stream() -> None:
+        live = f"live {json.dumps({str(mesh.root): (1, 0, 'word ')})}"
+        while not ended.wait(0.02):
+            db.run(status.publish, [(status.session_channel(mesh.session), live)])
+
+    streaming = threading.Thread(target=stream)
+    streaming.start()
+    try:
+        posted.next(BoardChanged, lambda message: message.board.named("renamed") is not None)
+    finally:
+        ended.set()
+        streaming.join()
 
 
 def test_live_text_that_comes_after_its_row_is_dropped(mesh: Mesh, start, posted):

@@ -132,10 +132,14 @@ class Feed:
                 if self._stopping.is_set() or not self._attempt(self._serve):
                     continue
                 now = time.monotonic()
-                if now >= tick_at or (self._hints.pending and now >= pace_until):
-                    self._attempt(partial(self._look, now >= tick_at))
+                is_tick = now >= tick_at
+                if is_tick or (self._hints.pending and now >= pace_until):
+                    self._attempt(partial(self._look, is_tick))
                     now = time.monotonic()
-                    pace_until, tick_at = now + _PACE, now + (_BUSY_TICK if self._is_busy else _TICK)
+                    pace_until = now + _PACE
+                    next_tick = now + (_BUSY_TICK if self._is_busy else _TICK)
+                    # Hints, such as streamed text, put off no tick: only it reads what nobody notifies of.
+                    tick_at = next_tick if is_tick else min(tick_at, next_tick)
         finally:
             if self._listener:
                 self._listener.stop()

@@ -46,7 +46,8 @@ class Lines(Widget):
         self.refresh(layout=changed)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002 - Textual's
-        """Return the number of lines."""
+        """Return the number of lines, which may depend on the size of the screen."""
+        self._count = len(self._make(width))
         return self._count
 
     def render(self) -> RenderResult:
