@@ -309,6 +309,7 @@ class MeshApp(App[None], inherit_bindings=False):
     def _connect(self, board: Board | None = None) -> None:
         if self.opened and self.session:
             self.main.presenter.rings = self.opened.mesh.settings.tui.bell
+            self.main.presenter.opens_dialogs = self.opened.mesh.settings.tui.open_requests
             self.main.presenter.has_files = self.session.host == self.opened.mesh.place.host
             if board:
                 self.main.show_board(board)

@@ -88,7 +88,13 @@ class MainScreen(Screen[None]):
         self.pending_calls = PendingCalls()
         self.status_lines = StatusLines(keymap)
         self.presenter = RequestPresenter(
-            self, keymap, self.navigation, self.quiet, tell=self.tell, remember=self.composer.remember
+            self,
+            keymap,
+            self.navigation,
+            self.quiet,
+            tell=self.tell,
+            remember=self.composer.remember,
+            type_on=self.composer.type_on,
         )
         key = keymap.label("agent.interrupt")
         self.interrupt_key = InterruptKey(self, self.navigation, self.pending_calls, key, self.say)

@@ -176,6 +176,8 @@ class Tui(NamedTuple):
     """What becomes of agents that run when it is left: they finish in the background, or are interrupted."""
     bell: Annotated[bool, boolean] = True
     """Whether the terminal's bell rings when an agent asks."""
+    open_requests: Annotated[bool, boolean] = True
+    """Whether a dialog opens by itself when an agent asks; if not, a key opens it."""
     keys: Annotated[Mapping[str, str], _keys] = _NONE
     """Keys by what they do, as the help shows: ``agents.pick = "ctrl+k"``; several with commas, none with ``""``."""
 

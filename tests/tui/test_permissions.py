@@ -147,7 +147,9 @@ def test_a_whole_screen_asks_answers_and_hears_of_the_mode(mesh: Mesh, db: Datab
     async def scene() -> None:
         async with shown(real(mesh, db, tmp_path)) as show:
             await show.sees("scout asks: may it use bash?", "git push", "1 of 2", "Esc later")
-            await show.press("n", *"no", "enter")
+            await show.press("n")
+            await show.sees("Why not? The agent reads it.")
+            await show.press(*"no", "enter")
             await show.sees("other asks: may it use bash?", "Refused bash for scout.")
             await show.until(lambda: state(mesh, first)[0] == "answered")
             await show.until(lambda: isinstance(show.app.screen, RequestDialog) and show.app.screen.takes_keys)

@@ -215,7 +215,15 @@ def test_too_much_says_that_it_is_cut():
 def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let keys count at once; what is about the first moment says so itself."""
     monkeypatch.setattr("agentmesh.tui.requests.dialog.GRACE", 0.0)
+    monkeypatch.setattr("agentmesh.tui.requests.dialog.BURST", 0.05)
     monkeypatch.setattr("agentmesh.tui.input.quiet.QUIET", 0.0)
+
+
+async def press(show: Show, *keys: str) -> None:
+    """Press keys one by one, each long enough after the other that it is no part of a word."""
+    for key in keys:
+        await show.press(key)
+        await show.until(lambda: not getattr(show.app.screen, "is_typing", False))
 
 
 async def opened(show: Show) -> RequestDialog:
@@ -247,7 +255,7 @@ def test_a_request_shows_at_once_whoever_is_in_view_with_the_askers_lineage():
         await show.sees("deep asks: may it use bash?", "root › alpha › deep", "git push [red]x[/] [/b]")
         await show.sees("for all agents of the session: bash(git push *)", "it is not known to only read")
         assert show.in_view == "root"
-        await show.press("y")
+        await press(show, "y")
         await closed(show)
 
     app = puppet(scene)
@@ -258,11 +266,14 @@ def test_a_request_shows_at_once_whoever_is_in_view_with_the_askers_lineage():
 @pytest.mark.parametrize(
     ("keys", "answer"),
     [
-        (["enter"], {"decision": "once"}),
+        (["down", "enter"], {"decision": "once"}),
         (["1"], {"decision": "once"}),
-        (["a"], {"decision": "always"}),
-        (["down", "enter"], {"decision": "always"}),
-        (["2"], {"decision": "always"}),
+        (["enter", "y"], {"decision": "once"}),
+        (["a", "a"], {"decision": "always"}),
+        (["down", "down", "enter", "enter"], {"decision": "always"}),
+        (["2", "2"], {"decision": "always"}),
+        (["a", "y"], {"decision": "once"}),
+        (["a", "escape", "a", "y"], {"decision": "once"}),
         (["n", "enter"], {"decision": "no"}),
         (["n", *"later", "enter"], {"decision": "no", "reason": "later"}),
         (["n", "escape", "y"], {"decision": "once"}),
@@ -274,14 +285,15 @@ def test_approvals_are_answered_by_keys(keys, answer):
     async def scene(show: Show) -> None:
         await show.board(asking("alpha"))
         await opened(show)
-        await show.press(*("space" if key == " " else "minus" if key == "-" else key for key in keys))
+        await press(show, *("space" if key == " " else "minus" if key == "-" else key for key in keys))
         await closed(show)
 
     assert answers(puppet(scene)) == [answer]
 
 
 @pytest.mark.parametrize(
-    ("keys", "text"), [(["2"], "blue [/x]"), (["down", "enter"], "blue [/x]"), (["o", *"green", "enter"], "green")]
+    ("keys", "text"),
+    [(["2"], "blue [/x]"), (["down", "down", "enter"], "blue [/x]"), (["o", *"green", "enter"], "green")],
 )
 def test_questions_are_answered_by_an_option_or_in_words(keys, text):
     question = request("alpha", question="Which [b]colour[/b]?", options=["red", "blue [/x]"])
@@ -290,7 +302,7 @@ def test_questions_are_answered_by_an_option_or_in_words(keys, text):
         await show.board(asking("alpha", question))
         await opened(show)
         await show.sees("alpha asks you", "Which [b]colour[/b]?", "1 red", "2 blue [/x]")
-        await show.press(*keys)
+        await press(show, *keys)
         await closed(show)
 
     assert answers(puppet(scene)) == [{"text": text}]
@@ -301,14 +313,14 @@ def test_an_open_question_has_its_field_at_once_and_keeps_a_draft():
         await show.board(asking("alpha", request("alpha", question="Why?")))
         dialog = await opened(show)
         await show.until(lambda: dialog.focused)
-        await show.press("enter", *"because")
-        await show.press("escape")
+        await press(show, "enter", *"because")
+        await press(show, "escape")
         await closed(show)
         assert "1 needs you: alpha (F2)" in show.text
-        await show.press("f2")
+        await press(show, "f2")
         dialog = await opened(show)
         await show.until(lambda: dialog.focused)
-        await show.press(*" so", "enter")
+        await press(show, *" so", "enter")
         await closed(show)
 
     assert answers(puppet(scene)) == [{"text": "because so"}]
@@ -320,7 +332,8 @@ def test_keys_of_the_first_moment_answer_nothing(monkeypatch):
     async def scene(show: Show) -> None:
         await show.board(asking("alpha"))
         await show.until(lambda: isinstance(show.app.screen, RequestDialog))
-        await show.press("y", "enter", "a", "n", "escape", "ctrl+c", "tab")
+        await press(show, "y", "enter", "a", "n", "escape", "ctrl+c", "tab")
+        assert show.app.main.composer.prompt.text == ""
         assert isinstance(show.app.screen, RequestDialog)
         assert show.app.screen.is_choosing
 
@@ -328,22 +341,76 @@ def test_keys_of_the_first_moment_answer_nothing(monkeypatch):
     assert app.calls == []
 
 
+@pytest.mark.parametrize("grace", [0.0, 3600.0], ids=["later", "in the first moment"])
+@pytest.mark.parametrize("word", ["stop", "maybe", "yes", "always", "no", "11", "aa"])
+def test_a_word_typed_into_a_dialog_answers_nothing_and_goes_to_the_input(word, grace, monkeypatch):
+    monkeypatch.setattr("agentmesh.tui.requests.dialog.GRACE", grace)
+    monkeypatch.setattr("agentmesh.tui.requests.dialog.BURST", 3600.0)
+
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha"))
+        await show.until(lambda: isinstance(show.app.screen, RequestDialog))
+        await show.press(*word)
+        await closed(show)
+        assert show.typed == word
+        await show.sees("1 needs you: alpha (F2)")
+
+    assert puppet(scene).calls == []
+
+
+def test_enter_after_a_word_sends_nothing_but_the_word():
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha"))
+        await opened(show)
+        await show.press("enter")
+        assert isinstance(show.app.screen, RequestDialog), "nothing is highlighted"
+        await show.press(*"stop", "enter")
+        await closed(show)
+
+    assert answers(puppet(scene)) == []
+
+
+def test_always_asks_again():
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha"))
+        await opened(show)
+        await press(show, "a")
+        await show.sees("Always, for all agents of this session? Again allows it", "Esc goes back")
+        await press(show, "escape")
+        await show.sees("↑ ↓ Enter or a key chooses")
+        assert isinstance(show.app.screen, RequestDialog)
+
+    assert puppet(scene).calls == []
+
+
+def test_dialogs_that_open_by_their_key_only():
+    async def scene(show: Show) -> None:
+        show.app.main.presenter.opens_dialogs = False
+        await show.board(asking("alpha"))
+        await show.sees("! alpha asks: bash: git push", "F2 answers")
+        assert isinstance(show.app.screen, MainScreen)
+        await show.press("f2")
+        await opened(show)
+
+    puppet(scene)
+
+
 def test_several_queue_up_and_each_is_answered_for_its_own_agent():
     async def scene(show: Show) -> None:
         await show.board(asking("alpha", ONE), asking("beta", TWO), asking("gamma", THREE))
         first = await opened(show)
         await show.sees("alpha asks", "1 of 3")
-        await show.press("tab")
+        await press(show, "tab")
         await show.until(lambda: show.app.screen is not first)
         await opened(show)
         await show.sees("beta asks", "2 of 3")
-        await show.press("n", "enter")
+        await press(show, "n", "enter")
         await show.sees("alpha asks", "1 of 2")
         await opened(show)
-        await show.press("y")
+        await press(show, "y")
         await show.sees("gamma asks: may it use bash?")
         await opened(show)
-        await show.press("a")
+        await press(show, "a", "a")
         await closed(show)
 
     app = puppet(scene)
@@ -355,15 +422,15 @@ def test_later_puts_all_aside_and_a_key_or_a_command_brings_them_back():
     async def scene(show: Show) -> None:
         await show.board(asking("alpha", ONE), asking("beta", TWO))
         await opened(show)
-        await show.press("escape")
+        await press(show, "escape")
         await closed(show)
         await show.sees("2 need you: alpha, beta (F2)")
         await show.board(asking("alpha", ONE), asking("beta", TWO))
         assert isinstance(show.app.screen, MainScreen), "it does not ask again by itself"
         await show.type("/answer")
-        await show.press("enter")
+        await press(show, "enter")
         await opened(show)
-        await show.press("escape")
+        await press(show, "escape")
         await closed(show)
         await show.board(asking("alpha", ONE), asking("beta", TWO), asking("gamma", THREE))
         await opened(show)
@@ -376,7 +443,7 @@ def test_go_there_shows_the_asker_and_keeps_the_request():
     async def scene(show: Show) -> None:
         await show.board(face("alpha"), asking("beta", TWO))
         await opened(show)
-        await show.press("g")
+        await press(show, "g")
         await closed(show)
         assert show.in_view == "beta"
         assert "needs approval: bash" in show.text
@@ -393,9 +460,9 @@ def test_what_is_being_typed_is_not_taken_away():
         await show.type("ft y")
         assert isinstance(show.app.screen, MainScreen)
         assert show.typed == "my draft y"
-        await show.press("f2")
+        await press(show, "f2")
         await opened(show)
-        await show.press("escape")
+        await press(show, "escape")
         await closed(show)
         assert show.typed == "my draft y"
 
@@ -407,7 +474,7 @@ def test_it_opens_by_itself_as_soon_as_nothing_is_typed(monkeypatch):
         await show.type("hello")
         await show.board(asking("alpha"))
         await show.sees("! alpha asks")
-        await show.press("enter")
+        await press(show, "enter")
         await opened(show)
 
     assert [call.name for call in puppet(scene).calls] == ["say"]
@@ -417,7 +484,7 @@ def test_a_key_of_the_last_moment_holds_a_dialog_back(monkeypatch):
     monkeypatch.setattr("agentmesh.tui.input.quiet.QUIET", 3600.0)
 
     async def scene(show: Show) -> None:
-        await show.press("x", "backspace")
+        await press(show, "x", "backspace")
         await show.board(asking("alpha"))
         await show.sees("! alpha asks")
         assert isinstance(show.app.screen, MainScreen)
@@ -427,11 +494,11 @@ def test_a_key_of_the_last_moment_holds_a_dialog_back(monkeypatch):
 
 def test_another_dialog_is_not_covered():
     async def scene(show: Show) -> None:
-        await show.press("f1")
+        await press(show, "f1")
         await show.sees("Commands")
         await show.board(asking("alpha"))
         assert not isinstance(show.app.screen, RequestDialog)
-        await show.press("escape")
+        await press(show, "escape")
         await opened(show)
 
     puppet(scene)
@@ -445,13 +512,13 @@ def test_answered_elsewhere_it_closes_and_says_who_and_keeps_what_was_typed():
         await show.board(asking("alpha", question))
         dialog = await opened(show)
         await show.until(lambda: dialog.focused)
-        await show.press(*"bec")
+        await press(show, *"bec")
         await show.board(face("alpha"))
         await show.post(RequestSettled(request("alpha", question="Why?", **by)))
         await closed(show)
         await show.sees("alpha (question) was answered by ada (agentmesh answer): so")
         assert "need" not in show.lines[-2]
-        await show.press("up")
+        await press(show, "up")
         assert show.typed == "bec"
 
     assert puppet(scene).calls == []
@@ -472,15 +539,17 @@ def test_an_answer_that_fails_is_told_and_can_be_given_again():
     async def scene(show: Show) -> None:
         await show.board(asking("alpha", ONE))
         await opened(show)
-        await show.press("y")
+        await press(show, "y")
         await closed(show)
+        await show.until(lambda: show.app.calls)  # type: ignore[attr-defined]
         call = show.app.calls[-1]  # type: ignore[attr-defined]
         await show.post(ActionDone(call, id_of("alpha"), Failed("the database is away", "Try again.")))
         await show.sees("the database is away")
-        await show.press("f2")
+        await press(show, "f2")
         await opened(show)
-        await show.press("y")
+        await press(show, "y")
         await closed(show)
+        await show.until(lambda: len(show.app.calls) == 2)  # type: ignore[attr-defined]
         await show.post(ActionDone(show.app.calls[-1], id_of("alpha"), Done("Allowed.")))  # type: ignore[attr-defined]
 
     assert len(answers(puppet(scene))) == 2
@@ -490,9 +559,9 @@ def test_wrong_json_stays_in_the_field_and_says_why():
     async def scene(show: Show) -> None:
         await show.board(asking("alpha", request("alpha", "fetch", {"n": 1})))
         await opened(show)
-        await show.press("e", "x", "enter")
+        await press(show, "e", "x", "enter")
         await show.sees("This is no JSON")
-        await show.press("backspace", "enter")
+        await press(show, "backspace", "enter")
         await closed(show)
 
     assert answers(puppet(scene)) == [{"decision": "once"}]
@@ -503,8 +572,8 @@ def test_a_rule_that_nobody_could_make_is_not_offered():
         await show.board(asking("alpha", request("alpha", rules=[])))
         await opened(show)
         assert "always" not in show.text
-        await show.press("a")
-        await show.press("y")
+        await press(show, "a")
+        await press(show, "y")
         await closed(show)
 
     assert answers(puppet(scene)) == [{"decision": "once"}]
@@ -517,7 +586,7 @@ def test_a_long_command_scrolls_and_the_choices_stay_in_sight():
         await show.board(asking("alpha", request("alpha", arguments={"command": command})))
         await opened(show)
         await show.sees("echo line 0", "y once", "go there", "Esc later")
-        await show.press("ctrl+end")
+        await press(show, "ctrl+end")
         await show.sees("echo line 199", "y once")
 
     puppet(scene)
@@ -543,9 +612,9 @@ def test_the_tree_and_the_picker_mark_who_asks():
     async def scene(show: Show) -> None:
         await show.type("x")
         await show.board(asking("alpha"), face("beta"))
-        await show.press("ctrl+t")
+        await press(show, "ctrl+t")
         await show.sees("├ ! alpha needs approval")
-        await show.press("ctrl+p")
+        await press(show, "ctrl+p")
         await show.sees("! alpha  needs approval: bash")
 
     puppet(scene, size=(110, 24))
@@ -553,7 +622,7 @@ def test_the_tree_and_the_picker_mark_who_asks():
 
 def test_nothing_to_answer_says_so():
     async def scene(show: Show) -> None:
-        await show.press("f2")
+        await press(show, "f2")
         assert "No agent asks you anything" in show.text
 
     puppet(scene)

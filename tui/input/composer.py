@@ -182,6 +182,11 @@ class Composer(Horizontal):
                 self.prompt.put("\n".join(filter(None, [*texts[place:], self.prompt.text])))
                 return
 
+    def type_on(self, text: str) -> None:
+        """Put text that was typed elsewhere at the cursor."""
+        if not self.prompt.disabled:
+            self.prompt.insert(text)
+
     def give_back(self, agent_id: AgentId, text: str) -> None:
         """Put a text that could not be sent before the text typed meanwhile.
 

@@ -1,4 +1,7 @@
-"""A list of ways to answer, chosen by key, by number, or with arrows and Enter. It takes no focus."""
+"""A list of ways to answer, chosen by key, by number, or with arrows and Enter. It takes no focus.
+
+No option is highlighted at first, so that an Enter that ends a sentence chooses nothing.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ class _Line(Horizontal):
 
 
 class Choices(VerticalScroll, can_focus=False):
-    """Shows options; ``press`` returns the chosen one, a click posts ``Clicked``."""
+    """Shows options; ``press`` and ``named`` return the chosen one, a click posts ``Clicked``."""
 
     class Clicked(Message):
         """An option was clicked."""
@@ -55,7 +58,7 @@ class Choices(VerticalScroll, can_focus=False):
     def __init__(self, options: Sequence[Option]) -> None:
         super().__init__()
         self.options = options
-        self._at = 0
+        self._at: int | None = None
         wide = max((len(option.label) for option in options if option.explained), default=0)
         self._lines = [_Line(place, option, wide) for place, option in enumerate(options)]
 
@@ -64,20 +67,26 @@ class Choices(VerticalScroll, can_focus=False):
         yield from self._lines
 
     def on_mount(self) -> None:
-        """Highlight the first."""
+        """Show the options."""
         self._draw()
 
     def press(self, event: events.Key) -> Option | None:
-        """Move, or return what a key chooses."""
+        """Move, or return what Enter chooses."""
         if event.key in ("up", "down") and self.options:
-            self._at = (self._at + (1 if event.key == "down" else -1)) % len(self.options)
+            before_first = -1 if event.key == "down" else 0
+            at = before_first if self._at is None else self._at
+            self._at = (at + (1 if event.key == "down" else -1)) % len(self.options)
             self._draw()
             self._lines[self._at].scroll_visible(animate=False)
             return None
         if event.key == "enter":
-            return self.options[self._at]
-        by_key = (option for option in self.options if option.key and option.key == event.character)
-        number = int(event.character) if event.character and event.character in "123456789" else 0
+            return None if self._at is None else self.options[self._at]
+        return None
+
+    def named(self, character: str) -> Option | None:
+        """Return the option with this key or number."""
+        by_key = (option for option in self.options if option.key == character)
+        number = int(character) if character in "123456789" else 0
         by_number = self.options[number - 1] if 0 < number <= len(self.options) else None
         return next(by_key, by_number)
 

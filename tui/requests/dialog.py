@@ -28,7 +28,10 @@ from agentmesh.tui.widgets.dialog import Dialog
 from agentmesh.tui.widgets.plain import Plain
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from uuid import UUID
+
+    from textual.timer import Timer
 
     from agentmesh.domain.rows import Request
 
@@ -43,6 +46,8 @@ _SCROLLS = {
 
 _FRAME = 4
 """Lines of the border, and around the proposal."""
+BURST = 0.3
+"""Seconds that a letter waits for another one: who types a word does not answer, but writes to an agent."""
 _LOOK = 0.05
 """Seconds between two looks whether keys count."""
 
@@ -86,7 +91,9 @@ class RequestDialog(Dialog[Reply]):
         keymap: Keymap,
         *,
         draft: str = "",
+        type_on: Callable[[str], None] = lambda _: None,
     ) -> None:
+        """``type_on`` takes words that were typed into the dialog: they are for the input below it."""
         super().__init__()
         self.request = request
         self._shown, self._place, self._keymap = shown, place, keymap
@@ -96,6 +103,12 @@ class RequestDialog(Dialog[Reply]):
         self._field = Field(keymap)
         self._for = ""
         """What the field is for, while it is shown."""
+        self._type_on = type_on
+        self._typed = ""
+        """A letter that may be the beginning of a word."""
+        self._typing: Timer | None = None
+        self._confirming = False
+        """Whether "always" was chosen once; the second time counts."""
         self._is_over = False
 
     @property
@@ -196,7 +209,8 @@ class RequestDialog(Dialog[Reply]):
 
     def action_leave(self) -> None:
         """Esc: back to the choices; from there put the request aside."""
-        if self._for and self._choices.options:
+        if (self._for and self._choices.options) or self._confirming:
+            self._confirming = False
             self._ask("")
         else:
             self._leave(Reply("later", draft=self.draft))
@@ -205,7 +219,12 @@ class RequestDialog(Dialog[Reply]):
         """Handle the keys of the choices, which have no focus, so that the time of each key is known."""
         event.stop()
         event.prevent_default()
-        if not self._key_guard.counts(event.time):
+        counts = self._key_guard.counts(event.time)
+        if event.is_printable and event.character and not self._for:
+            self._type(event.character)
+            return
+        self._end_typing()  # a letter, then Enter: the letter is a choice
+        if not counts or self._is_over:
             return
         if event.key in _SCROLLS:
             getattr(self.query_one("#proposal", VerticalScroll), f"action_{_SCROLLS[event.key]}")()
@@ -216,6 +235,35 @@ class RequestDialog(Dialog[Reply]):
         elif chosen := self._choices.press(event):
             self._choose(chosen)
 
+    def _type(self, character: str) -> None:
+        """Hold a letter for a moment; if another follows, put the request aside and give the word to the input."""
+        if self._is_over:
+            self._type_on(character)
+        elif self._typed:
+            self._stop_typing()
+            self._type_on(self._typed + character)
+            self._leave(Reply("later"))
+        else:
+            self._typed = character
+            self._typing = self.set_timer(BURST, self._end_typing)
+
+    def _end_typing(self) -> None:
+        """Take the letter that was held as a choice, if keys count."""
+        self._stop_typing()
+        typed, self._typed = self._typed, ""
+        if typed and not self._is_over and self.takes_keys and (chosen := self._choices.named(typed)):
+            self._choose(chosen)
+
+    def _stop_typing(self) -> None:
+        if self._typing is not None:
+            self._typing.stop()
+            self._typing = None
+
+    @property
+    def is_typing(self) -> bool:
+        """Whether a letter is held that may become a word."""
+        return self._typing is not None
+
     @on(Choices.Clicked)
     def _clicked(self, event: Choices.Clicked) -> None:
         event.stop()
@@ -223,7 +271,10 @@ class RequestDialog(Dialog[Reply]):
             self._choose(event.option)
 
     def _choose(self, option: Option) -> None:
+        is_confirmed, self._confirming = self._confirming, option.name == "always"
         match option.name:
+            case "always" if not is_confirmed:
+                self._show_keys()
             case "once" | "always":
                 self._leave(Reply("answer", {"decision": option.name}))
             case "go":
@@ -255,9 +306,12 @@ class RequestDialog(Dialog[Reply]):
         if not self.takes_keys:
             self.query_one("#keys", Plain).update("keys count in a moment")
             return
-        later = "Esc goes back" if self._for and self._choices.options else "Esc later"
+        goes_back = self._confirming or (self._for and self._choices.options)
+        later = "Esc goes back" if goes_back else "Esc later"
         following = ["Tab the next"] if self._place[1] > 1 else []
-        if not self._for:
+        if self._confirming:
+            keys = ["Always, for all agents of this session? Again allows it", later]
+        elif not self._for:
             keys = ["↑ ↓ Enter or a key chooses", "PgDn scrolls", later, *following]
         else:
             editor = self._keymap.label("prompt.editor")

@@ -42,14 +42,20 @@ class RequestPresenter:
         *,
         tell: Callable[[str, str], None],
         remember: Callable[[str], None],
+        type_on: Callable[[str], None],
     ) -> None:
-        """``tell`` says in the last line what happened; ``remember`` keeps a draft in the history of the input."""
+        """``tell`` says in the last line what happened; ``remember`` keeps a draft in the history of the input.
+
+        ``type_on`` puts words that were typed into a dialog into the input.
+        """
         self._screen, self._keymap, self._navigation, self._quiet = screen, keymap, navigation, quiet
-        self._tell, self._remember = tell, remember
+        self._tell, self._remember, self._type_on = tell, remember, type_on
         self.banner = Lines(id="request-banner")
         self.requests = RequestQueue()
         self.rings = True
         """Whether the terminal's bell rings when an agent asks."""
+        self.opens_dialogs = True
+        """Whether a dialog opens by itself; otherwise only its key opens one."""
         self.has_files = False
         """Whether the session's files are those of this host."""
         self._dialog: RequestDialog | None = None
@@ -68,7 +74,7 @@ class RequestPresenter:
 
     def offer(self) -> None:
         """Open a dialog if one is due and the input is at rest; else look again in a moment."""
-        waiting = self.requests.held_back
+        waiting = self.requests.held_back if self.opens_dialogs else []
         if waiting and self._dialog is None and self._quiet.is_at_rest:
             self._open(waiting[0])
         elif waiting and self._dialog is None and not self._looks:
@@ -115,7 +121,8 @@ class RequestPresenter:
         screen, board = self._screen, self._navigation.board
         workdir = Path(board.session.workdir) if board and self.has_files else None
         place, draft = self.requests.place(request.id), self.requests.draft(request.id)
-        dialog = RequestDialog(request, proposal(request, workdir), place, self._keymap, draft=draft)
+        shown = proposal(request, workdir)
+        dialog = RequestDialog(request, shown, place, self._keymap, draft=draft, type_on=self._type_on)
         self._dialog = dialog
 
         def left(reply: Reply | None) -> None:
