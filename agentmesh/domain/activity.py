@@ -1,4 +1,4 @@
-"""What people read of an agent's activity where there is little room."""
+"""An agent's activity as short text for people."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _QUEUE: Final = re.compile(r"waiting for (?:the first bill|room in the budget)")
 
 
 def is_held_up(activity: str) -> bool:
-    """Return whether the agent's model call waits: for its server, or for what calls of others cost."""
+    """Return whether the agent's model call waits for its server, or for the bills of other calls."""
     return (_PAUSE.match(activity) or _QUEUE.match(activity)) is not None
 
 
 def fitted(activity: str, width: int) -> str:
     """Return the activity on one line of at most ``width`` characters.
 
-    Of a pause the reason stays, which stands at its end: the server's address is cut, then the patience that is left.
+    A pause keeps its reason, which comes last: the server's address is cut first, then the remaining patience.
     """
     found = _PAUSE.fullmatch(one_line(activity, len(activity)))
     if found is None or len(found[0]) <= width:

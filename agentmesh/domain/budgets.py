@@ -1,4 +1,4 @@
-"""Budgets as people write and read them: ``5`` is money, ``2M`` are tokens."""
+"""Budgets as people write and read them: ``5`` is money, ``2M`` is tokens."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _AMOUNT = re.compile(
     r"(?P<money>\$)?\s*(?P<number>\d[\d_]*(\.\d+)?|\.\d+)\s*(?P<times>[kmb])?\s*(?P<unit>\$|usd|tokens?|t)?"
 )
 _MAY_BE_AN_ID = re.compile(r"\d{7,}[\db]")
-"""An amount without a unit that is as long as the ids that lists show, and of their digits."""
+"""An amount without a unit that looks like one of the short ids in lists."""
 _NONE = re.compile(r"none(\s+(?P<unit>tokens|usd))?")
 _TIMES: Final = {"": 1, "k": 1_000, "m": 1_000_000, "b": 1_000_000_000}
 
@@ -33,7 +33,7 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """A cap to set: on tokens, on money or (no unit) on both; without amount there is none."""
+    """A cap to set: on tokens, on money or (no unit) on both; no amount removes the cap."""
 
     unit: Unit | None
     amount: Decimal | None
@@ -41,7 +41,7 @@ class Cap:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Caps of a session, or of an agent with everything below it, and what is used of them (``v_budgets``)."""
+    """Caps of a session, or of an agent with everything below it, and their usage (``v_budgets``)."""
 
     session_id: SessionId
     agent_id: AgentId | None
@@ -60,7 +60,7 @@ class Budget:
     """Model calls whose price is not known."""
 
     def lines(self) -> Iterator[BudgetLine]:
-        """Yield what it says of tokens, then of money."""
+        """Yield its line on tokens, then on money."""
         yield BudgetLine(Unit.TOKENS, Decimal(self.tokens), Decimal(self.reserved_tokens), _decimal(self.max_tokens))
         yield BudgetLine(Unit.USD, self.cost_usd, self.reserved_cost_usd, self.max_cost_usd)
 
@@ -85,7 +85,7 @@ class BudgetLine:
 
 @dataclass(frozen=True, slots=True)
 class CostLine:
-    """What model calls used: those of an agent, a model or a day."""
+    """Usage by the model calls of an agent, a model or a day."""
 
     what: str
     calls: int
@@ -115,7 +115,7 @@ def total(lines: Iterable[CostLine]) -> CostLine:
 
 
 def unpriced(calls: int) -> str:
-    """Return the sentence that belongs to a cost with calls of unknown price; nothing without such calls."""
+    """Return the remark for a cost with calls of unknown price, "" if there are no such calls."""
     if not calls:
         return ""
     subject = "1 model call has" if calls == 1 else f"{calls} model calls have"
@@ -136,9 +136,9 @@ def parse(text: str) -> Cap:
 
 
 def parse_words(words: Sequence[str]) -> tuple[str | None, Cap | None]:
-    """Read ``[AGENT] [AMOUNT]``; None for what is not there. Words that are an amount name no agent.
+    """Read ``[AGENT] [AMOUNT]``; a missing part is None. An amount is never taken for an agent's name.
 
-    Raise UsageError for a word that may be either, since as an amount it would set the session's cap.
+    Raise UsageError for a word that may be either, because as an amount it would set the session's cap.
     """
     if not words:
         return None, None

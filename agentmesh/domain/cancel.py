@@ -11,7 +11,7 @@ class CancelReason(StrEnum):
     """Why an agent's work is stopped."""
 
     INTERRUPT = "interrupt"
-    """A person pressed Esc: what was made so far is kept."""
+    """A person pressed Esc: the partial answer is kept."""
     KILL = "kill"
     """The agent is dead: nothing more is written."""
     FENCED = "fenced"
@@ -19,7 +19,7 @@ class CancelReason(StrEnum):
     STOP = "stop"
     """This worker stops: the agent is handed over."""
     SILENT = "silent"
-    """The model of a sub-agent has given no sign of life for too long: its task ends."""
+    """The model of a sub-agent was silent for too long: its task ends."""
 
 
 class Cancel:
@@ -54,7 +54,7 @@ class Cancel:
             callback()
 
     def on_set(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call ``callback`` when set (at once if it is already); return a function that takes it back."""
+        """Call ``callback`` when set (at once if it is already); return a function that removes it."""
         with self._lock:
             if not self._event.is_set():
                 key = self._next

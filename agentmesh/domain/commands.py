@@ -1,4 +1,4 @@
-"""Rows of kind ``command``: what a person had done here, and what it came to. No model sees them."""
+"""Rows of kind ``command``: a person's command and its result. No model sees them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from agentmesh.domain import waited
 
 _LONGEST = 4_000
-"""Characters of an argument that a row keeps: a message is whole in the mail, a system prompt in the settings."""
+"""Characters of an argument that a row keeps; the mail has the whole message, the settings the whole system prompt."""
 
 
 def row_content(name: str, arguments: Sequence[str], text: str) -> dict[str, Any]:
-    """Return the content of a slash command's row; ``text`` is what the person was told."""
+    """Return the content of a slash command's row; ``text`` is the answer that the person saw."""
     kept = [one if len(one) <= _LONGEST else f"{one[:_LONGEST]}…" for one in arguments]
     return {"command": name, "arguments": kept, "text": text}
 
@@ -26,7 +26,7 @@ def typed(content: Mapping[str, Any]) -> str:
 
 
 def outcome(content: Mapping[str, Any]) -> str:
-    """Return what it came to, empty where other rows tell; of a wait who was found how: messages follow as mail."""
+    """Return the result, "" if other rows show it; for a wait, each agent's status (its messages follow as mail)."""
     result = content.get("result")
     if isinstance(result, Mapping) and "results" in result:
         return waited.summary(result)

@@ -21,12 +21,13 @@
     │   ├── DatabaseUnreachable, DatabaseBusy, SchemaBehind, SchemaDiffers, ReaderMissing, EmbeddedServerError
     │   └── SchemaAhead
     │       └── SchemaReplaced   under a worker that runs
-    ├── WorkerFailed            a thread that a worker cannot do without has ended, and the worker with it
+    ├── WorkerFailed            a thread that a worker needs has ended, and the worker with it
     ├── ModelError              a model server failed for good (after retries)
-    ├── Timeout                 a time limit of the caller's own passed
+    ├── Timeout                 a time limit that the caller set has passed
     └── Interrupted             a person stopped it
 
-A message is one sentence that says what and who; ``hint`` says what to do next. docs/reference/errors.md has all.
+A message is one sentence that names the fault and the agent; ``hint`` says what to do next. docs/reference/errors.md
+lists all.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class AgentmeshError(Exception):
     """agentmesh could not do this."""
 
     code: ClassVar[str] = "AM000"
-    """SQLSTATE where the database raises it; a code of the same shape otherwise."""
+    """SQLSTATE if the database raises it; otherwise a code of the same shape."""
     exit_code: ClassVar[int] = 1
     """Exit code of a command that ends with it: 1 failed, 2 usage, 3 limit or timeout, 4 outdated, 130 interrupted."""
 

@@ -1,4 +1,4 @@
-"""Identifiers. All agent and session ids are random (version 4) UUIDs, so that eight characters tell two apart."""
+"""Identifiers. All agent and session ids are random (version 4) UUIDs, so eight characters distinguish two."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def beginning_with(text: str) -> tuple[uuid.UUID, uuid.UUID] | None:
 
 
 def short(id_: uuid.UUID) -> str:
-    """Return the eight characters by which people name an agent."""
+    """Return the eight characters that people name an agent by."""
     return str(id_)[:8]

@@ -1,4 +1,4 @@
-"""JSON that somebody else wrote: a model, a server, a person, a file of a project."""
+"""JSON from outside: from a model, a server, a person, a file of a project."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import json
 from typing import Any, Final
 
 DEEPEST: Final = 200
-"""How many lists and objects may be within each other: as many as pydantic reads. What walks a value can walk them."""
+"""The deepest nesting of lists and objects: pydantic's limit, which recursive code can walk."""
 
 
 def parse(text: str | bytes, *, strict: bool = True, written: bool = False) -> Any:
-    """Return what a JSON text says; raise ValueError for what is none or nests deeper than DEEPEST.
+    """Return the value of a JSON text; raise ValueError if it is not JSON or nests deeper than DEEPEST.
 
-    A model that repeats itself writes thousands of brackets, for which ``json.loads`` raises RecursionError. With
-    ``strict=False`` strings may have line breaks in them. With ``written`` numbers are texts, as they were written.
+    A model that repeats itself writes thousands of brackets, and ``json.loads`` raises RecursionError for them. With
+    ``strict=False`` strings may have line breaks in them. With ``written`` numbers stay the texts that were written.
     """
     words = text.decode("utf-8-sig") if isinstance(text, bytes) else text
     try:

@@ -1,4 +1,4 @@
-"""Loggers for threads that must not end: handlers are other people's, and may fail."""
+"""Loggers for threads that must not end, even if a foreign handler fails."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class Log(logging.LoggerAdapter[logging.Logger]):
 
     def log(self, level: int, msg: object, *args: Any, **kwargs: Any) -> None:
         """Log a record; nothing is raised, whatever a handler does."""
-        with suppress(Exception):  # where a record cannot be written, nor can it be said that it cannot
+        with suppress(Exception):  # if a record cannot be written, neither can a complaint about that
             super().log(level, msg, *args, **kwargs)
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
-        """Return both as they are: whoever logs names the extras himself."""
+        """Return both unchanged: callers pass their own extras."""
         return msg, kwargs
 
 

@@ -1,4 +1,4 @@
-"""Threads that a program needs until it ends: one that an error ends tells somebody."""
+"""Threads that a program needs until it ends; each reports it if an error ends it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from agentmesh.domain.log import logger
 LOG = logger(__name__)
 
 Died = Callable[[str, BaseException], None]
-"""Is told the name of a thread, and what ended it."""
+"""Receives the name of a thread and the error that ended it."""
 
 
 def log_death(name: str, error: BaseException) -> None:
-    """Log the end of a thread: for those whose program has nobody else to tell."""
+    """Log the end of a thread, for programs with nobody else to notify."""
     LOG.critical("the thread %s has ended: %r", name, error, exc_info=error)
 
 
 class Loop(threading.Thread):
-    """A daemon thread that does its work once and for all; ``died`` is called when an error ends it."""
+    """A daemon thread that runs one function until the program ends; it calls ``died`` if an error ends it."""
 
     def __init__(self, work: Callable[[], None], name: str, died: Died = log_death) -> None:
         super().__init__(name=name, daemon=True)

@@ -1,6 +1,6 @@
 """Whether the pattern of a permission rule covers one part of a call.
 
-A pattern that restricts covers what it may mean, in every spelling; one that allows covers only what it plainly says.
+A pattern that restricts covers all its possible meanings, in every spelling; one that allows covers only its plain one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from agentmesh.domain.pathglob import covers
 from agentmesh.domain.urls import url_allowed, url_restricted
 
 _SCRIPTED = frozenset({"awk", "gawk", "mawk", "nawk", "sed", "gsed"})
-"""Programs whose operand is a program: no option of a rule's pattern says what that does."""
+"""Programs whose operand is a program: no option in a rule's pattern says what that program does."""
 _GLOB = re.compile(r"[*?\[]")
 
 
@@ -53,9 +53,9 @@ def allows(pattern: str, part: Part) -> bool:
 
 
 def _names_hazard(pattern: str, text: str) -> bool:
-    """Whether a pattern speaks of all that a command is given: it names the program alone, or each of its options.
+    """Whether a pattern covers all options of a command: it names the program alone, or each of the options.
 
-    Which option is the hazard is not known here, so each must be named: ``git log *`` says nothing of ``--output=x``.
+    This does not know which option is the hazard, so each must be named: ``git log *`` does not cover ``--output=x``.
     """
     if " " not in pattern.removesuffix(" *"):
         return True

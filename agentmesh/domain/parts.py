@@ -12,7 +12,7 @@ from agentmesh.domain.shell import ShellReading
 from agentmesh.domain.urls import canonical
 
 GENERAL_PURPOSE = "general-purpose"
-"""The type of a sub-agent for which none is named."""
+"""The type of a sub-agent whose task names no type."""
 READING = frozenset({"read", "glob", "grep"})
 WRITING = frozenset({"write", "edit"})
 _FREE = frozenset({"fork", "send", "wait", "kill", "list_agents", "task", "ask_user", "todo_write", "skill"})
@@ -24,22 +24,22 @@ class Part:
     """One thing that a call does, as rules see it."""
 
     tools: frozenset[str]
-    """Names under which rules speak of it."""
+    """Names that rules use for it."""
     text: str
-    """What the patterns of rules are compared with."""
+    """The text that patterns of rules are compared with."""
     also: tuple[str, ...] = ()
     """Further texts that deny and ask rules are compared with."""
     absolute: str = ""
-    """Of a path inside the working directory: the absolute path, for rules whose patterns are absolute."""
+    """The absolute path of a path inside the working directory, for rules whose patterns are absolute."""
     path: bool = False
     free: bool = False
-    """Changes nothing outside the mesh: allowed where no rule speaks of it, in every mode."""
+    """Changes nothing outside the mesh: allowed in every mode unless a rule covers it."""
     plain: bool = False
-    """A simple filter in a command line that is simple throughout: it may run approved beside what a rule allows."""
+    """A simple filter in a wholly simple command line: it may run approved beside commands that a rule allows."""
     hazard: bool = False
-    """A command known to read, given something by which it does more: only a rule that names that allows it."""
+    """A reading command with an option that makes it do more: only a rule that names the option allows it."""
     exact: bool = False
-    """May run what its words do not say: only a rule for everything, or for just these words, allows it."""
+    """May run programs that its words do not show: only a rule for everything or for exactly these words allows it."""
     opaque: bool = False
     """Not understood: deny rules cannot be compared with it."""
     only_restricts: bool = False
@@ -75,7 +75,7 @@ def parts_of(
 
 
 def absolute_path(root: str, path: str) -> str:
-    """Return a path of the working directory as an absolute one; an empty text where there is nothing to add."""
+    """Return a path of the working directory as an absolute one; "" if it is already absolute."""
     if not root or path.startswith("/"):
         return ""
     return root if path == "." else f"{root.rstrip('/')}/{path}"
@@ -98,13 +98,13 @@ def _file_part(tool: str, given: str, locate: Callable[[str], str], root: str) -
 
 
 def _as_named(given: str, path: str) -> tuple[str, ...]:
-    """Return the path as the call names it, where links lead elsewhere: a rule may forbid the name."""
+    """Return the path as the call names it, if links lead elsewhere: a rule may forbid the name."""
     named = os.path.normpath(given)
     return () if named == path or "\0" in given else (named,)
 
 
 def _task_type(arguments: Mapping[str, Any]) -> str:
-    """Return the type of sub-agent that a task is for; none where an agent goes on, which was judged when it began."""
+    """Return the type of a task's sub-agent; none if a sub-agent continues, because it was judged when it began."""
     named = str(arguments.get("subagent_type") or "").strip().lower()
     return named or ("" if arguments.get("agent_id") else GENERAL_PURPOSE)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 State = frozenset[tuple[int, int]]
-"""Where a pattern stands after some names: pairs of alternative and place in it."""
+"""The position in a pattern after some names: pairs of alternative and place in it."""
 _MAX_ALTERNATIVES = 256
 _ANY = None
 
@@ -22,7 +22,7 @@ class BadPattern(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class PathPattern:
-    """A pattern that paths, given name by name, are matched against."""
+    """A pattern for paths, which are given name by name."""
 
     _alternatives: tuple[tuple[re.Pattern[str] | None, ...], ...]
     start: State
@@ -32,20 +32,20 @@ class PathPattern:
     def parse(cls, pattern: str) -> PathPattern:
         """Compile a pattern; raise BadPattern.
 
-        ``**`` as a whole name stands for any names, also none; ``*``, ``?`` and ``[...]`` stay within a name;
+        ``**`` as a whole name stands for any number of names, even zero; ``*``, ``?`` and ``[...]`` stay within a name;
         ``{a,b}`` is either; a ``/`` at the end means everything below.
         """
         return cls._of(tuple(_compiled(text) for text in _braces(pattern)))
 
     @classmethod
     def restricting(cls, pattern: str) -> PathPattern:
-        """Compile a pattern of what is forbidden: in any case of letters, and where a bracket may be meant as one."""
+        """Compile a pattern that forbids: it ignores the case of letters, and a bracket may also mean itself."""
         spellings = dict.fromkeys((plain(pattern), plain(pattern).replace("[", "[[]")))
         return cls._of(tuple(_compiled(text, re.IGNORECASE) for one in spellings for text in _braces(one)))
 
     @classmethod
     def union(cls, patterns: Iterable[PathPattern]) -> PathPattern:
-        """Return a pattern that matches what one of these does."""
+        """Return a pattern that matches whatever one of these matches."""
         return cls._of(tuple(alternative for each in patterns for alternative in each._alternatives))  # noqa: SLF001
 
     @classmethod
@@ -81,7 +81,7 @@ class PathPattern:
         return self.accepts(state)
 
     def _closed(self, state: set[tuple[int, int]]) -> State:
-        """Add what ``**`` reaches by standing for nothing."""
+        """Add the states that ``**`` reaches by standing for nothing."""
         todo = list(state)
         while todo:
             number, place = todo.pop()
@@ -93,7 +93,7 @@ class PathPattern:
 
 
 def plain(text: str) -> str:
-    """Return a path or a pattern in the one spelling that file systems take for the same: composed characters."""
+    """Return a path or a pattern with composed characters, because file systems treat both spellings as the same."""
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
@@ -154,7 +154,7 @@ def _covers_widely(pattern: str, path: str) -> bool:
         return False
     compiled = restriction(pattern)
     if compiled is None:
-        return True  # a rule that cannot be read takes away, never gives
+        return True  # a rule that cannot be read restricts, and never allows
     state = compiled.start
     for name in plain(path).split("/"):
         if compiled.accepts(state):
@@ -182,5 +182,5 @@ def _allowing(pattern: str) -> PathPattern | None:
 
 
 def _anchored(pattern: str) -> str:
-    """Return a pattern that begins where paths do: a name alone is meant at any depth."""
+    """Return a pattern that begins where paths do: a bare name matches at any depth."""
     return pattern if "/" in pattern.rstrip("/") else f"**/{pattern}"

@@ -1,7 +1,7 @@
 """What agents may do without asking: rules, modes, and how one call is judged.
 
 A set of rules is a stack of layers: the user's own at the bottom, and one more for each agent type on the way down to
-the agent. A layer can only take away: see :func:`intersect`. Who is asked, and how, is not decided here.
+the agent. A layer can only restrict: see :func:`intersect`. This module does not decide which person is asked, or how.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from agentmesh.domain.urls import parse_url
 
 
 class Decision(StrEnum):
-    """What a rule says, and what is decided about a call."""
+    """The effect of a rule, and the decision about a call."""
 
     DENY = "deny"
     ASK = "ask"
@@ -35,10 +35,10 @@ class Rule:
 
     effect: Decision
     tool: str
-    """A tool's name, or a pattern of names. ``read`` speaks of all reading of files, ``write`` and ``edit`` are one."""
+    """A tool's name, or a pattern of names. ``read`` covers all reading of files; ``write`` and ``edit`` are one."""
     pattern: str = "*"
-    """Of paths (``src/**``, ``*.pem`` at any depth, ``/etc/**``), commands (``git log *``), URLs, types of sub-agents
-    (for ``task``), skills, else of arguments."""
+    """It matches paths (``src/**``, ``*.pem`` at any depth, ``/etc/**``), commands (``git log *``), URLs, skills, the
+    types of sub-agents (for ``task``), and for other tools the arguments."""
 
 
 @functools.lru_cache(maxsize=1024, typed=True)
@@ -88,18 +88,18 @@ def intersect(parent: Permissions, own: Sequence[Rule]) -> Permissions:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was decided about a call, and why in words for people and models."""
+    """The decision about a call, with its reason in words for people and models."""
 
     decision: Decision
     reason: str
     outside: bool = False
-    """Allowed, and it leads outside the working directory: the tool must be told so."""
+    """Allowed, and it leads outside the working directory: the tool must know."""
     approved: bool = False
-    """A person, a rule or the mode allowed every part of the call; False where a part is only taken to read."""
+    """A person, a rule or the mode allowed every part of the call; False if a part was only judged to read."""
     allowed_by: PermissionMode | None = None
-    """The most careful mode that would allow what was not allowed; None where no mode does."""
+    """The most careful mode that would allow the refused call; None if no mode would."""
     always: tuple[Rule, ...] = ()
-    """Of a call that asks: the rules that would allow it, and what is like it, for the whole session."""
+    """If the call asks: the rules that would allow it, and calls like it, for the whole session."""
 
 
 class Refusal(NamedTuple):
@@ -133,10 +133,10 @@ def judge(
 ) -> Verdict:
     """Decide about one call.
 
-    ``session`` is what a person has allowed for good: it turns asking into allowing, never a denial. ``shell`` takes a
+    ``session``: rules that a person allowed for good; they turn asking into allowing, never a denial. ``shell`` takes a
     command apart; ``locate`` resolves a path, relative when it is inside the working directory ``root``, absolute when
     it is not. A call with several parts (a command line) is as allowed as its least allowed part. ``free`` are further
-    tools that change nothing: allowed where no rule speaks of them.
+    tools that change nothing: allowed unless a rule covers them.
     """
     parts = parts_of(tool, arguments, shell, locate, root, free)
     verdict = _judge_parts(mode, parts, rules, session)
@@ -150,7 +150,7 @@ def judge(
 
 
 def says(rules: Permissions, tool: str, text: str) -> Decision | None:
-    """Return what rules alone say of a call that is no command and names no path; None leaves it to the mode."""
+    """Return what rules alone decide about a call that is no command and names no path; None leaves it to the mode."""
     return _said(rules, Part(frozenset({tool}), text))
 
 
@@ -174,7 +174,7 @@ def _judge_parts(mode: PermissionMode, parts: list[Part], rules: Permissions, se
 
 
 def _always(judged: list[tuple[Part, Verdict]]) -> tuple[Rule, ...]:
-    """Return the rules that allow a call which asks: for the parts that ask, and for what could not run beside them."""
+    """Return the rules that would allow a call: for the parts that ask, and for parts that cannot run beside them."""
     asking = [part for part, verdict in judged if verdict.decision is Decision.ASK]
     beside = [part for part, verdict in judged if not (verdict.approved or part.plain or part.only_restricts)]
     needed = beside if any(not part.free for part in asking) else []
@@ -184,7 +184,7 @@ def _always(judged: list[tuple[Part, Verdict]]) -> tuple[Rule, ...]:
 def _together(mode: PermissionMode, verdict: Verdict, judged: list[tuple[Part, Verdict]]) -> Verdict:
     """Return the verdict about parts that are each allowed: whether they are approved, and may run beside each other.
 
-    What was only judged to read runs where it cannot do more. A part that needs more would take the others with it.
+    A part that was only judged to read runs behind a wall. A part that needs more would take the others out of it.
     """
     counting = [(part, verdict) for part, verdict in judged if not part.only_restricts]
     rest = [part for part, found in counting if not found.approved]
@@ -206,7 +206,7 @@ def _judge_part(mode: PermissionMode, part: Part, rules: Permissions, session: L
 
 
 def _like(part: Part) -> Rule:
-    """Return the rule that allows a part and what is like it: a command with its subcommand, a folder, a host."""
+    """Return the rule that allows a part and others like it: a command with its subcommand, a folder, a host."""
     if part.tools == WRITING or part.path:
         folder, _, name = part.text.rpartition("/")
         pattern = f"{glob.escape(folder)}/**" if folder else glob.escape(name)
@@ -258,16 +258,16 @@ def _shown(part: Part) -> str:
 
 
 def _said(rules: Permissions, part: Part) -> Decision | None:
-    """Return what the layers together say of a part; None leaves it to the mode."""
+    """Return what the layers together decide about a part; None leaves it to the mode."""
     said = [_layer_says(layer, part) for layer in rules.layers]
     for strict in (Decision.DENY, Decision.ASK):
         if strict in said:
             return strict
     if said[0] is not Decision.ALLOW:
-        return None  # what the user's own rules do not allow, no further layer can
+        return None  # no further layer can allow what the user's own rules do not
     for layer, one in zip(rules.layers, said, strict=True):
         if one is None and any(rule.effect is Decision.ALLOW and _speaks_of(rule, part) for rule in layer):
-            return None  # this layer allows something of the tool, and this is not it
+            return None  # this layer allows some calls of the tool, but not this one
     return Decision.ALLOW
 
 

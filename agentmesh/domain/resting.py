@@ -1,4 +1,4 @@
-"""Sub-agents whose task is over: they stay, can be read and continued, and stand in nobody's way."""
+"""Sub-agents whose task is over: they stay, can be read and continued, and are hidden from lists."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def resting(agents: Sequence[AgentView]) -> frozenset[AgentId]:
-    """Return the sub-agents of tasks that do not work, and have nobody below them who is to be seen.
+    """Return the sub-agents of tasks that do not work and have no visible agent below them.
 
-    ``agents``: of one session, parents before their children. The reaped are to be seen by nobody.
+    ``agents`` are those of one session, parents before their children. Reaped agents are never visible.
     """
     found: set[AgentId] = set()
     needed: set[AgentId] = set()
-    """Who has somebody to be seen below it."""
+    """Agents with a visible agent below them."""
     for agent in reversed(agents):
         is_seen = agent.reaped_at is None and not (agent.clean and agent.status != AgentStatus.RUNNING)
         if agent.clean and not is_seen and agent.id not in needed:

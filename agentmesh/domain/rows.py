@@ -1,8 +1,8 @@
 """Rows as the rest of the program sees them: frozen, named as in the database.
 
-What comes from the database holds plain strings where a closed set is annotated: compare with ``==``, never ``is``.
+Values from the database are plain strings even if a closed set is annotated: compare with ``==``, never ``is``.
 
-Those that no program of a user gets to see are named tuples: that class is made in a third of the time of a frozen
+Rows that no program of a user sees are named tuples. Making such a class takes a third of the time of a frozen
 dataclass with slots, and every start makes all of them (0.6 ms each).
 """
 
@@ -36,7 +36,7 @@ class Session(NamedTuple):
     max_cost_usd: Decimal | None = None
     """Cap on the known cost."""
     needs: Sequence[str] = ()
-    """What only some workers offer: ``tool weather``, ``type reviewer`` of a Python program."""
+    """Things that only some workers offer: ``tool weather``, ``type reviewer`` of a Python program."""
     endpoints: Sequence[str] = ()
     """Model servers as they were configured when it began; see ``ConfiguredModels.endpoints``."""
 
@@ -74,7 +74,7 @@ class Agent(NamedTuple):
     worker_id: WorkerId | None
     epoch: int
     wait_left: float | None = None
-    """Of an agent just claimed: seconds left of the wait that it is in, None in none; may be negative."""
+    """For an agent just claimed: seconds left of its wait, None outside a wait; may be negative."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class AgentView:
     parent_id: AgentId | None
     name: str
     path: str = ""
-    """Names from the root to it; empty where nobody asked."""
+    """Names from the root to it; empty if not asked for."""
     depth: int
     status: AgentStatus
     activity: str
@@ -98,19 +98,19 @@ class AgentView:
     tokens: int
     cost_usd: Decimal | None
     tree_tokens: int | None = None
-    """With everything below it; None where nobody asked, because that reads all of them."""
+    """With everything below it; None if not asked for, because it reads all agents below."""
     tree_cost_usd: Decimal | None = None
     created_at: datetime
     died_at: datetime | None
     reaped_at: datetime | None
     subagent_type: str | None = None
     clean: bool = False
-    """Whether it is the sub-agent of a task: it inherits nothing, and stands beside the others only while it works."""
+    """Whether it is the sub-agent of a task: it inherits nothing, and is listed with the others only while it works."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """An agent by name and id: what a verb tells of another agent."""
+    """An agent by name and id: all that a verb reports about another agent."""
 
     id: AgentId
     name: str
@@ -124,12 +124,12 @@ class Taken(NamedTuple):
     """A message that a wait took, as people are shown it."""
 
     sender: UUID | None
-    """None: the user, or nobody knows."""
+    """None: the user, or unknown."""
     name: str
     """The sender's; ``user`` for the user."""
     text: str
     automatic: bool = False
-    """Whether it is what a turn ended with, and not what its agent sent."""
+    """Whether it is the last answer of a turn, and not a message that its agent sent."""
     failed: bool = False
     """Whether that turn failed."""
 
@@ -139,7 +139,7 @@ class Taken(NamedTuple):
         return self.sender is None and self.name == "user"
 
     def json(self) -> dict[str, Any]:
-        """Return it as ``log --json`` tells it."""
+        """Return it as ``log --json`` prints it."""
         sender = None if self.sender is None else str(self.sender)
         return {"from": self.name, "from_id": sender, "text": self.text, "automatic": self.automatic}
 
@@ -153,13 +153,13 @@ class Row:
     kind: Kind
     content: Mapping[str, Any]
     seconds: float | None = None
-    """Read for screens only: how long the call took whose result this is; of a step, how long ago it was written."""
+    """Read for screens only: for a result, how long its call took; for a step, how long ago it was written."""
     mail: Sequence[Taken] = ()
-    """Read for people only: the messages that a wait took whose result this is. A model has them in the result."""
+    """Read for people only: for a wait's result, the messages that the wait took. A model has them in the result."""
 
     @property
     def resets(self) -> bool:
-        """Whether it changes which of the rows before it the model is sent."""
+        """Whether it changes which earlier rows the model gets."""
         if self.kind == Kind.EVENT:
             return self.content.get("event") in ("cleared", "rewound")
         return self.kind == Kind.SUMMARY
@@ -175,7 +175,7 @@ class OpenCall(NamedTuple):
     arguments: str
     status: CallStatus = CallStatus.OPEN
     approval: Mapping[str, Any] | None = None
-    """What a person has answered to its request: it may run, perhaps with other arguments."""
+    """A person's answer to its request: it may run, perhaps with other arguments."""
     asked: bool = False
     """Whether a request about it waits for an answer."""
     cut: bool = False
@@ -183,7 +183,7 @@ class OpenCall(NamedTuple):
 
 
 class Allowance(NamedTuple):
-    """What the agents of a session may do without asking, now."""
+    """The current permissions of a session's agents without asking."""
 
     mode: PermissionMode = PermissionMode.ASK
     allowed: Sequence[Mapping[str, str]] = ()
@@ -193,11 +193,11 @@ class Allowance(NamedTuple):
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Allowance:
-        """Return the allowance that the database told."""
+        """Return the allowance that the database stores."""
         return cls(PermissionMode(value["mode"]), value["allowed"], value["attended"])
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as the database tells it."""
+        """Return it as the database stores it."""
         return {"mode": self.mode.value, "allowed": list(self.allowed), "attended": self.attended}
 
 
@@ -242,29 +242,29 @@ class Wait(NamedTuple):
 
     waiter: AgentId
     by_tool: bool
-    """Whether a tool call waits for its result; else a person's wait."""
+    """Whether a tool call waits for its result; otherwise it is a person's wait."""
     targets: list[UUID] | None
     remaining: float
     """Seconds until the deadline when read; may be negative."""
 
 
 class Standing(NamedTuple):
-    """Where an agent stands that its owner goes on with."""
+    """The state of an agent that its owner continues."""
 
     workdir: str
     allowance: dict[str, Any]
     interrupted: bool
     """Whether a person stopped the turn, and the turn has not ended yet."""
     wait_left: float | None
-    """Seconds left of the wait that it is in, None in none; may be negative."""
+    """Seconds left of its wait, None outside a wait; may be negative."""
     in_step: bool
     """Whether calls of its last step have no result yet."""
     compacting: bool
-    """Whether the turn is for a summary that a person asked for, and for nothing else."""
+    """Whether the turn only makes a summary that a person asked for."""
 
 
 class Pause(NamedTuple):
-    """A model that everybody leaves alone for a while, because its server refused a request for load."""
+    """A model that no agent calls for a while, because its overloaded server refused a request."""
 
     provider: str
     model: str
@@ -272,7 +272,7 @@ class Pause(NamedTuple):
     seconds: float
     """From now on."""
     reason: str
-    """A few words for people: who, and what is wrong."""
+    """A few words for people: the server, and what is wrong."""
 
 
 class Attention(NamedTuple):

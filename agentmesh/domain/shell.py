@@ -1,4 +1,4 @@
-"""What a shell command consists of, as far as permissions are concerned; made by ``agentmesh.tools.shell.judge``."""
+"""The parts of a shell command that matter for permissions; made by ``agentmesh.tools.shell.judge``."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ class ShellPart:
     reason: str = ""
     """Why it is not read-only."""
     also: tuple[str, ...] = ()
-    """What it may run besides, or what else it may be called; rules that deny or ask are compared with these too."""
+    """Other commands that it may run, and other names of it; rules that deny or ask are compared with these too."""
     exact_only: bool = False
-    """It may run what its words do not say (``env``, ``xargs``): no pattern of a rule allows it."""
+    """It may run programs that its words do not show (``env``, ``xargs``): no pattern of a rule allows it."""
     reads: tuple[str, ...] = ()
     """Absolute paths that it names."""
     writes: tuple[str, ...] = ()
     """Absolute paths that it redirects to."""
     hazard: bool = False
-    """A command that is known to read has an option or operand by which it writes, runs or reaches further: what a
-    pattern says of the command (``git log *``) does not mean this use of it."""
+    """A reading command has an option or operand that makes it write, run or reach further: a
+    pattern for the command (``git log *``) does not cover this use of it."""
     plain: bool = False
     """It only reads, and its source is so simple that bash and any parser see the same in it."""
 
@@ -37,6 +37,6 @@ class ShellReading:
     command: str
     parts: tuple[ShellPart, ...]
     problem: str = ""
-    """What could not be understood, in words; empty when the parts are all of it."""
+    """The part that was not understood, in words; empty if the whole line was."""
     plain: bool = False
     """The whole line is plain words, joined by ``&&``, ``||``, ``;`` and ``|`` only."""

@@ -13,7 +13,7 @@ class AgentStatus(StrEnum):
     IDLE = "idle"
     """No turn runs or is queued, and no unread mail would wake it. Becomes running, dead."""
     DEAD = "dead"
-    """Killed; final. Readable for ever, mail to it is refused."""
+    """Killed; final. Readable forever, mail to it is refused."""
 
 
 class WaitStatus(StrEnum):

@@ -16,7 +16,7 @@ _UNPRINTABLE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDI}\ud800-\udfff]")
 
 def storable(text: str) -> str:
     """Return text that PostgreSQL can hold: NUL and lone surrogates become U+FFFD."""
-    if text.isascii() and "\0" not in text:  # most tokens, in a fifth of the time
+    if text.isascii() and "\0" not in text:  # a shortcut for most tokens: a fifth of the time
         return text
     return _UNSTORABLE.sub("\ufffd", text)
 
@@ -38,12 +38,12 @@ def storable_json(value: Any) -> Any:
 
 
 def printable(text: str) -> str:
-    """Return text safe for a terminal: no control, escape or bidi characters but newline and tab."""
+    """Return text safe for a terminal: no control, escape or bidi characters except newline and tab."""
     return _UNPRINTABLE.sub("", text.replace("\r\n", "\n"))
 
 
 def visible(text: str) -> str:
-    """Return the text with what a terminal would obey or hide written out, for a person who decides about all of it."""
+    """Return the text with characters that a terminal would obey or hide written out, so a person sees all of it."""
     if printable(text) == text:
         return text
     return "".join(one if printable(one) == one else f"\\u{ord(one):04x}" for one in text)
@@ -61,7 +61,7 @@ def one_line(text: str, width: int = 80) -> str:
 
 
 def clip(text: str, limit: int) -> str:
-    """Return text of at most ``limit`` UTF-8 bytes: head and tail, the middle cut and said so."""
+    """Return text of at most ``limit`` UTF-8 bytes: head and tail, with a note where the middle was cut."""
     text = storable(text)
     raw = text.encode()
     if len(raw) <= limit:
@@ -74,7 +74,7 @@ def clip(text: str, limit: int) -> str:
 
 
 def as_text(value: object, what: str) -> str:
-    """Return a text, and a number or a truth as its JSON text; raise UsageError, naming ``what``, for all else."""
+    """Return a text, or a number or boolean as its JSON text; raise UsageError, naming ``what``, for anything else."""
     if isinstance(value, str):
         return value
     if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):

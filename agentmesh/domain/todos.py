@@ -1,4 +1,4 @@
-"""An agent's to-do list: the newest one that it wrote with ``todo_write`` holds; it has no table of its own."""
+"""An agent's to-do list: the newest one that it wrote with ``todo_write`` counts; it has no table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agentmesh.domain import jsontext
 
 
 class TodoStatus(StrEnum):
-    """How an item stands."""
+    """The state of an item."""
 
     PENDING = "pending"
     IN_PROGRESS = "in_progress"
@@ -29,7 +29,7 @@ class Todo(NamedTuple):
 
 
 def read_todos(arguments: str) -> list[Todo]:
-    """Return the items of a call's arguments as its model wrote them; what is no item is left out."""
+    """Return the items of a call's arguments as its model wrote them, without anything that is not an item."""
     items = _json(arguments)
     items = items.get("items") if isinstance(items, dict) else None
     items = _json(items) if isinstance(items, str) else items

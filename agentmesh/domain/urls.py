@@ -22,7 +22,7 @@ _PATTERN: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _DECODINGS: Final = 3
-"""Servers behind servers may each decode a path once."""
+"""A chain of servers may decode a path once each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,12 @@ class Url:
 
     scheme: str
     host: str
-    """In lower case, as DNS has it, without a dot at its end; an IPv6 address without brackets."""
+    """In lower case, as in DNS, without a dot at its end; an IPv6 address without brackets."""
     port: int
     path: str
     """As it is written, at least ``/``; with the query, without the fragment."""
     has_user: bool = False
-    """A user name or password stands before the host."""
+    """Whether a user name or password precedes the host."""
 
     @property
     def site(self) -> str:
@@ -47,7 +47,7 @@ class Url:
 
 @functools.lru_cache(maxsize=256)
 def parse_url(url: str) -> Url | None:
-    """Take a URL apart; None for one that is not of the web, or that programs read in different ways."""
+    """Take a URL apart; None if it is not a web URL, or if programs read it in different ways."""
     url = url.strip()
     try:
         split = urlsplit(url)
@@ -61,7 +61,7 @@ def parse_url(url: str) -> Url | None:
 
 
 def canonical(url: str) -> str:
-    """Return the plain spelling of a URL, without user name and password; what is no URL comes back as it is."""
+    """Return the plain spelling of a URL, without user name and password; return any other text unchanged."""
     found = parse_url(url)
     if found is None:
         return url
@@ -70,7 +70,7 @@ def canonical(url: str) -> str:
 
 
 def canonical_host(host: str) -> str:
-    """Return the plain spelling of a host; raise ValueError for what cannot be one."""
+    """Return the plain spelling of a host; raise ValueError for text that cannot be a host."""
     if ":" in host:
         return str(ipaddress.IPv6Address(host)).lower()
     name = (host if host.isascii() else host.encode("idna").decode()).lower().rstrip(".")
@@ -130,7 +130,7 @@ class _Pattern:
     def allows_path(self, path: str) -> bool:
         if self.path == "/*":
             return True
-        # A server may resolve what leads up, and decode a path more than once: such a path is below no pattern.
+        # A server may resolve "..", and decode a path more than once: such a path is below no pattern.
         return not _leads_up(path) and _like(path, self.path)
 
     def restricts(self, path: str) -> bool:
@@ -142,7 +142,7 @@ class _Pattern:
 
 
 def _like(path: str, pattern: str) -> bool:
-    """Compare a path with a pattern, in which ``*`` stands for anything and all else for itself."""
+    """Compare a path with a pattern: ``*`` stands for anything, every other character for itself."""
     return fnmatch.fnmatchcase(path, pattern.replace("[", "[[]").replace("?", "[?]"))
 
 
@@ -211,7 +211,7 @@ def _spellings(path: str) -> set[str]:
 
 
 def _decoded(path: str) -> list[str]:
-    """Return a path decoded no times, once, twice and so on."""
+    """Return a path as it is, decoded once, twice and so on."""
     found = [path]
     for _ in range(_DECODINGS):
         if (decoded := unquote(found[-1])) == found[-1]:

@@ -1,6 +1,6 @@
-"""What the result of a wait says to a person: who was found how, and the mail that the wait took.
+"""A wait's result for people: each agent's status, and the mail that the wait took.
 
-A model reads a wait's result as JSON, and stays with it. People are shown its messages like all others.
+A model reads a wait's result as JSON. People see its messages like all others.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ _ENTRY = ("agent_id", "name", "status", "message", "output", "error", "hint", "m
 
 
 def summary(result: Mapping[str, Any]) -> str:
-    """Return how a wait ended and who was found how: ``complete: coder received, tester idle``."""
+    """Return how a wait ended and each agent's status: ``complete: coder received, tester idle``."""
     outcome = str(result.get("outcome") or "")
     found = [_found(entry) for entry in _entries(result) if not _is_user(entry)]
     return ": ".join(filter(None, ["ended by the user" if outcome == "user" else outcome, ", ".join(found)]))
 
 
 def taken(row: Row, reporters: Collection[UUID] = ()) -> tuple[Taken, ...]:
-    """Return the mail that the wait took whose result this row is; nothing for other rows.
+    """Return the mail that a wait took, if this row is the wait's result; nothing for other rows.
 
-    ``reporters``: those of its ``doubtful`` agents whose output was mail.
+    ``reporters`` are those of its ``doubtful`` agents whose output was mail.
     """
     return tuple(mail for entry in _of_wait(row) for mail in _mail(entry, row, reporters))
 
 
 def doubtful(row: Row) -> Sequence[UUID]:
-    """Return the agents whose output was mail, or only looked up: the row itself does not tell which.
+    """Return the agents whose output was mail or only looked up: the row does not say which.
 
     An idle agent's output is in every wait for it, but only the first one takes its report.
     """
@@ -46,7 +46,7 @@ def doubtful(row: Row) -> Sequence[UUID]:
 
 
 def without_mail(result: Mapping[str, Any], mail: Collection[Taken]) -> dict[str, Any]:
-    """Return a wait's result without the texts of the mail that it took: for who is shown them as messages."""
+    """Return a wait's result without the texts of its mail, for readers that see them as messages."""
     shown = {one.text for one in mail}
 
     def rest(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def without_mail(result: Mapping[str, Any], mail: Collection[Taken]) -> dict[str
 
 
 def in_order(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a wait's result with its keys in the order in which the contract names them; jsonb keeps none."""
+    """Return a wait's result with its keys in the order of the contract, because jsonb keeps no order."""
     found = [dict(sorted(entry.items(), key=lambda item: _place(item[0], _ENTRY))) for entry in _entries(result)]
     whole = {**result, "results": found}
     return dict(sorted(whole.items(), key=lambda item: _place(item[0], _RESULT)))
@@ -92,7 +92,7 @@ def _mail(entry: Mapping[str, Any], row: Row, reporters: Collection[UUID]) -> It
     """Yield the messages of one entry, the oldest first."""
     name, sender = str(entry.get("name") or "?"), _id(entry)
     by_user = _is_user(entry)
-    if not by_user and "status" not in entry:  # somebody unknown
+    if not by_user and "status" not in entry:  # an unknown sender
         return
     looked_up = _may_be_looked_up(entry) and "copied" not in row.content and sender not in reporters
     for field in _TEXTS:

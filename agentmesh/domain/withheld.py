@@ -1,4 +1,4 @@
-"""Which files rules keep from being read: one question asked of many paths, by tools that look through folders."""
+"""Which files rules withhold from reading, for tools that check many paths while they walk folders."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from agentmesh.domain.pathglob import PathPattern, State, plain, restriction
 from agentmesh.domain.permissions import Decision, Layer, Permissions
 
 _DEEP = 100
-"""Folders in a path beyond which none is remembered."""
+"""Folders deeper than this in a path are not cached."""
 _FOLDERS = 4096
-"""Folders of which it is remembered what the patterns say."""
+"""Folders whose pattern states are cached."""
 
 
 def withheld(
     rules: Permissions, tool: str, *, asked: bool, session: Layer = (), root: str = ""
 ) -> Callable[[str], bool] | None:
-    """Return a function that says of a path whether rules keep a tool from reading it; None where none can.
+    """Return a function that says whether rules keep a tool from reading a path; None if no rule can.
 
-    ``asked``: what a rule asks about counts too, unless ``session``, what a person has allowed for good, covers it. The
+    With ``asked``, paths that a rule asks about count too, unless a person's rules for the ``session`` allow them. The
     paths are as rules see them: relative inside the working directory ``root``, absolute outside.
     """
     tools = frozenset({"read"} if tool == "bash" else {tool, "read"})
@@ -53,7 +53,7 @@ class _Restrictions:
 
     def __init__(self, patterns: list[str], root: str) -> None:
         compiled = [(pattern.startswith("/"), restriction(pattern)) for pattern in patterns]
-        self._everything = any(found is None for _, found in compiled)  # a rule that cannot be read takes away
+        self._everything = any(found is None for _, found in compiled)  # a rule that cannot be read restricts
         self._relative = _Walked(found for is_absolute, found in compiled if found and not is_absolute)
         self._absolute = _Walked(found for is_absolute, found in compiled if found and is_absolute)
         self._root = root
@@ -68,7 +68,7 @@ class _Restrictions:
 
 
 class _Walked:
-    """A pattern, and how far it has come in the folders that were asked about: most paths share their folders."""
+    """A pattern and its cached state after each known folder, because most paths share their folders."""
 
     def __init__(self, patterns: Iterable[PathPattern]) -> None:
         self._pattern = PathPattern.union(patterns)
@@ -83,7 +83,7 @@ class _Walked:
         return (self._from_start if path.count("/") > _DEEP else self._after)(path) is None
 
     def _from_start(self, path: str) -> State | None:
-        """Do the same as :meth:`_after` without a call for each folder, of which a path may have thousands."""
+        """Do the same as :meth:`_after` without a call for each folder, because a path may have thousands."""
         state = self._start
         for name in path.split("/"):
             state = self._step(state, name)

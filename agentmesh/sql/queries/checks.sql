@@ -3,7 +3,7 @@
 -- no part of a large database is walked again for every row.
 
 -- name: tree_is_whole
--- Every session has one root, every other agent its parent in the same session, one level above.
+-- Every session has one root. Every other agent has its parent in the same session, one level above.
 select s.id as session_id, s.root_id as agent_id, 'root' as name, 'the session has no root of its own' as detail
 from agentmesh.sessions s left join agentmesh.agents r on r.id = s.root_id and r.parent_id is null and r.session_id = s.id
 where r.id is null
@@ -24,7 +24,7 @@ select a.session_id, a.id, a.name, 'its session has ended'
 from agentmesh.agents a join agentmesh.sessions s on s.id = a.session_id where a.status <> 'dead' and s.ended_at is not null;
 
 -- name: limits_hold
--- No agent is deeper, has more children, and no session more agents than it may.
+-- No agent is deeper or has more children than allowed, and no session has more agents than allowed.
 select a.session_id, a.id as agent_id, a.name, format('is at depth %%s, the limit is %%s', a.depth, s.max_depth) as detail
 from agentmesh.agents a join agentmesh.sessions s on s.id = a.session_id where a.depth > s.max_depth and a.status <> 'dead'
 union all
@@ -45,14 +45,14 @@ join agentmesh.sessions s on s.id = c.session_id
 where c.n > s.max_agents;
 
 -- name: rights_only_shrink
--- A fork may what its parent may; a task's sub-agent has its parent's rules too, whatever its own.
+-- A fork has its parent's permissions; a task's sub-agent has its parent's rules in addition to its own.
 select a.session_id, a.id as agent_id, a.name, 'its permissions are not within those of ' || p.name as detail
 from agentmesh.agents a join agentmesh.agents p on p.id = a.parent_id
 where a.permissions <> p.permissions and (not a.clean or exists (
   select from jsonb_array_elements(p.permissions) with ordinality as l (layer, n) where a.permissions -> (l.n::integer - 1) is distinct from l.layer));
 
 -- name: forks_begin_between_steps
--- What a fork inherits ends with no call that has its result later, and not after its parent's newest row.
+-- A fork's inherited rows end with no call whose result comes later, and not after its parent's newest row.
 select a.session_id, a.id as agent_id, a.name, format('inherits %%s up to row %%s', p.name, a.forked_at) as detail
 from agentmesh.agents a join agentmesh.agents p on p.id = a.parent_id
 where not a.clean and a.forked_at > 0 and (
@@ -71,7 +71,7 @@ join agentmesh.agents a on a.id = t.agent_id
 where t.first <> 1 or t.last <> t.n;
 
 -- name: death_is_the_last_row
--- Whoever is dead has its death as the last row, and nobody else has died.
+-- The last row of a dead agent is its death, and no other agent has such a row.
 select a.session_id, a.id as agent_id, a.name,
   case when a.status = 'dead' then 'is dead, and its last row does not say so' else 'is alive, and a row says that it died' end as detail
 from agentmesh.agents a
@@ -80,7 +80,7 @@ left join (select t.agent_id, max(t.seq) as last, min(t.seq) filter (where t.kin
 where case when a.status = 'dead' then t.died is distinct from t.last or t.died is null else t.died is not null end;
 
 -- name: the_dead_do_nothing
--- Nobody sends or reads mail after its death, and nobody is sent any.
+-- No agent sends, reads or receives mail after its death.
 select a.session_id, a.id as agent_id, a.name, format('mail %%s is newer than its death', m.id) as detail
 from agentmesh.agents a join agentmesh.mail m on m.recipient = a.id
 where a.status = 'dead' and (m.sent_at > a.died_at or m.read_at > a.died_at)
@@ -96,7 +96,7 @@ from agentmesh.mail m join agentmesh.agents r on r.id = m.recipient left join ag
 where m.session_id <> r.session_id or s.session_id <> r.session_id;
 
 -- name: read_mail_is_shown
--- A mail that was read is shown, whole, in the row of its recipient that it names.
+-- Mail that was read is shown, whole, in the recipient's row that it names.
 select a.session_id, a.id as agent_id, a.name, format('mail %%s was read, and row %%s does not show it', m.id, m.read_seq) as detail
 from agentmesh.mail m
 join agentmesh.agents a on a.id = m.recipient
@@ -111,7 +111,7 @@ where m.read_at is not null and not coalesce(
   end, false);
 
 -- name: shown_mail_is_read_once
--- No row shows a mail that was not read there: none is shown twice, to somebody else, or while it is unread.
+-- No row shows mail that was not read there: mail is never shown twice, to another agent, or while it is unread.
 select a.session_id, a.id as agent_id, a.name, format('row %%s shows mail %%s, which says otherwise', t.seq, t.content ->> 'mail_id') as detail
 from agentmesh.transcript t
 join agentmesh.agents a on a.id = t.agent_id
@@ -132,7 +132,7 @@ left join (select m.recipient, m.read_seq, count(*) as n from agentmesh.mail m w
 where w.shown <> coalesce(r.n, 0);
 
 -- name: mail_is_read_in_order
--- Of one sender and recipient, no message is read before an older one.
+-- Between one sender and one recipient, no message is read before an older one.
 select a.session_id, a.id as agent_id, a.name, format('mail %%s was read before the older %%s', m.id, m.older) as detail
 from (
   select m.id, m.recipient, m.read_seq, lag(m.id) over pair as older, lag(m.read_seq) over pair as older_read
@@ -149,7 +149,7 @@ where a.status = 'idle' and not a.external and m.read_at is null and m.withdrawn
 group by a.id;
 
 -- name: only_running_works
--- Who does not run has no call without a result and is inside no wait.
+-- An agent that does not run has no call without a result and is inside no wait.
 select a.session_id, a.id as agent_id, a.name, format('is %%s, and call %%s.%%s (%%s) is %%s', a.status, c.seq, c.ordinal, c.name, c.status) as detail
 from agentmesh.tool_calls c join agentmesh.agents a on a.id = c.agent_id
 where c.status <> 'done' and a.status <> 'running'
@@ -159,7 +159,7 @@ from agentmesh.wait w join agentmesh.agents a on a.id = w.waiter
 where a.status = 'dead' or a.status <> 'running' and not a.external;
 
 -- name: turns_add_up
--- Nothing that an agent's row names lies in its future: turns, the row that its last turn ended with, epochs.
+-- An agent's row names nothing that lies in its future: turns, the last row of its last turn, epochs.
 select a.session_id, a.id as agent_id, a.name, 'names a turn or an end that it has not had' as detail
 from agentmesh.agents a
 where a.interrupt_turn > a.turn or a.compact_turn > a.turn
@@ -177,14 +177,14 @@ from (select c.agent_id, max(c.turn) as turn from agentmesh.model_calls c group 
 join agentmesh.agents a on a.id = c.agent_id where c.turn > a.turn;
 
 -- name: owners_are_alive
--- Who owns an agent is a worker that has not ended and may run it.
+-- The owner of an agent is a worker that has not ended and may run it.
 select a.session_id, a.id as agent_id, a.name,
   format('worker %%s owns it, and %%s', w.id, case when w.ended_at is not null then 'has ended' else 'is of another session' end) as detail
 from agentmesh.agents a join agentmesh.workers w on w.id = a.worker_id
 where w.ended_at is not null or w.session_id <> a.session_id;
 
 -- name: calls_have_one_result
--- Every call that is done has exactly one result, in the row that it names; every other has none.
+-- Every finished call has exactly one result, in the row that it names; no other call has a result.
 with result as (
   select t.agent_id, (t.content ->> 'seq')::bigint as seq, (t.content ->> 'ordinal')::integer as ordinal, count(*) as n, min(t.seq) as at_seq
   from agentmesh.transcript t where t.kind = 'tool_result' group by 1, 2, 3)
@@ -209,7 +209,7 @@ from agentmesh.tool_calls c join agentmesh.agents a on a.id = c.agent_id
 where c.status <> 'done' and exists (select from agentmesh.transcript t where t.agent_id = c.agent_id and t.seq > c.seq and t.kind = 'assistant');
 
 -- name: calls_are_the_models
--- Every answer has as many calls as the model asked for, and no call is of another row.
+-- Every answer has as many calls as the model asked for, and no call belongs to another row.
 select a.session_id, a.id as agent_id, a.name, format('row %%s (%%s) asks for %%s calls and has %%s', c.seq, coalesce(t.kind, 'missing'),
   coalesce(jsonb_array_length(t.content -> 'calls')::text, 'no'), c.n) as detail
 from (select c.agent_id, c.seq, count(*) as n from agentmesh.tool_calls c group by c.agent_id, c.seq) c
@@ -251,7 +251,7 @@ select a.session_id, a.id as agent_id, a.name, 'waits, through others, for itsel
 from walk w join agentmesh.agents a on a.id = w.id where w.start = w.id;
 
 -- name: a_person_is_asked
--- A call is with a person exactly while its request waits for an answer; a question's answer is its result.
+-- A call waits for a person exactly while its request waits for an answer; a question's answer is its result.
 select a.session_id, a.id as agent_id, a.name, format('call %%s.%%s is with a person, and no request of it waits', c.seq, c.ordinal) as detail
 from agentmesh.tool_calls c join agentmesh.agents a on a.id = c.agent_id
 left join agentmesh.requests r on r.agent_id = c.agent_id and r.seq = c.seq and r.ordinal = c.ordinal
@@ -270,7 +270,7 @@ join agentmesh.agents a on a.id = r.agent_id
 where r.answered_at is not null and (r.kind = 'question' or r.answer ->> 'decision' = 'no') and c.status <> 'done';
 
 -- name: tasks_are_worked_on
--- A call is with a sub-agent exactly while that runs, a child with a clean context, and works on it.
+-- A call waits for a sub-agent exactly while that runs and works on it; the sub-agent is a child with a clean context.
 select a.session_id, a.id as agent_id, a.name, format('call %%s.%%s is with a sub-agent that works on no task', c.seq, c.ordinal) as detail
 from agentmesh.tool_calls c join agentmesh.agents a on a.id = c.agent_id
 where c.status = 'delegated' and not exists (
@@ -282,7 +282,7 @@ from agentmesh.tasks t join agentmesh.agents a on a.id = t.child
 where t.ended_at is null and a.status <> 'running' or a.parent_id is distinct from t.parent or not a.clean;
 
 -- name: figures_add_up
--- What an agent has used is the sum of its model calls, and it counts its tool calls.
+-- An agent's usage is the sum of its model calls, and its number of tool calls is right.
 select a.session_id, a.id as agent_id, a.name,
   format('counts %%s calls, %%s tokens, %%s USD; its model calls are %%s, %%s, %%s', a.model_calls, a.input_tokens + a.output_tokens, a.cost_usd,
     coalesce(c.n, 0), coalesce(c.input_tokens + c.output_tokens, 0), coalesce(c.cost_usd, 0)) as detail
@@ -300,7 +300,7 @@ left join (select c.agent_id, count(*) as n from agentmesh.tool_calls c where c.
 where a.tool_calls <> coalesce(c.n, 0);
 
 -- name: budgets_add_up
--- What is booked for a session is what its agents have used.
+-- A session's booked usage is the usage of its agents.
 select s.id as session_id, s.root_id as agent_id, 'root' as name,
   format('booked are %%s tokens and %%s USD, used %%s and %%s', coalesce(u.tokens, 0) + coalesce(b.tokens, 0), coalesce(u.cost_usd, 0) + coalesce(b.cost_usd, 0),
     coalesce(a.tokens, 0), coalesce(a.cost_usd, 0)) as detail
