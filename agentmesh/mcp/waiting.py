@@ -102,7 +102,7 @@ class Waits:
                         await report(gone, args.timeout, await in_thread(self._own.words, args))
                         report_at = now + _APART
                     if now >= care_at:
-                        await in_thread(self._member.see_to_worker)
+                        await in_thread(self._member.ensure_served)
                         care_at = now + _EVERY
                 lost_since = None
             except DatabaseUnreachable as error:

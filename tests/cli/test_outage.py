@@ -10,8 +10,12 @@ from typing import Any
 import pytest
 
 from agentmesh.api.changes import Changes
+from agentmesh.app.background import BackgroundWorker
+from agentmesh.app.models import ConfiguredModels
+from agentmesh.app.serving import Serving
 from agentmesh.cli import log, wait
 from agentmesh.cli.place import PlaceOptions
+from agentmesh.config.settings import load
 from agentmesh.domain.errors import DatabaseUnreachable
 from agentmesh.domain.rows import Ref
 from agentmesh.store import sessions
@@ -42,9 +46,11 @@ class Impatient(Database):
 @pytest.fixture
 def far(proxy):
     """What a command needs of a mesh, through a door that can be shut."""
+    settings = load({}, {}, None)
     with Impatient(proxy.url) as database:
         yield SimpleNamespace(
             database=database,
+            serving=Serving(database, ConfiguredModels(settings, {}), BackgroundWorker(settings, {})),
             find_session=lambda session, **_: database.run(sessions.resolve, session),
             listener=lambda on_notify, again: Listener(proxy.url, on_notify=on_notify, on_reconnect=again),
         )

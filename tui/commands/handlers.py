@@ -33,7 +33,7 @@ def say(ctx: CommandContext, text: str) -> Done:
     # A headless run may have said that nobody is here.
     ctx.run_persistently(requests.set_attended, ctx.session.id, True)
     ctx.run_persistently(mailbox.send, None, ctx.in_view, text, f"tui-{uuid.uuid4()}")
-    ctx.ensure_worker()
+    ctx.ensure_served()
     with suppress(AgentmeshError):  # the message is sent: a failure here must not return its text
         if not ctx.run_idempotent(sessions.get, ctx.session.id).title:
             ctx.run_idempotent(person.rename_session, ctx.session.id, one_line(text, _TITLE))
@@ -135,7 +135,7 @@ def send(ctx: CommandContext, who: str, message: str) -> Done:
     """Send mail from the agent in view."""
     ref = ctx.agent(who)
     ctx.run_persistently(mailbox.send, ctx.in_view, ref.id, message, f"tui-{uuid.uuid4()}")
-    ctx.ensure_worker()
+    ctx.ensure_served()
     return Done(f"Sent to {label(ref)}.")
 
 
@@ -147,7 +147,7 @@ def wait(ctx: CommandContext, timeout: str, *who: str) -> Done:
     if wrong:
         raise UsageError(wrong["error"], hint=wrong["hint"])
     if ctx.run(waits.wait_begin, ctx.in_view, targets, float(timeout)) is None:
-        ctx.ensure_worker()
+        ctx.ensure_served()
     return Done()
 
 
@@ -165,7 +165,7 @@ def cancel(ctx: CommandContext) -> Done:
 def retry(ctx: CommandContext) -> Done:
     """Run the agent in view again after an error."""
     ctx.run(person.retry, ctx.in_view)
-    ctx.ensure_worker()
+    ctx.ensure_served()
     return Done()
 
 
