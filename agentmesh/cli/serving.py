@@ -11,7 +11,6 @@ from agentmesh.cli.talk import complain, say
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.ids import short
 from agentmesh.domain.rows import AgentView, Session
-from agentmesh.domain.states import AgentStatus
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
@@ -54,7 +53,7 @@ def tell_unserved(mesh: Mesh, rows: Sequence[AgentView], *, one_session: bool = 
     """Say of each session whose running agents no living worker serves that they stand still, and what to do."""
     from agentmesh.store import sessions
 
-    running = [row for row in rows if row.status == AgentStatus.RUNNING and not row.external]
+    running = [row for row in rows if row.is_working]
     wanted = {(row.session_id, row.model.partition("/")[0]) for row in running}
     unserved = {one for one in wanted if not mesh.serving.is_served(*one)}
     still = Counter(row.session_id for row in running if (row.session_id, row.model.partition("/")[0]) in unserved)
