@@ -64,7 +64,7 @@ def in_thread(function, *args):
 
 
 def test_log_goes_on_after_an_outage_and_loses_no_row(far, proxy, mesh, here, monkeypatch):
-    monkeypatch.setattr("agentmesh.api.changes._MOMENT", 0.05)
+    monkeypatch.setattr("agentmesh.app.outage._MOMENT", 0.05)
     child = mesh.fork(here, "child", "begin")
     shown: queue.Queue[str] = queue.Queue()
     mesh.begin(child)
@@ -82,7 +82,7 @@ def test_log_goes_on_after_an_outage_and_loses_no_row(far, proxy, mesh, here, mo
 
 
 def test_wait_goes_on_after_an_outage(far, proxy, mesh, here, monkeypatch):
-    monkeypatch.setattr("agentmesh.api.changes._MOMENT", 0.05)
+    monkeypatch.setattr("agentmesh.app.outage._MOMENT", 0.05)
     monkeypatch.setattr(wait, "_TICK", 0.05)
     child = mesh.fork(here, "child", "begin")
     mesh.fork(here, "idle")
@@ -97,7 +97,7 @@ def test_wait_goes_on_after_an_outage(far, proxy, mesh, here, monkeypatch):
 
 
 def test_an_outage_that_does_not_end_is_told_at_last(far, mesh, here, monkeypatch):
-    monkeypatch.setattr("agentmesh.api.changes._LONGEST_OUTAGE", 0.0)
+    monkeypatch.setattr("agentmesh.app.outage._LONGEST", 0.0)
     lost = DatabaseUnreachable("gone")
     with Changes(far, [mesh.session_of(here)]) as wakes:
         wakes.poke()
