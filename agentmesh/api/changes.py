@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 import uuid
 from collections.abc import Callable, Iterable
@@ -10,6 +9,7 @@ from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Protocol, Self
 
+from agentmesh.app.outage import Outage
 from agentmesh.domain.errors import DatabaseUnreachable
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.store.status import session_channel
@@ -22,12 +22,6 @@ _PACE = 0.1
 """Seconds from one wake-up to the next at least: no screen needs more than ten a second."""
 _SWEEP = 5.0
 """Seconds after which every agent is to be looked at, whatever was heard."""
-_MOMENT = 2.0
-"""Seconds between two looks for a database that is away."""
-_APART = 60.0
-"""Seconds without a failure after which the next one begins another outage."""
-_LONGEST_OUTAGE = 300.0
-"""Seconds; nobody waits longer for a database."""
 
 
 class ChangeListener(Protocol):
@@ -64,7 +58,7 @@ class Changes:
         self._on_live = on_live
         self._not_before = 0.0
         self._swept = time.monotonic()
-        self._lost_since = self._last_loss = -math.inf
+        self._outage = Outage()
 
     def __enter__(self) -> Self:
         self._listener.listen(*self._channels)
@@ -82,13 +76,7 @@ class Changes:
 
     def endure(self, error: DatabaseUnreachable) -> None:
         """Wait a moment for a database that was lost, so that the caller may look again; raise after long in vain."""
-        now = time.monotonic()
-        if now - self._last_loss > _APART:
-            self._lost_since = now
-        self._last_loss = now
-        if now - self._lost_since > _LONGEST_OUTAGE:
-            raise error
-        self.wait(_MOMENT)
+        self.wait(self._outage.pause(error))
 
     def wait(self, seconds: float) -> set[AgentId] | None:
         """Wait so many seconds for a change; return the agents it concerns, or None for "it may be any".

@@ -9,7 +9,6 @@ from agentmesh.api.cursors import Cursors
 from agentmesh.api.events import AgentForked, RowAppended, StatusChanged
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.rows import AgentView
-from agentmesh.domain.states import AgentStatus
 from agentmesh.store import agents
 
 if TYPE_CHECKING:
@@ -56,8 +55,3 @@ class Following:
             if changed:
                 self._known[agent.id] = agent.status
                 yield StatusChanged(agent)
-
-
-def working(now: Sequence[AgentView]) -> list[AgentView]:
-    """Return those that run; external agents aside."""
-    return [agent for agent in now if agent.status == AgentStatus.RUNNING and not agent.external]

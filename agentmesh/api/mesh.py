@@ -23,7 +23,7 @@ from agentmesh.domain.rows import Session as Row
 from agentmesh.domain.rows import SessionSummary
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import one_line, storable
-from agentmesh.store import agents, requests, sessions, workers
+from agentmesh.store import requests, sessions
 
 if TYPE_CHECKING:
     from agentmesh.config.agent_types import AgentType
@@ -136,18 +136,21 @@ class Mesh:
         """
         if self._problem(session) is not None:
             return False
-        return self.core.ensure_worker(self._row(session))
+        return self.core.ensure_served(self._row(session)).started
 
     def ensure_served(self, session: Session, *, must: bool = False) -> None:
         """See that a worker serves the session; with ``must`` raise UsageError when nobody does and nobody will."""
         with self._lock:
             runs_here = any(serves in (None, session.id) for serves in self._own)
-        if (runs_here and not must) or self._is_served(session):
+        if runs_here and not must:
+            return
+        serving = self.core.serving
+        if serving.is_served(session.id, serving.root_model(session.root.id).partition("/")[0]):
             return
         problem = self._problem(session)
         if problem is None and self._background_workers:
             try:
-                self.core.ensure_worker(self._row(session))
+                self.core.ensure_served(self._row(session))
             except (AgentmeshError, OSError) as error:
                 LOG.warning("no worker could be started for session %s: %s", session.id, error)
         elif must:
@@ -157,24 +160,16 @@ class Mesh:
 
     def _problem(self, session: Session) -> UsageError | None:
         """Return why no worker in the background could serve the session."""
-        if session.needs:
+        obstacle = self.core.serving.obstacle(self._row(session))
+        if obstacle and obstacle.needs:
             return UsageError(
-                f"no worker at work has what session {short(session.id)} needs: {', '.join(session.needs)}",
+                f"no worker at work has what session {short(session.id)} needs: {', '.join(obstacle.needs)}",
                 hint="Register it in this program and run the agents here: with mesh.worker():",
             )
-        obstacle = self.core.models.obstacle(self._row(session), self._model(session))
-        if obstacle is None:
-            return None
-        return NoModel(
-            f"no worker serves session {short(session.id)}, and {obstacle.message.rstrip('.')}", hint=obstacle.hint
-        )
-
-    def _is_served(self, session: Session) -> bool:
-        provider = self._model(session).partition("/")[0]
-        return self.core.database.run(workers.serving, session.id, provider, idempotent=True)
-
-    def _model(self, session: Session) -> str:
-        return self.core.database.run(agents.get, session.root.id, idempotent=True).model
+        if obstacle and (why := obstacle.no_model):
+            reason = why.message.rstrip(".")
+            return NoModel(f"no worker serves session {short(session.id)}, and {reason}", hint=why.hint)
+        return None
 
     def _row(self, session: Session) -> Row:
         return self.core.database.run(sessions.get, session.id, idempotent=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -13,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agentmesh.api.agent import Agent
 from agentmesh.api.changes import Changes
-from agentmesh.api.following import working
 from agentmesh.api.own_wait import AgentWait, OwnWaitResult, read
 from agentmesh.api.resting import TICK, WaitResult, until_rest
 from agentmesh.api.stream import Stream
+from agentmesh.app.interrupting import interrupt_until_rest
 from agentmesh.domain.errors import AgentmeshError, DatabaseUnreachable, Interrupted, ModelError, Timeout, UsageError
 from agentmesh.domain.ids import AgentId, MailId, SessionId, short
 from agentmesh.domain.rows import AgentView, Ref, Request
@@ -35,8 +34,8 @@ Result = TypeVar("Result")
 Who = Agent | AgentId | str
 """An agent by its handle, its id, its name, or 4 or more digits of its id."""
 
-_SETTLE = 8.0
-"""Seconds that interrupted agents are given to come to rest."""
+_PAUSE = 0.5
+"""Seconds between two rounds of interrupts at most: what is heard ends the pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +139,7 @@ class Session:
 
     def interrupt(self, who: Who | None = None) -> list[Ref]:
         """Stop what an agent (none named: every agent) does now; return who was running."""
-        chosen = [self.agent(who)] if who is not None else self._handles(working(self.list_agents()))
+        chosen = [self.agent(who)] if who is not None else self._working()
         return [Ref(agent.id, agent.name) for agent in chosen if agent.interrupt()]
 
     def run(self, prompt: str, *, timeout: float | None = None) -> str:
@@ -256,16 +255,9 @@ class Session:
         finally:
             self._streaming.release()
 
-    def _handles(self, views: Sequence[AgentView]) -> list[Agent]:
-        return [Agent(self, Ref(view.id, view.name)) for view in views]
+    def _working(self) -> list[Agent]:
+        return [Agent(self, Ref(view.id, view.name)) for view in self.list_agents() if view.is_working]
 
     def _stop_all(self) -> None:
-        """Interrupt whoever works, also who is woken by another's end."""
-        deadline = time.monotonic() + _SETTLE
         with self._waiting() as wakes:
-            while running := self._handles(working(self.list_agents())):
-                for agent in running:
-                    agent.interrupt()
-                if time.monotonic() >= deadline:
-                    return
-                wakes.wait(0.5)
+            interrupt_until_rest(self.mesh.core.database, self.list_agents, lambda: wakes.wait(_PAUSE))

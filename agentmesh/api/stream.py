@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from agentmesh.api.events import Event, LiveText, RequestAsked, RowAppended
-from agentmesh.api.following import Following, working
+from agentmesh.api.following import Following
 from agentmesh.domain.errors import DatabaseUnreachable, Timeout
 from agentmesh.domain.ids import AgentId, SessionId, short
 from agentmesh.domain.rows import AgentView
@@ -60,9 +60,10 @@ class Stream:
         while True:
             try:
                 now = self._following.look()
+                is_working = any(agent.is_working for agent in now)
                 yield from self._new(now, heard)
                 check()
-                if heard is None and working(now):
+                if heard is None and is_working:
                     serve(first)
                     first = False
             except DatabaseUnreachable as error:
@@ -70,7 +71,7 @@ class Stream:
                 wakes.endure(error)
                 heard = None
                 continue
-            if working(now):
+            if is_working:
                 if (left := deadline - time.monotonic()) <= 0:
                     raise Timeout(f"the time limit passed before session {short(self._session)} was quiet")
                 heard = wakes.wait(min(_TICK, left))

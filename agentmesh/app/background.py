@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from agentmesh.app import helper, starting
-from agentmesh.app.models import ConfiguredModels
 from agentmesh.config.settings import Settings
 from agentmesh.domain.rows import Session
-from agentmesh.store.tx import Database
 
 _AGAIN: Final = 3.0
 """Seconds before another worker is started where one has just ended."""
@@ -23,37 +22,30 @@ _MOST_BYTES: Final = 10_000_000
 
 
 class BackgroundWorker:
-    """Starts ``agentmesh worker`` on its own when a session has nobody who serves it."""
+    """Starts ``agentmesh worker``, one at a time; ``Serving`` knows when that is needed."""
 
-    def __init__(
-        self, database: Database, settings: Settings, environ: Mapping[str, str], models: ConfiguredModels
-    ) -> None:
-        self._database = database
-        self._models = models
+    def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
         self._settings = settings
         self._environ = environ
         self.process: subprocess.Popen[bytes] | None = None
         """The last one started, which outlives this process."""
         self._began = 0.0
         self._workdir = ""
+        self._lock = threading.Lock()
 
-    def ensure(self, session: Session) -> bool:
-        """Start a worker when none serves the session, nor is one starting; return whether one was started."""
-        from agentmesh.store import agents, workers  # not before the screen shows the session
+    def start(self, session: Session, provider: str, is_served: Callable[[], bool]) -> bool:
+        """Start a worker for a session without one, unless one is starting; return whether one was started."""
+        with self._lock:  # of one process's threads only the first starts one
+            return self._start_unless_starting(session, provider, is_served)
 
-        root = self._database.run(agents.get, session.root_id)
-        provider = root.model.partition("/")[0]
-        if session.needs or bool(self._database.run(workers.serving, session.id, provider)):
-            return False  # what a Python program has, no other process offers
-        if self._models.obstacle(session, root.model):
-            return False  # it would be configured as this process is
+    def _start_unless_starting(self, session: Session, provider: str, is_served: Callable[[], bool]) -> bool:
         if self._failed_before(session.workdir):
             return False
         lock = self._starting_lock(" ".join((provider, session.workdir, *session.endpoints)))
         if isinstance(lock, str):
             return False  # another process starts one here: it serves this session too
         try:
-            if self._database.run(workers.serving, session.id, provider):
+            if is_served():
                 return False  # it was registered while this process took the lock
             self._start(session, lock)
         finally:

@@ -13,6 +13,7 @@ from agentmesh.app.background import BackgroundWorker
 from agentmesh.app.models import DEMO, ConfiguredModels
 from agentmesh.app.place import Place
 from agentmesh.app.projects import Projects
+from agentmesh.app.serving import Service, Serving
 from agentmesh.config.mcp import PREFIX
 from agentmesh.config.settings import Settings
 from agentmesh.domain.errors import UnknownSession
@@ -68,7 +69,8 @@ class Mesh:
         self.place = Place.here()
         self.models = ConfiguredModels(settings, environ)
         self.projects = Projects(settings)
-        self.background = BackgroundWorker(database, settings, environ, self.models)
+        self.background = BackgroundWorker(settings, environ)
+        self.serving = Serving(database, self.models, self.background)
         self.own_tools: dict[str, Tool] = {}
         """Tools of the program around it; before the first session and worker."""
         self.own_types: dict[str, AgentType] = {}
@@ -338,6 +340,6 @@ class Mesh:
         self._closers += [observing.close, models.close, made.stop]
         return made
 
-    def ensure_worker(self, session: Session) -> bool:
-        """Start a worker in the background when none serves the session; return whether one was started."""
-        return self.background.ensure(session)
+    def ensure_served(self, session: Session) -> Service:
+        """Start a worker in the background if none serves the session and one could; return what was done."""
+        return self.serving.ensure(session)

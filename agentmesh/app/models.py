@@ -76,12 +76,16 @@ class ConfiguredModels:
             f"{name} {provider.address} {provider.api_key_env or '-'}" for name, provider in self.providers().items()
         )
 
+    def can_use(self, provider: str) -> bool:
+        """Tell whether this process can call a provider's models: the script needs nothing, others may need a key."""
+        return provider == DEMO or provider in self.providers()
+
     def obstacle(self, session: Session, model: str) -> NoModel | None:
         """Return why no worker of this process could run a session's agents with this model; None: it could."""
         provider = model.partition("/")[0]
         if provider == DEMO:
             return None
-        if provider not in self.providers():
+        if not self.can_use(provider):
             known = self._settings.providers.get(provider)
             hint = f"Set {known.api_key_env}." if known else "Configure it: [providers.NAME] in the configuration."
             why = f"the session's model {model} cannot be used here: its provider {provider} has no key"

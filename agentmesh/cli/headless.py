@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from agentmesh.api.changes import Changes
 from agentmesh.api.events import AgentForked, RowAppended, StatusChanged
-from agentmesh.api.following import Following, working
+from agentmesh.api.following import Following
+from agentmesh.app.interrupting import interrupt_until_rest
 from agentmesh.cli.below import Below, below, sub_agents
 from agentmesh.cli.render import events
 from agentmesh.cli.render.figures import cut_off, plural
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 
 _TICK = 1.0
 """Seconds after which the agents' states are looked at although nothing was heard."""
-_SETTLE = 8.0
-"""Seconds that interrupted agents are given to come to rest."""
+_PAUSE = 0.5
+"""Seconds between two rounds of interrupts at most: what is heard ends the pause."""
 _NAMED = 5
 """Agents that a sentence names; the rest is counted."""
 _FAREWELL = "Left at once. What still ran goes on with the next worker; `agentmesh interrupt --all` stops it."
@@ -130,7 +131,7 @@ class Headless:
         heard: set[AgentId] | None = None
         while not worker.failed:
             try:
-                running = working(self._tell_all(heard))
+                running = any(agent.is_working for agent in self._tell_all(heard))
             except DatabaseUnreachable as error:
                 if stop.asked or (deadline is not None and time.monotonic() >= deadline):
                     raise
@@ -148,17 +149,12 @@ class Headless:
             heard = wakes.wait(left)
 
     def _interrupt(self, wakes: Changes, why: str) -> None:
-        """Interrupt whoever works, also who is woken by another's end, until all rest or the patience ends."""
+        """Interrupt the agents until all rest or the patience ends; tell what happens meanwhile."""
         say(f"{why}Interrupting the agents; Ctrl+C {'again ' if not why else ''}leaves at once.")
-        deadline = time.monotonic() + _SETTLE
-        while running := working(self._tell_all(None)):
-            for agent in running:
-                self._mesh.database.run(agents.interrupt, agent.id, idempotent=True)
-            if time.monotonic() >= deadline:
-                names = ", ".join(agent.name for agent in running)
-                complain(f"still stopping: {names}", "They go on with the next worker: `agentmesh interrupt --all`.")
-                return
-            wakes.wait(0.5)
+        stopped = interrupt_until_rest(self._mesh.database, lambda: self._tell_all(None), lambda: wakes.wait(_PAUSE))
+        if stopped.running:
+            names = ", ".join(agent.name for agent in stopped.running)
+            complain(f"still stopping: {names}", "They go on with the next worker: `agentmesh interrupt --all`.")
 
     def _tell_all(self, heard: set[AgentId] | None) -> Sequence[AgentView]:
         """Tell what is new about the agents heard of (None: about all); return all agents as they are."""

@@ -11,56 +11,51 @@ from agentmesh.cli.talk import complain, say
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.ids import short
 from agentmesh.domain.rows import AgentView, Session
-from agentmesh.domain.states import AgentStatus
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
+    from agentmesh.app.serving import Obstacle
 
 
 def require_provider(mesh: Mesh, session: Session) -> None:
     """Raise NoModel, or UsageError for a Python program's session, when a worker of this process could not run it."""
-    if session.needs:
-        raise UsageError(
-            f"the session {short(session.id)} needs what only a Python program has: {', '.join(session.needs)}",
-            hint="Start the program that has them; its worker runs the session's agents.",
-        )
-    if obstacle := mesh.models.obstacle(session, _model(mesh, session)):
-        raise obstacle
+    if obstacle := mesh.serving.obstacle(session):
+        raise _refusal(obstacle, session)
 
 
 def start_worker_if_none(mesh: Mesh, session: Session) -> None:
     """Start a worker in the background if none serves the session; say so, or why that would not help."""
-    from agentmesh.store import workers
-
-    try:
-        require_provider(mesh, session)
-    except UsageError as error:
-        if not mesh.database.run(workers.serving, session.id, _model(mesh, session).partition("/")[0], idempotent=True):
-            complain(
-                f"No worker serves this session, and {error.message}.",
-                error.hint if session.needs else f"{error.hint} Then run `agentmesh worker`.",
-            )
-        return
-    if mesh.ensure_worker(session):
+    service = mesh.ensure_served(session)
+    if service.obstacle:
+        error = _refusal(service.obstacle, session)
+        complain(
+            f"No worker serves this session, and {error.message}.",
+            error.hint if service.obstacle.needs else f"{error.hint} Then run `agentmesh worker`.",
+        )
+    if service.started:
         say(
             "No worker served this session: one was started in the background; "
             "it ends when nothing has run and no screen was open for 60 s."
         )
 
 
-def _model(mesh: Mesh, session: Session) -> str:
-    from agentmesh.store import agents
-
-    return mesh.database.run(agents.get, session.root_id, idempotent=True).model
+def _refusal(obstacle: Obstacle, session: Session) -> UsageError:
+    """Return an obstacle as a command says it."""
+    if obstacle.no_model and not obstacle.needs:
+        return obstacle.no_model
+    return UsageError(
+        f"the session {short(session.id)} needs what only a Python program has: {', '.join(obstacle.needs)}",
+        hint="Start the program that has them; its worker runs the session's agents.",
+    )
 
 
 def tell_unserved(mesh: Mesh, rows: Sequence[AgentView], *, one_session: bool = True) -> None:
     """Say of each session whose running agents no living worker serves that they stand still, and what to do."""
-    from agentmesh.store import sessions, workers
+    from agentmesh.store import sessions
 
-    running = [row for row in rows if row.status == AgentStatus.RUNNING and not row.external]
+    running = [row for row in rows if row.is_working]
     wanted = {(row.session_id, row.model.partition("/")[0]) for row in running}
-    unserved = {one for one in wanted if not mesh.database.run(workers.serving, *one, idempotent=True)}
+    unserved = {one for one in wanted if not mesh.serving.is_served(*one)}
     still = Counter(row.session_id for row in running if (row.session_id, row.model.partition("/")[0]) in unserved)
     for id_, count in still.items():
         session = mesh.database.run(sessions.get, id_, idempotent=True)

@@ -107,6 +107,11 @@ class AgentView:
     clean: bool = False
     """Whether it is the sub-agent of a task: it inherits nothing, and is listed with the others only while it works."""
 
+    @property
+    def is_working(self) -> bool:
+        """Tell whether it runs and a worker runs it; an external agent is run by its own program."""
+        return self.status == AgentStatus.RUNNING and not self.external
+
 
 @dataclass(frozen=True, slots=True)
 class Ref:

@@ -26,7 +26,7 @@ from agentmesh.domain.ids import AgentId, WorkerId, short
 from agentmesh.domain.log import logger
 from agentmesh.domain.rows import Session
 from agentmesh.domain.states import PermissionMode
-from agentmesh.store import agents, external, workers
+from agentmesh.store import external, workers
 from agentmesh.store.callers import Lease
 from agentmesh.store.errors import translated
 from agentmesh.store.listener import Listener
@@ -65,7 +65,6 @@ class Member:
         self._open_mesh = open_mesh
         self._wanted = wanted
         self._joining = threading.Lock()
-        self._starting = threading.Lock()
         self._mesh: Mesh | None = None
         self._session: Session | None = None
         self._agent_id: AgentId | None = None
@@ -135,22 +134,20 @@ class Member:
         """Call ``chore`` on the heartbeat's thread, every few seconds while joined."""
         self._chores.append(chore)
 
-    def see_to_worker(self) -> str | None:
-        """Have somebody run the session's agents; return what to say when nobody can."""
-        root = self.mesh.database.run(agents.get, self.session.root_id, idempotent=True)
-        provider = root.model.partition("/")[0]
-        obstacle = self.mesh.models.obstacle(self.session, root.model)
-        if obstacle is None:
-            with self._starting:
-                self.mesh.ensure_worker(self.session)
-        elif not self.mesh.database.run(workers.serving, self.session.id, provider, idempotent=True):
-            if provider not in self.mesh.models.providers():
-                return (
-                    f"Nobody runs this session's agents: its model {root.model} has no key here. "
-                    "Tell the user to start `agentmesh worker` where it has one."
-                )
-            return f"Nobody runs this session's agents: {obstacle.message}. Tell the user: {obstacle.hint}"
-        return None
+    def ensure_served(self) -> str | None:
+        """Make sure that a worker runs the session's agents; return what to say if none can."""
+        obstacle = self.mesh.ensure_served(self.session).obstacle
+        if obstacle is None or obstacle.no_model is None:
+            return None
+        model = self.mesh.serving.root_model(self.session.root_id)
+        if not self.mesh.models.can_use(model.partition("/")[0]):
+            return (
+                f"Nobody runs this session's agents: its model {model} has no key here. "
+                "Tell the user to start `agentmesh worker` where it has one."
+            )
+        return (
+            f"Nobody runs this session's agents: {obstacle.no_model.message}. Tell the user: {obstacle.no_model.hint}"
+        )
 
     def leave(self) -> None:
         """Make the agent idle and close everything; idempotent."""

@@ -93,7 +93,7 @@ def _fork(member: Member, args: ForkArgs) -> dict[str, Any]:
     run = member.mesh.database.run
     child = member.act(lambda lease: run(agents.fork, member.agent_id, args.name, args.prompt, lease=lease))
     made = run(agents.get, child, idempotent=True)
-    return _noting(Ref(made.id, made.name).json(), member.see_to_worker())
+    return _noting(Ref(made.id, made.name).json(), member.ensure_served())
 
 
 def _send(member: Member, args: SendArgs) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def _send(member: Member, args: SendArgs) -> dict[str, Any]:
         to = database.run(agents.get, recipient, idempotent=True)
         return {"status": "sent", "to": Ref(to.id, to.name).json(), "message_id": mail}
 
-    return _noting(member.act(deed), member.see_to_worker())
+    return _noting(member.act(deed), member.ensure_served())
 
 
 def _kill(member: Member, args: KillArgs) -> dict[str, Any]:

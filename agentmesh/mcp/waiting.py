@@ -16,6 +16,7 @@ import anyio
 import anyio.lowlevel
 from anyio import to_thread
 
+from agentmesh.app.outage import Outage
 from agentmesh.domain import waited
 from agentmesh.domain.errors import AgentmeshError, DatabaseUnreachable, Fenced
 from agentmesh.domain.log import logger
@@ -35,9 +36,6 @@ _EVERY = 5.0
 """Seconds between two looks at a wait of which nothing is heard."""
 _APART = 0.2
 """Seconds between two reports at least."""
-_MOMENT = 2.0
-"""Seconds between two looks for a database that is away."""
-_LONGEST_OUTAGE = 300.0
 
 
 class Waits:
@@ -88,7 +86,7 @@ class Waits:
 
     async def _follow(self, args: WaitArgs, begun: float, woken: asyncio.Event, report: Report) -> dict[str, Any]:
         """Look whenever something is heard, until the wait is over."""
-        lost_since: float | None = None
+        outage = Outage()
         report_at = care_at = begun
         while True:
             gone = time.monotonic() - begun
@@ -102,15 +100,14 @@ class Waits:
                         await report(gone, args.timeout, await in_thread(self._own.words, args))
                         report_at = now + _APART
                     if now >= care_at:
-                        await in_thread(self._member.see_to_worker)
+                        await in_thread(self._member.ensure_served)
                         care_at = now + _EVERY
-                lost_since = None
+                outage.end()
             except DatabaseUnreachable as error:
-                lost_since = lost_since or time.monotonic()
-                if self._member.is_leaving or time.monotonic() - lost_since > _LONGEST_OUTAGE:
+                if self._member.is_leaving:
                     raise
+                left = outage.pause(error)
                 LOG.warning("a wait goes on: %s", error)
-                left = _MOMENT
             with anyio.move_on_after(min(max(left, 0.0), _EVERY)):
                 await woken.wait()
             woken.clear()

@@ -10,8 +10,12 @@ from typing import Any
 import pytest
 
 from agentmesh.api.changes import Changes
+from agentmesh.app.background import BackgroundWorker
+from agentmesh.app.models import ConfiguredModels
+from agentmesh.app.serving import Serving
 from agentmesh.cli import log, wait
 from agentmesh.cli.place import PlaceOptions
+from agentmesh.config.settings import load
 from agentmesh.domain.errors import DatabaseUnreachable
 from agentmesh.domain.rows import Ref
 from agentmesh.store import sessions
@@ -42,9 +46,11 @@ class Impatient(Database):
 @pytest.fixture
 def far(proxy):
     """What a command needs of a mesh, through a door that can be shut."""
+    settings = load({}, {}, None)
     with Impatient(proxy.url) as database:
         yield SimpleNamespace(
             database=database,
+            serving=Serving(database, ConfiguredModels(settings, {}), BackgroundWorker(settings, {})),
             find_session=lambda session, **_: database.run(sessions.resolve, session),
             listener=lambda on_notify, again: Listener(proxy.url, on_notify=on_notify, on_reconnect=again),
         )
@@ -58,7 +64,7 @@ def in_thread(function, *args):
 
 
 def test_log_goes_on_after_an_outage_and_loses_no_row(far, proxy, mesh, here, monkeypatch):
-    monkeypatch.setattr("agentmesh.api.changes._MOMENT", 0.05)
+    monkeypatch.setattr("agentmesh.app.outage._MOMENT", 0.05)
     child = mesh.fork(here, "child", "begin")
     shown: queue.Queue[str] = queue.Queue()
     mesh.begin(child)
@@ -76,7 +82,7 @@ def test_log_goes_on_after_an_outage_and_loses_no_row(far, proxy, mesh, here, mo
 
 
 def test_wait_goes_on_after_an_outage(far, proxy, mesh, here, monkeypatch):
-    monkeypatch.setattr("agentmesh.api.changes._MOMENT", 0.05)
+    monkeypatch.setattr("agentmesh.app.outage._MOMENT", 0.05)
     monkeypatch.setattr(wait, "_TICK", 0.05)
     child = mesh.fork(here, "child", "begin")
     mesh.fork(here, "idle")
@@ -91,7 +97,7 @@ def test_wait_goes_on_after_an_outage(far, proxy, mesh, here, monkeypatch):
 
 
 def test_an_outage_that_does_not_end_is_told_at_last(far, mesh, here, monkeypatch):
-    monkeypatch.setattr("agentmesh.api.changes._LONGEST_OUTAGE", 0.0)
+    monkeypatch.setattr("agentmesh.app.outage._LONGEST", 0.0)
     lost = DatabaseUnreachable("gone")
     with Changes(far, [mesh.session_of(here)]) as wakes:
         wakes.poke()

@@ -63,10 +63,10 @@ class CommandContext(NamedTuple):
             who = str(me.parent_id)
         return self.run_idempotent(agents.resolve, self.session.id, who)
 
-    def ensure_worker(self) -> None:
+    def ensure_served(self) -> None:
         """Start a worker if none runs the session. Errors are ignored: the feed reports them and retries."""
         try:
-            self.mesh.ensure_worker(self.session)
+            self.mesh.ensure_served(self.session)
         except (AgentmeshError, OSError):
             return
 

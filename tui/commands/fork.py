@@ -34,6 +34,6 @@ def fork(ctx: CommandContext, point: str | None = None) -> Done:
         return fork_at(ctx, point)
     child = ctx.run_idempotent(agents.get, ctx.run(person.fork_captured, ctx.in_view))
     if child.status == AgentStatus.RUNNING:
-        ctx.ensure_worker()
+        ctx.ensure_served()
         return Done(f"Forked {child.name}.", goto=child.id)
     return Done(f"Forked {child.name}; it waits for what you write.", goto=child.id)

@@ -9,19 +9,18 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
 
+from agentmesh.app.interrupting import interrupt_until_rest
 from agentmesh.domain.errors import AgentmeshError, UsageError
-from agentmesh.domain.ids import AgentId, MailId
+from agentmesh.domain.ids import MailId
 from agentmesh.domain.rows import AgentView
-from agentmesh.domain.states import AgentStatus
 from agentmesh.domain.text import one_line, printable
 from agentmesh.store import agents, mailbox, person, requests, sessions, waits
 from agentmesh.tui.commands import budgets, calls, exports, fork, model_context, permissions, search, settings
 from agentmesh.tui.commands.calls import Done
 from agentmesh.tui.commands.context import CommandContext, label
 
-_SETTLE = 8.0
-"""Seconds to wait until interrupted agents rest; an agent that ends may wake others."""
 _LOOK = 0.3
+"""Seconds between two rounds of interrupts."""
 _TITLE = 60
 """Characters of the first message that become the session's title."""
 
@@ -33,7 +32,7 @@ def say(ctx: CommandContext, text: str) -> Done:
     # A headless run may have said that nobody is here.
     ctx.run_persistently(requests.set_attended, ctx.session.id, True)
     ctx.run_persistently(mailbox.send, None, ctx.in_view, text, f"tui-{uuid.uuid4()}")
-    ctx.ensure_worker()
+    ctx.ensure_served()
     with suppress(AgentmeshError):  # the message is sent: a failure here must not return its text
         if not ctx.run_idempotent(sessions.get, ctx.session.id).title:
             ctx.run_idempotent(person.rename_session, ctx.session.id, one_line(text, _TITLE))
@@ -96,21 +95,15 @@ def interrupt_tree(ctx: CommandContext) -> Done:
 
 
 def _interrupt_all(ctx: CommandContext, meant: Callable[[AgentView], bool]) -> Done:
-    """Interrupt agents, the deepest first, until they rest: the end of one may wake its parent."""
-    stopped: dict[AgentId, str] = {}
-    deadline = time.monotonic() + _SETTLE
-    while True:
-        views = [view for view in ctx.run_idempotent(agents.view, ctx.session.id) if meant(view)]
-        running = [view for view in views if view.status == AgentStatus.RUNNING and not view.external]
-        for view in sorted(running, key=lambda view: -view.depth):
-            if ctx.run_idempotent(agents.interrupt, view.id):
-                stopped[view.id] = view.name
-        if not running or time.monotonic() > deadline:
-            break
-        time.sleep(_LOOK)
-    if not stopped:
+    stopped = interrupt_until_rest(
+        ctx.mesh.database,
+        lambda: filter(meant, ctx.run_idempotent(agents.view, ctx.session.id)),
+        lambda: time.sleep(_LOOK),
+    )
+    if not stopped.interrupted:
         return Done("No agent was running.")
-    return Done(f"Interrupted {', '.join(stopped.values())}." + (" Some still stop." if running else ""))
+    names = ", ".join(ref.name for ref in stopped.interrupted)
+    return Done(f"Interrupted {names}." + (" Some still stop." if stopped.running else ""))
 
 
 def kill(ctx: CommandContext, who: str | None = None) -> Done:
@@ -135,7 +128,7 @@ def send(ctx: CommandContext, who: str, message: str) -> Done:
     """Send mail from the agent in view."""
     ref = ctx.agent(who)
     ctx.run_persistently(mailbox.send, ctx.in_view, ref.id, message, f"tui-{uuid.uuid4()}")
-    ctx.ensure_worker()
+    ctx.ensure_served()
     return Done(f"Sent to {label(ref)}.")
 
 
@@ -147,7 +140,7 @@ def wait(ctx: CommandContext, timeout: str, *who: str) -> Done:
     if wrong:
         raise UsageError(wrong["error"], hint=wrong["hint"])
     if ctx.run(waits.wait_begin, ctx.in_view, targets, float(timeout)) is None:
-        ctx.ensure_worker()
+        ctx.ensure_served()
     return Done()
 
 
@@ -165,7 +158,7 @@ def cancel(ctx: CommandContext) -> Done:
 def retry(ctx: CommandContext) -> Done:
     """Run the agent in view again after an error."""
     ctx.run(person.retry, ctx.in_view)
-    ctx.ensure_worker()
+    ctx.ensure_served()
     return Done()
 
 

@@ -18,7 +18,7 @@ def clear(ctx: CommandContext) -> Done:
 def compact(ctx: CommandContext) -> Done:
     """Have the agent in view replace what came before by a summary."""
     ctx.run(contexts.compact, ctx.in_view)
-    ctx.ensure_worker()
+    ctx.ensure_served()
     return Done()
 
 

@@ -28,7 +28,7 @@ def answer(ctx: CommandContext, request: str, words: str) -> Done:
         now = ctx.run_idempotent(requests.resolve, request)
         if (now.answer, now.answered_by) != (said, by):
             raise
-    ctx.ensure_worker()
+    ctx.ensure_served()
     return Done(_outcome_text(ctx.run_idempotent(requests.resolve, request), said))
 
 

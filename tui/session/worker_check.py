@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from agentmesh.domain.errors import AgentmeshError, DatabaseUnreachable
 from agentmesh.domain.text import one_line
-from agentmesh.store import workers
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
@@ -33,32 +32,22 @@ class WorkerCheck:
         """Return what is wrong, or None if every running agent has a worker; start a worker if that helps."""
         now = time.monotonic()
         wanted = {face.view.model.partition("/")[0]: face.name for face in board.running}
-        self._missed = {provider: self._missed.get(provider, now) for provider in wanted if not self._served(provider)}
+        unserved = [one for one in wanted if not self._mesh.serving.is_served(self._session.id, one)]
+        self._missed = {provider: self._missed.get(provider, now) for provider in unserved}
         missed = [provider for provider, since in self._missed.items() if now - since >= _GRACE]
         if not missed:
             return "the worker was gone; another one runs the agents" if now < self._told_until else None
         provider = missed[0]
-        if not self._usable(provider):
+        if not self._mesh.models.can_use(provider):
             known = self._mesh.settings.providers.get(provider)
             why = f": {known.api_key_env} is not set" if known and known.api_key_env else ""
             return f"no worker runs {wanted[provider]}, and its model provider {provider} cannot be used here{why}"
-        if obstacle := self._mesh.models.obstacle(self._session, f"{provider}/"):
-            return f"no worker runs {wanted[provider]}: {obstacle.message}"
-        if self._session.needs:
-            return (
-                f"no worker runs {wanted[provider]}: that takes a Python program with {', '.join(self._session.needs)}"
-            )
-        self._mesh.ensure_worker(self._session)
+        if obstacle := self._mesh.serving.obstacle(self._session, f"{provider}/"):
+            program = f"that takes a Python program with {', '.join(obstacle.needs)}"
+            return f"no worker runs {wanted[provider]}: {obstacle.no_model.message if obstacle.no_model else program}"
+        self._mesh.ensure_served(self._session)
         self._told_until = now + _SHOWN
         return "no worker runs the agents; one is starting"
-
-    def _served(self, provider: str) -> bool:
-        return self._mesh.database.run(workers.serving, self._session.id, provider, idempotent=True)
-
-    def _usable(self, provider: str) -> bool:
-        from agentmesh.app import DEMO
-
-        return provider == DEMO or provider in self._mesh.models.providers()
 
 
 def sentence(error: AgentmeshError) -> str:

@@ -1,0 +1,62 @@
+"""Somebody runs a session's agents: one implementation for the API, the commands, the MCP server and the screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import agentmesh
+from agentmesh.app.serving import Service
+from tests.api.conftest import InThread, Open
+from tests.fixtures.engine import Rig, until
+
+
+def weather(city: str) -> str:
+    """Tell the weather."""
+    return city
+
+
+def _begun(mesh: agentmesh.Mesh, model: str | None = None):
+    """Begin a session; return its row."""
+    session = mesh.start_session(model=model)
+    return mesh.core.find_session(session=str(session.id), workdir=Path.cwd())
+
+
+def test_the_threads_of_one_process_start_one_worker(open_mesh: Open):
+    core = open_mesh().core
+    session = _begun(open_mesh(), model="demo")
+    try:
+        done = [each.result() for each in [InThread(lambda: core.ensure_served(session)) for _ in range(4)]]
+        assert sorted(one.started for one in done) == [False, False, False, True]
+        assert all(one.obstacle is None for one in done)
+        until(lambda: core.serving.is_served(session.id, "demo"), "the worker")
+        assert core.ensure_served(session) == Service()
+    finally:
+        assert core.background.process is not None
+        core.background.process.terminate()
+        core.background.process.wait(20)
+
+
+def test_what_a_program_alone_has_is_an_obstacle(open_mesh: Open):
+    session = _begun(open_mesh(tools=[weather]))
+    core = open_mesh().core
+    obstacle = core.ensure_served(session).obstacle
+    assert obstacle is not None
+    assert list(obstacle.needs) == ["tool weather"]
+    assert obstacle.no_model is None
+    assert core.background.process is None
+
+
+def test_another_model_server_is_an_obstacle_unless_a_worker_serves_the_session(
+    rig: Rig, open_mesh: Open, mesh: agentmesh.Mesh, monkeypatch
+):
+    session = _begun(mesh)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    core = open_mesh().core
+    obstacle = core.ensure_served(session).obstacle
+    assert obstacle is not None
+    assert not obstacle.needs
+    assert obstacle.no_model is not None
+    assert "another server" in obstacle.no_model.message
+    with mesh.worker():
+        assert core.ensure_served(session) == Service()
+    assert core.background.process is None
