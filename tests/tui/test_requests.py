@@ -223,7 +223,7 @@ async def press(show: Show, *keys: str) -> None:
     """Press keys one by one, each long enough after the other that it is no part of a word."""
     for key in keys:
         await show.press(key)
-        await show.until(lambda: not getattr(show.app.screen, "is_typing", False))
+        await show.until(lambda: getattr(show.app.screen, "_typing", None) is None)
 
 
 async def opened(show: Show) -> RequestDialog:

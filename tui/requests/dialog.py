@@ -259,11 +259,6 @@ class RequestDialog(Dialog[Reply]):
             self._typing.stop()
             self._typing = None
 
-    @property
-    def is_typing(self) -> bool:
-        """Whether a letter is held that may become a word."""
-        return self._typing is not None
-
     @on(Choices.Clicked)
     def _clicked(self, event: Choices.Clicked) -> None:
         event.stop()
