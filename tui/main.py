@@ -59,6 +59,10 @@ def main(
     keymap = Keymap(settings.tui.keys)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("the TUI needs a terminal", hint='Without one: agentmesh run "prompt".')
+    if environ.get("TERM") == "dumb":
+        raise UsageError(
+            "the TUI needs a terminal that can do more than TERM=dumb says", hint='agentmesh run "prompt" works in it.'
+        )
     state = _state_folder()
     switch_interval = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH)

@@ -311,11 +311,13 @@ class MainScreen(Screen[None]):
             self.app.copy_to_clipboard(selected)
             self.clear_selection()
             self.say(f"Copied {len(selected):,} characters", "$text-success")
+        elif self.composer.clear():
+            self._leave_presses.begin(time.monotonic())
+            self._say_how_to_leave("Cleared; ↑ brings it back. ")
         elif self._leave_presses.pressed(time.monotonic()):
-            self.composer.clear()  # what was typed since the first press: ↑ brings it back, with the session
             self.post_message(self.Leave())
         else:
-            self._say_how_to_leave("Cleared; ↑ brings it back. " if self.composer.clear() else "")
+            self._say_how_to_leave("")
 
     def _say_how_to_leave(self, cleared: str) -> None:
         running = self.navigation.board.working if self.navigation.board else 0

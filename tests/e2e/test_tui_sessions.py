@@ -125,3 +125,7 @@ def test_without_a_terminal_it_says_what_works_without_one(desk: Desk):
     fed.until("the TUI needs a terminal", "agentmesh run")
     fed.wait()
     assert b"\x1b" not in fed.output
+    dumb = desk.terminal("/bin/sh", "-c", f"TERM=dumb {sys.executable} -m agentmesh --resume x")
+    dumb.until("more than TERM=dumb says", "agentmesh run")
+    dumb.wait()
+    assert b"\x1b" not in dumb.output

@@ -296,6 +296,11 @@ def test_a_shell_commands_output_is_kept_where_no_model_sees_it(mesh: Mesh, me: 
     assert mesh.context(mesh.root) == []
 
 
+def test_a_shell_commands_colours_and_progress_leave_no_litter(mesh: Mesh, me: Person):
+    me.types(r"!printf '\033[01;34mfolder\033[0m\n10%%\r100%%\n\033]0;title\007'")
+    assert mesh.rows(mesh.root)[-1][1]["output"] == "folder\n100%"
+
+
 def test_a_shell_command_holds_up_nothing_and_interrupt_ends_it(mesh: Mesh, me: Person, tmp_path):
     running = fifo(tmp_path)
     sleep = Call("shell", (f"echo x > {running}; sleep 600",))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agentmesh.domain.ids import MailId
 from agentmesh.store.reader import QueryResult
 from agentmesh.tui.board.table import Table
@@ -11,6 +13,7 @@ from agentmesh.tui.screen import MainScreen
 from agentmesh.tui.session.messages import LinkChanged, Noticed
 from agentmesh.tui.session.state import Pending
 from agentmesh.tui.widgets.confirm import Confirm
+from agentmesh.tui.widgets.page import Page
 from tests.tui.faces import face, id_of, waiting
 from tests.tui.piloting import Puppet, Show, called, family, puppet, said
 
@@ -90,6 +93,9 @@ def test_ctrl_c_clears_then_says_what_the_next_does_then_leaves():
         await show.press("up")
         assert show.typed == "draft"
         await show.press("ctrl+c")
+        assert show.typed == ""
+        assert not show.app._exit, "something stood in the input"
+        await show.press("ctrl+c")
         await show.until(lambda: show.app._exit)
 
     puppet(scene)
@@ -101,9 +107,36 @@ def test_what_was_typed_between_the_two_ctrl_c_is_in_the_history():
         await show.type("draft")
         await show.press("ctrl+c")
         await show.type("better")
-        await show.press("ctrl+c")
+        await show.press("ctrl+c", "ctrl+c")
         await show.until(lambda: show.app._exit)
         assert history.older("") == "better"
+
+    puppet(scene)
+
+
+def test_ctrl_c_typing_ctrl_c_does_not_leave():
+    async def scene(show: Show) -> None:
+        await show.press("ctrl+c")
+        await show.type("better")
+        await show.press("ctrl+c")
+        assert "Ctrl+C again leaves" in show.lines[-1]
+        assert not show.app._exit
+
+    puppet(scene)
+
+
+@pytest.mark.parametrize("page", [lambda: Page("Title", "text"), None], ids=["page", "help"])
+def test_q_leaves_a_page(page):
+    async def scene(show: Show) -> None:
+        if page is None:
+            await show.press("f1")
+        else:
+            show.app.push_screen(page())
+        await show.until(lambda: not isinstance(show.app.screen, MainScreen))
+        await show.sees("Esc or q leaves" if page else "Commands")
+        await show.press("q")
+        await show.until(lambda: isinstance(show.app.screen, MainScreen))
+        assert show.typed == ""
 
     puppet(scene)
 

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from agentmesh.tui.board.status import separator, spinner, status_line, status_lines, wait_lines
 from agentmesh.tui.commands.pending import RunningShell
-from agentmesh.tui.widgets.formats import count, duration, money
+from agentmesh.tui.widgets.formats import count, duration, listed, money
 from agentmesh.tui.widgets.lines import plain
 from tests.tui.faces import asking, board, face, id_of, task, waiting
 
@@ -221,3 +221,8 @@ def test_a_budget_is_shown_when_most_of_it_is_used():
     assert "801/1k tokens · cost $8.50/$10.00" in plain(near)
     assert [piece.text for piece in near if piece.role == "warning"] == ["801/1k tokens", "cost $8.50/$10.00"]
     assert "cost ?" in plain(line(0, None))
+
+
+def test_of_many_names_the_first_are_said():
+    assert listed(["a", "b"], 2) == "a, b"
+    assert listed([f"a{n}" for n in range(200)], 3) == "a0, a1, a2 and 197 more"

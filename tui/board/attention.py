@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from agentmesh.tui.widgets.formats import listed
 
 if TYPE_CHECKING:
     from agentmesh.domain.ids import AgentId
@@ -22,8 +23,4 @@ def needs_text(board: Board, agent: AgentId, answers: str) -> str:
         return ""
     number = sum(len(face.requests) or 1 for face in faces)
     key = f" ({answers})" if answers and any(face.requests for face in faces) else ""
-    return f"{number} need{'s' * (number == 1)} you: {_some([face.name for face in faces])}{key}"
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return f"{number} need{'s' * (number == 1)} you: {listed([face.name for face in faces], 3)}{key}"

@@ -18,9 +18,12 @@ from agentmesh.store import agents, mailbox, person, requests, sessions, waits
 from agentmesh.tui.commands import budgets, calls, exports, fork, model_context, permissions, search, settings
 from agentmesh.tui.commands.calls import Done
 from agentmesh.tui.commands.context import CommandContext, label
+from agentmesh.tui.widgets.formats import listed
 
 _LOOK = 0.3
 """Seconds between two rounds of interrupts."""
+_NAMED = 5
+"""Agents that a sentence names; it counts the others."""
 _TITLE = 60
 """Characters of the first message that become the session's title."""
 
@@ -102,7 +105,7 @@ def _interrupt_all(ctx: CommandContext, meant: Callable[[AgentView], bool]) -> D
     )
     if not stopped.interrupted:
         return Done("No agent was running.")
-    names = ", ".join(ref.name for ref in stopped.interrupted)
+    names = listed([ref.name for ref in stopped.interrupted], _NAMED)
     return Done(f"Interrupted {names}." + (" Some still stop." if stopped.running else ""))
 
 

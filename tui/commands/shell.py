@@ -15,6 +15,7 @@ from typing import NamedTuple
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.text import clip
+from agentmesh.tools.output import clean
 
 _OUTPUT = 64 * 1024
 """Bytes of output that are kept."""
@@ -97,10 +98,10 @@ def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
 
 
 def _text(fd: int) -> str:
-    """Return the output: its head and tail when it is long."""
+    """Return the output without escape sequences: its head and tail when it is long."""
     size = os.fstat(fd).st_size
     if size <= 2 * _OUTPUT:
-        return clip(os.pread(fd, size, 0).decode("utf-8", "replace"), _OUTPUT)
+        return clip(clean(os.pread(fd, size, 0)), _OUTPUT)
     head, tail = os.pread(fd, _OUTPUT // 2, 0), os.pread(fd, _OUTPUT // 2, size - _OUTPUT // 2)
     cut = f"\n[... {size - _OUTPUT} bytes cut ...]\n"
-    return head.decode("utf-8", "replace") + cut + tail.decode("utf-8", "replace")
+    return clean(head) + cut + clean(tail)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
+from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 
@@ -26,6 +27,8 @@ _MORE = (
 class Help(Dialog[None]):
     """A page that can be scrolled."""
 
+    BINDINGS = [Binding("q", "leave", show=False)]  # noqa: RUF012 - Textual's form
+
     def __init__(self, keymap: Keymap, custom: Mapping[str, CustomCommand]) -> None:
         super().__init__()
         self._keymap, self._custom = keymap, custom
@@ -42,7 +45,7 @@ class Help(Dialog[None]):
                 yield from _rows((command.usage, _about(command)) for command in self._custom.values())
             yield Plain("\nKeys  ([tui.keys] in the configuration changes them)", classes="title")
             yield from _rows(keys)
-            yield Plain("\nEsc leaves this page", classes="detail")
+            yield Plain("\nEsc or q leaves this page", classes="detail")
 
     def on_mount(self) -> None:
         """Let the arrow keys scroll at once."""

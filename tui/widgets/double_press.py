@@ -16,6 +16,10 @@ class DoublePress:
         self._before = None if is_second else now
         return is_second
 
+    def begin(self, now: float) -> None:
+        """Count this press as a first one; ``now`` is monotonic."""
+        self._before = now
+
     def is_open(self, now: float) -> bool:
         """Return whether a press would be the second one; ``now`` is monotonic."""
         return self._before is not None and now - self._before <= self._seconds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from agentmesh.domain.text import one_line, visible
@@ -41,6 +41,11 @@ def duration(seconds: float) -> str:
 def plural(number: int, noun: str) -> str:
     """Return ``1 call``, ``2 calls``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """Return the first names, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def is_near(used: Decimal | int | None, cap: Decimal | int | None) -> bool:

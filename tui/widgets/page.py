@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textual.app import ComposeResult
+from textual.binding import Binding
 from textual.containers import Vertical, VerticalScroll
 
 from agentmesh.tui.widgets.dialog import Dialog
@@ -11,6 +12,8 @@ from agentmesh.tui.widgets.plain import Plain
 
 class Page(Dialog[None]):
     """A title and a text that can be scrolled; foreign text, so never markup."""
+
+    BINDINGS = [Binding("q", "leave", show=False)]  # noqa: RUF012 - Textual's form
 
     def __init__(self, title: str, text: str) -> None:
         super().__init__()
@@ -22,7 +25,7 @@ class Page(Dialog[None]):
             yield Plain(self._title, classes="title")
             with VerticalScroll():
                 yield Plain(self._text)
-            yield Plain("arrows scroll · Esc leaves", classes="detail")
+            yield Plain("arrows scroll · Esc or q leaves", classes="detail")
 
     def on_mount(self) -> None:
         """Let the arrow keys scroll at once."""
