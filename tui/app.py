@@ -241,9 +241,33 @@ class MeshApp(App[None], inherit_bindings=False):
                 self.main.action_answer_requests()
             case "sessions":
                 self._pick_session(event.time)
-            case _ if self._link:
-                self.main.asked(event.call, event.agent_id, event.time)
-                self._link.actions.submit(event.call, event.agent_id)
+            case "kill":
+                self._confirm_kill(event)
+            case _:
+                self._submit(event)
+
+    def _submit(self, event: CallRequested) -> None:
+        if self._link:
+            self.main.asked(event.call, event.agent_id, event.time)
+            self._link.actions.submit(event.call, event.agent_id)
+
+    def _confirm_kill(self, event: CallRequested) -> None:
+        from agentmesh.tui.board.kill_question import kill_question
+        from agentmesh.tui.widgets.confirm import Confirm
+
+        board = self.main.navigation.board
+        question = kill_question(board, event.agent_id, *event.call.args) if board else None
+        if question is None:
+            self._submit(event)
+            return
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self._submit(event)
+            else:
+                self.main.answered(event.call, event.agent_id, failed=True, goto=None)
+
+        self.push_screen(Confirm(*question), answered)
 
     # From the actions
 

@@ -179,6 +179,11 @@ class Board(NamedTuple):
         """Return the agent with this name or full id."""
         return next((face for face in self.faces.values() if who in (face.name, str(face.id))), None)
 
+    def starting(self, digits: str) -> AgentFace | None:
+        """Return the one agent whose id begins with these digits, None if there is no such agent or several."""
+        found = [face for face in self.faces.values() if str(face.id).startswith(digits)]
+        return found[0] if len(found) == 1 else None
+
     def children(self, agent: AgentId) -> list[AgentFace]:
         """Return the children on the board, oldest first."""
         return list(self.below.get(agent, ()))

@@ -1,0 +1,32 @@
+"""What to ask before a kill that also ends agents at work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from agentmesh.tui.widgets.formats import listed
+
+if TYPE_CHECKING:
+    from agentmesh.domain.ids import AgentId
+    from agentmesh.tui.session.state import Board
+
+_NAMED = 8
+
+
+class KillQuestion(NamedTuple):
+    """A question, and what a yes would do."""
+
+    question: str
+    detail: str
+
+
+def kill_question(board: Board, in_view: AgentId, who: str = "") -> KillQuestion | None:
+    """Return the question for ``/kill who`` (by default the agent in view); None if nothing below it runs."""
+    face = board.named(who) or board.starting(who) if who else board.get(in_view)
+    if face is None or face.id == board.root.id:  # the command says why that cannot be
+        return None
+    running = [one for one in board.subtree(face.id)[1:] if one.is_running]
+    if not running:
+        return None
+    names = listed([one.name for one in running], _NAMED)
+    return KillQuestion(f"Kill {face.name} and all {len(running)} running below it?", f"{names}. A kill is for good.")
