@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from agentmesh.api.cursors import Cursors
 from agentmesh.api.events import AgentForked, RowAppended, StatusChanged
+from agentmesh.app.cursors import Cursors
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.rows import AgentView
 from agentmesh.store import agents

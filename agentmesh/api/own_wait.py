@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
-from agentmesh.api.cursors import Cursors
+from agentmesh.app.recorded_wait import RecordedWait
 from agentmesh.domain.ids import AgentId, SessionId
-from agentmesh.domain.rows import Ref
-from agentmesh.domain.states import Kind, WaitOutcome, WaitStatus
+from agentmesh.domain.states import WaitOutcome, WaitStatus
 from agentmesh.store import waits
 from agentmesh.store.tx import Database
 
@@ -46,27 +45,21 @@ class OwnWaitResult:
 
 
 class AgentWait:
-    """One wait of an idle agent. Its worker keeps it: it goes on when nobody looks."""
+    """One wait of an idle agent. Its worker runs the wait, which goes on even if nobody looks."""
 
-    def __init__(self, database: Database, session: SessionId, waiter: Ref) -> None:
+    def __init__(self, database: Database, session: SessionId, waiter: AgentId) -> None:
         self._database, self._session, self._waiter = database, session, waiter
-        self._cursors = Cursors(database)
+        self._recorded = RecordedWait(database, waiter)
 
     def begin(self, names: Sequence[str], timeout: float | None) -> dict[str, Any] | None:
         """Begin to wait for these agents, for a message of anyone without; return the result if it is over at once."""
         run = self._database.run
         targets = run(waits.targets, self._session, names, idempotent=True) if names else None
-        self._cursors.skip(self._waiter.id)
-        return run(waits.wait_begin, self._waiter.id, targets, LONGEST if timeout is None else timeout)
+        return run(waits.wait_begin, self._waiter, targets, LONGEST if timeout is None else timeout)
 
     def look(self) -> dict[str, Any] | None:
-        """Return the result once it stands in the agent's transcript; that of a dead agent is its death."""
-        for row in self._cursors.new(self._waiter.id):
-            if row.kind == Kind.COMMAND and row.content.get("command") == "wait":
-                return dict(row.content["result"])
-            if row.kind == Kind.EVENT and row.content.get("event") == "killed":
-                return {"outcome": WaitOutcome.INTERRUPTED, "results": [], "note": f"{self._waiter.name} was killed"}
-        return None
+        """Return the result once the wait is over."""
+        return self._recorded.result()
 
 
 def read(result: Mapping[str, Any]) -> OwnWaitResult:

@@ -118,7 +118,7 @@ class Session:
         """Let an idle agent wait: see ``Agent.wait_for``."""
         agent = self.agent(waiter)
         listed = [str(self.agent(one).id) for one in who]
-        own = AgentWait(self.mesh.core.database, self.id, Ref(agent.id, agent.name))
+        own = AgentWait(self.mesh.core.database, self.id, agent.id)
         with self._waiting() as wakes:
             self._serve(True)
             result = own.begin(listed, timeout)

@@ -66,7 +66,7 @@ class _Reading:
     """What was shown of one agent."""
 
     def __init__(self, mesh: Mesh, ref: Ref, show: Show, tell_task: TellTask | None) -> None:
-        from agentmesh.api.cursors import Cursors
+        from agentmesh.app.cursors import Cursors
 
         self._database = mesh.database
         self._ref, self._show, self._tell_task = ref, show, tell_task

@@ -84,7 +84,7 @@ def _wait_as(
     from agentmesh.store import agents
 
     ref, session = find_agent(mesh, place, waiter)
-    own = AgentWait(mesh.database, session.id, ref)
+    own = AgentWait(mesh.database, session.id, ref.id)
     with Changes(mesh, [session.id]) as wakes, stoppable(wakes.poke) as stop:
         result = own.begin(names, timeout)
         if result is not None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from agentmesh.domain.states import Kind, WaitOutcome
+from agentmesh.app.recorded_wait import RecordedWait
+from agentmesh.domain.states import WaitOutcome
 from agentmesh.mcp import tools
 from agentmesh.mcp.member import Member
-from agentmesh.store import external, transcript, waits
+from agentmesh.store import external, waits
 from agentmesh.tools.wait import WaitArgs
 
 _LOST = "The wait was ended from outside; no message was taken. Wait again."
@@ -22,16 +23,15 @@ class MemberWait:
         self._lock = threading.Lock()
         self._forsaken = False
         """Nobody follows the wait any more, and it may still be registered."""
-        self._after = 0
-        """The transcript's end when the wait began; its result comes after."""
+        self._recorded: RecordedWait | None = None
+        """Finds a result when the database's reply to a look was lost."""
         member.with_each_beat(self._clear)
 
     def begin(self, args: WaitArgs) -> dict[str, Any] | None:
         """Begin; return the result if it is over at once."""
-        run, agent = self._member.mesh.database.run, self._member.agent_id
         self._clear()
         with self._lock:
-            self._after = run(transcript.last_seq, agent, idempotent=True)
+            self._recorded = RecordedWait(self._member.mesh.database, self._member.agent_id)
             return tools.begin_wait(self._member, args)
 
     def look(self, final: WaitOutcome | None = None) -> dict[str, Any] | None:
@@ -40,8 +40,8 @@ class MemberWait:
         result = self._member.act(lambda lease: run(waits.wait_take, agent, final, lease))
         if result is not None or run(waits.registered, agent, idempotent=True) is not None:
             return result
-        if kept := self._kept():
-            return kept
+        if self._recorded and (recorded := self._recorded.result()):
+            return recorded
         self._leave()  # refused if the agent is dead
         return {"outcome": WaitOutcome.INTERRUPTED, "results": [], "note": _LOST}
 
@@ -66,10 +66,3 @@ class MemberWait:
     def _leave(self) -> None:
         run = self._member.mesh.database.run
         self._member.act(lambda lease: run(external.leave_wait, lease, idempotent=True))
-
-    def _kept(self) -> dict[str, Any] | None:
-        """Return the result of a look whose answer never came: it stands in the transcript."""
-        rows = self._member.mesh.database.run(transcript.own, self._member.agent_id, self._after, idempotent=True)
-        commands = [row.content for row in rows if row.kind == Kind.COMMAND]  # a person's own stand there too
-        results = [content["result"] for content in commands if content.get("command") == "wait"]
-        return dict(results[-1]) if results else None
