@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from textual.style import Style
 
 from agentmesh.tui.conversation.document import LONG, Document
 from agentmesh.tui.conversation.markdown import Block, Line, Source, parse
@@ -127,6 +128,13 @@ def test_a_long_block_is_shown_while_it_grows_and_drawn_when_it_ends(text, end):
         assert document.rough is None
         assert texts(document)[-2:] == ["The end.", "• an item"]
     assert lines(document.finished()) == lines(whole(text + end))
+
+
+def test_names_of_files_are_no_web_links():
+    told = "See calc.py, README.md and main.rs, a@b.org, https://example.org/x and [a link](https://example.org)."
+    spans = [span for line in lines(whole(told), 200) for span in line.content.spans]
+    links = [span.style.meta["@click"] for span in spans if isinstance(span.style, Style) and span.style.meta]
+    assert links == ["open('https://example.org/x')", "open('https://example.org')"]
 
 
 def test_code_that_never_ends_stays_code():

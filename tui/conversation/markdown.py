@@ -124,8 +124,14 @@ def rough(text: str, *, is_code: bool) -> Block:
 
 @cache
 def _parser() -> MarkdownIt:
-    """Return the parser; with HTML off, tags are shown as the text that they are."""
-    return MarkdownIt("gfm-like", {"html": False})
+    """Return the parser. With HTML off, tags are shown as the text that they are.
+
+    Only an address with a scheme becomes a link: ``calc.py`` and ``README.md`` end like domains of countries.
+    """
+    parser = MarkdownIt("gfm-like", {"html": False})
+    if parser.linkify:  # always: it comes with textual
+        parser.linkify.set({"fuzzy_link": False, "fuzzy_email": False})
+    return parser
 
 
 def _blocks(root: SyntaxTreeNode) -> Iterator[tuple[int, Block]]:
