@@ -6,10 +6,42 @@ import json
 import re
 from uuid import UUID
 
-from agentmesh.store import context
+from agentmesh.store import context, steps
 from tests.cli.conftest import view
 
 NASTY = "[bold]x[/bold] [/nothing] \x1b[31mred\x1b[0m \u202eleft\x9b2J"
+
+
+def test_an_agent_that_failed_or_was_stopped_does_not_look_like_one_that_finished(am, mesh, here):
+    def stopped(child):
+        lease = mesh.begin(child)
+        mesh.interrupt(child)
+        mesh.run(steps.stop_turn, lease)
+
+    def ended(name, how):
+        child = mesh.fork(here, name, "do it")
+        how(child)
+        return child
+
+    ended("done", lambda child: (mesh.begin(child), mesh.answer(child)))
+    failed = ended("broken", lambda child: mesh.run(steps.fail_turn, mesh.begin(child), {"error": "401"}))
+    ended("spent", lambda child: mesh.run(steps.fail_turn, mesh.begin(child), {"error": "no room", "kind": "limit"}))
+    ended("stopped", stopped)
+    expected = {"done": "○ idle", "broken": "▲ failed", "spent": "▣ out of budget", "stopped": "⏸ interrupted"}
+    for command in ("ps", "tree"):
+        lines = am(command).out.splitlines()
+        for name, state in expected.items():
+            line = next(line for line in lines if f"{name} " in line)
+            assert state in line
+            assert line.count(state[2:]) == 1, "said once"
+    listed = {one["name"]: (one["status"], one["activity"]) for one in am("ps", "--json").data}
+    assert listed["broken"] == ("idle", "failed")
+    assert listed["done"] == ("idle", "")
+    mesh.send(None, failed, "go on")
+    assert view(mesh, failed).activity == "queued", "it is about the last turn only"
+    mesh.begin(failed)
+    mesh.answer(failed)
+    assert view(mesh, failed).activity == ""
 
 
 def test_ps_lists_the_living_of_this_directorys_newest_session(am, mesh, here):

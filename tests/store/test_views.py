@@ -98,7 +98,7 @@ def test_activity_is_what_it_does(mesh: Mesh):
     mesh.interrupt(a)
     assert activity(a) == "stopping"
     mesh.run(steps.stop_turn, mesh.lease(a))
-    assert activity(a) == ""
+    assert activity(a) == "interrupted"
     mesh.kill(a)
     mesh.run(sessions.reap, mesh.session)
     assert activity(a) == "reaped"

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import pytest
+
 from agentmesh.tui.session.state import Mark
+from agentmesh.tui.theme import ROLES
 from tests.tui.faces import NOW, board, face, id_of, waiting
 
 
@@ -57,3 +60,18 @@ def test_a_wait_for_anyone_awaits_nobody_in_particular():
 def test_external_agents_do_not_count_as_running():
     seen = board(face("a", status="running"), face("b", status="running", external=True))
     assert [one.name for one in seen.running] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("activity", "mark"),
+    [
+        ("", Mark.IDLE),
+        ("holding mail", Mark.IDLE),
+        ("failed", Mark.FAILED),
+        ("out of budget", Mark.OUT_OF_BUDGET),
+        ("interrupted", Mark.INTERRUPTED),
+    ],
+)
+def test_an_idle_agent_shows_how_its_last_turn_ended(activity, mark):
+    assert face("a", activity=activity).mark is mark
+    assert mark.label in ROLES

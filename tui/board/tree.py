@@ -76,7 +76,7 @@ def _walk(
 
 def _line(face: AgentFace, guide: str, in_view: bool, is_over: bool) -> Content:
     activity = f" {fitted(face.activity, 40)}" if face.is_running and face.activity else ""
-    mark = ("! ", ROLES["warning"]) if face.requests else (f"{face.mark.glyph} ", ROLES[face.mark.name.lower()])
+    mark = ("! ", ROLES["warning"]) if face.requests else (f"{face.mark.glyph} ", ROLES[face.mark.label])
     state = " task over" if is_over and not face.is_dead else f" {face.mark.label}"
     return Content.assemble(
         (guide, "$dim"),

@@ -108,5 +108,5 @@ def _values(kind: Argument, board: Board) -> Sequence[tuple[str, str]]:
 
 
 def _agent(face: AgentFace) -> tuple[str, str]:
-    activity = f" · {fitted(face.activity, 40)}" if face.activity else ""
+    activity = f" · {fitted(face.activity, 40)}" if face.activity not in ("", face.mark.label) else ""
     return face.name, f"{face.mark.glyph} {face.mark.label}{activity} ({short(face.id)})"

@@ -23,6 +23,9 @@ class Mark(Enum):
     """Awaited, and its message has reached the waiter."""
     RUNNING = ("◐", "running")
     IDLE = ("○", "idle")
+    FAILED = ("▲", "failed")
+    OUT_OF_BUDGET = ("▣", "out of budget")
+    INTERRUPTED = ("⏸", "interrupted")
     DEAD = ("✗", "dead")
 
     @property
@@ -39,6 +42,10 @@ class Mark(Enum):
 _MARKS: Mapping[AgentStatus, Mark] = MappingProxyType(
     {AgentStatus.RUNNING: Mark.RUNNING, AgentStatus.IDLE: Mark.IDLE, AgentStatus.DEAD: Mark.DEAD}
 )
+_ENDS: Mapping[str, Mark] = MappingProxyType(
+    {mark.label: mark for mark in (Mark.FAILED, Mark.OUT_OF_BUDGET, Mark.INTERRUPTED)}
+)
+"""How the last turn of an idle agent ended, if not well, by the activity of ``v_agents``."""
 
 
 class Waiting(NamedTuple):
@@ -113,7 +120,11 @@ class AgentFace(NamedTuple):
     @property
     def mark(self) -> Mark:
         """Its own mark; ``Board.awaited`` has the mark that a waiter sees."""
-        return _MARKS[self.view.status]
+        return (
+            _ENDS.get(self.view.activity, Mark.IDLE)
+            if self.view.status == AgentStatus.IDLE
+            else _MARKS[self.view.status]
+        )
 
 
 class Board(NamedTuple):

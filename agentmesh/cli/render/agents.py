@@ -6,12 +6,11 @@ from collections.abc import Iterable
 
 from rich.text import Text
 
-from agentmesh.cli.render.figures import STYLES, count, moment, money, state
+from agentmesh.cli.render.figures import activity, count, moment, money, state, style
 from agentmesh.cli.render.screen import Column, Grid, cell, print_block
 from agentmesh.domain.activity import fitted
 from agentmesh.domain.ids import short
 from agentmesh.domain.rows import AgentView, SessionSummary
-from agentmesh.domain.states import AgentStatus
 
 _AGENT = (
     Column("AGENT"),
@@ -47,8 +46,8 @@ def _agent(agent: AgentView) -> list[str | Text]:
     return [
         short(agent.id),
         agent.name,
-        Text(state(agent.status), STYLES[AgentStatus(agent.status)]),
-        cell(fitted(agent.activity, 40)),
+        Text(state(agent), style(agent)),
+        cell(fitted(activity(agent), 40)),
         str(agent.unread),
         str(agent.tool_calls),
         count(agent.tokens),

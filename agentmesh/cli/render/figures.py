@@ -10,12 +10,33 @@ from agentmesh.domain.rows import AgentView
 from agentmesh.domain.states import AgentStatus
 
 GLYPHS = {AgentStatus.RUNNING: "◐", AgentStatus.IDLE: "○", AgentStatus.DEAD: "✗"}
+ENDS = {"failed": "▲", "out of budget": "▣", "interrupted": "⏸"}
+"""How the last turn of an idle agent ended, if not well: its activity in ``v_agents``, and a glyph."""
 STYLES = {AgentStatus.RUNNING: "cyan", AgentStatus.IDLE: "", AgentStatus.DEAD: "red"}
 
 
-def state(status: AgentStatus | str) -> str:
-    """Return ``◐ running``."""
-    return f"{GLYPHS[AgentStatus(status)]} {status}"
+def state(agent: AgentView) -> str:
+    """Return ``◐ running``; for an idle agent whose last turn did not end well how it ended, ``▲ failed``."""
+    if has_ended_badly(agent):
+        return f"{ENDS[agent.activity]} {agent.activity}"
+    return f"{GLYPHS[AgentStatus(agent.status)]} {agent.status}"
+
+
+def style(agent: AgentView) -> str:
+    """Return the colour of its state."""
+    if has_ended_badly(agent):
+        return "red" if agent.activity == "failed" else "yellow"
+    return STYLES[AgentStatus(agent.status)]
+
+
+def activity(agent: AgentView) -> str:
+    """Return what the agent does; empty if its state says it already."""
+    return "" if has_ended_badly(agent) else agent.activity
+
+
+def has_ended_badly(agent: AgentView) -> bool:
+    """Whether the agent is idle because its last turn failed, was interrupted or reached a budget."""
+    return agent.status == AgentStatus.IDLE and agent.activity in ENDS
 
 
 def count(number: int) -> str:

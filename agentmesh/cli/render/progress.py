@@ -75,7 +75,7 @@ class Lines(_Plain):
             if agent.status != before:
                 self._before[agent.id] = agent.status
                 rested = before is not None and agent.status != AgentStatus.RUNNING
-                say(f"{agent.path}  {state(agent.status)}" + (f"  {used(agent)}" if rested else ""))
+                say(f"{agent.path}  {state(agent)}" + (f"  {used(agent)}" if rested else ""))
             if agent.status == AgentStatus.RUNNING and is_held_up(agent.activity or ""):
                 self._tell_pause(agent)
 

@@ -9,7 +9,7 @@ from typing import Any
 from rich.text import Text
 
 from agentmesh.cli.render.data import agent_data
-from agentmesh.cli.render.figures import STYLES, count, money, plural, state
+from agentmesh.cli.render.figures import activity, count, money, plural, state, style
 from agentmesh.cli.render.screen import Column, Grid, cell
 from agentmesh.domain.activity import fitted
 from agentmesh.domain.ids import AgentId, short
@@ -51,16 +51,15 @@ def _cells(
 ) -> Iterator[list[str | Text]]:
     at_rest = resting(agents)
     for guide, agent in _lines(agents, everything=everything):
-        status = AgentStatus(agent.status)
-        style = "dim" if agent.id in at_rest else STYLES[status]
+        shade = "dim" if agent.id in at_rest else style(agent)
         unread = f"{agent.unread} unread" if agent.unread else ""
-        activity = fitted(agent.activity, _DOING - len(unread) - 2) if unread else fitted(agent.activity, _DOING)
-        doing = ", ".join(filter(None, [activity, unread]))
-        name = Text.assemble((guide, "dim"), (agent.name, "bold" if status == AgentStatus.RUNNING else style))
+        shown = fitted(activity(agent), _DOING - len(unread) - 2 if unread else _DOING)
+        doing = ", ".join(filter(None, [shown, unread]))
+        name = Text.assemble((guide, "dim"), (agent.name, "bold" if agent.status == AgentStatus.RUNNING else shade))
         yield [
             name,
             *([Text(short(agent.id), "dim")] if ids else []),
-            Text(state(status), style),
+            Text(state(agent), shade),
             *([Text(f"row {rows[agent.id]}", "dim")] if rows else []),
             cell(doing, "dim", _DOING),
             plural(agent.tool_calls, "tool call"),

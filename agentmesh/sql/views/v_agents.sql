@@ -6,7 +6,11 @@ create view agentmesh.v_agents with (security_barrier) as
         case when h.waiter is not null then 'waiting' end,
         case when a.external then 'external' when a.worker_id is null then 'queued' end,
         v.activity, 'thinking')
-      when 'idle' then case when u.unread > 0 then 'holding mail' else '' end
+      when 'idle' then case
+        when u.unread > 0 then 'holding mail'
+        when e.kind = 'error' then case when e.content ->> 'kind' = 'limit' then 'out of budget' else 'failed' end
+        when e.kind = 'event' then 'interrupted'
+        else '' end
       else case when a.reaped_at is null then '' else 'reaped' end
     end as activity,
     u.unread, a.subagent_type, a.model, a.turn, a.worker_id, a.epoch, a.external, a.tool_calls, a.model_calls,
@@ -19,6 +23,7 @@ create view agentmesh.v_agents with (security_barrier) as
   join agentmesh.settings s on s.id = a.settings_id
   left join agentmesh.activity v on v.agent_id = a.id
   left join agentmesh.wait h on h.waiter = a.id
+  left join agentmesh.transcript e on a.status = 'idle' and e.agent_id = a.id and e.seq = a.ended_seq
   left join lateral (
     select count(*) as unread from agentmesh.mail m where m.recipient = a.id and m.read_at is null and m.withdrawn_at is null) u on true
   left join lateral (
@@ -27,4 +32,4 @@ create view agentmesh.v_agents with (security_barrier) as
     from agentmesh.subtree(a.id) as member (id) join agentmesh.agents d on d.id = member.id) t on true;
 
 comment on view agentmesh.v_agents is
-  'All agents, the dead too: place in the tree, status, what each does right now, unread mail, and what it and its tree used. tree_ columns are sums over the agent and all its descendants; cost_usd is null where no call had a known price. (Left joins: a query that asks for no unread mail or no sums does not make them.)';
+  'All agents, the dead too: place in the tree, status, what each does right now or how its last turn ended if not well, unread mail, and what it and its tree used. tree_ columns are sums over the agent and all its descendants; cost_usd is null where no call had a known price. (Left joins: a query that asks for no unread mail or no sums does not make them.)';
