@@ -68,7 +68,7 @@ def test_doctor_looks_at_every_row_when_asked_to(am, mesh, here):
     mesh.conn.execute("update agentmesh.agents set tool_calls = 7, interrupt_turn = 9 where id = %s", [child])
     broken = am("doctor", "--deep")
     assert broken.code == 1
-    assert "✗ rows           What an agent has used is the sum of its model calls" in broken.out
+    assert "✗ rows           An agent's usage is the sum of its model calls" in broken.out
     assert "counts 7 tool calls and has 0" in broken.out
     assert broken.out.endswith("Broken: rows.\n")
     report = am("doctor", "--deep", "--json").data
