@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from agentmesh.domain.rows import Row, Taken
-from agentmesh.domain.states import Kind
+from agentmesh.domain.states import AgentStatus, Kind
 
 _TEXTS = ("earlier_output", "message", "output", "error")
 """Fields of an entry that hold words of the agent, in the order in which they are shown."""
@@ -20,7 +20,7 @@ _ENTRY = ("agent_id", "name", "status", "message", "output", "error", "hint", "m
 
 
 def summary(result: Mapping[str, Any]) -> str:
-    """Return how a wait ended and each agent's status: ``complete: coder received, tester idle``."""
+    """Return how a wait ended and each agent's status: ``complete: coder received, tester idle, other failed``."""
     outcome = str(result.get("outcome") or "")
     found = [_found(entry) for entry in _entries(result) if not _is_user(entry)]
     return ": ".join(filter(None, ["ended by the user" if outcome == "user" else outcome, ", ".join(found)]))
@@ -84,6 +84,8 @@ def _is_user(entry: Mapping[str, Any]) -> bool:
 def _found(entry: Mapping[str, Any]) -> str:
     name = entry.get("name") or entry.get("agent_id") or "?"
     status = entry.get("status") or ("unknown" if "error" in entry else "")
+    if status == AgentStatus.IDLE and "error" in entry:
+        status = "interrupted" if str(entry["error"]).startswith("interrupted") else "failed"
     more = f" (+{entry['more']})" if entry.get("more") else ""
     return f"{name} {status}".rstrip() + more
 
