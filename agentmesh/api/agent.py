@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING
 
 from agentmesh.api.resting import WaitResult
-from agentmesh.domain.errors import Interrupted, LimitReached, ModelError
+from agentmesh.domain.errors import Interrupted, LimitReached, ModelError, UsageError
 from agentmesh.domain.ids import AgentId, MailId, short
 from agentmesh.domain.rows import AgentView, Ref, Row
 from agentmesh.domain.states import AgentStatus, Kind, WaitOutcome
-from agentmesh.store import agents, transcript
+from agentmesh.domain.text import as_text
+from agentmesh.store import agents, mailbox, transcript
 
 if TYPE_CHECKING:
+    from agentmesh.api.link import SessionLink
     from agentmesh.api.own_wait import OwnWaitResult
     from agentmesh.api.resting import Waited
-    from agentmesh.api.session import Session, Who
 
 _PAGE = 1000
 
@@ -22,8 +24,8 @@ _PAGE = 1000
 class Agent:
     """One agent of a session. Nothing is kept here but who it is: every look is a read."""
 
-    def __init__(self, session: Session, ref: Ref) -> None:
-        self.session = session
+    def __init__(self, link: SessionLink, ref: Ref) -> None:
+        self._link = link
         self.id: AgentId = ref.id
         self.name = ref.name
 
@@ -39,26 +41,38 @@ class Agent:
     @property
     def status(self) -> AgentStatus:
         """``running``, ``idle`` or ``dead``, now."""
-        return AgentStatus(self.session.run_store(agents.get, self.id, idempotent=True).status)
+        return AgentStatus(self._link.run(agents.get, self.id, idempotent=True).status)
 
     def view(self) -> AgentView:
         """Return all that people see of it: activity, unread mail, calls, tokens, cost, its own and its tree's."""
-        return next(one for one in self.session.list_agents(everybody=True) if one.id == self.id)
+        return next(one for one in self._link.list_agents(everybody=True) if one.id == self.id)
 
     def fork(self, name: str, prompt: str | None = None) -> Agent:
         """Make a child with this agent's conversation; with a prompt it runs from this commit on, without it is idle.
 
         The prompt is the user's: the child answers you, and reports to its parent only if the prompt says so.
         """
-        return self.session.fork(name, prompt, parent=self)
+        name = as_text(name, "the name of an agent")
+        prompt = None if prompt is None else as_text(prompt, "a prompt")
+        child = self._link.run(agents.get, self._link.run(agents.fork, self.id, name, prompt), idempotent=True)
+        if prompt is not None:
+            self._link.ensure_served()
+        return Agent(self._link, Ref(child.id, child.name))
 
     def send(self, message: str, *, key: str | None = None) -> MailId:
         """Write to it as the user; wakes it if it is idle. The same key again is the same message."""
-        return self.session.send(message, to=self, key=key)
+        message = as_text(message, "a message")
+        if key is not None and not key.strip():
+            raise UsageError("the key of a message is empty", hint="Leave it out, or give one. Is a variable not set?")
+        # With a key of our own a repetition after a lost connection is harmless.
+        key = f"api-{uuid.uuid4()}" if key is None else key
+        sent = self._link.run(mailbox.send, None, self.id, message, key, idempotent=True)
+        self._link.ensure_served()
+        return sent
 
     def wait(self, timeout: float | None = None) -> Waited:
         """Wait until it is idle or dead, or the time is up (then its status is ``running``)."""
-        (one,) = self.session.wait(self, timeout=timeout).results
+        (one,) = self._link.wait([self.id], timeout).results
         return one
 
     def wait_for(self, *who: Who, timeout: float | None = None) -> OwnWaitResult:
@@ -68,12 +82,12 @@ class Agent:
         goes on when this call is interrupted. Raise AgentBusy when it is running, WaitCircle when it would close a
         circle.
         """
-        return self.session.wait_as(self, *who, timeout=timeout)
+        return self._link.wait_as(self.id, [str(find_agent(self._link, one).id) for one in who], timeout)
 
     def children(self, *, everybody: bool = False) -> list[Agent]:
         """Return its living children, oldest first; with ``everybody`` the dead too."""
-        found = self.session.list_agents(everybody=everybody)
-        return [Agent(self.session, Ref(one.id, one.name)) for one in found if one.parent_id == self.id]
+        found = self._link.list_agents(everybody=everybody)
+        return [Agent(self._link, Ref(one.id, one.name)) for one in found if one.parent_id == self.id]
 
     def wait_children(self, timeout: float | None = None) -> WaitResult:
         """Wait until all its children are idle or dead, or the time is up; return how each stands, oldest first.
@@ -81,23 +95,23 @@ class Agent:
         Nothing is consumed, and without children it is over at once.
         """
         if children := self.children(everybody=True):
-            return self.session.wait(*children, timeout=timeout)
+            return self._link.wait([child.id for child in children], timeout)
         return WaitResult(WaitOutcome.COMPLETE, [])
 
     def kill(self) -> list[Ref]:
         """End it and all its descendants for good; return who died, nobody when it was dead."""
-        return self.session.run_store(agents.kill, self.id, idempotent=True)
+        return self._link.run(agents.kill, self.id, idempotent=True)
 
     def interrupt(self) -> bool:
         """Stop what it does now; it stays idle until somebody writes to it. Return whether it was running."""
-        return self.session.run_store(agents.interrupt, self.id, idempotent=True)
+        return self._link.run(agents.interrupt, self.id, idempotent=True)
 
     def output(self) -> str:
         """Return the text that its last turn ended with, "" before the first.
 
         Raise what it ended with otherwise: LimitReached, Interrupted, ModelError.
         """
-        found = self.session.run_store(agents.ending, self.id, idempotent=True)
+        found = self._link.run(agents.ending, self.id, idempotent=True)
         if found is None:
             return ""
         kind, content = found
@@ -112,11 +126,22 @@ class Agent:
     def conversation(self, *, inherited: bool = False) -> list[Row]:
         """Return its own rows, oldest first; with ``inherited`` what its model is sent, its ancestors' rows too."""
         if inherited:
-            return self.session.run_store(transcript.context, self.id, idempotent=True)
+            return self._link.run(transcript.context, self.id, idempotent=True)
         rows: list[Row] = []
         while True:
             after = rows[-1].seq if rows else 0
-            page = self.session.run_store(transcript.own, self.id, after, _PAGE, idempotent=True)
+            page = self._link.run(transcript.own, self.id, after, _PAGE, idempotent=True)
             rows += page
             if len(page) < _PAGE:
                 return rows
+
+
+Who = Agent | AgentId | str
+"""An agent by its handle, its id, its name, or 4 or more digits of its id."""
+
+
+def find_agent(link: SessionLink, who: Who) -> Agent:
+    """Return a handle; raise UnknownAgent or AmbiguousAgent with close matches."""
+    if isinstance(who, Agent):
+        return who
+    return Agent(link, link.run(agents.resolve, link.session, str(who), idempotent=True))

@@ -6,15 +6,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentmesh.api.session import Session, Surroundings
+from agentmesh.api.link import Surroundings
+from agentmesh.api.session import Session
 from agentmesh.domain.errors import Interrupted
 from agentmesh.domain.ids import AgentId
 from agentmesh.store import sessions
 
 if TYPE_CHECKING:
     from agentmesh.api.agent import Agent
-    from agentmesh.api.mesh import Mesh
     from agentmesh.api.resting import WaitResult
+    from agentmesh.api.runtime import Runtime
     from agentmesh.domain.cancel import Cancel
     from agentmesh.engine.tool import ToolContext as EngineContext
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 class ToolContext:
     """The call that a tool is answering."""
 
-    def __init__(self, mesh: Mesh, context: EngineContext) -> None:
-        self._mesh = mesh
+    def __init__(self, runtime: Runtime, context: EngineContext) -> None:
+        self._runtime = runtime
         self._context = context
 
     @property
@@ -49,8 +50,8 @@ class ToolContext:
     @cached_property
     def session(self) -> Session:
         """The agent's session. Waits through it end when the call is cancelled, and take no worker's place."""
-        row = self._mesh.core.database.run(sessions.get, self._context.session_id, idempotent=True)
-        return Session(self._mesh, row, Surroundings(self._context.cancel, self._context.aside))
+        row = self._runtime.core.database.run(sessions.get, self._context.session_id, idempotent=True)
+        return Session(self._runtime, row, Surroundings(self._context.cancel, self._context.aside))
 
     @cached_property
     def agent(self) -> Agent:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,12 +13,11 @@ from typing import TYPE_CHECKING, Any, Self, overload
 from agentmesh import app
 from agentmesh.api import declaring
 from agentmesh.api.declaring import Effects, Function
+from agentmesh.api.runtime import Runtime
 from agentmesh.api.session import Session
-from agentmesh.api.shared_listener import SharedListener
-from agentmesh.domain.errors import AgentmeshError, NoModel, UsageError
-from agentmesh.domain.ids import SessionId, short
+from agentmesh.domain.errors import UsageError
+from agentmesh.domain.ids import SessionId
 from agentmesh.domain.log import logger
-from agentmesh.domain.rows import Session as Row
 from agentmesh.domain.rows import SessionSummary
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import one_line, storable
@@ -39,11 +37,7 @@ class Mesh:
     def __init__(self, core: app.Mesh, *, background_workers: bool = True) -> None:
         self.core = core
         """The composition root; its interface may change."""
-        self.hearing = SharedListener(core)
-        self._background_workers = background_workers
-        self._lock = threading.Lock()
-        self._own: list[SessionId | None] = []
-        """The workers that run in this process now: of one session, or (None) of all."""
+        self._runtime = Runtime(core, background_workers=background_workers)
 
     def __enter__(self) -> Self:
         return self
@@ -56,7 +50,7 @@ class Mesh:
 
         No agent is stopped: those that run go on with the next worker.
         """
-        self.hearing.close()
+        self._runtime.hearing.close()
         self.core.close()
 
     # Sessions
@@ -83,7 +77,7 @@ class Mesh:
         row = self.core.start_session(Path(workdir), model=model, title=title, mode=mode)
         if not attended:
             self.core.database.run(requests.set_attended, row.id, False, idempotent=True)
-        return Session(self, row)
+        return Session(self._runtime, row)
 
     def resume_session(
         self, session: SessionId | str | None = None, *, workdir: str | os.PathLike[str] = "."
@@ -93,7 +87,7 @@ class Mesh:
         Whether anybody answers its requests stays as it was. Raise UnknownSession.
         """
         row = self.core.find_session(session=None if session is None else str(session), workdir=Path(workdir))
-        found = Session(self, row)
+        found = Session(self._runtime, row)
         found.skip_events()
         return found
 
@@ -110,69 +104,19 @@ class Mesh:
 
         ``concurrency``: model calls and tools at once. The end of the block hands over what still runs.
         """
-        from agentmesh.tools.environment import conceal_process
-
-        conceal_process()
-        serves = session.id if session else None
-        worker = self.core.worker(session=serves, concurrency=concurrency)
-        try:
-            worker.start()
-            with self._lock:
-                self._own.append(serves)
-            try:
-                yield
-            finally:
-                with self._lock:
-                    self._own.remove(serves)
-        finally:
-            worker.stop()
-        if worker.failed:
-            raise worker.failed
+        with self._runtime.worker(session.id if session else None, concurrency):
+            yield
 
     def start_background_worker(self, session: Session) -> bool:
         """Start a worker process if none serves the session; return whether one was started.
 
         It ends by itself when nothing has run and no screen was open for 60 s. It has none of this program's tools.
         """
-        if self._problem(session) is not None:
-            return False
-        return self.core.ensure_served(self._row(session)).started
+        return self._runtime.start_background_worker(session.id)
 
     def ensure_served(self, session: Session, *, must: bool = False) -> None:
         """See that a worker serves the session; with ``must`` raise UsageError when nobody does and nobody will."""
-        with self._lock:
-            runs_here = any(serves in (None, session.id) for serves in self._own)
-        if runs_here and not must:
-            return
-        serving = self.core.serving
-        if serving.is_served(session.id, serving.root_model(session.root.id).partition("/")[0]):
-            return
-        problem = self._problem(session)
-        if problem is None and self._background_workers:
-            try:
-                self.core.ensure_served(self._row(session))
-            except (AgentmeshError, OSError) as error:
-                LOG.warning("no worker could be started for session %s: %s", session.id, error)
-        elif must:
-            raise problem or UsageError(
-                f"no worker serves session {short(session.id)}", hint="with mesh.worker(): runs its agents here."
-            )
-
-    def _problem(self, session: Session) -> UsageError | None:
-        """Return why no worker in the background could serve the session."""
-        obstacle = self.core.serving.obstacle(self._row(session))
-        if obstacle and obstacle.needs:
-            return UsageError(
-                f"no worker at work has what session {short(session.id)} needs: {', '.join(obstacle.needs)}",
-                hint="Register it in this program and run the agents here: with mesh.worker():",
-            )
-        if obstacle and (why := obstacle.no_model):
-            reason = why.message.rstrip(".")
-            return NoModel(f"no worker serves session {short(session.id)}, and {reason}", hint=why.hint)
-        return None
-
-    def _row(self, session: Session) -> Row:
-        return self.core.database.run(sessions.get, session.id, idempotent=True)
+        self._runtime.ensure_served(session.id, session.root.id, must=must)
 
     # Tools and types of the program's own
 
@@ -194,7 +138,7 @@ class Mesh:
         from agentmesh.api.tools import PythonTool
 
         def register(declared: Callable[..., Any]) -> Callable[..., Any]:
-            made = PythonTool(declared, self, declaring.declared(declared, effect, name))
+            made = PythonTool(declared, self._runtime, declaring.declared(declared, effect, name))
             self._add(made.name, self.core.tool_names(), "tool")
             self.core.own_tools[made.name] = made
             return declared
@@ -224,9 +168,8 @@ class Mesh:
     def _add(self, name: str, taken: Iterable[str], what: str) -> None:
         if name in taken:
             raise UsageError(f"there is a {what} {name} already", hint="Give yours another name.")
-        with self._lock:
-            if self._own:
-                raise UsageError(
-                    f"the {what} {name} comes too late: a worker runs already",
-                    hint="Register everything before mesh.worker().",
-                )
+        if self._runtime.has_worker:
+            raise UsageError(
+                f"the {what} {name} comes too late: a worker runs already",
+                hint="Register everything before mesh.worker().",
+            )

@@ -19,7 +19,7 @@ from agentmesh.engine.tool import ToolContext as EngineContext
 
 if TYPE_CHECKING:
     from agentmesh.api.declaring import Declared
-    from agentmesh.api.mesh import Mesh
+    from agentmesh.api.runtime import Runtime
 
 LOG = logger(__name__)
 
@@ -27,7 +27,7 @@ LOG = logger(__name__)
 class PythonTool:
     """A function as the engine sees it."""
 
-    def __init__(self, function: Callable[..., Any], mesh: Mesh, wanted: Declared) -> None:
+    def __init__(self, function: Callable[..., Any], runtime: Runtime, wanted: Declared) -> None:
         """Raise UsageError when no tool can be made of it."""
         known = signature(function, ToolContext, wanted.name)
         self.name = known.name
@@ -36,13 +36,13 @@ class PythonTool:
         self.effect = Effect.READ if wanted.effect == "read" else Effect.WRITE
         self._context = known.context
         self._function = function
-        self._mesh = mesh
+        self._runtime = runtime
 
     def run(self, args: OwnArgs, context: EngineContext) -> Mapping[str, Any]:
         """Call it; whatever it raises is a result that the model reads."""
         given = {name: getattr(args, name) for name in type(args).model_fields}
         if self._context:
-            given[self._context] = ToolContext(self._mesh, context)
+            given[self._context] = ToolContext(self._runtime, context)
         try:
             returned = self._function(**given)
         except (ToolError, AgentmeshError):

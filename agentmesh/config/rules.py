@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from agentmesh.config.documents import Problem
 from agentmesh.config.forms import Refused
@@ -15,9 +15,6 @@ from agentmesh.config.mcp import may_mean
 from agentmesh.domain.pathglob import BadPattern, PathPattern
 from agentmesh.domain.permissions import Decision, Permissions, Rule, intersect
 from agentmesh.domain.text import one_line
-
-if TYPE_CHECKING:
-    from agentmesh.config.schema import PermissionRules
 
 _RULE: Final = re.compile(r"\s*([\w.*?-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
 _OF_PATHS: Final = frozenset({"read", "write", "edit", "glob", "grep"})
@@ -54,10 +51,10 @@ def check(text: str) -> None:
     parsed(Decision.DENY, text)
 
 
-def sourced(table: PermissionRules, source: str, *, from_project: bool) -> Iterator[SourcedRule]:
+def sourced(table: Mapping[Decision, Sequence[str]], source: str, *, from_project: bool) -> Iterator[SourcedRule]:
     """Yield the rules of a file's table of permissions, in the order in which they are judged."""
-    for effect, texts in ((Decision.DENY, table.deny), (Decision.ASK, table.ask), (Decision.ALLOW, table.allow)):
-        for text in texts:
+    for effect in (Decision.DENY, Decision.ASK, Decision.ALLOW):
+        for text in table[effect]:
             yield SourcedRule(parsed(effect, text), source, from_project)
 
 

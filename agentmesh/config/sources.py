@@ -157,8 +157,11 @@ def _checked(base: Values, layer: Values, name_of: Callable[[Key], str]) -> Valu
 def _sourced(layer: Values, file: Path, *, from_project: bool = False) -> Iterator[SourcedRule]:
     if "permissions" in layer:
         from agentmesh.config.rules import sourced
+        from agentmesh.domain.permissions import Decision
 
-        yield from sourced(_RULES(layer["permissions"]), str(file), from_project=from_project)
+        given = _RULES(layer["permissions"])
+        table = {Decision.DENY: given.deny, Decision.ASK: given.ask, Decision.ALLOW: given.allow}
+        yield from sourced(table, str(file), from_project=from_project)
 
 
 def _document(values: Values) -> Document:

@@ -21,7 +21,7 @@ def session_of(mesh: agentmesh.Mesh, **options) -> agentmesh.Session:
 
 def waits(mesh: agentmesh.Mesh) -> int:
     """How many waits and streams hear of changes at this moment."""
-    return len(mesh.hearing._shares)
+    return len(mesh._runtime.hearing._shares)
 
 
 def test_a_run_returns_the_roots_last_words(rig: Rig, mesh: agentmesh.Mesh, tmp_path):

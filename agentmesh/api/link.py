@@ -1,0 +1,99 @@
+"""How the handles of one session and of its agents reach the database, have it served, and wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from agentmesh.api.changes import Changes
+from agentmesh.api.own_wait import AgentWait, OwnWaitResult, read
+from agentmesh.api.resting import TICK, WaitResult, until_rest
+from agentmesh.domain.errors import DatabaseUnreachable, Interrupted
+from agentmesh.domain.ids import AgentId, SessionId
+from agentmesh.domain.rows import AgentView
+from agentmesh.store import agents
+
+if TYPE_CHECKING:
+    from agentmesh.api.runtime import Runtime
+    from agentmesh.domain.cancel import Cancel
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where a handle is used: in the program, or in a tool that an agent has called."""
+
+    cancel: Cancel | None = None
+    """Ends every wait."""
+    aside: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Context entered while a handle waits."""
+
+
+class SessionLink:
+    """One session as its handles see it: they keep nothing else but who they are."""
+
+    def __init__(self, runtime: Runtime, session: SessionId, root: AgentId, around: Surroundings) -> None:
+        self.runtime = runtime
+        self.session = session
+        self.root = root
+        self._around = around
+
+    def run(self, function: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Result:
+        """Call a store function."""
+        return self.runtime.core.database.run(function, *args, **kwargs)
+
+    def list_agents(self, *, everybody: bool) -> list[AgentView]:
+        """Return the living agents, oldest first; with ``everybody`` the dead too."""
+        found = self.run(agents.view, self.session, idempotent=True)
+        return [one for one in found if everybody or one.died_at is None]
+
+    def ensure_served(self, *, must: bool = False) -> None:
+        """Make sure that a worker serves the session; with ``must`` raise UsageError if none does and none will."""
+        self.runtime.ensure_served(self.session, self.root, must=must)
+
+    def wait(self, listed: Sequence[AgentId], timeout: float | None) -> WaitResult:
+        """Wait until these agents (none listed: all) are idle or dead, or the time is up."""
+        with self.waiting() as wakes:
+            database = self.runtime.core.database
+            return until_rest(database, wakes, [self.session], listed, timeout, check=self.check, serve=self.serve)
+
+    def wait_as(self, waiter: AgentId, names: Sequence[str], timeout: float | None) -> OwnWaitResult:
+        """Let an idle agent wait itself, and follow its wait to the end."""
+        own = AgentWait(self.runtime.core.database, self.session, waiter)
+        with self.waiting() as wakes:
+            self.serve(True)
+            result = own.begin(names, timeout)
+            while result is None:
+                anything = wakes.wait(TICK) is None
+                self.check()
+                try:
+                    result = own.look()
+                    if result is None and anything:
+                        self.serve(False)
+                except DatabaseUnreachable as error:
+                    wakes.endure(error)
+        return read(result)
+
+    @contextmanager
+    def waiting(self, on_live: Callable[[str], None] | None = None) -> Iterator[Changes]:
+        """Hear of the session's changes, and of being cancelled."""
+        with self._around.aside(), Changes(self.runtime.hearing, [self.session], on_live) as wakes:
+            take_back = self._around.cancel.on_set(wakes.poke) if self._around.cancel else lambda: None
+            try:
+                yield wakes
+            finally:
+                take_back()
+
+    def serve(self, first: bool) -> None:
+        """Make sure that somebody runs the agents that a wait is for: at first somebody must."""
+        self.ensure_served(must=first)
+
+    def check(self) -> None:
+        """Raise Interrupted when the mesh was closed, or the tool that waits was stopped."""
+        if self.runtime.hearing.closed:
+            raise Interrupted("the mesh was closed", hint="The agents go on where a worker serves them.")
+        if self._around.cancel and self._around.cancel.is_set():
+            raise Interrupted("the tool was stopped", hint="Its agent was interrupted or killed, or its worker stops.")

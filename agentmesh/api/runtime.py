@@ -1,0 +1,101 @@
+"""What all handles of one mesh share: the database, the one LISTEN connection, and the workers of this process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from agentmesh.api.shared_listener import SharedListener
+from agentmesh.domain.errors import AgentmeshError, NoModel, UsageError
+from agentmesh.domain.ids import AgentId, SessionId, short
+from agentmesh.domain.log import logger
+from agentmesh.domain.rows import Session as Row
+from agentmesh.store import sessions
+
+if TYPE_CHECKING:
+    from agentmesh import app
+
+LOG = logger(__name__)
+
+
+class Runtime:
+    """Knows what this process runs, so that every handle can have its session served; thread-safe."""
+
+    def __init__(self, core: app.Mesh, *, background_workers: bool) -> None:
+        self.core = core
+        self.hearing = SharedListener(core)
+        self._background_workers = background_workers
+        self._lock = threading.Lock()
+        self._own: list[SessionId | None] = []
+        """The workers that run in this process now: of one session, or (None) of all."""
+
+    @property
+    def has_worker(self) -> bool:
+        """Whether this process runs agents now."""
+        with self._lock:
+            return bool(self._own)
+
+    @contextmanager
+    def worker(self, session: SessionId | None, concurrency: int | None) -> Iterator[None]:
+        """Run the agents of one session, or (None) of all, in this process while the block lasts."""
+        from agentmesh.tools.environment import conceal_process
+
+        conceal_process()
+        worker = self.core.worker(session=session, concurrency=concurrency)
+        try:
+            worker.start()
+            with self._lock:
+                self._own.append(session)
+            try:
+                yield
+            finally:
+                with self._lock:
+                    self._own.remove(session)
+        finally:
+            worker.stop()
+        if worker.failed:
+            raise worker.failed
+
+    def start_background_worker(self, session: SessionId) -> bool:
+        """Start a worker process if none serves the session and one could; return whether one was started."""
+        row = self._row(session)
+        return self._problem(row) is None and self.core.ensure_served(row).started
+
+    def ensure_served(self, session: SessionId, root: AgentId, *, must: bool = False) -> None:
+        """Make sure that a worker serves the session; with ``must`` raise UsageError if none does and none will."""
+        with self._lock:
+            runs_here = any(serves in (None, session) for serves in self._own)
+        if runs_here and not must:
+            return
+        serving = self.core.serving
+        if serving.is_served(session, serving.root_model(root).partition("/")[0]):
+            return
+        row = self._row(session)
+        problem = self._problem(row)
+        if problem is None and self._background_workers:
+            try:
+                self.core.ensure_served(row)
+            except (AgentmeshError, OSError) as error:
+                LOG.warning("no worker could be started for session %s: %s", session, error)
+        elif must:
+            raise problem or UsageError(
+                f"no worker serves session {short(session)}", hint="with mesh.worker(): runs its agents here."
+            )
+
+    def _problem(self, session: Row) -> UsageError | None:
+        """Return why no worker in the background could serve the session."""
+        obstacle = self.core.serving.obstacle(session)
+        if obstacle and obstacle.needs:
+            return UsageError(
+                f"no worker at work has what session {short(session.id)} needs: {', '.join(obstacle.needs)}",
+                hint="Register it in this program and run the agents here: with mesh.worker():",
+            )
+        if obstacle and (why := obstacle.no_model):
+            reason = why.message.rstrip(".")
+            return NoModel(f"no worker serves session {short(session.id)}, and {reason}", hint=why.hint)
+        return None
+
+    def _row(self, session: SessionId) -> Row:
+        return self.core.database.run(sessions.get, session, idempotent=True)
