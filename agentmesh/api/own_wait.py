@@ -58,8 +58,11 @@ class AgentWait:
         return run(waits.wait_begin, self._waiter, targets, LONGEST if timeout is None else timeout)
 
     def look(self) -> dict[str, Any] | None:
-        """Return the result once the wait is over."""
-        return self._recorded.result()
+        """Return the result once the wait is over; that of a dead agent is its death."""
+        result = self._recorded.result()
+        if result is None and self._recorded.was_killed:
+            return {"outcome": WaitOutcome.INTERRUPTED, "results": [], "note": "the waiting agent was killed"}
+        return result
 
 
 def read(result: Mapping[str, Any]) -> OwnWaitResult:

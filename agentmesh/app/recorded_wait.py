@@ -11,7 +11,7 @@ from typing import Any
 
 from agentmesh.app.cursors import Cursors
 from agentmesh.domain.ids import AgentId
-from agentmesh.domain.states import Kind, WaitOutcome
+from agentmesh.domain.states import Kind
 from agentmesh.store.tx import Database
 
 
@@ -20,13 +20,15 @@ class RecordedWait:
 
     def __init__(self, database: Database, waiter: AgentId) -> None:
         self._cursors, self._waiter = Cursors(database), waiter
+        self.was_killed = False
+        """Whether the agent's death was recorded instead of a result."""
         self._cursors.skip(waiter)
 
     def result(self) -> dict[str, Any] | None:
-        """Return the wait's result once it is recorded; if the agent was killed, a result that says so."""
+        """Return the wait's result once it is recorded."""
         for row in self._cursors.new(self._waiter):
             if row.kind == Kind.COMMAND and row.content.get("command") == "wait":  # there are others, of people
                 return dict(row.content["result"])
             if row.kind == Kind.EVENT and row.content.get("event") == "killed":
-                return {"outcome": WaitOutcome.INTERRUPTED, "results": [], "note": "the waiting agent was killed"}
+                self.was_killed = True
         return None

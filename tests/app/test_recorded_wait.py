@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from agentmesh.app.recorded_wait import RecordedWait
 from agentmesh.domain import commands
-from agentmesh.domain.states import WaitOutcome
 from agentmesh.store import agents, person, waits
 from agentmesh.store.tx import Database
 from tests.fixtures.mesh import Mesh
@@ -28,11 +27,10 @@ def test_an_earlier_wait_and_other_commands_are_left_alone(db: Database, mesh: M
     assert recorded.result() is None
 
 
-def test_the_death_of_the_waiting_agent_is_a_result(db: Database, mesh: Mesh):
+def test_the_death_of_the_waiting_agent_is_no_result(db: Database, mesh: Mesh):
     child = mesh.fork(mesh.root, "child")
     recorded = RecordedWait(db, child)
     assert db.run(waits.wait_begin, child, None, 60.0) is None
     db.run(agents.kill, child)
-    result = recorded.result()
-    assert result is not None
-    assert (result["outcome"], result["note"]) == (WaitOutcome.INTERRUPTED, "the waiting agent was killed")
+    assert recorded.result() is None
+    assert recorded.was_killed

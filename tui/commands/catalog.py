@@ -97,7 +97,7 @@ _LIST = (
         "Stop what an agent does now; it stays idle",
         (Parameter("agent|all", Argument.RUNNING, required=False),),
     ),
-    Command("kill", "End an agent and all its descendants for good; asks first if one below it runs", (_ANY_AGENT,)),
+    Command("kill", "End an agent and all its descendants for good", (_ANY_AGENT,)),
     Command("mark", "Set a mark that /rewind goes back to", (Parameter("label", Argument.TEXT, required=False),)),
     Command(
         "mode", "What tools may do without asking: ask, edits, all, plan", (Parameter("mode", Argument.MODE, False),)
