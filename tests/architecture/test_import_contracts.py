@@ -95,8 +95,15 @@ def test_a_module_that_no_layer_lists_is_caught(complaints):
     assert "agentmesh.stray" in complaints
 
 
-def test_a_circle_inside_a_room_of_the_screen_is_caught(skeleton):
-    state = skeleton / "agentmesh" / "tui" / "session" / "state.py"
-    state.write_text(state.read_text() + "\nimport agentmesh.tui.session.feed\n")
-    result = lint(skeleton)
-    assert "No circle of imports in the screen BROKEN" in result.stdout
+@pytest.mark.parametrize(
+    ("module", "imported"),
+    [
+        ("tui/session/state.py", "import agentmesh.tui.session.feed"),
+        ("config/rules.py", "import agentmesh.config.sources"),
+        ("api/agent.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import agentmesh.api.session"),
+    ],
+)
+def test_a_circle_inside_a_room_is_caught(skeleton, module, imported):
+    path = skeleton / "agentmesh" / module
+    path.write_text(f"{path.read_text()}\n{imported}\n")
+    assert "No circle of imports, not even for type checkers BROKEN" in lint(skeleton).stdout
