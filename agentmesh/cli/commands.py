@@ -23,6 +23,7 @@ _SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = MappingProxyType
         },
         "Look": {
             "ps": ("look", "List agents."),
+            "board": ("board", "Show all agents, those that need you first."),
             "tree": ("look", "Show the session's agents as a tree."),
             "log": ("log", "Show an agent's conversation."),
             "search": ("search", "Find words in all conversations and mail."),

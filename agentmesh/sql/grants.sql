@@ -29,7 +29,7 @@ begin
     grant insert (session_id, agent_id, seq, ordinal, kind, tool, arguments, reason, rules, question, options) on agentmesh.requests to agentmesh_worker;
     grant update (title, attended, ended_at, tree_version) on agentmesh.sessions to agentmesh_worker;
     grant update (backend_pid, seen_at, lost_at, back_at, server_started_at, ended_at, endpoints) on agentmesh.workers to agentmesh_worker;
-    grant update (status, model, settings_id, turn, started_turn, interrupt_turn, compact_turn, held_mail, owes_report, agent_wakes, ended_seq,
+    grant update (status, model, settings_id, turn, started_turn, interrupt_turn, compact_turn, held_mail, owes_report, agent_wakes, ended_seq, ended_as, unseen,
       worker_id, epoch, queued_at, tool_calls, model_calls, input_tokens, output_tokens, cached_tokens, cost_usd, unpriced_calls,
       died_at, killed_by, reaped_at) on agentmesh.agents to agentmesh_worker;
     grant update (activity, at) on agentmesh.activity to agentmesh_worker;

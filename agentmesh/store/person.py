@@ -53,6 +53,11 @@ def note(conn: Connection, agent: AgentId, content: Mapping[str, Any]) -> int:
     return scalar(conn, statement("person.note"), {"agent": agent, "content": jsonb(dict(content))}, int)
 
 
+def see(conn: Connection, agent: AgentId) -> bool:
+    """Note that a person has looked at the end of the agent's last turn; return whether that was new."""
+    return scalar(conn, statement("person.see"), {"agent": agent}, bool)
+
+
 def retry(conn: Connection, agent: AgentId) -> None:
     """Run an idle agent again after a turn that failed or was interrupted; raise NothingToRetry or AgentBusy."""
     conn.execute(statement("person.retry"), {"agent": agent})

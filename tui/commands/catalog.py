@@ -55,7 +55,7 @@ class Command(NamedTuple):
     """One line."""
     parameters: tuple[Parameter, ...] = ()
     on_screen: bool = False
-    """The app carries it out itself (agents, answer, exit, help, sessions); others go to ``CommandRunner.submit``."""
+    """The app carries it out itself (agents, board, help, ...); others go to ``CommandRunner.submit``."""
 
     @property
     def usage(self) -> str:
@@ -69,6 +69,7 @@ _ANY_AGENT = Parameter("agent", Argument.AGENT, required=False)
 _LIST = (
     Command("agents", "Pick an agent from the tree of all, or go to one", (_ANY_AGENT,), on_screen=True),
     Command("answer", "Answer what agents ask you", on_screen=True),
+    Command("board", "All agents at a glance, those that need you first", on_screen=True),
     Command(
         "budget",
         "Show or cap what the session, or an agent with all below it, may use: 5 (USD), 2M (tokens), none",

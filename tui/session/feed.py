@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.errors import AgentmeshError, UnknownAgent, UnknownRequest
 from agentmesh.domain.log import logger
-from agentmesh.store import requests
+from agentmesh.store import person, requests
 from agentmesh.store.status import session_channel
 from agentmesh.tui.session.hints import Hints
 from agentmesh.tui.session.messages import BoardChanged, LinkChanged, Missed, Noticed, RequestSettled
 from agentmesh.tui.session.reading import Followed, read_board
 from agentmesh.tui.session.schema_watch import SchemaWatch
+from agentmesh.tui.session.watching import Watched, Watching
 from agentmesh.tui.session.worker_check import WorkerCheck, sentence
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class Feed:
         self._outbox: list[Message] = []
         """Messages with rows, to be posted with the board: a key pressed between the two would find no agent."""
         self._sought: AgentId | None = None
+        self._watching = Watching(mesh, post)
         self._board = board
         self._posted_trouble: str | None = None
 
@@ -114,6 +116,14 @@ class Feed:
     def older(self, agent: AgentId, before_seq: int) -> None:
         """Post OlderRows with the agent's rows right before this seq."""
         self._request(lambda: self._older(agent, before_seq))
+
+    def see(self, agent: AgentId) -> None:
+        """Note that a person has looked at the end of the agent's last turn."""
+        self._request(lambda: self._see(agent))
+
+    def watch(self, watched: Watched) -> None:
+        """Post DetailsRead of these agents with every board, and LinesStreamed as they write."""
+        self._request(lambda: self._watch(watched))
 
     def _request(self, request: Callable[[], None]) -> None:
         self._requests.append(request)
@@ -197,8 +207,10 @@ class Feed:
                 board = self._read_board()
         finally:
             self._flush()
+        self._watching.stream(batch.streams)
         if board:
             self._show(board)
+            self._watching.read(is_tick)
             if everything:
                 self._post_trouble(self._worker_check.check(board))
 
@@ -269,6 +281,14 @@ class Feed:
 
     def _seek(self, agent: AgentId) -> None:
         self._sought = agent
+        self._hints.board()
+
+    def _see(self, agent: AgentId) -> None:
+        self._mesh.database.run(person.see, agent, idempotent=True)
+        self._hints.board()
+
+    def _watch(self, watched: Watched) -> None:
+        self._watching.watch(watched)
         self._hints.board()
 
     def _unfollow(self, agent: AgentId) -> None:

@@ -27,6 +27,10 @@ select agentmesh.open_capture(%(agent)s) is not null;
 -- Keep a command and what it said; the row's seq.
 select agentmesh.note(%(agent)s, %(content)s);
 
+-- name: see
+-- Note that a person has looked at the end of the last turn; whether that was new.
+select agentmesh.see(%(agent)s);
+
 -- name: retry
 -- Run again after an error.
 select agentmesh.retry(%(agent)s);
