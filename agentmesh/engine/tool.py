@@ -18,7 +18,7 @@ from agentmesh.domain.cancel import Cancel
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.permissions import Verdict
 from agentmesh.domain.rows import Allowance
-from agentmesh.store.callers import Lease
+from agentmesh.store.call import Lease
 
 
 class Effect(StrEnum):

@@ -20,7 +20,7 @@ from agentmesh.engine.tool import Tool, ToolContext, ToolError
 from agentmesh.mcp.member import Member
 from agentmesh.mcp.transcript import ReadTranscript, ReadTranscriptArgs
 from agentmesh.store import agents, mailbox
-from agentmesh.store.callers import Lease
+from agentmesh.store.call import Lease
 from agentmesh.store.tx import Database
 from agentmesh.tools import toolset
 from agentmesh.tools.fork import Fork, ForkArgs

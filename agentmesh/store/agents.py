@@ -16,10 +16,8 @@ from agentmesh.domain.rows import Agent, AgentView, Ref, ToolSettings
 from agentmesh.domain.states import AgentStatus, Kind
 from agentmesh.domain.text import one_line, storable
 from agentmesh.sql import statement
-from agentmesh.store.callers import Lease, caller
+from agentmesh.store.call import Lease, caller, scalar, typed_row
 from agentmesh.store.mailbox import require_size
-from agentmesh.store.scalar import scalar
-from agentmesh.store.typed import typed_row
 
 _BY_PREFIX = 2
 

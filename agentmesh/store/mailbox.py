@@ -15,8 +15,7 @@ from agentmesh.domain.ids import AgentId, MailId
 from agentmesh.domain.rows import Row
 from agentmesh.domain.text import bytes_of, storable
 from agentmesh.sql import statement
-from agentmesh.store.callers import Lease, caller
-from agentmesh.store.scalar import scalar
+from agentmesh.store.call import Lease, caller, scalar
 
 _MOST_BYTES: Final = 262_144
 

@@ -15,11 +15,9 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Allowance, OpenCall, Row, Standing
 from agentmesh.domain.states import AgentStatus, Kind
 from agentmesh.sql import statement
-from agentmesh.store.callers import Lease, caller
+from agentmesh.store.call import Lease, caller, scalar, typed_row
 from agentmesh.store.jsonb import jsonb, written
 from agentmesh.store.mailbox import require_size
-from agentmesh.store.scalar import scalar
-from agentmesh.store.typed import typed_row
 
 Results = Mapping[int, Mapping[str, Any]]
 """What tool calls of a step returned, by their ordinals."""

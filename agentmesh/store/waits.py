@@ -16,8 +16,7 @@ from agentmesh.domain.states import WaitOutcome
 from agentmesh.domain.text import storable
 from agentmesh.sql import statement
 from agentmesh.store import agents
-from agentmesh.store.callers import Lease, caller
-from agentmesh.store.scalar import scalar
+from agentmesh.store.call import Lease, caller, scalar
 
 
 def targets(conn: Connection, session: SessionId, asked: Sequence[str]) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from agentmesh.domain.errors import UnknownAgent
 from agentmesh.domain.ids import AgentId
 from agentmesh.engine.tool import ToolContext
 from agentmesh.store import agents
-from agentmesh.store.callers import Lease
+from agentmesh.store.call import Lease
 from agentmesh.store.tx import Database
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from agentmesh.domain.errors import DatabaseUnreachable, Refused
 from agentmesh.store import mailbox
+from agentmesh.store.call import scalar
 from agentmesh.store.pool import PREPARE_AFTER, connect
-from agentmesh.store.scalar import scalar
 
 OFTEN = range(PREPARE_AFTER + 3)
 SAME = (
