@@ -75,6 +75,13 @@ class ToolContext:
     aside: Callable[[], AbstractContextManager[None]] = nullcontext
     """Wait for other agents in it: meanwhile the worker gives the place of this call's thread to one of them."""
 
+    @property
+    def own_lease(self) -> Lease:
+        """The lease, which the engine gives to every verb."""
+        if self.lease is None:
+            raise ValueError("a verb needs a lease")
+        return self.lease
+
 
 class Tool(Protocol):
     """One entry of the list that agents see."""

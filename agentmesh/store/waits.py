@@ -19,12 +19,17 @@ from agentmesh.store import agents
 from agentmesh.store.call import Lease, caller, scalar
 
 
-def targets(conn: Connection, session: SessionId, asked: Sequence[str]) -> list[dict[str, Any]]:
-    """Resolve the agents to wait for, in the order asked, duplicates merged; an entry may carry its error instead."""
+def targets(
+    conn: Connection, session: SessionId, asked: Sequence[str], waiter: AgentId | None = None
+) -> list[dict[str, Any]]:
+    """Resolve the agents to wait for, in the order asked, duplicates merged; an entry may carry its error instead.
+
+    A waiter that asks by itself may call its parent "parent".
+    """
     if not asked:
         raise BadWait("from_agents is empty", hint="List agents, or leave it out to wait for a message from anyone.")
     resolved: dict[Any, dict[str, Any]] = {}
-    for who, found in zip(asked, agents.resolve_all(conn, session, asked), strict=True):
+    for who, found in zip(asked, agents.resolve_all(conn, session, asked, waiter), strict=True):
         if isinstance(found, Ref):
             resolved.setdefault(found.id, {"agent_id": str(found.id), "id": str(found.id)})
         else:
