@@ -27,7 +27,7 @@ from agentmesh.engine.summary_call import Compactor, NoSummary, Stopped, too_lon
 from agentmesh.engine.tool import Rights, Tool, ToolContext
 from agentmesh.llm.port import CallCancelled, CallFailed, ChatRequest, Reply
 from agentmesh.store import steps, transcript
-from agentmesh.store.callers import Lease
+from agentmesh.store.call import Lease
 
 Stored = TypeVar("Stored")
 

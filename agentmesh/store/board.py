@@ -16,9 +16,8 @@ from agentmesh.domain.ids import AgentId, MailId, SessionId
 from agentmesh.domain.rows import AgentView, Row
 from agentmesh.domain.states import AgentStatus, Kind
 from agentmesh.sql import statement
+from agentmesh.store.call import scalar, typed_row
 from agentmesh.store.mailbox import with_mail
-from agentmesh.store.scalar import scalar
-from agentmesh.store.typed import typed_row
 
 _PENDING_WIDTH = 4_000
 """Characters of an unread message that a screen gets."""

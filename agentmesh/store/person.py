@@ -11,8 +11,8 @@ from psycopg import Connection
 from agentmesh.domain.ids import AgentId, MailId, SessionId
 from agentmesh.domain.text import storable
 from agentmesh.sql import statement
+from agentmesh.store.call import scalar
 from agentmesh.store.jsonb import jsonb
-from agentmesh.store.scalar import scalar
 
 
 def begin_capture(conn: Connection, agent: AgentId) -> bool:

@@ -14,7 +14,7 @@ from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.rows import Allowance
 from agentmesh.domain.states import WaitOutcome
 from agentmesh.store import agents, context, sessions, steps, waits, workers
-from agentmesh.store.callers import Lease
+from agentmesh.store.call import Lease
 from tests.fixtures.mesh import Mesh, unknown
 
 pytestmark = pytest.mark.only_rows

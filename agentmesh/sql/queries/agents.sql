@@ -16,12 +16,14 @@ select id, session_id, parent_id, name, depth, status, model, settings_id, permi
 from agentmesh.agents where id = %(agent)s;
 
 -- name: matches
--- What each of several texts may mean in a session: an agent's full id (0), its exact name (1), a prefix of its id (2); the ids are those between
--- first and last. By the index of ids, whatever PostgreSQL guesses: by the session's, each text would read all agents of the session.
+-- What each of several texts may mean in a session: the asker's parent or an agent's full id (0), its exact name (1), a prefix of its id (2); the
+-- ids are those between first and last. By the index of ids, whatever PostgreSQL guesses: by the session's, each text would read all agents of the session.
 select u.n, a.id, a.name, a.how
 from unnest(%(asked)s::text[], %(first)s::uuid[], %(last)s::uuid[]) with ordinality as u (who, first, last, n)
 cross join lateral (
-  select id, name, 1 as how from agentmesh.agents where session_id = %(session)s and name = u.who
+  select p.id, p.name, 0 as how from agentmesh.agents me join agentmesh.agents p on p.id = me.parent_id where u.who = 'parent' and me.id = %(asker)s
+  union all
+  select id, name, 1 from agentmesh.agents where session_id = %(session)s and name = u.who
   union all
   (select id, name, case when u.first = u.last then 0 else 2 end
    from (select * from agentmesh.agents where id between u.first and u.last offset 0) near
