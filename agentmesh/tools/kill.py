@@ -1,4 +1,4 @@
-"""The tool kill: end a descendant and everything below it."""
+"""The kill tool: end a descendant and everything below it."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Kill:
 
     @property
     def description(self) -> str:
-        """The words that the model reads."""
+        """The description that the model reads."""
         return description(self.name)
 
     def run(self, args: KillArgs, context: ToolContext) -> None:
-        """Kill; the verb writes the result."""
+        """Kill the agent; the verb writes the result."""
         target = resolve(self._database, context, args.agent_id)
         self._database.run(agents.kill, target, context.agent_id, lease=lease_of(context))

@@ -1,4 +1,4 @@
-"""The tool send: one message to another agent of the session."""
+"""The send tool: one message to another agent of the session."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Send:
 
     @property
     def description(self) -> str:
-        """The words that the model reads."""
+        """The description that the model reads."""
         return description(self.name)
 
     def run(self, args: SendArgs, context: ToolContext) -> None:
-        """Send; the verb writes the result."""
+        """Send the message; the verb writes the result."""
         recipient = resolve(self._database, context, args.to)
         self._database.run(mailbox.send, context.agent_id, recipient, args.message, lease=lease_of(context))

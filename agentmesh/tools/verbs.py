@@ -1,4 +1,4 @@
-"""What the verb tools share: how they name agents."""
+"""What the verb tools share: their lease, and how they resolve names of agents."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from agentmesh.store.tx import Database
 
 
 def lease_of(context: ToolContext) -> Lease:
-    """Return the lease that the engine gives every verb."""
+    """Return the lease that the engine gives to every verb."""
     if context.lease is None:
         raise ValueError("a verb needs a lease")
     return context.lease
 
 
 def resolve(database: Database, context: ToolContext, who: str) -> AgentId:
-    """Return the agent that the model means: id, name, prefix, or "parent"."""
+    """Return the agent that the model names by id, name, prefix, or "parent"."""
     if who.strip().lower() == "parent":
         parent = database.run(agents.get, context.agent_id, idempotent=True).parent_id
         if parent is None:

@@ -1,4 +1,4 @@
-"""The tool wait: the next message, or one from each of several agents."""
+"""The wait tool: the next message, or one from each of several agents."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Wait:
 
     @property
     def description(self) -> str:
-        """The words that the model reads."""
+        """The description that the model reads."""
         return description(self.name)
 
     def run(self, args: WaitArgs, context: ToolContext) -> dict[str, Any] | None:
-        """Begin the wait; return its result if it is over at once, None when it goes on."""
+        """Begin the wait; return its result if it is over at once, None if it goes on."""
         run = self._database.run
         wanted = None
         if args.from_agents is not None:
@@ -53,7 +53,10 @@ class Wait:
         return run(waits.wait_begin, context.agent_id, wanted, args.timeout, lease=lease_of(context))
 
     def _name(self, who: str, context: ToolContext) -> str:
-        """Return who is meant, "parent" as its id. Who is unknown gets an entry that says so, and fails nobody else."""
+        """Return the name, or the parent's id for "parent".
+
+        An unknown name stays as it is: the result has an entry that says so, and the other names still work.
+        """
         if who.strip().lower() != "parent":
             return who
         try:
