@@ -162,7 +162,7 @@ def test_a_model_server_that_is_away_is_told_at_once_on_stderr_and_waited_for(am
     (told,) = [line for line in done.err.splitlines() if "paused" in line]
     assert "(gives up in " in told
     assert told.endswith("openai (model gpt) at http://127.0.0.1:1/v1 cannot be reached: Connection refused")
-    assert "Pauses of 4 s together did not help" in done.err
+    assert "Pauses of 4 s in total did not help" in done.err
 
 
 @pytest.mark.parametrize(
