@@ -219,7 +219,7 @@ def test_a_reader_that_leaves_ends_the_run_and_interrupts_its_agents(am, mesh):
         said = run.stderr.read().decode()
         assert run.wait(30) == 130
     assert "Traceback" not in said
-    assert "Nobody reads the events any more." in said
+    assert "The reader of the events has left." in said
     assert "running" not in mesh.column("select status from agentmesh.agents")
 
 
