@@ -1,4 +1,4 @@
-"""All commands by name. A command's module is imported only when that command runs, so that each starts quickly."""
+"""All commands by name. A command's module is imported only when it runs, so that each command starts quickly."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = MappingProxyType
         },
     }
 )
-"""Help's sections: each command with its module and its line of help, which are known without importing it."""
+"""The sections of the help: each command with its module and its line of help, so that no module is imported for it."""
 
 _COMMANDS: Final = {name: known for section in _SECTIONS.values() for name, known in section.items()}
 
@@ -82,7 +82,7 @@ _MEANT: Final[Mapping[str, str]] = MappingProxyType(
         "version": "agentmesh --version",
     }
 )
-"""What people look for under a name that other programs have for it."""
+"""Names that other programs use, with our command for the same thing."""
 
 _READ_ON: Final = """\b
 Read on: agentmesh COMMAND --help; F1 in the terminal UI; docs/ of the source.
@@ -91,7 +91,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 a limit or timeout, 130 interrupted."""
 
 
 class _LazyGroup(click.Group):
-    """A group that imports a command when it is asked for."""
+    """A group that imports a command only when it is needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return sorted(_COMMANDS)
@@ -144,9 +144,9 @@ def cli(context: click.Context, /, **options: Any) -> int | None:
     \b
     Four verbs move them. Agents have them as tools, you as commands:
       fork NAME PROMPT    a child with its parent's conversation works beside it
-      send AGENT MESSAGE  mail: read exactly once, wakes who is idle
-      wait [AGENT...]     until each has sent word, is idle or dead
-      kill AGENT          it and all below it end, for good
+      send AGENT MESSAGE  mail: delivered once; wakes an idle agent
+      wait [AGENT...]     until each has sent a message, is idle or dead
+      kill AGENT          ends it and all agents below it, for good
 
     \b
     In 60 seconds:

@@ -1,7 +1,7 @@
-"""The tools of the MCP server: the verbs, and one to read conversations. Each parses, calls the store, answers.
+"""The tools of the MCP server: the verbs, and one to read conversations. Each parses, calls the store, and answers.
 
-Names, schemas and words are those that agents of the mesh see, but for fork's words: its caller's conversation is not
-the mesh's.
+Names, schemas and descriptions are those that agents of the mesh see, except fork's description: the mesh does not have
+its caller's conversation.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from agentmesh.tools.send import Send, SendArgs
 from agentmesh.tools.wait import Wait, WaitArgs
 
 _NO_DATABASE = cast(Database, None)
-"""Tools are described and their arguments read before any database is opened."""
+"""Describing tools and reading their arguments needs no database."""
 
 _FORK = (
     "Start an agent of the mesh that works at the same time as you, on its own model. It sees only the prompt and the "
@@ -62,7 +62,7 @@ def definitions() -> list[dict[str, Any]]:
 
 
 def read(name: str, given: Mapping[str, Any]) -> tuple[Any, str | None]:
-    """Return a call's arguments and a note on what was ignored; raise ToolError in words that a model can act on."""
+    """Return a call's arguments and a note on ignored ones; raise ToolError with a message that a model can act on."""
     tool = TOOLS.get(name)
     if tool is None:
         raise ToolError(f"there is no tool {name[:40]!r}", f"The tools are {', '.join(TOOLS)}.")
@@ -70,7 +70,7 @@ def read(name: str, given: Mapping[str, Any]) -> tuple[Any, str | None]:
 
 
 def call(member: Member, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Do what a tool other than wait does, and return its result."""
+    """Run any tool except wait, and return its result."""
     args, note = read(name, given)
     member.join()
     result = _DEEDS[name](member, args)
@@ -83,7 +83,7 @@ def begin_wait(member: Member, args: WaitArgs) -> dict[str, Any] | None:
 
 
 def refusal(error: ToolError | AgentmeshError) -> dict[str, Any]:
-    """Return an error as tools tell it."""
+    """Return an error in the form of a tool's result."""
     extra = error.extra if isinstance(error, ToolError) else {}
     return {"error": str(error), **({"hint": error.hint} if error.hint else {}), **extra}
 

@@ -1,4 +1,4 @@
-"""The tool fork: a child with the caller's conversation and a prompt."""
+"""The fork tool: a child with the caller's conversation and a prompt."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Fork:
 
     @property
     def description(self) -> str:
-        """The words that the model reads."""
+        """The description that the model reads."""
         return description(self.name)
 
     def run(self, args: ForkArgs, context: ToolContext) -> None:
-        """Fork; the verb writes the result."""
+        """Fork the agent; the verb writes the result."""
         self._database.run(agents.fork, context.agent_id, args.name, args.prompt, lease=context.own_lease)

@@ -1,4 +1,4 @@
-"""The tool send: one message to another agent of the session."""
+"""The send tool: one message to another agent of the session."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Send:
 
     @property
     def description(self) -> str:
-        """The words that the model reads."""
+        """The description that the model reads."""
         return description(self.name)
 
     def run(self, args: SendArgs, context: ToolContext) -> None:
-        """Send; the verb writes the result."""
+        """Send the message; the verb writes the result."""
         me, run = context.agent_id, self._database.run
         recipient = run(agents.resolve, context.session_id, args.to, me, idempotent=True).id
         run(mailbox.send, me, recipient, args.message, lease=context.own_lease)

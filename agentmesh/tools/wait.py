@@ -1,4 +1,4 @@
-"""The tool wait: the next message, or one from each of several agents."""
+"""The wait tool: the next message, or one from each of several agents."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Wait:
 
     @property
     def description(self) -> str:
-        """The words that the model reads."""
+        """The description that the model reads."""
         return description(self.name)
 
     def run(self, args: WaitArgs, context: ToolContext) -> dict[str, Any] | None:
-        """Begin the wait; return its result if it is over at once, None when it goes on."""
+        """Begin the wait; return its result if it is over at once, None if it goes on."""
         me, run = context.agent_id, self._database.run
         wanted = None
         if args.from_agents is not None:

@@ -82,7 +82,7 @@ def test_doctor_looks_at_every_row_when_asked_to(am, mesh, here):
 def test_doctor_cannot_look_at_rows_without_a_database(lonely):
     done = lonely("doctor", "--deep", "--database-url", "postgresql://x@127.0.0.1:1/x")
     assert done.code == 1
-    assert "✗ rows           they cannot be looked at: " in done.out
+    assert "✗ rows           they cannot be checked: " in done.out
 
 
 @pytest.mark.parametrize(

@@ -253,7 +253,7 @@ def test_a_request_shows_at_once_whoever_is_in_view_with_the_askers_lineage():
         await show.board(face("alpha"), asking("deep", deep, parent="alpha"))
         await opened(show)
         await show.sees("deep asks: may it use bash?", "root › alpha › deep", "git push [red]x[/] [/b]")
-        await show.sees("for all agents of the session: bash(git push *)", "it is not known to only read")
+        await show.sees("for all agents of the session: bash(git push *)", "it is not a known read-only command")
         assert show.in_view == "root"
         await press(show, "y")
         await closed(show)
