@@ -40,6 +40,7 @@ _SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = MappingProxyType
             "kill": ("verbs", "End an agent and all its descendants for good."),
             "answer": ("answer", "List what waits for a person, and answer it."),
             "interrupt": ("verbs", "Stop what agents are doing now; they stay idle."),
+            "rename": ("verbs", "Give an agent another name."),
             "reap": ("verbs", "Hide the dead."),
             "budget": ("budget", "Show or cap what the session or an agent may use."),
         },

@@ -159,6 +159,7 @@ CALLS: dict[str, Callable[[psycopg.Connection, Scene], Any]] = {
     "claimable": lambda c, s: workers.claimable(c, s.other_worker, 1),
     "release": lambda c, s: workers.release(c, s.worker),
     "tick": lambda c, s: workers.tick(c, s.worker, {s.waiter: s.take.epoch, s.finishing: s.end.epoch}),
+    "rename": lambda c, s: agents.rename(c, s.child, "another"),
     "reap": lambda c, s: sessions.reap(c, s.session),
     "end of a session": lambda c, s: sessions.end_session(c, s.session),
     "deletion of a session": lambda c, s: _end_and_delete(c, s.session),

@@ -127,6 +127,13 @@ def reap(ctx: CommandContext, who: str | None = None) -> Done:
     return Done(f"{count} agent{'s' if count > 1 else ''} left the rotation." if count else "Nobody is dead.")
 
 
+def rename(ctx: CommandContext, who: str, name: str) -> Done:
+    """Give an agent another name."""
+    ref = ctx.agent(who)
+    named = ctx.run_idempotent(agents.rename, ref.id, name)
+    return Done(f"{label(ref)} is {named} now." if named != ref.name else f"{label(ref)} has this name already.")
+
+
 def send(ctx: CommandContext, who: str, message: str) -> Done:
     """Send mail from the agent in view."""
     ref = ctx.agent(who)
@@ -192,13 +199,14 @@ HANDLERS: Mapping[str, Callable[..., Done]] = MappingProxyType(
         "new": settings.new,
         "permissions": permissions.permissions,
         "reap": reap,
-        "rename": settings.rename,
+        "rename": rename,
         "retry": retry,
         "rewind": model_context.rewind,
         "search": search.search,
         "send": send,
         "sql": settings.sql,
         "system": settings.system,
+        "title": settings.title,
         "timeline": exports.timeline,
         "tools": settings.tools,
         "wait": wait,
