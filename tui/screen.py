@@ -83,7 +83,7 @@ class MainScreen(Screen[None]):
         self.views = Views()
         self._cursor = EntryCursor(self.views)
         self.completer = Completer(workdir, self._list_files_again)
-        self.composer = Composer(keymap, history, self._complete)
+        self.composer = Composer(keymap, history, self._complete, self._named)
         self.quiet = QuietInput(self, self.composer.prompt, self.say)
         self.pending_calls = PendingCalls()
         self.status_lines = StatusLines(keymap)
@@ -116,6 +116,7 @@ class MainScreen(Screen[None]):
         with Vertical(id="bottom"):  # docked: whatever stands above it, it is on the screen
             yield self.status_lines.separator
             yield self.composer
+            yield self.composer.mention_line
             yield self.status_lines.status_line
             yield KeyLine(self.keymap)
 
@@ -426,6 +427,9 @@ class MainScreen(Screen[None]):
 
     def _complete(self, text: str, cursor: int) -> Sequence[Completion]:
         return self.completer.complete(text, cursor, self.navigation.board, self.composer.custom)
+
+    def _named(self, name: str) -> AgentFace | None:
+        return self.navigation.board.named(name) if self.navigation.board else None
 
     def _list_files_again(self) -> None:
         self.set_timer(_LISTING, self.composer.prompt.complete_anew)

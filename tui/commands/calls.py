@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 SAY = "say"
 """Call of plain text: mail from the user to the agent in view; args ``(text,)``."""
+SAY_TO = "say to"
+"""Call of a text that begins with ``@name``: mail from the user to that agent; args ``(name, text)``."""
 CAPTURED = "captured"
 """Call of an input during a capture; args ``(text,)``."""
 SHELL = "shell"
@@ -33,7 +35,7 @@ class Call(NamedTuple):
     """One thing that a person asked for."""
 
     name: str
-    """A command's name, or SAY, CAPTURED, SHELL, END_SHELL, INTERRUPT_TREE, TAKE_BACK, ANSWER."""
+    """A command's name, or SAY, SAY_TO, CAPTURED, SHELL, END_SHELL, INTERRUPT_TREE, TAKE_BACK, ANSWER."""
     args: tuple[str, ...] = ()
     """In the order of the parameters; missing optional ones at the end are left out."""
     typed: str = ""

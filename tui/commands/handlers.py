@@ -42,6 +42,15 @@ def say(ctx: CommandContext, text: str) -> Done:
     return Done()
 
 
+def say_to(ctx: CommandContext, who: str, text: str) -> Done:
+    """Write to another agent than the one in view, as the user."""
+    ref = ctx.agent(who)
+    ctx.run_persistently(requests.set_attended, ctx.session.id, True)
+    ctx.run_persistently(mailbox.send, None, ref.id, text, f"tui-{uuid.uuid4()}")
+    ctx.ensure_served()
+    return Done(f"Sent to {label(ref)}.")
+
+
 def captured(ctx: CommandContext, text: str) -> Done:
     """Keep a text from every model."""
     ctx.run(person.capture, ctx.in_view, text)
@@ -175,6 +184,7 @@ def retry(ctx: CommandContext) -> Done:
 HANDLERS: Mapping[str, Callable[..., Done]] = MappingProxyType(
     {
         calls.SAY: say,
+        calls.SAY_TO: say_to,
         calls.CAPTURED: captured,
         calls.SHELL: shell,
         calls.END_SHELL: end_shell,

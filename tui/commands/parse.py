@@ -5,14 +5,15 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import one_line
-from agentmesh.tui.commands.calls import CAPTURED, SAY, SHELL, Call, Problem
+from agentmesh.tui.commands.calls import CAPTURED, SAY, SAY_TO, SHELL, Call, Problem
 from agentmesh.tui.commands.catalog import COMMANDS, Argument, Command, Parameter
+from agentmesh.tui.commands.mentions import addressed
 
 if TYPE_CHECKING:
     from agentmesh.config.custom_commands import CustomCommand
@@ -48,10 +49,12 @@ def parse(
     capturing: bool = False,
     again: bool = False,
     custom: Mapping[str, CustomCommand] = _NO_CUSTOM,
+    is_agent: Callable[[str], object] = lambda _name: False,
 ) -> Call | Problem | None:
     """Parse an input; return None if it is empty. ``again``: the same input is entered a second time in a capture.
 
-    A ``custom`` command becomes its text, as if that had been typed.
+    A ``custom`` command becomes its text, as if that had been typed. ``is_agent`` says whether ``@name`` at the
+    beginning is an agent; otherwise it is text.
     """
     stripped = text.strip()
     if not stripped:
@@ -66,6 +69,10 @@ def parse(
     if stripped.startswith("!"):
         command = stripped[1:].strip()
         return Call(SHELL, (command,), text) if command else Problem("! runs a shell command: !ls")
+    if (to := addressed(stripped)) and is_agent(to.name):
+        if not to.text:
+            return Problem(f"Nothing follows @{to.name}.", f"Write what {to.name} is to read.")
+        return Call(SAY_TO, (to.name, to.text), text)
     return Call(SAY, (text.rstrip(),), text)
 
 
