@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from agentmesh.tui.board.tree import SideTree
     from agentmesh.tui.commands.complete import Completion
     from agentmesh.tui.conversation.task_call import TaskCallView
+    from agentmesh.tui.review.notes import Notes
 
 _MODES = (PermissionMode.ASK, PermissionMode.EDITS, PermissionMode.PLAN)
 """What Shift+Tab goes round; ``all`` is only ever typed."""
@@ -101,6 +102,8 @@ class MainScreen(Screen[None]):
         self._leave_presses = DoublePress(_LEAVE_SECONDS)
         self._tree: SideTree | None = None
         """Made and mounted when it is first wanted: the first frame need not wait for it."""
+        self.notes: Notes | None = None
+        """On changes that were reviewed: they stay until they are sent or another session is shown."""
         self._was_shown = False
         self._laid_out: Size | None = None
         """For which size, last."""

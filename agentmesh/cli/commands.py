@@ -25,6 +25,7 @@ _SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = MappingProxyType
             "ps": ("look", "List agents."),
             "tree": ("look", "Show the session's agents as a tree."),
             "log": ("log", "Show an agent's conversation."),
+            "diff": ("diff", "Show what an agent and all below it changed in files."),
             "search": ("search", "Find words in all conversations and mail."),
             "timeline": ("timeline", "Draw who did what when."),
             "export": ("export", "Write a session as JSON lines, Markdown or one HTML page."),

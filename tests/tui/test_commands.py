@@ -33,6 +33,7 @@ def test_nothing_is_no_input(text):
         (" / fork ", ("fork", ())),
         ("/fork fixer", ("fork", ("fixer",))),
         ("/fork fixer look at @README.md", ("fork", ("fixer", "look at @README.md"))),
+        ("/diff tester", ("diff", ("tester",))),
         ("/fork @12 fixer two\nlines", ("fork", ("@12", "fixer", "two\nlines"))),
         ("/rename tester Reviewer", ("rename", ("tester", "Reviewer"))),
         ("/KILL", ("kill", ())),

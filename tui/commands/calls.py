@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from agentmesh.domain.changes import Change
     from agentmesh.domain.ids import AgentId
-    from agentmesh.domain.rows import Session
+    from agentmesh.domain.rows import Ref, Session
     from agentmesh.export.lanes import Timeline
     from agentmesh.store.reader import QueryResult
     from agentmesh.store.search import Hit
@@ -52,6 +53,17 @@ class Problem(NamedTuple):
     """During a capture: the same input entered again is captured (``parse(..., again=True)``)."""
 
 
+class Review(NamedTuple):
+    """What an agent, with all below it, changed in files."""
+
+    agent: Ref
+    changes: Sequence[Change]
+    is_cut: bool
+    """Whether there are older changes too."""
+    has_below: bool
+    """Whether agents below it made some of them."""
+
+
 class Done(NamedTuple):
     """A call that was carried out."""
 
@@ -67,6 +79,8 @@ class Done(NamedTuple):
     """What /timeline shows."""
     hits: Sequence[Hit] = ()
     """What /search found, for the person to choose from."""
+    review: Review | None = None
+    """What /diff shows."""
     points: Sequence[Point] = ()
     """Where a fork can begin, for the person to choose from."""
     draft: str = ""

@@ -84,6 +84,7 @@ _LIST = (
     Command("compact", "Replace what came before by a summary that the model writes"),
     Command("context", "What fills the agent's context"),
     Command("cost", "What the session's model calls used, by agent"),
+    Command("diff", "What an agent with all below it changed, by file; c notes something on a line", (_ANY_AGENT,)),
     Command("exit", "Leave; running agents go on in the background", on_screen=True),
     Command(
         "export",

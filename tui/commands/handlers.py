@@ -15,7 +15,7 @@ from agentmesh.domain.ids import MailId
 from agentmesh.domain.rows import AgentView
 from agentmesh.domain.text import one_line, printable
 from agentmesh.store import agents, mailbox, person, requests, sessions, waits
-from agentmesh.tui.commands import budgets, calls, exports, fork, model_context, permissions, search, settings
+from agentmesh.tui.commands import budgets, calls, diff, exports, fork, model_context, permissions, search, settings
 from agentmesh.tui.commands.calls import Done
 from agentmesh.tui.commands.context import CommandContext, label
 from agentmesh.tui.widgets.formats import listed
@@ -199,6 +199,7 @@ HANDLERS: Mapping[str, Callable[..., Done]] = MappingProxyType(
         "compact": model_context.compact,
         "context": model_context.context,
         "cost": budgets.cost,
+        "diff": diff.diff,
         "export": exports.export,
         "fork": fork.fork,
         "interrupt": interrupt,
