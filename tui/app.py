@@ -381,6 +381,8 @@ class MeshApp(App[None], inherit_bindings=False):
             self.main.presenter.rings = self.opened.mesh.settings.tui.bell
             self.main.presenter.opens_dialogs = self.opened.mesh.settings.tui.open_requests
             self.main.presenter.has_files = self.session.host == self.opened.mesh.place.host
+            if self.main.presenter.has_files:
+                self.main.composer.mention_line.workdir = Path(self.session.workdir)
             if board:
                 self.main.show_board(board)
             self._link = self._make_link(self.opened, self.session, board)

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from agentmesh.tui.board.tree import SideTree
     from agentmesh.tui.commands.complete import Completion
     from agentmesh.tui.conversation.task_call import TaskCallView
+    from agentmesh.tui.review.notes import Notes
 
 _MODES = (PermissionMode.ASK, PermissionMode.EDITS, PermissionMode.PLAN)
 """What Shift+Tab goes round; ``all`` is only ever typed."""
@@ -91,7 +92,7 @@ class MainScreen(Screen[None]):
         self.views = Views()
         self._cursor = EntryCursor(self.views)
         self.completer = Completer(workdir, self._list_files_again)
-        self.composer = Composer(keymap, history, self._complete)
+        self.composer = Composer(keymap, history, self._complete, self._named)
         self.quiet = QuietInput(self, self.composer.prompt, self.say)
         self.pending_calls = PendingCalls()
         self.status_lines = StatusLines(keymap)
@@ -111,6 +112,8 @@ class MainScreen(Screen[None]):
         """While it is open."""
         self._tree: SideTree | None = None
         """Made and mounted when it is first wanted: the first frame need not wait for it."""
+        self.notes: Notes | None = None
+        """On changes that were reviewed: they stay until they are sent or another session is shown."""
         self._was_shown = False
         self._laid_out: Size | None = None
         """For which size, last."""
@@ -126,6 +129,7 @@ class MainScreen(Screen[None]):
         with Vertical(id="bottom"):  # docked: whatever stands above it, it is on the screen
             yield self.status_lines.separator
             yield self.composer
+            yield self.composer.mention_line
             yield self.status_lines.status_line
             yield KeyLine(self.keymap)
 
@@ -461,6 +465,9 @@ class MainScreen(Screen[None]):
 
     def _complete(self, text: str, cursor: int) -> Sequence[Completion]:
         return self.completer.complete(text, cursor, self.navigation.board, self.composer.custom)
+
+    def _named(self, name: str) -> AgentFace | None:
+        return self.navigation.board.named(name) if self.navigation.board else None
 
     def _list_files_again(self) -> None:
         self.set_timer(_LISTING, self.composer.prompt.complete_anew)

@@ -1,4 +1,4 @@
-"""Agents: fork, kill, interrupt, and finding one by what people and models call it."""
+"""Agents: fork, kill, interrupt, rename, and finding one by what people and models call it."""
 
 from __future__ import annotations
 
@@ -59,6 +59,14 @@ def kill(conn: Connection, target: AgentId, killed_by: AgentId | None = None, le
 def interrupt(conn: Connection, agent: AgentId) -> bool:
     """Stop an agent's turn; return whether there was one."""
     return scalar(conn, statement("agents.interrupt"), {"agent": agent}, bool)
+
+
+def rename(conn: Connection, agent: AgentId, name: str) -> str:
+    """Give an agent another name; return it as it is now.
+
+    Raise BadName, ReservedName, NameTaken, NameFixed, DeadAgent or UnknownAgent when refused.
+    """
+    return scalar(conn, statement("agents.rename"), {"agent": agent, "name": storable(name)}, str)
 
 
 def get(conn: Connection, agent: AgentId) -> Agent:
@@ -127,8 +135,15 @@ def _chosen(
         return AmbiguousAgent(f"{who!r} fits more than one agent", hint=f"Give more of the id: {names}.")
     if asker is not None and who.lower() == "parent":
         return UnknownAgent("the root has no parent", hint="End your turn with an answer: the user reads it.")
-    hint = _close(conn, session, who.lower())
+    hint = _renamed(conn, session, who.lower()) or _close(conn, session, who.lower())
     return UnknownAgent(f"there is no agent {one_line(who, 60)!r} in this session", hint=hint)
+
+
+def _renamed(conn: Connection, session: SessionId, who: str) -> str:
+    """Return what the agent is called now that had this name, "" when none had it."""
+    with conn.cursor(row_factory=class_row(Ref)) as cursor:
+        ref = cursor.execute(statement("agents.renamed"), {"session": session, "name": who}).fetchone()
+    return f"{one_line(who, 60)} was renamed: it is {ref.name} ({short(ref.id)}) now." if ref else ""
 
 
 def _close(conn: Connection, session: SessionId, who: str) -> str:

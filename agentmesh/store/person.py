@@ -40,12 +40,12 @@ def is_capturing(conn: Connection, agent: AgentId) -> bool:
     return scalar(conn, statement("person.is_capturing"), {"agent": agent}, bool)
 
 
-def fork_captured(conn: Connection, parent: AgentId) -> AgentId:
-    """End the capture and make a child called fork, fork-2, ... of its text; without any text the child is idle.
+def fork_captured(conn: Connection, parent: AgentId, name: str = "fork") -> AgentId:
+    """End the capture and make a child of its text; without any text the child is idle.
 
     Refused as any fork is; the capture then stays open.
     """
-    return AgentId(scalar(conn, statement("person.fork_captured"), {"parent": parent}, UUID))
+    return AgentId(scalar(conn, statement("person.fork_captured"), {"parent": parent, "name": storable(name)}, UUID))
 
 
 def note(conn: Connection, agent: AgentId, content: Mapping[str, Any]) -> int:

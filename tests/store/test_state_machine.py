@@ -105,6 +105,7 @@ VERBS: dict[str, Callable[[Subject], Any]] = {
     "wait goes on": lambda s: s.mesh.run(waits.wait_take, s.id, None, s.lease),
     "wait ends": lambda s: s.mesh.run(waits.wait_take, s.id, WaitOutcome.TIMEOUT, s.lease),
     "interrupt": lambda s: s.mesh.interrupt(s.id),
+    "rename": lambda s: s.mesh.run(agents.rename, s.id, "another"),
     "reap": lambda s: s.mesh.run(sessions.reap, s.mesh.session, s.id),
     "claim": lambda s: s.mesh.claim(worker=s.mesh.join()),
     "release of its worker": lambda s: s.mesh.run(workers.release, s.lease.worker_id),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from agentmesh.domain.errors import AgentmeshError, UnknownAgent, UnknownRequest
 from agentmesh.domain.log import logger
 from agentmesh.store import person, requests
-from agentmesh.store.status import session_channel
+from agentmesh.store.status import ask_for_text, screen_channel, session_channel
 from agentmesh.tui.session.hints import Hints
 from agentmesh.tui.session.messages import BoardChanged, LinkChanged, Missed, Noticed, RequestSettled
 from agentmesh.tui.session.reading import Followed, read_board
@@ -67,7 +67,8 @@ class Feed:
         self._mesh = mesh
         self._session = session
         self._post = post
-        self._hints = Hints()
+        self._channel = screen_channel()
+        self._hints = Hints(self._channel)
         self._requests: deque[Callable[[], None]] = deque()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="screen", daemon=True)
@@ -203,6 +204,7 @@ class Feed:
                 parts = batch.streams.get(agent, [])
                 if parts or everything:
                     followed.update(parts, catch_up=everything, anew=batch.everything)
+                self._ask_for_text(agent, followed)
             if batch.board or everything:
                 board = self._read_board()
         finally:
@@ -214,13 +216,19 @@ class Feed:
             if everything:
                 self._post_trouble(self._worker_check.check(board))
 
+    def _ask_for_text(self, agent: AgentId, followed: Followed) -> None:
+        """Ask for the beginning of an answer in progress that this screen has not seen."""
+        face = self._board.get(agent) if self._board else None
+        if followed.is_to_ask(may_stream=face is None or face.is_running):
+            self._mesh.database.run(ask_for_text, agent, self._channel, idempotent=True)
+
     def _listening(self) -> Listener:
         """Return the listener. The first call starts it and marks the session as attended; it raises why that fails."""
         if self._listener is None:
             self._mesh.database.run(requests.set_attended, self._session.id, True, idempotent=True)
             listener = self._mesh.listener(self._hints.receive, self._hints.everything)
             listener.signals.lost = partial(self._lost, listener)
-            listener.listen(session_channel(self._session.id))
+            listener.listen(session_channel(self._session.id), self._channel)
             listener.start()
             self._listener = listener
         return self._listener
@@ -276,6 +284,8 @@ class Feed:
             followed.first()
             self._flush()
             self._followed[agent] = followed
+            if self._listener:  # else the first look asks
+                self._ask_for_text(agent, followed)
             if self._board and not self._board.is_whole:
                 self._hints.board()  # its neighbours may not be on the board yet
 

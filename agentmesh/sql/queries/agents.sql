@@ -6,6 +6,17 @@ select agentmesh.fork(%(parent)s, %(name)s, %(prompt)s, row(%(worker)s, %(epoch)
 -- End the target and its descendants; who died, target first.
 select agent_id as id, name from agentmesh.kill(%(target)s, %(killed_by)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller);
 
+-- name: rename
+-- Give an agent another name; the name it has now.
+select agentmesh.rename(%(agent)s, %(name)s);
+
+-- name: renamed
+-- The agent of a session that last gave up this name.
+select a.id, a.name from agentmesh.agents a cross join lateral (
+  select t.created_at from agentmesh.transcript t where t.agent_id = a.id and t.kind = 'event'
+    and t.content ->> 'event' = 'renamed' and t.content ->> 'from' = %(name)s order by t.seq desc limit 1) gave_up
+where a.session_id = %(session)s order by gave_up.created_at desc limit 1;
+
 -- name: interrupt
 -- Stop an agent's turn; whether there was one.
 select agentmesh.interrupt(%(agent)s);

@@ -12,7 +12,7 @@ select agentmesh.cancel_capture(%(agent)s);
 
 -- name: fork_captured
 -- Make a child of what was captured; the child.
-select agentmesh.fork_captured(%(parent)s);
+select agentmesh.fork_captured(%(parent)s, %(name)s);
 
 -- name: captured
 -- What the open capture of an agent holds; no rows both for nothing captured and for no capture.
