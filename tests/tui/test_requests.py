@@ -16,7 +16,7 @@ from agentmesh.tui.requests.dialog import RequestDialog
 from agentmesh.tui.requests.key_guard import KeyGuard
 from agentmesh.tui.requests.proposals import proposal
 from agentmesh.tui.requests.queue import RequestQueue
-from agentmesh.tui.requests.replies import BadEdit, edit_text, edited, refused
+from agentmesh.tui.requests.replies import BadEdit, always, edit_text, edited, proposed_rules, refused
 from agentmesh.tui.requests.words import banner, settled_text
 from agentmesh.tui.screen import MainScreen
 from agentmesh.tui.session.messages import RequestSettled
@@ -269,11 +269,12 @@ def test_a_request_shows_at_once_whoever_is_in_view_with_the_askers_lineage():
         (["down", "enter"], {"decision": "once"}),
         (["1"], {"decision": "once"}),
         (["enter", "y"], {"decision": "once"}),
-        (["a", "a"], {"decision": "always"}),
-        (["down", "down", "enter", "enter"], {"decision": "always"}),
-        (["2", "2"], {"decision": "always"}),
-        (["a", "y"], {"decision": "once"}),
-        (["a", "escape", "a", "y"], {"decision": "once"}),
+        (["a", "enter", "enter"], {"decision": "always"}),
+        (["down", "down", "enter", "enter", "enter"], {"decision": "always"}),
+        (["2", "enter", "enter"], {"decision": "always"}),
+        (["a", "escape", "y"], {"decision": "once"}),
+        (["a", "enter", "escape", "y"], {"decision": "once"}),
+        (["a", "enter", "x", "enter", "backspace", "enter", "enter"], {"decision": "always"}),
         (["n", "enter"], {"decision": "no"}),
         (["n", *"later", "enter"], {"decision": "no", "reason": "later"}),
         (["n", "escape", "y"], {"decision": "once"}),
@@ -370,17 +371,104 @@ def test_enter_after_a_word_sends_nothing_but_the_word():
     assert answers(puppet(scene)) == []
 
 
-def test_always_asks_again():
+def test_always_shows_its_rules_and_asks_again():
     async def scene(show: Show) -> None:
         await show.board(asking("alpha"))
         await opened(show)
         await press(show, "a")
-        await show.sees("Always, for all agents of this session? Again allows it", "Esc goes back")
+        await show.sees("one rule a line", "bash(git push *)", "Enter asks once more", "Esc goes back")
+        await press(show, "enter")
+        await show.sees("Allow this from now on? Enter again allows it", "Esc goes back")
         await press(show, "escape")
         await show.sees("↑ ↓ Enter or a key chooses")
         assert isinstance(show.app.screen, RequestDialog)
 
     assert puppet(scene).calls == []
+
+
+def test_a_held_enter_confirms_nothing(monkeypatch):
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha"))
+        dialog = await opened(show)
+        await press(show, "a")
+        dialog._confirm_guard = KeyGuard(3600.0)
+        await press(show, "enter", "enter", "enter")
+        await show.sees("Enter again allows it")
+
+    assert puppet(scene).calls == []
+
+
+def test_a_rule_without_a_line_of_its_own_is_chosen_twice():
+    two_lines = [{"effect": "allow", "tool": "bash", "pattern": "set -e\nmake"}]
+
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha", request("alpha", rules=two_lines)))
+        await opened(show)
+        await press(show, "a")
+        await show.sees("Always, for all agents of this session? Again allows it", "Esc goes back")
+        await press(show, "y")
+        await closed(show)
+
+    assert answers(puppet(scene)) == [{"decision": "once"}]
+
+
+def test_the_rules_of_always_are_edited(tmp_path: Path):
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha"))
+        await opened(show)
+        await press(show, "a", "left", "left", "left")
+        await press(show, "minus", "n")
+        await show.sees("bash(git push-n *)")
+        await press(show, "enter")
+        await show.sees("No rule here covers `git push`")
+        await press(show, "backspace", "backspace", "enter")
+        await show.sees("Enter again allows it")
+        await press(show, "ctrl+u", "enter")
+        await show.sees("A line should be a rule")
+        await press(show, "escape")
+
+    assert puppet(scene).calls == []
+
+
+RULES = [{"effect": "allow", "tool": "bash", "pattern": "pytest *"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "no rule left"),
+        ("\n \n", "no rule left"),
+        ("bash", "allows every command"),
+        ("bash(*)", "allows every command"),
+        ("*", "name one tool"),
+        ("bash(sh -c *)", "runs any other program"),
+        ("bash(python *)", "allows every program"),
+        ("bash(pytest *)\nwrite", "allows every file"),
+        ("bash(pytest *)ll right", "should be a rule"),
+        ("bash(pytest *)ll right (go)", "covers `pytest -q"),
+        ("bash(pytest -x *)", "covers `pytest -q tests`"),
+        ("bash(mypy *)", "covers `pytest -q tests`"),
+        ("pytest *", "should be a rule"),
+        ("read(../x)", "cannot be used"),
+    ],
+)
+def test_rules_that_will_not_do_are_refused_in_words(text: str, says: str, tmp_path: Path):
+    asked = request("alpha", arguments={"command": "pytest -q tests"}, rules=RULES)
+    with pytest.raises(BadEdit, match=says):
+        always(asked, text, tmp_path)
+
+
+def test_edited_rules_are_the_answer(tmp_path: Path):
+    asked = request("alpha", arguments={"command": "pytest -q tests"}, rules=RULES)
+    assert proposed_rules(asked) == "bash(pytest *)"
+    assert always(asked, "bash(pytest *)\n", tmp_path) == {"decision": "always"}
+    narrower, more = ({"effect": "allow", "tool": "bash", "pattern": one} for one in ("pytest -q *", "mypy *"))
+    text = " bash(pytest -q *)\n\nbash(mypy *)"
+    assert always(asked, text, tmp_path) == {"decision": "always", "rules": [narrower, more]}
+    write = request("a", "write", {"path": "src/a/x"}, rules=[narrower | {"tool": "write", "pattern": "src/a/**"}])
+    assert always(write, "write(src/**)", tmp_path)["rules"] == [narrower | {"tool": "write", "pattern": "src/**"}]
+    tool = request("a", "mcp__x", {"n": 1}, rules=[narrower | {"tool": "mcp__x", "pattern": "*"}])
+    assert proposed_rules(tool) == "mcp__x"
 
 
 def test_dialogs_that_open_by_their_key_only():
@@ -410,7 +498,7 @@ def test_several_queue_up_and_each_is_answered_for_its_own_agent():
         await press(show, "y")
         await show.sees("gamma asks: may it use bash?")
         await opened(show)
-        await press(show, "a", "a")
+        await press(show, "a", "enter", "enter")
         await closed(show)
 
     app = puppet(scene)
@@ -590,6 +678,21 @@ def test_a_long_command_scrolls_and_the_choices_stay_in_sight():
         await show.sees("echo line 199", "y once")
 
     puppet(scene)
+
+
+@pytest.mark.parametrize("size", [(40, 10), (40, 12), (60, 14)])
+def test_a_low_screen_has_room_for_the_answers(size):
+    long = {"command": "pytest -q tests && echo done > log.txt", "timeout": 120}
+    rules = [{"effect": "allow", "tool": "bash", "pattern": one} for one in ("pytest *", "> log.txt")]
+
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha", request("alpha", arguments=long, rules=rules)))
+        await opened(show)
+        await show.sees("alpha asks", "pytest -q", "y once", "a always", "Esc")
+        await press(show, "a")
+        await show.sees("pytest -q", "bash(> log.txt)", "Enter asks once more")
+
+    puppet(scene, size=size)
 
 
 def test_the_bell_rings_for_what_is_new_unless_it_is_switched_off(monkeypatch):

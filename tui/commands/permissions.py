@@ -40,7 +40,7 @@ def _outcome_text(request: Request, said: Mapping[str, Any]) -> str:
     if said["decision"] == "once":
         edited = " as you have edited it" if "arguments" in said else ""
         return f"Allowed {request.tool} for {request.name}, once{edited}."
-    rules = ", ".join(rule_text(rule) for rule in request.rules)
+    rules = ", ".join(rule_text(rule) for rule in said.get("rules") or request.rules)
     return f"Allowed from now on, in this session: {rules}. /permissions shows it and takes it back."
 
 

@@ -21,7 +21,7 @@ from agentmesh.tui.requests.field import Field
 from agentmesh.tui.requests.key_guard import GRACE, KeyGuard
 from agentmesh.tui.requests.options import Option, options
 from agentmesh.tui.requests.proposals import Proposal
-from agentmesh.tui.requests.replies import BadEdit, Reply, edit_text, edited, refused
+from agentmesh.tui.requests.replies import BadEdit, Reply, always, edit_text, edited, proposed_rules, refused
 from agentmesh.tui.requests.words import lineage
 from agentmesh.tui.widgets import dialog
 from agentmesh.tui.widgets.dialog import Dialog
@@ -44,8 +44,8 @@ _SCROLLS = {
 }
 
 
-_FRAME = 4
-"""Lines of the border, and around the proposal."""
+_LOW = 18
+"""Lines of a screen below which the dialog is without margins, and without the remark."""
 BURST = 0.3
 """Seconds that a letter waits for another one: who types a word does not answer, but writes to an agent."""
 _LOOK = 0.05
@@ -60,6 +60,9 @@ class _FieldText(NamedTuple):
 
 
 _FIELDS = {
+    "always": _FieldText(
+        "Allow from now on, for all agents of this session (one rule a line):", "Enter asks once more"
+    ),
     "no": _FieldText("Why not? The agent reads it.", "Enter refuses, also without a reason · Esc goes back"),
     "edit": _FieldText("What is to run instead:", "Enter allows it as it stands here"),
     "text": _FieldText("Your answer:", "Enter answers"),
@@ -90,14 +93,15 @@ class RequestDialog(Dialog[Reply]):
         place: tuple[int, int],
         keymap: Keymap,
         *,
+        workdir: Path = Path("/"),
         draft: str = "",
         type_on: Callable[[str], None] = lambda _: None,
     ) -> None:
         """``type_on`` takes words that were typed into the dialog: they are for the input below it."""
         super().__init__()
         self.request = request
-        self._shown, self._place, self._keymap = shown, place, keymap
-        self._key_guard = KeyGuard(GRACE)
+        self._shown, self._place, self._keymap, self._workdir = shown, place, keymap, workdir
+        self._key_guard, self._confirm_guard = KeyGuard(GRACE), KeyGuard(GRACE)
         self._draft = draft
         self._choices = Choices(options(request))
         self._field = Field(keymap)
@@ -137,7 +141,7 @@ class RequestDialog(Dialog[Reply]):
         with Vertical(classes="dialog request"):
             with Rest():
                 yield Plain(id="title", classes="title")
-                yield Plain(self._origin(), classes="detail")
+                yield Plain(self._origin(), id="origin", classes="detail")
             with VerticalScroll(id="proposal", can_focus=False):
                 yield Plain(diff_content(self._shown.text) if self._shown.is_diff else self._shown.text)
             with Rest():
@@ -149,7 +153,6 @@ class RequestDialog(Dialog[Reply]):
 
     def on_mount(self) -> None:
         """Show the choices; keys count a moment after they were drawn."""
-        self.query_one("#remark").display = bool(self._shown.remark)
         self.show_place(self._place)
         self._ask("" if self._choices.options else "text")
         self.call_after_refresh(self._appeared)
@@ -173,10 +176,18 @@ class RequestDialog(Dialog[Reply]):
         if event:
             event.stop()
         taken = sum(rest.outer_size.height for rest in self.query(Rest))
-        self.query_one("#proposal").styles.max_height = max(self.size.height - _FRAME - taken, 3)
+        least = 1 if self.has_class("-low") else 3
+        self.query_one("#proposal").styles.max_height = max(self.size.height - self._frame - taken, least)
+
+    @property
+    def _frame(self) -> int:
+        """Lines of the border, and around the proposal."""
+        return 2 if self.has_class("-low") else 4
 
     def on_resize(self) -> None:
-        """Fit into the new size."""
+        """Fit into the new size: a low screen has room for the ways to answer, not for what explains them."""
+        self.set_class(self.size.height < _LOW, "-low")
+        self.query_one("#remark").display = bool(self._shown.remark) and not self.has_class("-low")
         self._fit()
 
     def show_place(self, place: tuple[int, int]) -> None:
@@ -268,6 +279,9 @@ class RequestDialog(Dialog[Reply]):
     def _choose(self, option: Option) -> None:
         is_confirmed, self._confirming = self._confirming, option.name == "always"
         match option.name:
+            case "always" if proposed_rules(self.request):
+                self._confirming = False
+                self._ask("always")
             case "always" if not is_confirmed:
                 self._show_keys()
             case "once" | "always":
@@ -290,12 +304,21 @@ class RequestDialog(Dialog[Reply]):
         says.display = bool(what)
         if what:
             says.update(_FIELDS[what].says)
-            self._field.put(edit_text(self.request) if what == "edit" else self._draft if what == "text" else "")
+            self._field.put(self._first_text(what))
         if what and self._choices.options:
             self._field.focus()
         elif not what:
             self.set_focus(None)
         self._show_keys()
+
+    def _first_text(self, what: str) -> str:
+        """Return what stands in the field at first."""
+        match what:
+            case "always":
+                return proposed_rules(self.request)
+            case "edit":
+                return edit_text(self.request)
+        return self._draft if what == "text" else ""
 
     def _show_keys(self) -> None:
         if not self.takes_keys:
@@ -305,7 +328,10 @@ class RequestDialog(Dialog[Reply]):
         later = "Esc goes back" if goes_back else "Esc later"
         following = ["Tab the next"] if self._place[1] > 1 else []
         if self._confirming:
-            keys = ["Always, for all agents of this session? Again allows it", later]
+            what = (
+                "Allow this from now on? Enter again" if self._for else "Always, for all agents of this session? Again"
+            )
+            keys = [f"{what} allows it", later]
         elif not self._for:
             keys = ["↑ ↓ Enter or a key chooses", "PgDn scrolls", later, *following]
         else:
@@ -325,9 +351,30 @@ class RequestDialog(Dialog[Reply]):
                 self._leave(Reply("answer", {"text": event.text.strip()}))
         else:
             try:
-                self._leave(Reply("answer", edited(self.request, event.text)))
+                self._take_edited(event.text)
             except BadEdit as error:
                 self._complain(str(error))
+
+    def _take_edited(self, text: str) -> None:
+        """Answer with an edited text; rules that allow calls from now on have to be entered twice."""
+        if self._for == "edit":
+            self._leave(Reply("answer", edited(self.request, text)))
+            return
+        words, now = always(self.request, text, self._workdir), time.monotonic()
+        if not self._confirming:
+            self._confirming = True
+            self._confirm_guard.appeared(now)
+            self._show_keys()
+        elif self._confirm_guard.counts(now):
+            self._leave(Reply("answer", words))
+
+    @on(Field.Changed)
+    def _edited(self, event: Field.Changed) -> None:
+        """Ask again about rules that were edited after the first Enter."""
+        event.stop()
+        if self._for == "always":
+            self._confirming = False
+            self._show_keys()
 
     @on(Field.EditorFailed)
     def _editor_failed(self, event: Field.EditorFailed) -> None:

@@ -119,10 +119,10 @@ class RequestPresenter:
         from agentmesh.tui.requests.proposals import proposal
 
         screen, board = self._screen, self._navigation.board
-        workdir = Path(board.session.workdir) if board and self.has_files else None
+        workdir = Path(board.session.workdir) if board else Path("/")
         place, draft = self.requests.place(request.id), self.requests.draft(request.id)
-        shown = proposal(request, workdir)
-        dialog = RequestDialog(request, shown, place, self._keymap, draft=draft, type_on=self._type_on)
+        shown = proposal(request, workdir if self.has_files else None)
+        dialog = RequestDialog(request, shown, place, self._keymap, workdir=workdir, draft=draft, type_on=self._type_on)
         self._dialog = dialog
 
         def left(reply: Reply | None) -> None:

@@ -83,7 +83,7 @@ begin
   end if;
   if answer.answer ->> 'decision' = 'always' then
     update agentmesh.sessions s set rules = s.rules || coalesce((
-      select jsonb_agg(n) from jsonb_array_elements(asked.rules) n where not s.rules @> jsonb_build_array(n)), '[]')
+      select jsonb_agg(n) from jsonb_array_elements(coalesce(answer.answer -> 'rules', asked.rules)) n where not s.rules @> jsonb_build_array(n)), '[]')
     where s.id = asked.session_id;
     perform agentmesh.judge_again(asked.session_id);
     perform pg_notify('session_event_' || asked.session_id, 'session');
@@ -92,7 +92,7 @@ begin
 end $$;
 
 comment on function agentmesh.answer is
-  'What a person says to a request. "no" and a text are the call''s result at once; "once" and "always" let the call run, with other arguments if given; "always" also allows the request''s rules for the whole session, for every agent that waits too.';
+  'What a person says to a request. "no" and a text are the call''s result at once; "once" and "always" let the call run, with other arguments if given; "always" also allows the request''s rules, or those given instead, for the whole session, for every agent that waits too.';
 
 create function agentmesh.allow(session uuid, rules jsonb) returns integer
 language plpgsql as $$
