@@ -218,8 +218,8 @@ def _judge_part(mode: PermissionMode, part: Part, rules: Permissions, session: L
 def _like(part: Part) -> Rule:
     """Return the rule that allows a part and others like it: a command with its subcommand, a folder, a host."""
     if part.tools == WRITING or part.path:
-        folder, _, name = part.text.rpartition("/")
-        pattern = f"{glob.escape(folder)}/**" if folder else glob.escape(name)
+        folder = part.text.rpartition("/")[0]
+        pattern = f"{glob.escape(folder)}/**" if folder else glob.escape(part.text)
         return Rule(Decision.ALLOW, "write" if part.tools == WRITING else "read", pattern)
     tool = next(iter(part.tools))
     if tool == "bash":

@@ -68,7 +68,9 @@ def test_no_is_the_result_of_the_call_with_its_reason(asking: Rig):
     (request,) = pending(asking)
     answer(asking, request.id, decision="no", reason="write a test first")
     asking.rest()
-    assert "write a test first" in asking.results()[0]["error"]
+    refused = asking.results()[0]
+    assert refused["error"] == "the user refused this call: write a test first"
+    assert refused["hint"].startswith("Heed what the user says")
     assert not (asking.workdir / "made").exists()
     assert asking.last() == ("not made", None)
 

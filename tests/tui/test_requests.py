@@ -14,6 +14,7 @@ from agentmesh.tui.commands.calls import ANSWER, Call, Done, Failed
 from agentmesh.tui.commands.messages import ActionDone
 from agentmesh.tui.requests.dialog import RequestDialog
 from agentmesh.tui.requests.key_guard import KeyGuard
+from agentmesh.tui.requests.options import options
 from agentmesh.tui.requests.proposals import proposal
 from agentmesh.tui.requests.queue import RequestQueue
 from agentmesh.tui.requests.replies import BadEdit, always, edit_text, edited, proposed_rules, refused
@@ -653,6 +654,66 @@ def test_wrong_json_stays_in_the_field_and_says_why():
         await closed(show)
 
     assert answers(puppet(scene)) == [{"decision": "once"}]
+
+
+def writing(pattern: str = "src/**", **more: Any) -> Any:
+    more = {"rules": [{"effect": "allow", "tool": "write", "pattern": pattern}], **more}
+    return request("alpha", "edit", {"path": "src/a.py", "old": "a", "new": "b"}, **more)
+
+
+@pytest.mark.parametrize("keys", [["s", "s"], ["down", "down", "down", "enter", "enter"]])
+def test_accepting_edits_from_now_on_allows_this_one_and_sets_the_mode(keys):
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha", writing()))
+        await opened(show)
+        await show.sees("s accept edits", "from now on, by all agents, in the working directory")
+        await press(show, keys[0], *keys[1:-1])
+        await show.sees("Accept all edits in the working directory? Again accepts")
+        await press(show, keys[-1])
+        await closed(show)
+
+    app = puppet(scene)
+    assert answers(app) == [{"decision": "once"}]
+    assert app.calls[-1] == Call("mode", ("edits",))
+
+
+def test_accepting_edits_is_asked_again_and_can_be_left():
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha", writing()))
+        await opened(show)
+        await press(show, "s", "escape")
+        await show.sees("Esc later")
+        await press(show, "s", "a", "escape", "s", "y")
+        await closed(show)
+
+    app = puppet(scene)
+    assert answers(app) == [{"decision": "once"}]
+    assert len(app.calls) == 1
+
+
+@pytest.mark.parametrize("shown", [writing("/etc/**"), writing("/x"), request("alpha"), writing(rules=[])])
+def test_edits_are_accepted_only_where_the_mode_covers_them(shown):
+    assert "edits" not in [option.name for option in options(shown)]
+
+
+def test_a_reason_is_kept_while_a_person_looks_again():
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha"))
+        dialog = await opened(show)
+        await press(show, "n")
+        await show.sees("Why not? The agent reads it", "Enter refuses, also without a reason")
+        await press(show, *"why", "escape")
+        await show.sees("Esc later")
+        await press(show, "escape")
+        await closed(show)
+        await press(show, "f2")
+        dialog = await opened(show)
+        await press(show, "n")
+        await show.until(lambda: dialog.focused)
+        await press(show, *"so", "enter")
+        await closed(show)
+
+    assert answers(puppet(scene)) == [{"decision": "no", "reason": "whyso"}]
 
 
 def test_a_rule_that_nobody_could_make_is_not_offered():

@@ -69,6 +69,16 @@ _FIELDS = {
 }
 
 
+_KEPT = ("text", "no")
+"""Purposes of the field whose text is kept until the request is answered."""
+_CONFIRMED = {
+    "always": "Always, for all agents of this session? Again allows it",
+    "edits": "Accept all edits in the working directory? Again accepts",
+    "rules": "Allow this from now on? Enter again allows it",
+}
+"""What is asked before an answer that allows more than one call."""
+
+
 class Rest(Vertical):
     """What stands above or below the proposal; the proposal gets the remaining room."""
 
@@ -111,8 +121,8 @@ class RequestDialog(Dialog[Reply]):
         self._typed = ""
         """A letter that may be the beginning of a word."""
         self._typing: Timer | None = None
-        self._confirming = False
-        """Whether "always" was chosen once; the second time counts."""
+        self._confirming = ""
+        """What was chosen once and counts the second time: "always", "edits"."""
         self._is_over = False
 
     @property
@@ -133,7 +143,7 @@ class RequestDialog(Dialog[Reply]):
     @property
     def draft(self) -> str:
         """The text that was typed and not submitted."""
-        text = self._field.text if self._for == "text" else ""
+        text = self._field.text if self._for in _KEPT else self._draft
         return text if text.strip() else ""
 
     def compose(self) -> ComposeResult:
@@ -221,7 +231,7 @@ class RequestDialog(Dialog[Reply]):
     def action_leave(self) -> None:
         """Esc: back to the choices; from there put the request aside."""
         if (self._for and self._choices.options) or self._confirming:
-            self._confirming = False
+            self._draft, self._confirming = self.draft, ""
             self._ask("")
         else:
             self._leave(Reply("later", draft=self.draft))
@@ -277,13 +287,16 @@ class RequestDialog(Dialog[Reply]):
             self._choose(event.option)
 
     def _choose(self, option: Option) -> None:
-        is_confirmed, self._confirming = self._confirming, option.name == "always"
+        is_confirmed = self._confirming == option.name
+        self._confirming = option.name if option.name in _CONFIRMED else ""
         match option.name:
             case "always" if proposed_rules(self.request):
-                self._confirming = False
+                self._confirming = ""
                 self._ask("always")
-            case "always" if not is_confirmed:
+            case "always" | "edits" if not is_confirmed:
                 self._show_keys()
+            case "edits":
+                self._leave(Reply("edits", {"decision": "once"}))
             case "once" | "always":
                 self._leave(Reply("answer", {"decision": option.name}))
             case "go":
@@ -318,7 +331,7 @@ class RequestDialog(Dialog[Reply]):
                 return proposed_rules(self.request)
             case "edit":
                 return edit_text(self.request)
-        return self._draft if what == "text" else ""
+        return self._draft
 
     def _show_keys(self) -> None:
         if not self.takes_keys:
@@ -328,10 +341,7 @@ class RequestDialog(Dialog[Reply]):
         later = "Esc goes back" if goes_back else "Esc later"
         following = ["Tab the next"] if self._place[1] > 1 else []
         if self._confirming:
-            what = (
-                "Allow this from now on? Enter again" if self._for else "Always, for all agents of this session? Again"
-            )
-            keys = [f"{what} allows it", later]
+            keys = [_CONFIRMED["rules" if self._for else self._confirming], later]
         elif not self._for:
             keys = ["↑ ↓ Enter or a key chooses", "PgDn scrolls", later, *following]
         else:
@@ -362,7 +372,7 @@ class RequestDialog(Dialog[Reply]):
             return
         words, now = always(self.request, text, self._workdir), time.monotonic()
         if not self._confirming:
-            self._confirming = True
+            self._confirming = "always"
             self._confirm_guard.appeared(now)
             self._show_keys()
         elif self._confirm_guard.counts(now):
@@ -373,7 +383,7 @@ class RequestDialog(Dialog[Reply]):
         """Ask again about rules that were edited after the first Enter."""
         event.stop()
         if self._for == "always":
-            self._confirming = False
+            self._confirming = ""
             self._show_keys()
 
     @on(Field.EditorFailed)

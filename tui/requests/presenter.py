@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from agentmesh.domain.states import PermissionMode
 from agentmesh.tui.board.navigation import Navigation
 from agentmesh.tui.commands.calls import ANSWER, Call
 from agentmesh.tui.commands.messages import CallRequested
@@ -138,10 +139,13 @@ class RequestPresenter:
         if reply.draft:
             self.requests.keep_draft(request.id, reply.draft)
         match reply.action:
-            case "answer":
+            case "answer" | "edits":
                 self.requests.answer(request.id)
                 call = Call(ANSWER, (str(request.id), json.dumps(dict(reply.words))))
                 self._screen.post_message(CallRequested(call, request.agent_id))
+                if reply.action == "edits":
+                    mode = Call("mode", (PermissionMode.EDITS.value,))
+                    self._screen.post_message(CallRequested(mode, request.agent_id))
             case "go":
                 self.requests.put_aside()
                 self._navigation.go(request.agent_id, request.name)

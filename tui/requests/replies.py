@@ -23,8 +23,9 @@ class BadEdit(Exception):
 class Reply(NamedTuple):
     """How a person left a dialog."""
 
-    action: Literal["answer", "go", "later", "next"]
-    """``go``: to the asker's view; ``later``: put aside; ``next``: the next one that waits."""
+    action: Literal["answer", "edits", "go", "later", "next"]
+    """``edits``: allow it, and edits from now on; ``go``: to the asker's view; ``later``: put aside; ``next``: the next
+    one that waits."""
     words: Mapping[str, Any] = field(default_factory=dict)
     """Of an answer, as ``agentmesh.answer`` takes it."""
     draft: str = ""

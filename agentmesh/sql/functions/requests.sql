@@ -77,7 +77,8 @@ begin
   elsif answer.answer ->> 'decision' = 'no' then
     perform agentmesh.close_call(me.id, call, jsonb_build_object(
       'error', 'the user refused this call' || coalesce(': ' || nullif(btrim(answer.answer ->> 'reason'), ''), ''),
-      'hint', 'Do not try it in another form. Do without it, or ask what you should do instead.'));
+      'hint', case when btrim(answer.answer ->> 'reason') <> '' then 'Heed what the user says. Do not try the same in another form.'
+        else 'Do not try it in another form. Do without it, or ask what you should do instead.' end));
   else
     update agentmesh.tool_calls c set status = 'open' where c.agent_id = me.id and c.seq = asked.seq and c.ordinal = asked.ordinal and c.status = 'asking';
   end if;
