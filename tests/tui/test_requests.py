@@ -215,8 +215,8 @@ def test_too_much_says_that_it_is_cut():
 @pytest.fixture(autouse=True)
 def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let keys count at once; what is about the first moment says so itself."""
-    monkeypatch.setattr("agentmesh.tui.requests.dialog.GRACE", 0.0)
-    monkeypatch.setattr("agentmesh.tui.requests.dialog.BURST", 0.05)
+    monkeypatch.setattr("agentmesh.tui.requests.guarded_dialog.GRACE", 0.0)
+    monkeypatch.setattr("agentmesh.tui.requests.guarded_dialog.BURST", 0.05)
     monkeypatch.setattr("agentmesh.tui.input.quiet.QUIET", 0.0)
 
 
@@ -329,7 +329,7 @@ def test_an_open_question_has_its_field_at_once_and_keeps_a_draft():
 
 
 def test_keys_of_the_first_moment_answer_nothing(monkeypatch):
-    monkeypatch.setattr("agentmesh.tui.requests.dialog.GRACE", 3600.0)
+    monkeypatch.setattr("agentmesh.tui.requests.guarded_dialog.GRACE", 3600.0)
 
     async def scene(show: Show) -> None:
         await show.board(asking("alpha"))
@@ -346,8 +346,8 @@ def test_keys_of_the_first_moment_answer_nothing(monkeypatch):
 @pytest.mark.parametrize("grace", [0.0, 3600.0], ids=["later", "in the first moment"])
 @pytest.mark.parametrize("word", ["stop", "maybe", "yes", "always", "no", "11", "aa"])
 def test_a_word_typed_into_a_dialog_answers_nothing_and_goes_to_the_input(word, grace, monkeypatch):
-    monkeypatch.setattr("agentmesh.tui.requests.dialog.GRACE", grace)
-    monkeypatch.setattr("agentmesh.tui.requests.dialog.BURST", 3600.0)
+    monkeypatch.setattr("agentmesh.tui.requests.guarded_dialog.GRACE", grace)
+    monkeypatch.setattr("agentmesh.tui.requests.guarded_dialog.BURST", 3600.0)
 
     async def scene(show: Show) -> None:
         await show.board(asking("alpha"))
@@ -517,6 +517,8 @@ def test_later_puts_all_aside_and_a_key_or_a_command_brings_them_back():
         await show.board(asking("alpha", ONE), asking("beta", TWO))
         assert isinstance(show.app.screen, MainScreen), "it does not ask again by itself"
         await show.type("/answer")
+        await press(show, "enter")
+        await show.sees("2 requests wait", "Esc later")
         await press(show, "enter")
         await opened(show)
         await press(show, "escape")

@@ -18,22 +18,19 @@ from agentmesh.tui.conversation.diff import diff_content
 from agentmesh.tui.input.keys import Keymap
 from agentmesh.tui.requests.choices import Choices
 from agentmesh.tui.requests.field import Field
-from agentmesh.tui.requests.key_guard import GRACE, KeyGuard
+from agentmesh.tui.requests.guarded_dialog import LOW, GuardedDialog
 from agentmesh.tui.requests.options import Option, options
 from agentmesh.tui.requests.proposals import Proposal
 from agentmesh.tui.requests.replies import BadEdit, Reply, always, edit_text, edited, proposed_rules, refused
 from agentmesh.tui.requests.words import lineage
 from agentmesh.tui.widgets import dialog
-from agentmesh.tui.widgets.dialog import Dialog
 from agentmesh.tui.widgets.plain import Plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from uuid import UUID
-
-    from textual.timer import Timer
 
     from agentmesh.domain.rows import Request
+    from agentmesh.tui.requests.queue import RequestQueue
 
 _DIALOG_STYLES = Path(dialog.__file__).with_name("dialog.tcss")
 _SCROLLS = {
@@ -42,14 +39,6 @@ _SCROLLS = {
     "ctrl+home": "scroll_home",
     "ctrl+end": "scroll_end",
 }
-
-
-_LOW = 18
-"""Lines of a screen below which the dialog is without margins, and without the remark."""
-BURST = 0.3
-"""Seconds that a letter waits for another one: who types a word does not answer, but writes to an agent."""
-_LOOK = 0.05
-"""Seconds between two looks whether keys count."""
 
 
 class _FieldText(NamedTuple):
@@ -90,11 +79,10 @@ class Rest(Vertical):
         self.post_message(self.Resized())
 
 
-class RequestDialog(Dialog[Reply]):
+class RequestDialog(GuardedDialog[Reply]):
     """Returns a Reply; None if it was closed because the request was settled."""
 
     CSS_PATH: ClassVar[CSSPathType | None] = [_DIALOG_STYLES, Path(__file__).with_name("dialog.tcss")]
-    AUTO_FOCUS = ""
 
     def __init__(
         self,
@@ -108,37 +96,29 @@ class RequestDialog(Dialog[Reply]):
         type_on: Callable[[str], None] = lambda _: None,
     ) -> None:
         """``type_on`` takes words that were typed into the dialog: they are for the input below it."""
-        super().__init__()
+        super().__init__(type_on)
         self.request = request
         self._shown, self._place, self._keymap, self._workdir = shown, place, keymap, workdir
-        self._key_guard, self._confirm_guard = KeyGuard(GRACE), KeyGuard(GRACE)
         self._draft = draft
         self._choices = Choices(options(request))
         self._field = Field(keymap)
+        self._list_keys = next(
+            (key.keys.split(",") for key in keymap.bindings("screen") if key.id == "requests.answer"), []
+        )
         self._for = ""
         """What the field is for, while it is shown."""
-        self._type_on = type_on
-        self._typed = ""
-        """A letter that may be the beginning of a word."""
-        self._typing: Timer | None = None
         self._confirming = ""
         """What was chosen once and counts the second time: "always", "edits"."""
-        self._is_over = False
-
-    @property
-    def request_id(self) -> UUID:
-        """Which request is asked about."""
-        return self.request.id
-
-    @property
-    def takes_keys(self) -> bool:
-        """Whether keys count by now."""
-        return self._key_guard.is_over(time.monotonic())
 
     @property
     def is_choosing(self) -> bool:
         """Whether the choices are shown, and no field."""
         return not self._for
+
+    @property
+    def has_field(self) -> bool:
+        """Whether a field is shown."""
+        return bool(self._for)
 
     @property
     def draft(self) -> str:
@@ -165,17 +145,10 @@ class RequestDialog(Dialog[Reply]):
         """Show the choices; keys count a moment after they were drawn."""
         self.show_place(self._place)
         self._ask("" if self._choices.options else "text")
-        self.call_after_refresh(self._appeared)
+        super().on_mount()
 
-    def _appeared(self) -> None:
-        self._key_guard.appeared(time.monotonic())
-        self._take_keys()
-
-    def _take_keys(self) -> None:
-        """As soon as keys count, name them, and give the field of an open question the focus."""
-        if not self.takes_keys:
-            self.set_timer(_LOOK, self._take_keys)
-            return
+    def keys_begin(self) -> None:
+        """Name the keys, and give the field of an open question the focus."""
         self._show_keys()
         if self._for:
             self._field.focus()
@@ -196,9 +169,16 @@ class RequestDialog(Dialog[Reply]):
 
     def on_resize(self) -> None:
         """Fit into the new size: a low screen has room for the ways to answer, not for what explains them."""
-        self.set_class(self.size.height < _LOW, "-low")
+        self.set_class(self.size.height < LOW, "-low")
         self.query_one("#remark").display = bool(self._shown.remark) and not self.has_class("-low")
         self._fit()
+
+    def show_queue(self, queue: RequestQueue) -> bool:
+        """Show its place in the queue; return whether its request still waits."""
+        waits = queue.waits(self.request.id)
+        if waits:
+            self.show_place(queue.place(self.request.id))
+        return waits
 
     def show_place(self, place: tuple[int, int]) -> None:
         """Say which of how many this is."""
@@ -209,24 +189,7 @@ class RequestDialog(Dialog[Reply]):
         self.query_one("#title", Plain).update(Content.assemble(f"{self.request.name} {one_line(what, 60)}", queue))
         self._show_keys()
 
-    def close(self) -> None:
-        """Close it because the request was settled; under another dialog, once that is closed."""
-        self._is_over = True
-        if self.app.screen is self:
-            self.dismiss(None)
-
-    def on_screen_resume(self) -> None:
-        """Close it now, if it was to be closed."""
-        if self._is_over:
-            self.dismiss(None)
-
     # Keys
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Let Esc do nothing within the first moment."""
-        if action == "leave" and not self._key_guard.is_over(time.monotonic()):
-            return False
-        return super().check_action(action, parameters)
 
     def action_leave(self) -> None:
         """Esc: back to the choices; from there put the request aside."""
@@ -234,51 +197,29 @@ class RequestDialog(Dialog[Reply]):
             self._draft, self._confirming = self.draft, ""
             self._ask("")
         else:
-            self._leave(Reply("later", draft=self.draft))
+            self.leave(Reply("later", draft=self.draft))
 
-    def on_key(self, event: events.Key) -> None:
-        """Handle the keys of the choices, which have no focus, so that the time of each key is known."""
-        event.stop()
-        event.prevent_default()
-        counts = self._key_guard.counts(event.time)
-        if event.is_printable and event.character and not self._for:
-            self._type(event.character)
-            return
-        self._end_typing()  # a letter, then Enter: the letter is a choice
-        if not counts or self._is_over:
-            return
+    def take_key(self, event: events.Key) -> None:
+        """Scroll the proposal, go on to the next request or to the list of all, or move in the choices."""
         if event.key in _SCROLLS:
             getattr(self.query_one("#proposal", VerticalScroll), f"action_{_SCROLLS[event.key]}")()
         elif event.key == "tab" and self._for in ("", "text"):
-            self._leave(Reply("next", draft=self.draft))
+            self.leave(Reply("next", draft=self.draft))
+        elif event.key in self._list_keys:
+            self.leave(Reply("list", draft=self.draft))
         elif self._for:
             self._field.focus()
         elif chosen := self._choices.press(event):
             self._choose(chosen)
 
-    def _type(self, character: str) -> None:
-        """Hold a letter for a moment; if another follows, put the request aside and give the word to the input."""
-        if self._is_over:
-            self._type_on(character)
-        elif self._typed:
-            self._stop_typing()
-            self._type_on(self._typed + character)
-            self._leave(Reply("later"))
-        else:
-            self._typed = character
-            self._typing = self.set_timer(BURST, self._end_typing)
-
-    def _end_typing(self) -> None:
-        """Take the letter that was held as a choice, if keys count."""
-        self._stop_typing()
-        typed, self._typed = self._typed, ""
-        if typed and not self._is_over and self.takes_keys and (chosen := self._choices.named(typed)):
+    def take_letter(self, letter: str) -> None:
+        """Choose what has this key."""
+        if chosen := self._choices.named(letter):
             self._choose(chosen)
 
-    def _stop_typing(self) -> None:
-        if self._typing is not None:
-            self._typing.stop()
-            self._typing = None
+    def put_aside(self) -> None:
+        """Leave the request for later."""
+        self.leave(Reply("later"))
 
     @on(Choices.Clicked)
     def _clicked(self, event: Choices.Clicked) -> None:
@@ -296,15 +237,15 @@ class RequestDialog(Dialog[Reply]):
             case "always" | "edits" if not is_confirmed:
                 self._show_keys()
             case "edits":
-                self._leave(Reply("edits", {"decision": "once"}))
+                self.leave(Reply("edits", {"decision": "once"}))
             case "once" | "always":
-                self._leave(Reply("answer", {"decision": option.name}))
+                self.leave(Reply("answer", {"decision": option.name}))
             case "go":
-                self._leave(Reply("go"))
+                self.leave(Reply("go"))
             case "no" | "edit" | "text":
                 self._ask(option.name)
             case _:
-                self._leave(Reply("answer", {"text": option.value}))
+                self.leave(Reply("answer", {"text": option.value}))
 
     # The field
 
@@ -339,7 +280,8 @@ class RequestDialog(Dialog[Reply]):
             return
         goes_back = self._confirming or (self._for and self._choices.options)
         later = "Esc goes back" if goes_back else "Esc later"
-        following = ["Tab the next"] if self._place[1] > 1 else []
+        listed = self._keymap.label("requests.answer")
+        following = ["Tab the next", *([f"{listed} lists all"] if listed else [])] if self._place[1] > 1 else []
         if self._confirming:
             keys = [_CONFIRMED["rules" if self._for else self._confirming], later]
         elif not self._for:
@@ -355,10 +297,10 @@ class RequestDialog(Dialog[Reply]):
     def _entered(self, event: Field.Entered) -> None:
         event.stop()
         if self._for == "no":
-            self._leave(Reply("answer", refused(event.text)))
+            self.leave(Reply("answer", refused(event.text)))
         elif self._for == "text":
             if event.text.strip():
-                self._leave(Reply("answer", {"text": event.text.strip()}))
+                self.leave(Reply("answer", {"text": event.text.strip()}))
         else:
             try:
                 self._take_edited(event.text)
@@ -368,7 +310,7 @@ class RequestDialog(Dialog[Reply]):
     def _take_edited(self, text: str) -> None:
         """Answer with an edited text; rules that allow calls from now on have to be entered twice."""
         if self._for == "edit":
-            self._leave(Reply("answer", edited(self.request, text)))
+            self.leave(Reply("answer", edited(self.request, text)))
             return
         words, now = always(self.request, text, self._workdir), time.monotonic()
         if not self._confirming:
@@ -376,7 +318,7 @@ class RequestDialog(Dialog[Reply]):
             self._confirm_guard.appeared(now)
             self._show_keys()
         elif self._confirm_guard.counts(now):
-            self._leave(Reply("answer", words))
+            self.leave(Reply("answer", words))
 
     @on(Field.Changed)
     def _edited(self, event: Field.Changed) -> None:
@@ -393,11 +335,6 @@ class RequestDialog(Dialog[Reply]):
 
     def _complain(self, text: str) -> None:
         self.query_one("#keys", Plain).update(Content.styled(text, "$text-error"))
-
-    def _leave(self, reply: Reply) -> None:
-        if not self._is_over:
-            self._is_over = True
-            self.dismiss(reply)
 
     def _origin(self) -> str:
         reason = one_line(visible(self.request.reason), 300)

@@ -23,13 +23,15 @@ class BadEdit(Exception):
 class Reply(NamedTuple):
     """How a person left a dialog."""
 
-    action: Literal["answer", "edits", "go", "later", "next"]
-    """``edits``: allow it, and edits from now on; ``go``: to the asker's view; ``later``: put aside; ``next``: the next
-    one that waits."""
+    action: Literal["answer", "edits", "go", "later", "list", "next", "open"]
+    """``edits``: allow it, and edits from now on; ``go``: to the asker's view; ``later``: put aside; ``list``: show all
+    that wait; ``next``: the next one that waits; ``open``: the one chosen from the list."""
     words: Mapping[str, Any] = field(default_factory=dict)
     """Of an answer, as ``agentmesh.answer`` takes it."""
     draft: str = ""
     """What stands in the field, for the next time."""
+    requests: tuple[Request, ...] = ()
+    """What is answered, or opened, from the list."""
 
 
 def edit_text(request: Request) -> str:
