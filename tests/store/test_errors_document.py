@@ -308,6 +308,7 @@ SCENES: dict[str, list[Callable[[Mesh], Any]]] = {
         answers("question", '{"decision": "no"}'),
         answers("approval", '{"text": "yes"}'),
         answers("approval", '{"decision": "once", "arguments": 3}'),
+        answers("approval", '{"decision": "always", "rules": []}'),
     ],
     "NotATask": [no_task],
     "DatabaseError": [no_rights],

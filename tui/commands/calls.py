@@ -29,7 +29,7 @@ INTERRUPT_TREE = "interrupt tree"
 TAKE_BACK = "take back"
 """Call without a slash command: withdraw an unread message of the user (``AgentFace.pending``); args ``(mail id,)``."""
 ANSWER = "the answer to a request"
-"""Call of a dialog: answer what an agent asks; args ``(request id, answer as JSON)``."""
+"""Call of a dialog: answer what agents ask; args ``(request ids with blanks between them, answer as JSON)``."""
 
 
 class Call(NamedTuple):
