@@ -29,6 +29,7 @@ from agentmesh.tui.input.keys import Keymap
 from agentmesh.tui.input.terminal import keep_pastes_whole, teach_alt_enter
 from agentmesh.tui.screen import MainScreen
 from agentmesh.tui.session import messages
+from agentmesh.tui.session.surroundings import SurroundingsReader
 
 if TYPE_CHECKING:
     from agentmesh.domain.rows import Session
@@ -40,6 +41,8 @@ _READY = 0.3
 """Seconds until the modules of commands are loaded: the session is shown, and nobody has typed a command."""
 _UNCHANGED = 0.25
 """The most seconds that the first frame stays unchanged while the session opens and no key is pressed."""
+_LOOK = 2.0
+"""Seconds between two looks at what the status line says beside the board."""
 _COLLECTIONS = (2_000, 10, 30)
 """Thresholds of the three garbage collections. A full one takes 60 ms and delays keys. With Python's own thresholds it
 ran every five seconds while an answer streamed."""
@@ -86,6 +89,7 @@ class MeshApp(App[None], inherit_bindings=False):
         self._garbage, self._streamed_at = DroppedConversations(), 0.0
         self._posting: object = None
         self._link: Link | None = None
+        self._around: SurroundingsReader | None = None
         self._unchanged = ExitStack()
 
     def get_css_variables(self) -> dict[str, str]:
@@ -108,6 +112,7 @@ class MeshApp(App[None], inherit_bindings=False):
     def on_mount(self) -> None:
         """Take the keys."""
         self._tidying = self.set_interval(QUIET, self._tidy, pause=True)
+        self._looking = self.set_interval(_LOOK, self._look_around, pause=True)
         self.set_keymap(textual_keymap(self._keys))
 
     def on_ready(self) -> None:
@@ -166,6 +171,8 @@ class MeshApp(App[None], inherit_bindings=False):
     @on(messages.RowsArrived)
     async def _rows_arrived(self, event: messages.RowsArrived) -> None:
         await self.main.take_rows(event)
+        if self._around and event.agent_id == self.main.navigation.in_view:
+            self._around.rows_arrived()
 
     @on(messages.OlderRows)
     async def _older_rows(self, event: messages.OlderRows) -> None:
@@ -342,14 +349,15 @@ class MeshApp(App[None], inherit_bindings=False):
             self.main.composer.custom = lambda: link.custom.now()  # noqa: PLW0108  made when first asked for
             self.call_after_refresh(link.start)  # its threads would delay the first board by 3 ms
             self.set_timer(_READY, self._link.get_ready)
-            if self.main.presenter.has_files:
-                self.set_timer(_READY, self._look_for_walls)
+            self._around = SurroundingsReader(self.opened.mesh, self.session, has_files=self.main.presenter.has_files)
+            self.set_timer(_READY, self._looking.resume)
 
-    @work
-    async def _look_for_walls(self) -> None:
-        """Find out whether this machine can put commands behind a wall; if not, the status line says so."""
-        if self.opened:
-            self.main.status_lines.walled = await asyncio.to_thread(self.opened.mesh.has_walls)
+    @work(exclusive=True, group="around")
+    async def _look_around(self) -> None:
+        """Read what the status line says beside the board."""
+        main, face = self.main, self.main.navigation.face
+        if self._around is not None and face is not None:
+            main.show_around(await asyncio.to_thread(self._around.read, face.id, face.view.model))
 
     def _make_link(self, opened: Opened, session: Session, board: Board | None) -> Link:
         from agentmesh.tui.link import Link

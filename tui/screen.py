@@ -42,6 +42,7 @@ from agentmesh.tui.input.quiet import QuietInput
 from agentmesh.tui.requests.presenter import RequestPresenter
 from agentmesh.tui.session.messages import RowsArrived
 from agentmesh.tui.session.state import AgentFace, Board
+from agentmesh.tui.session.surroundings import Surroundings
 from agentmesh.tui.widgets.double_press import DoublePress
 from agentmesh.tui.widgets.formats import plural
 
@@ -158,6 +159,12 @@ class MainScreen(Screen[None]):
         """Say what is wrong with the way to the database or to a worker; None: nothing."""
         self.status_lines.trouble = sentence
         self._refresh_lines()
+
+    def show_around(self, around: Surroundings) -> None:
+        """Show what the status line says beside the board."""
+        if around != self.status_lines.around:
+            self.status_lines.around = around
+            self._refresh_lines()
 
     async def take_rows(self, rows: RowsArrived) -> None:
         """Show rows of an agent."""

@@ -143,7 +143,7 @@ def test_a_default_key_gives_way_to_a_bound_one_and_the_help_says_so(desk: Desk,
 def test_without_colours_nothing_is_coloured(desk: Desk, rig: Rig):
     rig.fork("alpha")
     shown = desk.open(NO_COLOR="1")
-    shown.until("[root]", "Message root")
+    shown.until("Message root")
     shown.enter("/nonsense")
     shown.until("There is no command")
     assert _is_grey(shown.colours), shown.colours
@@ -162,6 +162,6 @@ def test_the_screen_follows_the_window_and_fits_a_narrow_one(desk: Desk, rig: Ri
     shown.enter("hello")
     shown.until("end.")
     shown.resize(60, 15)
-    shown.until("end.", "[root]", "❯ Message root", lambda text: len(text.splitlines()) == 15)
+    shown.until("end.", "❯ Message root", lambda text: len(text.splitlines()) == 15)
     shown.resize(120, 40)
     shown.until("hello", "end.", lambda text: any(len(line) > 100 for line in text.splitlines()))

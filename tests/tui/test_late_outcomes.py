@@ -30,14 +30,14 @@ def test_a_key_pressed_while_a_fork_is_made_holds(mesh: Mesh, stage: Stage, on_s
     blocked = stage.holder.info.backend_pid
 
     async def scene(show: Show) -> None:
-        await show.sees("↓1")
+        await show.sees("▸ 1 below")
         stage.holder.execute("lock table agentmesh.agents in share row exclusive mode")
         await enter(show, "/fork")
         await show.until(lambda: mesh.one(_WAITS, blocked))
         await show.press("ctrl+down")
         assert show.in_view == "alpha"
         stage.holder.rollback()
-        await show.sees("Forked fork", "→fork")
+        await show.sees("Forked fork", "1/2  fork ›")
         assert show.in_view == "alpha"
 
     on_screen(scene)
