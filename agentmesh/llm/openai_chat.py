@@ -185,9 +185,9 @@ class OpenAIChat:
     def _slow_down(
         self, gate: PauseGate, entered: Pass, failure: AttemptFailed, visit: Visit, partial: Reply | None
     ) -> None:
-        what = "is asked too often" if failure.kind == "rate_limit" else "is overloaded"
-        number = f" ({failure.status})" if failure.status else ""
-        reason = failure.message if failure.away else f"{self.provider.named(gate.model)} {what}{number}"
+        named, number = self.provider.named(gate.model), f" ({failure.status})" if failure.status else ""
+        slow = f"rate-limited by {named}" if failure.kind == "rate_limit" else f"{named} is overloaded"
+        reason = failure.message if failure.away else f"{slow}{number}"
         try:
             gate.slow_down(entered, failure, visit, reason)
         except AttemptFailed:

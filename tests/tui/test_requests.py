@@ -172,7 +172,7 @@ def test_a_command_is_shown_whole():
     command = "set -e\n" + "\n".join(f"echo {n}" for n in range(500))
     shown = proposal(request("a", arguments={"command": command, "timeout": 5, "description": "count"}), None)
     assert shown.text == command
-    assert shown.remark == "count · up to 5 s"
+    assert shown.remark == "count · timeout 5 s"
 
 
 def test_a_write_is_compared_with_the_file(tmp_path: Path):

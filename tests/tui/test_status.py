@@ -125,6 +125,14 @@ def test_the_spinner_says_what_for_how_long_and_the_key():
     assert spinner(board(), ROOT, 0.0, "Esc") == ""
 
 
+def test_a_pause_counts_down_to_the_next_try():
+    why = "paused 20 s (gives up in 590 s): rate-limited by sim (429)"
+    seen = board(face("root", None, "running", activity=why))
+    assert spinner(seen, ROOT, 6.5, "", since=0.5).startswith("next try in 14 s")
+    assert "rate-limited by sim (429)" in spinner(seen, ROOT, 6.5, "", since=0.5)
+    assert spinner(seen, ROOT, 60.0, "", since=0.5).startswith("next try in 0 s")
+
+
 def test_the_spinner_of_a_wait_says_what_is_left_of_it():
     seen = board(
         face("root", None, "running", activity="waiting", running_for=0.0, wait=waiting("a", left=30.0)),

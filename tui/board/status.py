@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _MIN_NAME = 8
 _MIN_ACTIVITY = 8
 _LABEL = len("✓ received")
+_PAUSE = re.compile(r"\b(?:paused|retrying in) (\d+) s\b")
 _URGENCY = {"needs you": 0, "running": 2, "queued": 3, "idle": 4, "received": 5, "completed": 5}
 
 
@@ -119,12 +121,19 @@ def _state(face: AgentFace | None, label: str) -> str:
 
 
 def spinner(
-    board: Board, agent: AgentId, now: float, key: str, shell: RunningShell | None = None, answers: str = ""
+    board: Board,
+    agent: AgentId,
+    now: float,
+    key: str,
+    shell: RunningShell | None = None,
+    answers: str = "",
+    since: float | None = None,
 ) -> str:
     """Return what the agent does, for how long and the key that interrupts it; empty while it is not running.
 
     A shell command of the person comes first; the key ends it. ``now`` is ``time.monotonic()``; ``answers`` is the key
-    that answers requests. For example ``tool: bash · 12 s · Esc interrupts``.
+    that answers requests, ``since`` when the activity was first seen: a pause counts down from there. For example
+    ``tool: bash · 12 s · Esc interrupts``.
     """
     face = board.get(agent)
     if shell is not None:
@@ -132,7 +141,7 @@ def spinner(
         return " · ".join([f"! {one_line(shell.command, 40)}", duration(now - shell.since), *ends])
     if face is None or not face.is_running:
         return ""
-    parts = [fitted(face.activity, 60) or "working"]
+    parts = [_counted_down(fitted(face.activity, 60), now - since if since else 0.0) or "working"]
     if face.running_for is not None:
         parts.append(duration(face.running_for + now - board.read_at))
     if face.wait and face.wait.left > 0 and face.view.activity == "waiting":
@@ -143,6 +152,15 @@ def spinner(
     if key and not face.view.external:
         parts.append(f"{key} interrupts")
     return " · ".join(parts)
+
+
+def _counted_down(activity: str, passed: float) -> str:
+    """Return a pause with the seconds until the next try; any other activity as it is."""
+
+    def left(found: re.Match[str]) -> str:
+        return f"next try in {duration(int(found[1]) - passed)}"
+
+    return _PAUSE.sub(left, activity, count=1)
 
 
 def _right(texts: list[str]) -> list[str]:

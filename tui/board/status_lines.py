@@ -17,6 +17,7 @@ from agentmesh.tui.widgets.lines import Lines
 from agentmesh.tui.widgets.spinner import Spinner
 
 if TYPE_CHECKING:
+    from agentmesh.domain.ids import AgentId
     from agentmesh.tui.session.state import AgentFace, Board
 
 
@@ -38,6 +39,9 @@ class StatusLines:
         self.around = Surroundings()
         """What is known beside the board; the rate comes from the boards."""
         self._rate = CostRate()
+        self._doing: tuple[AgentId, str] | None = None
+        self._doing_since = 0.0
+        """When the activity of the agent in view was first seen; ``time.monotonic()``."""
         self._keymap = keymap
 
     def refresh(self, board: Board | None, face: AgentFace | None, calls: PendingCalls, held: Sequence[str]) -> None:
@@ -52,7 +56,10 @@ class StatusLines:
         key = self._keymap.label("agent.interrupt")
         self.status_layer.show(lambda width: status.wait_lines(board, agent, width, self._most_awaited()))
         shell = calls.shell(agent)
-        self.spinner.show(lambda: status.spinner(board, agent, time.monotonic(), key, shell, answers))
+        if self._doing != (agent, face.activity):
+            self._doing, self._doing_since = (agent, face.activity), board.read_at
+        since = self._doing_since
+        self.spinner.show(lambda: status.spinner(board, agent, time.monotonic(), key, shell, answers, since))
         self.separator.show(lambda width: [neighbours_line(board, agent, width)])
         unsent = [*calls.unsent(agent, time.monotonic()), *waiting]
         self.unread.show([mail.text for mail in face.pending], unsent, self._keymap.label("mail.take_back"))
