@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -19,6 +20,7 @@ from textual.notifications import SeverityLevel
 
 from agentmesh.domain.errors import AgentmeshError
 from agentmesh.tui import theme
+from agentmesh.tui.board.outward import POP_TITLE, PUSH_TITLE, Outward, set_title
 from agentmesh.tui.commands.calls import Done, Failed
 from agentmesh.tui.commands.messages import ActionDone, CallRequested
 from agentmesh.tui.conversation.memory import QUIET, DroppedConversations
@@ -43,6 +45,8 @@ _UNCHANGED = 0.25
 """The most seconds that the first frame stays unchanged while the session opens and no key is pressed."""
 _LOOK = 2.0
 """Seconds between two looks at what the status line says beside the board."""
+_GATHER = 1.0
+"""Seconds for which news are gathered before they are told outside of the screen."""
 _COLLECTIONS = (2_000, 10, 30)
 """Thresholds of the three garbage collections. A full one takes 60 ms and delays keys. With Python's own thresholds it
 ran every five seconds while an answer streamed."""
@@ -68,7 +72,7 @@ class MeshApp(App[None], inherit_bindings=False):
         pick: bool = False,
     ) -> None:
         """``opening`` is called once, on another thread; ``look`` is ``auto``, ``dark`` or ``light``."""
-        self._is_themed = False
+        self._is_themed = self._has_title = False
         super().__init__()
         teach_alt_enter()
         keep_pastes_whole()
@@ -90,6 +94,9 @@ class MeshApp(App[None], inherit_bindings=False):
         self._posting: object = None
         self._link: Link | None = None
         self._around: SurroundingsReader | None = None
+        self._outward: Outward | None = None
+        self._tells = False
+        """Whether news are told soon."""
         self._unchanged = ExitStack()
 
     def get_css_variables(self) -> dict[str, str]:
@@ -114,6 +121,8 @@ class MeshApp(App[None], inherit_bindings=False):
         self._tidying = self.set_interval(QUIET, self._tidy, pause=True)
         self._looking = self.set_interval(_LOOK, self._look_around, pause=True)
         self.set_keymap(textual_keymap(self._keys))
+        self.app_suspend_signal.subscribe(self, self._end_title)
+        self.app_resume_signal.subscribe(self, self._begin_title)
 
     def on_ready(self) -> None:
         """Open the session: the first frame was just painted (``call_after_refresh`` comes 20 ms later).
@@ -131,8 +140,32 @@ class MeshApp(App[None], inherit_bindings=False):
             self._unchanged.close()
         await super().on_event(event)
 
+    def watch_title(self, title: str) -> None:
+        """Set the terminal's title, if it is ours to set."""
+        if self._has_title:
+            self._write_out(set_title(title))
+
+    def _begin_title(self, _: object = None) -> None:
+        """Have the terminal keep its title for the end, and set ours."""
+        if self.opened and self.opened.mesh.settings.tui.title:
+            self._has_title = True
+            self._write_out(PUSH_TITLE + set_title(self.title))
+
+    def _end_title(self, _: object = None) -> None:
+        if self._has_title:
+            self._write_out(POP_TITLE)
+
+    def _write_out(self, sequence: str) -> None:
+        """Write a sequence that the screen does not draw; nothing where it draws on no terminal.
+
+        Through the driver: another way would end in the midst of a frame. Textual has no public one.
+        """
+        if self._driver is not None and not self.is_headless and sys.__stderr__ and sys.__stderr__.isatty():
+            self._driver.write(sequence)
+
     def on_unmount(self) -> None:
-        """Stop looking."""
+        """Stop looking, and give the terminal its title back."""
+        self._end_title()
         if self._link:
             self._link.stop()
 
@@ -151,6 +184,9 @@ class MeshApp(App[None], inherit_bindings=False):
         if self.opened:
             self.session = self.opened.session
             self.main.begin(Path(self.session.workdir), self.opened.welcome)
+            tui = self.opened.mesh.settings.tui
+            self._outward = Outward(self._write_out, os.environ, notify=tui.notify, rings=tui.bell)
+            self._begin_title()
             self._connect(self.opened.board)
         self._unchanged.close()
         if self._pick:
@@ -167,6 +203,7 @@ class MeshApp(App[None], inherit_bindings=False):
         if self.session and event.board.session.id == self.session.id:
             self.session = event.board.session
             self.main.show_board(event.board)
+            self._take_news(event.board)
 
     @on(messages.RowsArrived)
     async def _rows_arrived(self, event: messages.RowsArrived) -> None:
@@ -191,6 +228,18 @@ class MeshApp(App[None], inherit_bindings=False):
     def _noticed(self, event: messages.Noticed) -> None:
         if event.agent_id != self.main.navigation.in_view:
             self.main.tell(event.text, _STYLES[event.severity])
+
+    def _take_news(self, board: Board) -> None:
+        """Tell soon outside of the screen what is new on a board, if nobody looks at it."""
+        outward = self._outward
+        if outward and outward.take(board, is_focused=self.app_focus) and not self._tells:
+            self._tells = True
+            self.set_timer(_GATHER, self._tell_news)
+
+    def _tell_news(self) -> None:
+        self._tells = False
+        if self._outward:
+            self._outward.tell(is_focused=self.app_focus)
 
     @on(messages.Missed)
     def _missed(self, event: messages.Missed) -> None:

@@ -23,6 +23,7 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import PermissionMode
 from agentmesh.tui.board.interrupt_key import InterruptKey
 from agentmesh.tui.board.navigation import Navigation
+from agentmesh.tui.board.outward import title_of
 from agentmesh.tui.board.rotation import Direction
 from agentmesh.tui.board.status_lines import StatusLines
 from agentmesh.tui.commands.calls import ANSWER, TAKE_BACK, Call
@@ -207,6 +208,7 @@ class MainScreen(Screen[None]):
             return
         board, face = self.navigation.board, self.navigation.face
         self.status_lines.refresh(board, face, self.pending_calls, self.composer.held)
+        self.app.title = title_of(board, face)
         if board and face and self._tree is not None and self._tree.display:
             self._tree.show(board, face.id)
 
