@@ -25,7 +25,7 @@ from agentmesh.tui.commands.calls import Done, Failed
 from agentmesh.tui.commands.messages import ActionDone, CallRequested
 from agentmesh.tui.conversation.memory import QUIET, DroppedConversations
 from agentmesh.tui.conversation.views import Views
-from agentmesh.tui.input.bindings import textual_keymap
+from agentmesh.tui.input.bindings import suspend_binding, textual_keymap
 from agentmesh.tui.input.history import History
 from agentmesh.tui.input.keys import Keymap
 from agentmesh.tui.input.terminal import keep_pastes_whole, teach_alt_enter
@@ -58,6 +58,7 @@ _STYLES: Mapping[SeverityLevel, str] = MappingProxyType(
 class MeshApp(App[None], inherit_bindings=False):
     """Shows one session at a time. The screen appears before the session is open; input is held until then."""
 
+    BINDINGS = [suspend_binding()]  # noqa: RUF012 - Textual's form
     CSS_PATH = Path(__file__).parent / "screen.tcss"
     ENABLE_COMMAND_PALETTE = False
     TITLE = "agentmesh"
@@ -121,8 +122,8 @@ class MeshApp(App[None], inherit_bindings=False):
         self._tidying = self.set_interval(QUIET, self._tidy, pause=True)
         self._looking = self.set_interval(_LOOK, self._look_around, pause=True)
         self.set_keymap(textual_keymap(self._keys))
-        self.app_suspend_signal.subscribe(self, self._end_title)
-        self.app_resume_signal.subscribe(self, self._begin_title)
+        self.app_suspend_signal.subscribe(self, self._end_title, immediate=True)
+        self.app_resume_signal.subscribe(self, self._resume)
 
     def on_ready(self) -> None:
         """Open the session: the first frame was just painted (``call_after_refresh`` comes 20 ms later).
@@ -145,7 +146,12 @@ class MeshApp(App[None], inherit_bindings=False):
         if self._has_title:
             self._write_out(set_title(title))
 
-    def _begin_title(self, _: object = None) -> None:
+    def _resume(self, _: object) -> None:
+        """Paint all again: the terminal has shown something else."""
+        self._begin_title()
+        self.refresh(layout=True)
+
+    def _begin_title(self) -> None:
         """Have the terminal keep its title for the end, and set ours."""
         if self.opened and self.opened.mesh.settings.tui.title:
             self._has_title = True

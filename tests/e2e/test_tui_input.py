@@ -51,7 +51,7 @@ def test_an_unknown_command_stays_and_the_nearest_is_named(desk: Desk, rig: Rig)
     shown.type("ork")
     shown.until("❯ /fork")
     shown.press("enter")
-    shown.until("[fork]")
+    shown.until("root › fork")
     shown.enter("/send nobody hello")
     shown.until("nobody", "❯ /send nobody hello")
 
@@ -115,7 +115,7 @@ def test_bound_keys_work_and_are_the_ones_shown(desk: Desk, rig: Rig):
     shown.press("escape")
     shown.until("Message root", lambda text: "Agents" not in text)
     shown.press("ctrl+down", "ctrl+p", "f2")
-    shown.until("[alpha]")
+    shown.until("root › alpha")
     assert "Agents" not in shown.text
 
 

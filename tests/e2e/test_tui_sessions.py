@@ -59,7 +59,7 @@ def test_two_terminals_show_the_same(desk: Desk, rig: Rig):
     two.until(lambda text: "(capturing)" not in text)
     one.enter("/kill alpha")
     two.press("ctrl+down")
-    two.until("[alpha]", "dead: nothing more")
+    two.until("root › alpha", "dead: nothing more")
     rig.rest()
 
 

@@ -42,9 +42,9 @@ def test_tasks_are_followed_from_their_parent_and_in_their_own_view(desk: Desk, 
         "▸ 2 below",
     )
     shown.press("f3")
-    shown.until("[count-files]", "[count-files] Do it.")
+    shown.until("root › count-files", "[count-files] Do it.")
     counted.set()
-    shown.until("There are none.", "[count-files]", "↑root ←look-around")
+    shown.until("There are none.", "root › count-files", "look-around ›")
     shown.press("ctrl+up")
     shown.until(
         "Message root",
@@ -62,5 +62,5 @@ def test_tasks_are_followed_from_their_parent_and_in_their_own_view(desk: Desk, 
     shown.until(seen(r"○ look-around +task done"), seen(r"○ count-files +task done"))
     shown.type("loo")
     shown.press("enter")
-    shown.until("[look-around]", "Nothing is there.")
+    shown.until("root › look-around", "Nothing is there.")
     rig.rest()

@@ -151,6 +151,16 @@ class Prompt(TextArea):
         else:
             self.action_cursor_down()
 
+    def action_search_history(self) -> None:
+        """Let a person search the inputs of before; what is typed stays unless one is chosen."""
+        from agentmesh.tui.input.history_search import history_search
+
+        def chosen(text: str | None) -> None:
+            if text is not None:
+                self.put(text)
+
+        self.app.push_screen(history_search(self._history), chosen)
+
     def action_edit_outside(self) -> None:
         """Ask for an editor."""
         self.post_message(self.EditorWanted())
