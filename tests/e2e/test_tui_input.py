@@ -12,7 +12,7 @@ def test_a_paste_of_ten_thousand_lines_is_one_message(desk: Desk, rig: Rig):
     rig.worker()
     shown = desk.open()
     shown.paste(text.replace("\n", "\r"))  # as terminals do
-    shown.until("line 9999")
+    shown.until("❯ [pasted 10,000 lines]")
     shown.press("enter")
     shown.until("All lines have come.", "more lines")
     assert [content["text"] for kind, content in rig.rows() if kind == "user"] == [text]

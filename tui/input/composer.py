@@ -126,7 +126,7 @@ class Composer(Horizontal):
         for other in self._moves:
             for text in other.held if other is not move else ():
                 self._history.add(text)
-        return (move.held if move else ()), (self.prompt.text if move is self._move else "")
+        return (move.held if move else ()), (self.prompt.whole if move is self._move else "")
 
     def take_over(self, held: Sequence[str], typed: str) -> None:
         """Take over held input and typed text from another session, before any agent is in view."""
@@ -204,7 +204,7 @@ class Composer(Horizontal):
 
     def clear(self) -> bool:
         """Empty the input, the text kept in the history; return whether there was any."""
-        text = self.prompt.text
+        text = self.prompt.whole
         if text.strip():
             self._history.add(text)
         self.prompt.put("")
@@ -256,8 +256,8 @@ class Composer(Horizontal):
         event.stop()
         try:
             with self.app.suspend():
-                text = editor.edit(self.prompt.text, os.environ)
-            self.prompt.put(text)
+                text = editor.edit(self.prompt.whole, os.environ)
+            self.prompt.put_folded(text)
         except (editor.EditorFailed, SuspendNotSupported) as error:
             self.post_message(self.Feedback(str(error)))
         self.app.refresh()
