@@ -395,6 +395,8 @@ class MeshApp(App[None], inherit_bindings=False):
     def _connect(self, board: Board | None = None) -> None:
         if self.opened and self.session:
             self.main.presenter.rings = self.opened.mesh.settings.tui.bell
+            if self.opened.mesh.settings.tui.vim:
+                self.main.composer.prompt.use_vim()
             self.main.presenter.opens_dialogs = self.opened.mesh.settings.tui.open_requests
             self.main.presenter.has_files = self.session.host == self.opened.mesh.place.host
             if board:

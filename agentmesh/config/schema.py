@@ -183,6 +183,8 @@ class Tui(NamedTuple):
     """How the desktop is notified while you look elsewhere; auto: as the terminal's environment says."""
     open_requests: Annotated[bool, boolean] = True
     """Whether a dialog opens by itself when an agent asks; if not, a key opens it."""
+    vim: Annotated[bool, boolean] = False
+    """Whether the input has Vim's keys."""
     keys: Annotated[Mapping[str, str], _keys] = _NONE
     """Keys by what they do, as the help shows: ``agents.pick = "ctrl+k"``; several with commas, none with ``""``."""
 

@@ -75,7 +75,7 @@ class Composer(Horizontal):
         self._history = history
         self._drafts = Drafts()
         self._agent_id: AgentId | None = None
-        self._capturing = False
+        self._capturing = self._is_dead = False
         self._refused: str | None = None
         """The unknown command in the input; entered again in a capture, it is kept as text."""
         self.prompt.placeholder = _PLACEHOLDER.format("Type a message")
@@ -108,8 +108,8 @@ class Composer(Horizontal):
         if face.is_dead:
             self._grave.update(Content(self._ended if has_ended else _DEAD))
         self.set_class(face.capturing, "-capturing")
-        sign = "✗ " if face.is_dead else "(capturing) ❯ " if face.capturing else "❯ "
-        self._sign.update(Content(sign))
+        self._is_dead = face.is_dead
+        self._show_sign()
         self.prompt.placeholder = "" if face.capturing else _PLACEHOLDER.format(f"Message {face.name}")
         self.prompt.disabled = face.is_dead
         if not face.is_dead and self.screen.focused is None:
@@ -119,6 +119,12 @@ class Composer(Horizontal):
             self._enter(move.held)
         elif move and move.destination and self._move is None:
             self._send_on(move, move.destination)
+
+    @on(Prompt.ModeChanged)
+    def _show_sign(self) -> None:
+        modes = [word for word, holds in (("capturing", self._capturing), ("normal", self.prompt.is_normal)) if holds]
+        sign = "✗ " if self._is_dead else f"({', '.join(modes)}) ❯ " if modes else "❯ "
+        self._sign.update(Content(sign))
 
     def leave(self, call: Call, origin: AgentId) -> tuple[Sequence[str], str]:
         """Return the held input and the typed text for the session that a command has made."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from agentmesh.tui.commands.complete import Completion
     from agentmesh.tui.input.completion_list import CompletionList
+    from agentmesh.tui.input.vim import VimKeys
 
 _UNFOLDS = "folds.toggle"
 """The key that unfolds tool calls unfolds a long paste at the cursor first."""
@@ -39,6 +40,9 @@ class Prompt(TextArea):
         """The text changed."""
 
         text: str
+
+    class ModeChanged(Message):
+        """Vim's mode is another."""
 
     class NothingToComplete(Message):
         """Tab was pressed where nothing can be completed."""
@@ -65,6 +69,7 @@ class Prompt(TextArea):
         """What the text area itself does at keys: backspace, cursor keys and others."""
         self._history = history
         self._pastes = FoldedPastes()
+        self._vim: VimKeys | None = None
         self._popup: CompletionList | None = None
         """Made and mounted at the first completion."""
         self._complete = complete
@@ -76,6 +81,20 @@ class Prompt(TextArea):
         """A text from history or a draft; no list opens for it."""
         self.pressed_at = 0.0
         """When the last key was taken here; ``time.monotonic()``."""
+
+    def use_vim(self) -> None:
+        """Take Vim's keys, beginning in insert mode."""
+        from agentmesh.tui.input.vim import VimKeys
+
+        self._vim = VimKeys(self, self.action_history, self._mode_changed)
+
+    def _mode_changed(self) -> None:
+        self.post_message(self.ModeChanged())
+
+    @property
+    def is_normal(self) -> bool:
+        """Whether the input is in Vim's normal mode."""
+        return self._vim is not None and self._vim.is_normal
 
     @property
     def whole(self) -> str:
@@ -114,6 +133,11 @@ class Prompt(TextArea):
         Textual handles bindings elsewhere, out of order with other keys: an Enter would send half of the text.
         """
         self.pressed_at = time.monotonic()  # later than an Enter that came in the same moment
+        if self._vim is not None and self._vim.take(event.key, event.character):
+            self.close_completion()
+            event.stop()
+            event.prevent_default()
+            return
         namespace, key = (
             (self, self._keys.get(event.key))
             if event.key in self._keys
@@ -143,6 +167,8 @@ class Prompt(TextArea):
         self.close_completion()
         if self._submit(self.whole):
             self.put("")
+            if self._vim is not None:
+                self._vim.insert()
 
     def undo(self) -> None:
         """Undo. From the first line: Textual 8.2 fails if the cursor's line goes, before it moves the cursor."""
