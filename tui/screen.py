@@ -23,6 +23,7 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import PermissionMode
 from agentmesh.tui.board.interrupt_key import InterruptKey
 from agentmesh.tui.board.navigation import Navigation
+from agentmesh.tui.board.outward import title_of
 from agentmesh.tui.board.rotation import Direction
 from agentmesh.tui.board.status_lines import StatusLines
 from agentmesh.tui.commands.calls import ANSWER, TAKE_BACK, Call
@@ -42,6 +43,7 @@ from agentmesh.tui.input.quiet import QuietInput
 from agentmesh.tui.requests.presenter import RequestPresenter
 from agentmesh.tui.session.messages import RowsArrived
 from agentmesh.tui.session.state import AgentFace, Board
+from agentmesh.tui.session.surroundings import Surroundings
 from agentmesh.tui.widgets.double_press import DoublePress
 from agentmesh.tui.widgets.formats import plural
 
@@ -175,6 +177,12 @@ class MainScreen(Screen[None]):
         self.status_lines.trouble = sentence
         self._refresh_lines()
 
+    def show_around(self, around: Surroundings) -> None:
+        """Show what the status line says beside the board."""
+        if around != self.status_lines.around:
+            self.status_lines.around = around
+            self._refresh_lines()
+
     async def take_rows(self, rows: RowsArrived) -> None:
         """Show rows of an agent."""
         if not rows.first:
@@ -218,6 +226,7 @@ class MainScreen(Screen[None]):
             return
         board, face = self.navigation.board, self.navigation.face
         self.status_lines.refresh(board, face, self.pending_calls, self.composer.held)
+        self.app.title = title_of(board, face)
         if board and face and self._tree is not None and self._tree.display:
             self._tree.show(board, face.id)
 
