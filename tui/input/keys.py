@@ -39,7 +39,7 @@ DEFAULTS: tuple[Key, ...] = (
     Key("agents.tree", "ctrl+t", "toggle_tree", "Tree of all agents"),
     Key("board.open", "f12", "open_board", "Board: all agents, those that need you first"),
     Key("task.enter", "f3", "enter_task", "Go to the sub-agent of the newest task"),
-    Key("needs.next", "f9", "next_need", "Go to an agent that needs you"),
+    Key("needs.next", "f9", "next_need", "Go to an agent that needs you, or whose answer you have not seen"),
     Key("requests.answer", "f2", "answer_requests", "Answer what agents ask you", footer=True),
     Key("agent.interrupt", "escape", "interrupt", "Interrupt the agent; twice: its subtree too"),
     Key("mail.take_back", "f4", "take_back", "Take back the last unread message"),
