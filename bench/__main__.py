@@ -70,7 +70,7 @@ GROUPS: Final[Mapping[str, Group]] = {
     "orchestration": Group(orchestration.run, 48),
     "streaming": Group(streaming.run, 22),
     "tui": Group(tui.run, 128),
-    "board": Group(tui_board.run, 26),
+    "board": Group(tui_board.run, 12),
     "chaos": Group(chaos.run, 66),
     "growth": Group(scale_growth.run, 8),
     "context": Group(scale_context.run, 6),

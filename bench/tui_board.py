@@ -21,7 +21,7 @@ _CLOSED: Final = b"/ commands"
 
 def run(bench: Bench) -> None:
     """Measure P26."""
-    many, opened, moved = bench.size(_AGENTS, 300), bench.size(20, 5), bench.size(80, 10)
+    many, opened, moved = bench.size(_AGENTS, 300), bench.size(8, 3, 30), bench.size(48, 9, 120)
     figure = Figure(
         "P26",
         f"the board of {many:,} agents, and of 10",
