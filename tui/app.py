@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from textual import events, on, work
-from textual.app import App
+from textual.app import App, SuspendNotSupported
 from textual.message import Message
 from textual.notifications import SeverityLevel
 
@@ -330,6 +330,17 @@ class MeshApp(App[None], inherit_bindings=False):
         if self._link:
             self._link.feed.older(event.agent_id, event.before_seq)
 
+    def on_scrollback_file_wanted(self, event: Scrollback.FileWanted) -> None:
+        """Open a file in the person's editor. (Named as Textual finds it, like the one above.)"""
+        from agentmesh.tui.input import editor
+
+        try:
+            with self.suspend():
+                editor.open_file(event.path, os.environ)
+        except (editor.EditorFailed, SuspendNotSupported) as error:
+            self.main.say(str(error), "$text-error")
+        self.refresh()
+
     @on(MainScreen.Leave)
     def _leave(self) -> None:
         self.exit()
@@ -446,7 +457,7 @@ class MeshApp(App[None], inherit_bindings=False):
             self.main.presenter.opens_dialogs = self.opened.mesh.settings.tui.open_requests
             self.main.presenter.has_files = self.session.host == self.opened.mesh.place.host
             if self.main.presenter.has_files:
-                self.main.composer.mention_line.workdir = Path(self.session.workdir)
+                self.main.composer.mention_line.workdir = self.main.views.workdir = Path(self.session.workdir)
             if board:
                 self.main.show_board(board)
             self._link = self._make_link(self.opened, self.session, board)

@@ -418,7 +418,7 @@ class MainScreen(Screen[None]):
 
     def action_to_prompt(self) -> None:
         """Go back to the input."""
-        self.set_focus(None if self.composer.prompt.disabled else self.composer.prompt)
+        self.set_focus(self.composer.prompt)
 
     @on(Prompt.NothingToComplete)
     def action_to_entries(self) -> None:
@@ -455,7 +455,7 @@ class MainScreen(Screen[None]):
         """Type into the input whatever is typed elsewhere, unless the key does something where the focus is."""
         self.quiet.press(event.time)
         prompt = self.composer.prompt
-        if prompt.disabled or self.focused is prompt or event.key in self.active_bindings:
+        if self.focused is prompt or event.key in self.active_bindings:
             return
         if event.is_printable and event.character:
             event.stop()
