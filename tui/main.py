@@ -57,9 +57,10 @@ def main(
 
     conceal_process()  # its environment, with the keys in it, is what a worker in the background gets
     keymap = Keymap(settings.tui.keys)
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    in_browser = "TEXTUAL_DRIVER" in environ  # `agentmesh serve` says so
+    if not (in_browser or (sys.stdin.isatty() and sys.stdout.isatty())):
         raise UsageError("the TUI needs a terminal", hint='Without one: agentmesh run "prompt".')
-    if environ.get("TERM") == "dumb":
+    if environ.get("TERM") == "dumb" and not in_browser:
         raise UsageError(
             "the TUI needs a terminal that can do more than TERM=dumb says", hint='agentmesh run "prompt" works in it.'
         )

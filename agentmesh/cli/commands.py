@@ -48,6 +48,7 @@ _SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = MappingProxyType
         },
         "Run the machinery": {
             "doctor": ("doctor", "Say what works and what does not."),
+            "serve": ("serve", "Show the terminal UI in a browser of this machine."),
             "worker": ("worker", "Run agents in the foreground."),
             "mcp": ("mcp", "Let another agent program use the verbs (an MCP server)."),
             "db": ("db", "The database: upgrade, status, start, url, stop."),
@@ -71,7 +72,6 @@ _MEANT: Final[Mapping[str, str]] = MappingProxyType(
         "message": "agentmesh send",
         "new": "agentmesh run",
         "resume": "agentmesh --resume, agentmesh run --resume ID",
-        "serve": "agentmesh worker, agentmesh simulate",
         "show": "agentmesh log AGENT",
         "spawn": "agentmesh fork",
         "start": "agentmesh run",
