@@ -22,7 +22,7 @@ _PAGE = 1000
 
 
 class Agent:
-    """One agent of a session. Nothing is kept here but who it is: every look is a read."""
+    """One agent of a session. The handle keeps only the identity: every look is a read."""
 
     def __init__(self, link: SessionLink, ref: Ref) -> None:
         self._link = link
@@ -40,17 +40,17 @@ class Agent:
 
     @property
     def status(self) -> AgentStatus:
-        """``running``, ``idle`` or ``dead``, now."""
+        """Its current status: ``running``, ``idle`` or ``dead``."""
         return AgentStatus(self._link.run(agents.get, self.id, idempotent=True).status)
 
     def view(self) -> AgentView:
-        """Return all that people see of it: activity, unread mail, calls, tokens, cost, its own and its tree's."""
+        """Return all that people see of it: activity, unread mail, calls, tokens, and cost, its own and its tree's."""
         return next(one for one in self._link.list_agents(everybody=True) if one.id == self.id)
 
     def fork(self, name: str, prompt: str | None = None) -> Agent:
-        """Make a child with this agent's conversation; with a prompt it runs from this commit on, without it is idle.
+        """Make a child with this agent's conversation; with a prompt it starts to run, without one it is idle.
 
-        The prompt is the user's: the child answers you, and reports to its parent only if the prompt says so.
+        The prompt comes from the user: the child answers you, and reports to its parent only if the prompt says so.
         """
         name = as_text(name, "the name of an agent")
         prompt = None if prompt is None else as_text(prompt, "a prompt")
@@ -60,11 +60,11 @@ class Agent:
         return Agent(self._link, Ref(child.id, child.name))
 
     def send(self, message: str, *, key: str | None = None) -> MailId:
-        """Write to it as the user; wakes it if it is idle. The same key again is the same message."""
+        """Write to it as the user; wakes it if it is idle. A repeated key means the same message."""
         message = as_text(message, "a message")
         if key is not None and not key.strip():
             raise UsageError("the key of a message is empty", hint="Leave it out, or give one. Is a variable not set?")
-        # With a key of our own a repetition after a lost connection is harmless.
+        # With a key of our own a repetition after a lost connection does no harm.
         key = f"api-{uuid.uuid4()}" if key is None else key
         sent = self._link.run(mailbox.send, None, self.id, message, key, idempotent=True)
         self._link.ensure_served()
@@ -76,11 +76,11 @@ class Agent:
         return one
 
     def wait_for(self, *who: Who, timeout: float | None = None) -> OwnWaitResult:
-        """Let it wait itself, when idle, for a message of each of these agents (none named: of anyone).
+        """Let this idle agent itself wait for a message from each of these agents (none named: from anyone).
 
-        What it takes becomes part of its conversation, as with its tool; it starts no turn. The wait is its own: it
-        goes on when this call is interrupted. Raise AgentBusy when it is running, WaitCircle when it would close a
-        circle.
+        The messages that it takes become part of its conversation, as with its tool; it starts no turn. The wait
+        belongs to the agent: it goes on if this call is interrupted. Raise AgentBusy if the agent is running,
+        WaitCircle if the wait would close a circle.
         """
         return self._link.wait_as(self.id, [str(find_agent(self._link, one).id) for one in who], timeout)
 
@@ -90,26 +90,35 @@ class Agent:
         return [Agent(self._link, Ref(one.id, one.name)) for one in found if one.parent_id == self.id]
 
     def wait_children(self, timeout: float | None = None) -> WaitResult:
-        """Wait until all its children are idle or dead, or the time is up; return how each stands, oldest first.
+        """Wait until all its children are idle or dead, or the time is up; return each one's status, oldest first.
 
-        Nothing is consumed, and without children it is over at once.
+        Nothing is consumed; without children it returns at once.
         """
         if children := self.children(everybody=True):
             return self._link.wait([child.id for child in children], timeout)
         return WaitResult(WaitOutcome.COMPLETE, [])
 
     def kill(self) -> list[Ref]:
-        """End it and all its descendants for good; return who died, nobody when it was dead."""
+        """End it and all its descendants for good; return the agents that died, none if it was dead already."""
         return self._link.run(agents.kill, self.id, idempotent=True)
 
+    def rename(self, name: str) -> str:
+        """Give it another name, by the rule of fork; return the name. Its id, mail and waits stay.
+
+        Raise BadName, ReservedName, NameTaken, or NameFixed for the root and external agents.
+        """
+        name = as_text(name, "the name of an agent")
+        self.name = self._link.run(agents.rename, self.id, name, idempotent=True)
+        return self.name
+
     def interrupt(self) -> bool:
-        """Stop what it does now; it stays idle until somebody writes to it. Return whether it was running."""
+        """Stop what it does now; it stays idle until it gets a message. Return whether it was running."""
         return self._link.run(agents.interrupt, self.id, idempotent=True)
 
     def output(self) -> str:
-        """Return the text that its last turn ended with, "" before the first.
+        """Return the final text of its last turn, "" before the first.
 
-        Raise what it ended with otherwise: LimitReached, Interrupted, ModelError.
+        If the turn ended otherwise, raise the error: LimitReached, Interrupted, ModelError.
         """
         found = self._link.run(agents.ending, self.id, idempotent=True)
         if found is None:
@@ -124,7 +133,7 @@ class Agent:
         raise (LimitReached if content.get("kind") == "limit" else ModelError)(message, hint=hint)
 
     def conversation(self, *, inherited: bool = False) -> list[Row]:
-        """Return its own rows, oldest first; with ``inherited`` what its model is sent, its ancestors' rows too."""
+        """Return its own rows, oldest first; with ``inherited`` all rows that its model is sent, ancestors' too."""
         if inherited:
             return self._link.run(transcript.context, self.id, idempotent=True)
         rows: list[Row] = []
@@ -137,7 +146,7 @@ class Agent:
 
 
 Who = Agent | AgentId | str
-"""An agent by its handle, its id, its name, or 4 or more digits of its id."""
+"""An agent by its handle, its id, its name, or at least 4 digits of its id."""
 
 
 def find_agent(link: SessionLink, who: Who) -> Agent:

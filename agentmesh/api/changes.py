@@ -1,4 +1,4 @@
-"""Hearing that something changed in a session, for whoever follows one. A hint only: who is woken reads."""
+"""Learn that something changed in a session. This is only a hint: a reader that wakes up reads the rows."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.store.status import session_channel
 
 LIVE_TEXT = "live "
-"""What a hint with streamed text begins with; the finished message comes as a row."""
+"""Beginning of a hint with streamed text; the finished message arrives as a row."""
 _NOBODY = AgentId(uuid.UUID(int=0))
-"""Changes, and concerns no agent's rows."""
+"""Stands for a change that concerns no agent's rows."""
 _PACE = 0.1
-"""Seconds from one wake-up to the next at least: no screen needs more than ten a second."""
+"""Shortest time, in seconds, between two wake-ups: no screen needs more than ten per second."""
 _SWEEP = 5.0
-"""Seconds after which every agent is to be looked at, whatever was heard."""
+"""Seconds after which the reader should look at every agent, whatever it has heard."""
 
 
 class ChangeListener(Protocol):
-    """A listener, not started yet."""
+    """A listener that is not started yet."""
 
     def listen(self, *channels: str) -> None:
-        """Hear channels."""
+        """Add channels to listen on."""
 
     def start(self) -> None:
-        """Begin; raise when that fails."""
+        """Begin; raise if that fails."""
 
     def stop(self) -> None:
         """End."""
 
 
 class ListenerSource(Protocol):
-    """Gives listeners: ``app.Mesh``, or what shares one connection (``Hearing``)."""
+    """Makes listeners: ``app.Mesh``, or ``SharedListener``, whose listeners share one connection."""
 
     def listener(self, on_notify: Callable[[str, str], None], on_reconnect: Callable[[], None], /) -> ChangeListener:
         """Return a listener."""
 
 
 class Changes:
-    """What was heard since the last look; a context manager. Of one thread, but for ``poke``."""
+    """The changes since the last look; a context manager. For one thread only, except ``poke``."""
 
     def __init__(
         self, mesh: ListenerSource, sessions: Iterable[SessionId], on_live: Callable[[str], None] | None = None
     ) -> None:
-        """``on_live`` is given each hint with streamed text, as JSON, on the listener's thread; it wakes then, too."""
+        """``on_live`` gets each hint with streamed text, as JSON, on the listener's thread; the hint also wakes."""
         self._channels = [session_channel(session) for session in set(sessions)]
-        # SimpleQueue: its put may be called by a signal handler in the midst of its get.
+        # SimpleQueue: a signal handler may call its put in the middle of its get.
         self._heard: SimpleQueue[AgentId | None] = SimpleQueue()
         self._listener = mesh.listener(self._on_notify, self.poke)
         self._on_live = on_live
@@ -75,13 +75,13 @@ class Changes:
         self._heard.put(None)
 
     def endure(self, error: DatabaseUnreachable) -> None:
-        """Wait a moment for a database that was lost, so that the caller may look again; raise after long in vain."""
+        """Wait a moment for a lost database, so that the caller can look again; raise once that has lasted too long."""
         self.wait(self._outage.pause(error))
 
     def wait(self, seconds: float) -> set[AgentId] | None:
-        """Wait so many seconds for a change; return the agents it concerns, or None for "it may be any".
+        """Wait up to ``seconds`` for a change; return the agents it concerns, or None for "possibly any".
 
-        Every few seconds it may be any: what nobody told is found by that.
+        Every few seconds it returns None, so that readers also find changes without a notification.
         """
         heard: set[AgentId | None] = set()
         deadline = time.monotonic() + seconds
@@ -101,7 +101,7 @@ class Changes:
         return {agent for agent in heard if agent and agent != _NOBODY}
 
     def _on_notify(self, _channel: str, payload: str) -> None:
-        """Take the agents from a hint such as ``mail <id>``; what names none may concern any."""
+        """Take the agents from a hint such as ``mail <id>``; a hint without agents may concern any."""
         if payload.startswith(LIVE_TEXT):
             if self._on_live:
                 self._on_live(payload.removeprefix(LIVE_TEXT))

@@ -1,4 +1,4 @@
-"""What a tool that is a Python function may know and do: a parameter of type ``agentmesh.ToolContext`` gets it."""
+"""The context for a tool that is a Python function: a parameter of type ``agentmesh.ToolContext`` receives it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ToolContext:
 
     @property
     def agent_id(self) -> AgentId:
-        """Who calls."""
+        """The agent that calls."""
         return self._context.agent_id
 
     @property
@@ -44,12 +44,12 @@ class ToolContext:
 
     @property
     def cancelled(self) -> bool:
-        """Whether to stop: a function that takes long looks at this now and then."""
+        """Whether to stop: a function that takes long should check this now and then."""
         return self._context.cancel.is_set()
 
     @cached_property
     def session(self) -> Session:
-        """The agent's session. Waits through it end when the call is cancelled, and take no worker's place."""
+        """The agent's session. Waits through it end when the call is cancelled, and occupy no slot of the worker."""
         row = self._runtime.core.database.run(sessions.get, self._context.session_id, idempotent=True)
         return Session(self._runtime, row, Surroundings(self._context.cancel, self._context.aside))
 
@@ -60,10 +60,10 @@ class ToolContext:
 
     def progress(self, text: str) -> None:
         """Tell people what the tool is doing, in a few words."""
-        self._context.progress(str(text))  # of a program's own; what is none would fail where it is told
+        self._context.progress(str(text))  # other types would fail later, where the text is shown
 
     def check(self) -> None:
-        """Raise Interrupted when the call is cancelled."""
+        """Raise Interrupted if the call is cancelled."""
         if self.cancelled:
             raise Interrupted("the tool was stopped", hint="Its agent was interrupted or killed, or its worker stops.")
 
@@ -72,5 +72,5 @@ class ToolContext:
         return self.agent.fork(name, prompt)
 
     def wait(self, *agents: Agent | AgentId | str, timeout: float | None = None) -> WaitResult:
-        """Wait until these agents are idle or dead; raise Interrupted when the call is cancelled."""
+        """Wait until these agents are idle or dead; raise Interrupted if the call is cancelled."""
         return self.session.wait(*agents, timeout=timeout)

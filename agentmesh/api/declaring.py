@@ -1,4 +1,4 @@
-"""Declaring plain functions as tools; what becomes of them is in ``tools``."""
+"""Declare plain functions as tools; ``tools`` makes tools of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MARK = "__agentmesh_tool__"
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """How a function wants to be a tool."""
+    """How a function was declared as a tool."""
 
     effect: Effects = "write"
     name: str | None = None
@@ -35,8 +35,9 @@ def tool(
 ) -> Callable[..., Any]:
     """Declare a function as a tool, for ``agentmesh.open(tools=[...])``; it stays a plain function.
 
-    ``effect="write"`` (has effects: asks a person unless a rule or the mode allows it, runs one after another, never
-    again after a crash) or ``"read"`` (changes nothing: allowed, side by side with other reads, again after a crash).
+    ``effect="write"``: the tool has effects. A person is asked unless a rule or the mode allows it; calls run one after
+    another, and never again after a crash. ``effect="read"``: it changes nothing. Calls are allowed, run at the same
+    time as other reads, and run again after a crash.
     """
     wanted = Declared(effect, name)
     _check(wanted)
@@ -49,7 +50,7 @@ def tool(
 
 
 def declared(function: Callable[..., Any], effect: Effects | None = None, name: str | None = None) -> Declared:
-    """Return how a function was declared, or what is said instead; one that was not has effects."""
+    """Return a function's declaration, overridden by the arguments; a function without one has effects."""
     found: Declared = getattr(function, _MARK, Declared())
     found = Declared(effect or found.effect, name or found.name)
     _check(found)

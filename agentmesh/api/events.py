@@ -1,4 +1,4 @@
-"""What happens in a session, as ``Session.events`` yields it."""
+"""The events of a session, which ``Session.events`` yields."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class AgentForked:
 
 @dataclass(frozen=True, slots=True)
 class StatusChanged:
-    """An agent's status is another than it was at the last look."""
+    """An agent's status has changed since the last look."""
 
     agent: AgentView
 
     @property
     def status(self) -> AgentStatus:
-        """What it is now."""
+        """The current status."""
         return AgentStatus(self.agent.status)
 
 
@@ -36,30 +36,30 @@ class RowAppended:
 
     @property
     def kind(self) -> Kind:
-        """What kind of row it is."""
+        """The kind of the row."""
         return Kind(self.row.kind)
 
     @property
     def text(self) -> str:
-        """The words in it, "" where it has none (an answer that only calls tools)."""
+        """Its text, "" if it has none (an answer that only calls tools)."""
         return str(self.row.content.get("text") or "")
 
 
 @dataclass(frozen=True, slots=True)
 class LiveText:
-    """A piece of an answer that is still being written; a hint that may be lost: the whole answer comes as a row."""
+    """A piece of an answer that is still being written; a hint that may get lost: the whole answer follows as a row."""
 
     agent: AgentView
     text: str
     place: int
-    """How many characters of the answer came before; 0 also when it begins again."""
+    """How many characters of the answer came before; 0 again if the answer restarts."""
     after: int
-    """The newest row of the agent's with which its model was asked."""
+    """The agent's newest row that its model was sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestAsked:
-    """An agent asks a person: ``Session.answer`` answers. Only where the session is ``attended``."""
+    """An agent asks a person: ``Session.answer`` answers. Only if the session is ``attended``."""
 
     agent: AgentView
     request: Request

@@ -1,4 +1,4 @@
-"""Reading what changes in a session: each row once, none left out, whatever notifications are."""
+"""Read what changes in a session: each row exactly once, even if notifications get lost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Following:
-    """Where in a session a reader is. Of one thread at a time."""
+    """A reader's position in a session. For one thread at a time."""
 
     def __init__(self, database: Database, session: SessionId) -> None:
         self._database = database
@@ -25,11 +25,11 @@ class Following:
         self._known: dict[AgentId, str] = {}
 
     def look(self) -> Sequence[AgentView]:
-        """Return all agents as they are now."""
+        """Return all agents in their current state."""
         return self._database.run(agents.view, self._session, idempotent=True)
 
     def skip(self) -> Sequence[AgentView]:
-        """Leave out what there is so far; return the agents."""
+        """Skip everything up to now; return the agents."""
         now = self.look()
         for agent in now:
             self._known[agent.id] = agent.status
@@ -39,15 +39,15 @@ class Following:
     def changes(
         self, now: Sequence[AgentView], heard: Collection[AgentId] | None = None
     ) -> Iterator[AgentForked | RowAppended | StatusChanged]:
-        """Yield what is new in this look, of the agents heard of (None: of all) and those whose status is another.
+        """Yield what is new in this look, for the agents in ``heard`` (None: all) and those whose status has changed.
 
-        Of an agent first its beginning, then its rows, then its status.
+        For each agent, first its beginning, then its rows, then its status.
         """
         for agent in now:
             is_new = agent.id not in self._known
             changed = self._known.get(agent.id) != agent.status
             if is_new:
-                self._known[agent.id] = ""  # told once, also when the database is lost below
+                self._known[agent.id] = ""  # reported once, even if the database is lost below
                 yield AgentForked(agent)
             if is_new or changed or heard is None or agent.id in heard:
                 for row in self._cursors.new(agent.id):

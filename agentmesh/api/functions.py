@@ -1,4 +1,4 @@
-"""What a plain function tells about itself: name, words for the model, and a schema of its arguments."""
+"""A tool's properties taken from a plain function: name, description, and a schema of its arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentmesh.domain.errors import UsageError
 from agentmesh.domain.text import one_line
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""What providers take as the name of a tool."""
+"""Names of tools that providers accept."""
 _ARGUMENTS = re.compile(r"(Args|Arguments|Parameters):\s*$", re.MULTILINE)
 _SECTION = re.compile(
     r"^(Args|Arguments|Parameters|Returns?|Raises|Yields|Examples?|Notes?):\s*$|^:(param|returns?|raises)\b",
@@ -33,7 +33,7 @@ class OwnArgs(BaseModel):
     model_config = ConfigDict(protected_namespaces=(), arbitrary_types_allowed=False)
 
     def model_dump(self, **options: Any) -> dict[str, Any]:
-        """Return them as JSON has them: so they are judged, shown to a person and stored."""
+        """Return them in JSON form: they are judged, shown to a person and stored in this form."""
         return super().model_dump(**{"mode": "json", **options})
 
 
@@ -45,11 +45,11 @@ class Signature:
     description: str
     args: type[OwnArgs]
     context: str | None
-    """The parameter that wants the context, which no model sees."""
+    """The parameter that receives the context; models do not see it."""
 
 
 def signature(function: Callable[..., Any], context_type: type, name: str | None = None) -> Signature:
-    """Read a function; raise UsageError for what no tool can be made of."""
+    """Read a function; raise UsageError if it cannot become a tool."""
     name = name or str(getattr(function, "__name__", ""))
     if not _NAME.fullmatch(name):
         raise _refused(name, "its name should be letters, digits, _ and -, 64 at most", "Give it one: name=...")
@@ -91,7 +91,7 @@ def _model(name: str, fields: Mapping[str, Any]) -> type[OwnArgs]:
 
 
 def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
-    """Return the types; words in ``Annotated[str, "words"]`` become the argument's description."""
+    """Return the types; text in ``Annotated[str, "text"]`` becomes the argument's description."""
     try:
         hints = typing.get_type_hints(function, include_extras=True)
     except (NameError, TypeError) as error:
@@ -113,7 +113,7 @@ def _section_free(text: str) -> str:
 
 
 def _parameter_texts(text: str) -> dict[str, str]:
-    """Return what a docstring says of parameters: Google's ``Args:`` or Sphinx's ``:param x:``."""
+    """Return a docstring's descriptions of parameters: Google's ``Args:`` or Sphinx's ``:param x:``."""
     told = {name: one_line(words, 1000) for name, words in _PARAM.findall(text)}
     if not (head := _ARGUMENTS.search(text)):
         return told

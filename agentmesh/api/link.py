@@ -1,4 +1,4 @@
-"""How the handles of one session and of its agents reach the database, have it served, and wait."""
+"""How the handles of one session and its agents reach the database, have the session served, and wait."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Surroundings:
 
 
 class SessionLink:
-    """One session as its handles see it: they keep nothing else but who they are."""
+    """One session for its handles, which keep only their own identity besides it."""
 
     def __init__(self, runtime: Runtime, session: SessionId, root: AgentId, around: Surroundings) -> None:
         self.runtime = runtime
@@ -79,7 +79,7 @@ class SessionLink:
 
     @contextmanager
     def waiting(self, on_live: Callable[[str], None] | None = None) -> Iterator[Changes]:
-        """Hear of the session's changes, and of being cancelled."""
+        """Yield the session's changes; a cancellation wakes the reader too."""
         with self._around.aside(), Changes(self.runtime.hearing, [self.session], on_live) as wakes:
             take_back = self._around.cancel.on_set(wakes.poke) if self._around.cancel else lambda: None
             try:
@@ -88,12 +88,12 @@ class SessionLink:
                 take_back()
 
     def serve(self, first: bool) -> None:
-        """Make sure that somebody runs the agents that a wait is for: at first somebody must."""
+        """Make sure that a worker runs the awaited agents; for the ``first`` look it is required."""
         self.ensure_served(must=first)
 
     def check(self) -> None:
-        """Raise Interrupted when the mesh was closed, or the tool that waits was stopped."""
+        """Raise Interrupted if the mesh was closed, or the waiting tool was stopped."""
         if self.runtime.hearing.closed:
-            raise Interrupted("the mesh was closed", hint="The agents go on where a worker serves them.")
+            raise Interrupted("the mesh was closed", hint="The agents go on if a worker serves them.")
         if self._around.cancel and self._around.cancel.is_set():
             raise Interrupted("the tool was stopped", hint="Its agent was interrupted or killed, or its worker stops.")

@@ -1,4 +1,4 @@
-"""A mesh as a program opens it: sessions, workers, tools and types of its own."""
+"""A mesh as a program opens it: sessions, workers, and the program's own tools and types."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TYPE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 
 
 class Mesh:
-    """A program's way to everything; a context manager, for any number of threads. ``agentmesh.open`` makes one."""
+    """A program's access to everything; a context manager, for any number of threads. ``agentmesh.open`` makes one."""
 
     def __init__(self, core: app.Mesh, *, background_workers: bool = True) -> None:
         self.core = core
@@ -48,7 +48,7 @@ class Mesh:
     def close(self) -> None:
         """Stop this process's workers, end all waits and streams, close all connections; idempotent.
 
-        No agent is stopped: those that run go on with the next worker.
+        No agent is stopped: running ones go on with the next worker.
         """
         self._runtime.hearing.close()
         self.core.close()
@@ -64,10 +64,10 @@ class Mesh:
         permission_mode: str | None = None,
         attended: bool = False,
     ) -> Session:
-        """Begin a session in a directory, with an idle root; raise NoModel when no usable model is named.
+        """Begin a session in a directory, with an idle root; raise NoModel if no usable model is named.
 
-        ``permission_mode`` is ``ask``, ``edits``, ``all`` or ``plan``. ``attended``: somebody answers requests (see
-        ``Session.answer``); else what would ask is refused at once.
+        ``permission_mode`` is ``ask``, ``edits``, ``all`` or ``plan``. ``attended``: a person answers requests (see
+        ``Session.answer``); otherwise calls that would ask are refused at once.
         """
         try:
             mode = PermissionMode(permission_mode) if permission_mode else None
@@ -82,9 +82,9 @@ class Mesh:
     def resume_session(
         self, session: SessionId | str | None = None, *, workdir: str | os.PathLike[str] = "."
     ) -> Session:
-        """Return a handle to a session: by its id or its first digits, else the newest of a directory.
+        """Return a handle to a session: by its id or its first digits, or by default the newest of a directory.
 
-        Whether anybody answers its requests stays as it was. Raise UnknownSession.
+        Whether a person answers its requests stays unchanged. Raise UnknownSession.
         """
         row = self.core.find_session(session=None if session is None else str(session), workdir=Path(workdir))
         found = Session(self._runtime, row)
@@ -92,7 +92,7 @@ class Mesh:
         return found
 
     def list_sessions(self, workdir: str | os.PathLike[str] | None = None) -> Sequence[SessionSummary]:
-        """Return the newest sessions, of one directory if it is given."""
+        """Return the newest sessions, or those of one directory if it is given."""
         where = None if workdir is None else str(Path(workdir).resolve())
         return self.core.database.run(sessions.list_sessions, where, idempotent=True)
 
@@ -100,9 +100,9 @@ class Mesh:
 
     @contextmanager
     def worker(self, *, concurrency: int | None = None, session: Session | None = None) -> Iterator[None]:
-        """Run agents in this process while the block lasts: of all sessions of this host and user, or of one.
+        """Run agents in this process while the block lasts, for all sessions of this host and user, or for one.
 
-        ``concurrency``: model calls and tools at once. The end of the block hands over what still runs.
+        ``concurrency``: model calls and tools at once. When the block ends, running agents are handed over.
         """
         with self._runtime.worker(session.id if session else None, concurrency):
             yield
@@ -115,7 +115,7 @@ class Mesh:
         return self._runtime.start_background_worker(session.id)
 
     def ensure_served(self, session: Session, *, must: bool = False) -> None:
-        """See that a worker serves the session; with ``must`` raise UsageError when nobody does and nobody will."""
+        """Make sure that a worker serves the session; with ``must`` raise UsageError if none does and none will."""
         self._runtime.ensure_served(session.id, session.root.id, must=must)
 
     # Tools and types of the program's own
@@ -131,9 +131,9 @@ class Mesh:
     def tool(
         self, function: Callable[..., Any] | None = None, /, *, effect: Effects | None = None, name: str | None = None
     ) -> Callable[..., Any]:
-        """Give the agents of sessions that begin from now on a tool: a decorator, with or without options.
+        """Register a tool for the agents of sessions that begin from now on: a decorator, with or without options.
 
-        See ``agentmesh.tool``. Before the first worker. Raise UsageError when no tool can be made of the function.
+        See ``agentmesh.tool``. Call it before the first worker. Raise UsageError if the function cannot become a tool.
         """
         from agentmesh.api.tools import PythonTool
 
@@ -146,9 +146,10 @@ class Mesh:
         return register if function is None else register(function)
 
     def add_agent_type(self, kind: AgentType) -> None:
-        """Give the agents of sessions that begin from now on a type of sub-agent for ``task``; before the first worker.
+        """Register a type of sub-agent for ``task`` in sessions that begin from now on.
 
-        It takes the place of a type of the same name, and may grant the tools that sub-agents otherwise do not have.
+        It replaces a type of the same name, and may grant the tools that sub-agents otherwise do not have. Call it
+        before the first worker.
         """
         from agentmesh.config.agent_types import unknown_tools
 
@@ -158,7 +159,7 @@ class Mesh:
             raise UsageError(f"the type {kind.name} needs a description and a system prompt")
         if unknown := unknown_tools(kind, self.core.tool_names()):
             raise UsageError(
-                f"the type {kind.name} names tools that there are not: {', '.join(unknown)}",
+                f"the type {kind.name} names unknown tools: {', '.join(unknown)}",
                 hint=f"Tools: {', '.join(self.core.tool_names())}. Register your own first.",
             )
         self._add(kind.name, self.core.own_types, "type")
@@ -170,6 +171,6 @@ class Mesh:
             raise UsageError(f"there is a {what} {name} already", hint="Give yours another name.")
         if self._runtime.has_worker:
             raise UsageError(
-                f"the {what} {name} comes too late: a worker runs already",
+                f"the {what} {name} comes too late: a worker is running already",
                 hint="Register everything before mesh.worker().",
             )

@@ -1,4 +1,4 @@
-"""``agentmesh.open``: from a program's words to a mesh."""
+"""``agentmesh.open``: from a program's arguments to a mesh."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ def open(  # noqa: A001  agentmesh.open, as in webbrowser.open
     settings: Mapping[str, Any] | None = None,
     background_workers: bool = True,
 ) -> Mesh:
-    """Open a mesh: a database by its URL, else the configured one, else the embedded PostgreSQL of this user.
+    """Open a mesh on the database at a URL, or the configured one, or the embedded PostgreSQL of this user.
 
-    ``settings`` go over the configuration, named as its variables in lower case (``{"model": "gpt-5-mini",
-    "max_agents": 8}``). ``tools`` are plain functions and ``agent_types`` types of sub-agents that only the workers of
-    this process have. ``background_workers=False``: never start a worker process where none serves a session.
+    ``settings`` override the configuration; their names are those of the variables in lower case (``{"model":
+    "gpt-5-mini", "max_agents": 8}``). ``tools`` are plain functions and ``agent_types`` are types of sub-agents; only
+    the workers of this process have them. ``background_workers=False``: never start a worker process for a session
+    without one.
     """
     given = {"database_url": database_url, "data_dir": None if data_dir is None else str(data_dir), **(settings or {})}
     if unknown := [name for name in given if name not in sources.settable()]:

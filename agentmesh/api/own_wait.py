@@ -1,4 +1,4 @@
-"""An agent's own wait, begun from outside: as its tool does, it takes the messages that end it."""
+"""An agent's own wait, begun from outside: like its tool, it takes the messages that end it."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from agentmesh.store import waits
 from agentmesh.store.tx import Database
 
 LONGEST: Final = 86_400.0
-"""Seconds that such a wait may last."""
+"""Longest duration of such a wait, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What an agent's wait found of one other agent, or of the user."""
+    """What an agent's wait received from one other agent, or from the user."""
 
     agent_id: AgentId | None
     """None: the user."""
     name: str
     status: WaitStatus
-    """``received`` with a message, else how the other agent stands."""
+    """``received`` with a message, otherwise the other agent's status."""
     message: str = ""
     output: str = ""
-    """Of an idle agent: the text that its last turn ended with."""
+    """The final text of an idle agent's last turn."""
     error: str | None = None
-    """Of an idle agent: why its last turn ended otherwise."""
+    """Why an idle agent's last turn ended otherwise."""
     more: int = 0
-    """Further messages of its, still unread."""
+    """Further messages from it, still unread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class OwnWaitResult:
 
     outcome: WaitOutcome
     results: Sequence[Received]
-    """One for each agent waited for, in the order asked; without, the one message that ended it."""
+    """One for each awaited agent, in the order asked; without named agents, the one message that ended the wait."""
 
 
 class AgentWait:
@@ -52,13 +52,13 @@ class AgentWait:
         self._recorded = RecordedWait(database, waiter)
 
     def begin(self, names: Sequence[str], timeout: float | None) -> dict[str, Any] | None:
-        """Begin to wait for these agents, for a message of anyone without; return the result if it is over at once."""
+        """Begin to wait for these agents (none named: anyone); return the result if it is over at once."""
         run = self._database.run
         targets = run(waits.targets, self._session, names, idempotent=True) if names else None
         return run(waits.wait_begin, self._waiter, targets, LONGEST if timeout is None else timeout)
 
     def look(self) -> dict[str, Any] | None:
-        """Return the result once the wait is over; that of a dead agent is its death."""
+        """Return the result once the wait is over; for a killed agent, a result that says so."""
         result = self._recorded.result()
         if result is None and self._recorded.was_killed:
             return {"outcome": WaitOutcome.INTERRUPTED, "results": [], "note": "the waiting agent was killed"}
@@ -66,7 +66,7 @@ class AgentWait:
 
 
 def read(result: Mapping[str, Any]) -> OwnWaitResult:
-    """Return the tool's result as a program reads it."""
+    """Return the tool's result as an object for programs."""
     return OwnWaitResult(WaitOutcome(result["outcome"]), [_entry(entry) for entry in result["results"]])
 
 

@@ -1,4 +1,4 @@
-"""Waiting until agents rest. Nothing is consumed: who looks on reads no mail."""
+"""Wait until agents rest. Nothing is consumed: watching reads no mail."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from agentmesh.store import agents
 from agentmesh.store.tx import Database
 
 TICK = 2.0
-"""Seconds after which is looked although nothing was heard."""
+"""Seconds between two looks if no notification arrives."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """How one awaited agent stands."""
+    """The status of one awaited agent."""
 
     agent_id: AgentId
     name: str
     status: AgentStatus
     output: str = ""
-    """Of an idle agent: the text that its last turn ended with."""
+    """The final text of an idle agent's last turn."""
     error: str | None = None
-    """Of an idle agent: why its last turn ended otherwise; None when it ended well."""
+    """Why an idle agent's last turn ended otherwise; None if it ended well."""
 
     def json(self) -> dict[str, Any]:
-        """Return the shape of an entry in the result of the tool wait."""
+        """Return it in the form of an entry in the wait tool's result."""
         entry: dict[str, Any] = {"agent_id": self.agent_id, "name": self.name, "status": self.status}
         if self.status == AgentStatus.IDLE:
             entry |= {"output": self.output} if self.error is None else {"error": self.error}
@@ -49,7 +49,7 @@ class WaitResult:
     """One for each agent, in the order asked."""
 
     def json(self) -> dict[str, Any]:
-        """Return the shape of the tool's result."""
+        """Return it in the form of the tool's result."""
         return {"outcome": self.outcome, "results": [one.json() for one in self.results]}
 
 
@@ -64,17 +64,18 @@ def until_rest(
     check: Callable[[], None] = lambda: None,
     serve: Callable[[bool], None] = lambda _first: None,
 ) -> WaitResult:
-    """Wait until the agents listed (none: all of the sessions that a worker runs) are idle or dead.
+    """Wait until the listed agents (none: all agents of the sessions that a worker runs) are idle or dead.
 
-    ``check`` is called before every pause, ``serve`` before the first (True) and when anything may have happened; what
-    they raise ends the wait. Raise DatabaseUnreachable only when the time is up or the outage is long.
+    ``check`` is called before every pause. ``serve`` is called before the first pause (with True) and whenever anything
+    may have happened. Their errors end the wait. Raise DatabaseUnreachable only if the time is up or the outage is
+    long.
     """
     deadline = time.monotonic() + timeout if timeout is not None else math.inf
     first, anything = True, True
     asked = () if listed else sessions
     while True:
         try:
-            # One small statement for all, however many are waited for; what they said is read once, at the end.
+            # One small statement for all agents, however many; their texts are read once, at the end.
             working = database.run(agents.working, listed, asked, idempotent=True)
             left = deadline - time.monotonic()
             if not working or left <= 0:
@@ -96,7 +97,7 @@ def until_rest(
 
 
 def _results(database: Database, listed: Sequence[AgentId], sessions: Collection[SessionId]) -> list[Waited]:
-    """Return how each agent stands, the listed in their order."""
+    """Return each agent's status; listed agents come in their order."""
     found = [Waited(*one) for one in database.run(agents.endings, listed, sessions, idempotent=True)]
     by_id = {one.agent_id: one for one in found}
     return [by_id[agent] for agent in listed] if listed else found

@@ -29,7 +29,7 @@ class Runtime:
         self._background_workers = background_workers
         self._lock = threading.Lock()
         self._own: list[SessionId | None] = []
-        """The workers that run in this process now: of one session, or (None) of all."""
+        """The workers that run in this process now: each for one session, or (None) for all."""
 
     @property
     def has_worker(self) -> bool:
@@ -85,11 +85,11 @@ class Runtime:
             )
 
     def _problem(self, session: Row) -> UsageError | None:
-        """Return why no worker in the background could serve the session."""
+        """Return why no background worker could serve the session."""
         obstacle = self.core.serving.obstacle(session)
         if obstacle and obstacle.needs:
             return UsageError(
-                f"no worker at work has what session {short(session.id)} needs: {', '.join(obstacle.needs)}",
+                f"no running worker has what session {short(session.id)} needs: {', '.join(obstacle.needs)}",
                 hint="Register it in this program and run the agents here: with mesh.worker():",
             )
         if obstacle and (why := obstacle.no_model):

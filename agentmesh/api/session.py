@@ -1,4 +1,4 @@
-"""A handle to one session: its agents, the verbs on them, what happens in it and what people are asked."""
+"""A handle to one session: its agents, the verbs for them, its events, and its requests to people."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from agentmesh.domain.budgets import CostLine
 
 _PAUSE = 0.5
-"""Seconds between two rounds of interrupts at most: what is heard ends the pause."""
+"""Longest pause, in seconds, between two rounds of interrupts; a notification ends it."""
 
 
 class Session:
-    """A tree of agents with one root. ``Mesh.start_session`` and ``Mesh.resume_session`` give handles."""
+    """A tree of agents with one root. ``Mesh.start_session`` and ``Mesh.resume_session`` return handles."""
 
     def __init__(self, runtime: Runtime, row: Row, around: Surroundings | None = None) -> None:
         self.id: SessionId = row.id
         self.title = row.title
         self.workdir = row.workdir
         self.needs = row.needs
-        """What only programs with these tools and types can run: ``tool weather``."""
+        """Tools and types that a program must have to run the session: ``tool weather``."""
         self._link = SessionLink(runtime, row.id, row.root_id, around or Surroundings())
         self.root = Agent(self._link, Ref(row.root_id, "root"))
         self._streaming = threading.Lock()
@@ -64,13 +64,13 @@ class Session:
         return self.agent(parent).fork(name, prompt)
 
     def send(self, message: str, *, to: Who = "root", key: str | None = None) -> MailId:
-        """Write to an agent as the user; durable when it returns. The same key again is the same message."""
+        """Write to an agent as the user; durable when it returns. A repeated key means the same message."""
         return self.agent(to).send(message, key=key)
 
     def wait(self, *who: Who, timeout: float | None = None) -> WaitResult:
         """Wait until these agents (none named: all) are idle or dead, or the time is up. Nothing is consumed.
 
-        Raise Interrupted when the mesh is closed meanwhile, or the tool that waits is stopped.
+        Raise Interrupted if the mesh is closed meanwhile, or the waiting tool is stopped.
         """
         return self._link.wait(list(dict.fromkeys(self.agent(one).id for one in who)), timeout)
 
@@ -79,19 +79,19 @@ class Session:
         return self.agent(waiter).wait_for(*who, timeout=timeout)
 
     def kill(self, who: Who) -> list[Ref]:
-        """End an agent and all its descendants for good; return who died. The root dies by ``end``."""
+        """End an agent and all its descendants for good; return the agents that died. To kill the root, use ``end``."""
         return self.agent(who).kill()
 
     def interrupt(self, who: Who | None = None) -> list[Ref]:
-        """Stop what an agent (none named: every agent) does now; return who was running."""
+        """Stop what an agent (none named: every agent) does now; return the agents that were running."""
         chosen = [self.agent(who)] if who is not None else self._working()
         return [Ref(agent.id, agent.name) for agent in chosen if agent.interrupt()]
 
     def run(self, prompt: str, *, timeout: float | None = None) -> str:
-        """Write to the root, wait until all agents rest, and return the root's last words.
+        """Write to the root, wait until all agents rest, and return the root's answer.
 
-        Raise what it ended with otherwise: ModelError, LimitReached, Interrupted; and Timeout when the time is up, with
-        all agents interrupted.
+        If the root's turn ended otherwise, raise the error: ModelError, LimitReached, Interrupted. If the time is up,
+        interrupt all agents and raise Timeout.
         """
         self.send(prompt)
         if self.wait(timeout=timeout).outcome == WaitOutcome.TIMEOUT:
@@ -102,17 +102,18 @@ class Session:
         return self.root.output()
 
     def end(self) -> int:
-        """Kill all agents, the root too; return how many died. Their conversations stay readable."""
+        """Kill all agents, including the root; return how many died. Their conversations stay readable."""
         return self._link.run(sessions.end_session, self.id, idempotent=True)
 
     # What happens
 
     def events(self, *, replay: bool = False, timeout: float | None = None) -> Iterator[Event]:
-        """Yield what happens, until all agents rest or the mesh is closed; raise Timeout when the time is up.
+        """Yield events until all agents rest or the mesh is closed; raise Timeout if the time is up.
 
-        Every row of every conversation is yielded once by one handle: the next call goes on where the last one stopped.
-        A new session's handle begins at its beginning, a resumed one's when it was resumed. ``replay`` begins at the
-        session's beginning, apart from all other streams. Do not iterate one handle's events in two threads.
+        One handle yields every row of every conversation once: the next call goes on where the last one stopped. The
+        handle of a new session begins at the session's beginning, that of a resumed session at the time of resuming.
+        ``replay`` begins at the session's beginning, independently of other streams. Do not iterate one handle's events
+        in two threads.
         """
         stream = Stream(self._link.runtime.core.database, self.id) if replay else self._stream
         with ExitStack() as stack:
@@ -130,14 +131,14 @@ class Session:
         return Stream(self._link.runtime.core.database, self.id)
 
     def skip_events(self) -> None:
-        """Let the next ``events`` begin here."""
+        """Make the next ``events`` begin here."""
         with self._alone():
             self._stream.skip()
 
     # People
 
     def requests(self) -> Sequence[Request]:
-        """Return what waits for a person, oldest first."""
+        """Return the requests that wait for a person, oldest first."""
         return self._link.run(requests.pending, self.id, idempotent=True)
 
     def answer(
@@ -148,10 +149,11 @@ class Session:
         reason: str | None = None,
         arguments: Mapping[str, Any] | None = None,
     ) -> None:
-        """Answer a request, by its id or its first digits: ``once``, ``always`` or ``no`` to an approval, else a text.
+        """Answer a request, given by its id or its first digits.
 
-        ``reason`` goes with a no and is read by the agent; ``arguments``, all of them, replace the call's own.
-        Raise RequestOver when somebody was first, BadAnswer for what does not fit.
+        The answer to an approval is ``once``, ``always`` or ``no``, to a question any text. The agent reads the
+        ``reason`` of a no. ``arguments`` replace all of the call's own. Raise RequestOver if it was answered before,
+        BadAnswer if the answer does not fit.
         """
         if not isinstance(request, Request):
             request = self._link.run(requests.resolve, str(request), idempotent=True)
@@ -173,7 +175,7 @@ class Session:
     def _alone(self) -> Iterator[None]:
         if not self._streaming.acquire(blocking=False):
             raise UsageError(
-                f"the events of session {short(self.id)} are being read by somebody else",
+                f"another reader is reading the events of session {short(self.id)}",
                 hint="Use replay=True, or a handle of your own: mesh.resume_session(id).",
             )
         try:

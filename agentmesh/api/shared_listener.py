@@ -1,4 +1,4 @@
-"""One LISTEN connection for everybody in a process who follows sessions, each in a thread of its own."""
+"""One LISTEN connection for all readers in a process that follow sessions, each in a thread of its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SharedListener:
-    """Gives listeners that share one connection, made when the first of them starts; thread-safe."""
+    """Makes listeners that share one connection; the first one that starts opens it. Thread-safe."""
 
     def __init__(self, mesh: Mesh) -> None:
         self._mesh = mesh
@@ -22,14 +22,14 @@ class SharedListener:
         self._shares: frozenset[Subscription] = frozenset()
         self._listener: Listener | None = None
         self.closed = False
-        """Whether nothing is heard any more: who waits should look at this when it is woken."""
+        """Whether no more notifications arrive: a waiting reader should check this when it wakes up."""
 
     def listener(self, on_notify: Callable[[str, str], None], on_reconnect: Callable[[], None], /) -> Subscription:
         """Return a listener; its callbacks must be quick."""
         return Subscription(self, on_notify, on_reconnect)
 
     def close(self) -> None:
-        """Wake everybody and end the connection; idempotent."""
+        """Wake all readers and close the connection; idempotent."""
         with self._lock:
             self.closed = True
             listener, self._listener = self._listener, None
@@ -38,7 +38,7 @@ class SharedListener:
             listener.stop()
 
     def join(self, share: Subscription) -> None:
-        """Let a share hear its channels from now on."""
+        """Deliver the channels of a share to it from now on."""
         with self._lock:
             if self.closed:
                 raise UsageError("the mesh is closed", hint="Open it again: agentmesh.open().")
@@ -52,11 +52,11 @@ class SharedListener:
             listener.listen(*share.channels)
         except BaseException:
             with self._lock:
-                self._shares -= {share}  # no leave: a listen that failed has left nothing to take back
+                self._shares -= {share}  # no leave: a failed listen has nothing to undo
             raise
 
     def leave(self, share: Subscription) -> None:
-        """Let it hear nothing more."""
+        """Deliver nothing more to it."""
         with self._lock:
             was_there, listener = share in self._shares, self._listener
             self._shares -= {share}
@@ -85,11 +85,11 @@ class Subscription:
         self.channels: tuple[str, ...] = ()
 
     def listen(self, *channels: str) -> None:
-        """Hear these, once started."""
+        """Listen on these channels, once started."""
         self.channels += channels
 
     def start(self) -> None:
-        """Begin; raise UsageError when the mesh is closed, and what a connection may fail with."""
+        """Begin; raise UsageError if the mesh is closed, or a connection's errors."""
         self._hearing.join(self)
 
     def stop(self) -> None:

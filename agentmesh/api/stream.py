@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from agentmesh.store.tx import Database
 
 _TICK = 1.0
-"""Seconds after which is looked although nothing was heard."""
+"""Seconds between two looks if no notification arrives."""
 _PIECES = 1000
-"""Hints with live text that are kept for a slow reader; of more the oldest are dropped."""
+"""Hints with live text that are kept for a slow reader; the oldest are dropped."""
 _ENDS_TEXT = (Kind.ASSISTANT, Kind.ERROR, Kind.EVENT)
-"""Rows after which the text that was streamed before them is void."""
+"""Rows that make earlier streamed text void."""
 
 
 class Stream:
@@ -39,11 +39,11 @@ class Stream:
         self._following = Following(database, session)
         self._live: deque[str] = deque(maxlen=_PIECES)
         self._void: dict[AgentId, int] = {}
-        """Of each agent: the newest row that ended a streamed text."""
+        """The newest row of each agent that ended a streamed text."""
         self._asked: set[UUID] = set()
 
     def skip(self) -> None:
-        """Leave out what there is so far."""
+        """Skip everything up to now."""
         self._following.skip()
 
     def hear(self, live: str) -> None:
@@ -53,7 +53,7 @@ class Stream:
     def events(
         self, wakes: Changes, timeout: float | None, *, check: Callable[[], None], serve: Callable[[bool], None]
     ) -> Iterator[Event]:
-        """Yield until all agents rest or the time is up (Timeout); ``check`` and ``serve`` as in ``until_rest``."""
+        """Yield events until all agents rest, or raise Timeout; ``check`` and ``serve`` as in ``until_rest``."""
         deadline = time.monotonic() + timeout if timeout is not None else math.inf
         heard: set[AgentId] | None = None
         first = True

@@ -1,4 +1,4 @@
-"""Tools made of plain functions, run by the workers of the process that declares them."""
+"""Tools made from plain functions, run by the workers of the process that declares them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ LOG = logger(__name__)
 
 
 class PythonTool:
-    """A function as the engine sees it."""
+    """A function in the form of the engine's tools."""
 
     def __init__(self, function: Callable[..., Any], runtime: Runtime, wanted: Declared) -> None:
-        """Raise UsageError when no tool can be made of it."""
+        """Raise UsageError if the function cannot become a tool."""
         known = signature(function, ToolContext, wanted.name)
         self.name = known.name
         self.description = known.description
@@ -39,7 +39,7 @@ class PythonTool:
         self._runtime = runtime
 
     def run(self, args: OwnArgs, context: EngineContext) -> Mapping[str, Any]:
-        """Call it; whatever it raises is a result that the model reads."""
+        """Call the function; any exception becomes a result that the model reads."""
         given = {name: getattr(args, name) for name in type(args).model_fields}
         if self._context:
             given[self._context] = ToolContext(self._runtime, context)
@@ -47,14 +47,14 @@ class PythonTool:
             returned = self._function(**given)
         except (ToolError, AgentmeshError):
             raise
-        except BaseException as error:  # a cancelled asyncio.run(), too; no Ctrl+C comes to a worker's threads
+        except BaseException as error:  # even a cancelled asyncio.run(); a worker's threads get no Ctrl+C
             LOG.exception("the tool %s failed for agent %s", self.name, context.agent_id)
             said = one_line(str(error), 1000)
             raise ToolError(f"{self.name} failed: {type(error).__name__}{f': {said}' if said else ''}") from error
         return self._result(returned, context.output_limit)
 
     def _result(self, returned: Any, limit: int) -> Mapping[str, Any]:
-        """Return what was returned as a JSON object; what is longer than a model may see loses its middle."""
+        """Return the function's return value as a JSON object; cut the middle of one that is too long for a model."""
         if dataclasses.is_dataclass(returned) and not isinstance(returned, type):
             returned = dataclasses.asdict(returned)
         try:
@@ -62,7 +62,7 @@ class PythonTool:
             text = json.dumps(value, ensure_ascii=False)
         except (PydanticSerializationError, ValueError, RecursionError) as error:
             why = one_line(str(error), 200)
-            raise ToolError(f"{self.name} has run, but what it returned is no JSON: {why}") from error
+            raise ToolError(f"{self.name} has run, but its return value is not JSON: {why}") from error
         if len(text.encode("utf-8", "replace")) > limit and not isinstance(value, str):
             return {"result": clip(text, limit), "note": "the result was too long: its middle is missing"}
         return value if isinstance(value, dict) else {"result": value}

@@ -1,4 +1,4 @@
-"""The composition root: reads nothing by itself, opens what settings say, and hands everyone what they need."""
+"""The composition root: it reads nothing by itself, opens what settings name, and gives all parts what they need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worker that a process starts behind itself, so that people need not."""
+"""The worker that a process starts in the background, so that people need not start one."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from agentmesh.config.settings import Settings
 from agentmesh.domain.rows import Session
 
 _AGAIN: Final = 3.0
-"""Seconds before another worker is started where one has just ended."""
+"""Seconds before the next worker is started after one has just ended."""
 _LOOK: Final = 0.1
 _MOST_BYTES: Final = 10_000_000
-"""Of the workers' log, when a worker starts; one older file is kept."""
+"""Size limit of the workers' log, checked when a worker starts; one older file is kept."""
 
 
 class BackgroundWorker:
@@ -35,7 +35,7 @@ class BackgroundWorker:
 
     def start(self, session: Session, provider: str, is_served: Callable[[], bool]) -> bool:
         """Start a worker for a session without one, unless one is starting; return whether one was started."""
-        with self._lock:  # of one process's threads only the first starts one
+        with self._lock:  # if several threads want a worker, only the first starts one
             return self._start_unless_starting(session, provider, is_served)
 
     def _start_unless_starting(self, session: Session, provider: str, is_served: Callable[[], bool]) -> bool:
@@ -43,7 +43,7 @@ class BackgroundWorker:
             return False
         lock = self._starting_lock(" ".join((provider, session.workdir, *session.endpoints)))
         if isinstance(lock, str):
-            return False  # another process starts one here: it serves this session too
+            return False  # another process is starting one here: it will serve this session too
         try:
             if is_served():
                 return False  # it was registered while this process took the lock
@@ -54,16 +54,17 @@ class BackgroundWorker:
         return True
 
     def _failed_before(self, workdir: str) -> bool:
-        """Tell whether this process's last worker in the directory still starts, or ended a moment ago."""
+        """Return whether this process's last worker in the directory is still starting, or ended a moment ago."""
         if self.process is None or workdir != self._workdir:
-            return False  # what ends a worker in one directory need not end it in another
+            return False  # a failure in one directory need not occur in another
         patience = starting.PATIENCE if self.process.poll() is None else _AGAIN
         return time.monotonic() - self._began < patience
 
     def _starting_lock(self, what: str) -> int | str | None:
-        """Take the lock of whoever starts a worker.
+        """Take the lock for starting a worker.
 
-        One that starts for another provider or in another directory is waited for: it may fail, or serve others only.
+        If a worker is starting for another provider or directory, wait for it: it may fail, or serve other sessions
+        only.
         """
         file = starting.lock_file(self._settings)
         deadline = time.monotonic() + starting.PATIENCE
@@ -103,7 +104,7 @@ class BackgroundWorker:
 
 
 def _open_worker_log() -> BinaryIO:
-    """Open the log of background workers; where the home cannot be written to, they work without one."""
+    """Open the log of background workers; if the home is not writable, they work without one."""
     import platformdirs
 
     folder = platformdirs.user_state_path("agentmesh", appauthor=False)

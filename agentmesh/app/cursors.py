@@ -1,4 +1,4 @@
-"""Reading agents' transcripts as they grow: each row once, none left out."""
+"""Read agents' transcripts while they grow: each row exactly once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PAGE = 500
 
 
 class Cursors:
-    """Where in each agent's transcript the reader is. Rows have no gaps, so what lies above the mark is new."""
+    """The reader's position in each agent's transcript. Rows have no gaps, so all rows above the position are new."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -25,7 +25,7 @@ class Cursors:
         self._ended: set[AgentId] = set()
 
     def skip(self, agent: AgentId) -> None:
-        """Leave out what the agent has so far."""
+        """Skip the agent's rows up to now."""
         self._after[agent] = self._database.run(transcript.last_seq, agent, idempotent=True)
 
     def new(self, agent: AgentId) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""How a Python of our own is started where a session's directory may hold anything: nothing of that is imported."""
+"""How to start a Python of our own in a session's directory, which may hold anything: nothing of it is imported."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _DROPPED: Final = ("PYTHONPATH", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONBREAKP
 
 
 def command(*words: str) -> list[str]:
-    """Return the words that run ``agentmesh`` in this Python; its working directory is not on the path of imports."""
+    """Return the command that runs ``agentmesh`` in this Python, without its working directory on the import path."""
     return [sys.executable, "-P", "-m", "agentmesh", *words]
 
 
 def environment(environ: Mapping[str, str], directory: Path) -> dict[str, str]:
-    """Return the variables for such a process, without those by which code of a session's directory would run."""
+    """Return the variables for such a process, without those that could run code of a session's directory."""
     kept = {name: value for name, value in environ.items() if name not in _DROPPED}
     kept |= {name: absolute(environ[name]) for name in _SEARCHED if name in environ}
     kept |= {name: environ[name] for name in _FOLDERS if name in environ and _is_outside(environ[name], directory)}
@@ -34,7 +34,7 @@ def environment(environ: Mapping[str, str], directory: Path) -> dict[str, str]:
 
 
 def _path(given: str, directory: Path) -> Iterator[str]:
-    """Yield absolute folders outside the directory, and the one by which this program itself was found."""
+    """Yield absolute folders outside the directory, and the one in which this program itself was found."""
     home = Path(agentmesh.__file__).resolve().parent.parent
     entries = [entry for entry in given.split(os.pathsep) if entry]
     for entry in entries:

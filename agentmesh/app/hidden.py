@@ -1,4 +1,4 @@
-"""Where the mesh keeps what no command of an agent may see: its data, its sockets, its configuration, its passwords."""
+"""Where the mesh keeps what no agent's command may see: its data, sockets, configuration and passwords."""
 
 from __future__ import annotations
 

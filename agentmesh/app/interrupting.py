@@ -1,4 +1,4 @@
-"""Stops agents until they rest: the end of one may wake another, so one round of interrupts is not enough."""
+"""Stop agents until they rest: the end of one may wake another, so one round of interrupts is not enough."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from agentmesh.store import agents
 from agentmesh.store.tx import Database
 
 _SETTLE: Final = 8.0
-"""Seconds that interrupted agents are given to come to rest."""
+"""Seconds in which interrupted agents may come to rest."""
 
 
 class Stopped(NamedTuple):
-    """What ``interrupt_until_rest`` did."""
+    """The result of ``interrupt_until_rest``."""
 
     interrupted: Sequence[Ref]
     """Each agent once, in the order in which they were interrupted."""
     running: Sequence[AgentView]
-    """The agents that had not come to rest when the time was up."""
+    """The agents that were still running when the time was up."""
 
 
 def interrupt_until_rest(
@@ -29,7 +29,7 @@ def interrupt_until_rest(
 ) -> Stopped:
     """Interrupt all agents that ``look`` returns, the deepest first, until none of them is working or 8 s have passed.
 
-    ``look`` is called once a round, ``pause`` between two rounds.
+    ``look`` is called once per round, ``pause`` between two rounds.
     """
     deadline = time.monotonic() + _SETTLE
     interrupted: dict[AgentId, Ref] = {}

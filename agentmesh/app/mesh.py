@@ -1,4 +1,4 @@
-"""Opens what settings say, and hands everyone what they need."""
+"""Open what settings name, and give all parts what they need."""
 
 from __future__ import annotations
 
@@ -49,16 +49,17 @@ def open_mesh(
     migrate: bool = True,
     pool_size: int = 8,
 ) -> Mesh:
-    """Connect to the configured database, or start the embedded one, and see that its schema is the program's.
+    """Connect to the configured database, or start the embedded one, and ensure that its schema is up to date.
 
-    Raise NotAPerson below a worker (``what`` is refused), or a DatabaseError. ``migrate=False`` looks at no schema.
+    Raise NotAPerson below a worker (``what`` names the refused action), or a DatabaseError. ``migrate=False`` leaves
+    the schema unchecked.
     """
     opened = open_as_person(settings, role=role, what=what, environ=environ, migrate=migrate, pool_size=pool_size)
     return Mesh(settings, *opened, environ)
 
 
 class Mesh:
-    """One process's way to everything: the database, sessions, workers."""
+    """One process's access to everything: the database, sessions, workers."""
 
     def __init__(
         self, settings: Settings, database: Database, server: EmbeddedServer | None, environ: Mapping[str, str]
@@ -72,7 +73,7 @@ class Mesh:
         self.background = BackgroundWorker(settings, environ)
         self.serving = Serving(database, self.models, self.background)
         self.own_tools: dict[str, Tool] = {}
-        """Tools of the program around it; before the first session and worker."""
+        """Tools of the surrounding program; register them before the first session and worker."""
         self.own_types: dict[str, AgentType] = {}
         """The same for types of sub-agents."""
         self._environ = environ
@@ -85,7 +86,7 @@ class Mesh:
         self.close()
 
     def close(self) -> None:
-        """Stop workers, close connections, and give back the share of the embedded server; idempotent."""
+        """Stop workers, close connections, and release the embedded server; idempotent."""
         while self._closers:
             self._closers.pop()()
         self.database.close()
@@ -116,9 +117,9 @@ class Mesh:
         mode: PermissionMode | None = None,
         external: bool = False,
     ) -> Session:
-        """Begin a session in a directory, its root external if asked; raise NoModel when no usable model is named.
+        """Begin a session in a directory, with an external root if asked; raise NoModel if no usable model is named.
 
-        The project's file of that directory holds for it, whichever directory this process is in.
+        The project's file of that directory applies to it, whichever directory this process is in.
         """
         from agentmesh.config import rules, skills
         from agentmesh.store import agents
@@ -127,7 +128,7 @@ class Mesh:
         name = self.models.name(model)
         settings = self.projects.read(workdir)
         limits = settings.limits._asdict()
-        # Each worker has its own of these.
+        # Each worker has its own values for these.
         for own in ("tool_output_bytes", "max_task_steps", "task_silence", "answer_tokens", "answer_bytes"):
             del limits[own]
         permissions = rules.permissions(settings.rules)
@@ -151,7 +152,7 @@ class Mesh:
         return self.database.run(sessions.get, self.database.run(agents.get, root).session_id)
 
     def tool_definitions(self, workdir: Path) -> list[dict[str, Any]]:
-        """Return what a model is told of all tools for a working directory, by name; starts its MCP servers."""
+        """Return the definitions of all tools for a working directory, sorted by name; starts its MCP servers."""
         from agentmesh.tools import toolset
 
         own = toolset.definitions(self._tools(workdir))
@@ -161,7 +162,7 @@ class Mesh:
     def mcp_servers(self, workdir: Path) -> McpServers:
         """Return the MCP servers that may start for a working directory, and why others may not.
 
-        As the files say now: what is trusted, or not any more, holds at once in a worker that runs.
+        It reads the files each time: trust that is given or withdrawn takes effect at once, even in a running worker.
         """
         from agentmesh.config import mcp
 
@@ -177,7 +178,7 @@ class Mesh:
 
     @cached_property
     def mcp(self) -> Hub:
-        """The MCP servers that this process runs; none is started before it is needed."""
+        """The MCP servers that this process runs; each starts when it is first needed."""
         from agentmesh.tools.mcp.hub import Hub
 
         made = Hub(self.mcp_servers, self.settings.mcp, self._environ)
@@ -195,22 +196,22 @@ class Mesh:
         return made
 
     def has_walls(self) -> bool:
-        """Return whether approved commands of agents run behind a wall here; takes a moment, the first time."""
+        """Return whether approved commands of agents run behind a wall here; the first call takes a moment."""
         return self.settings.sandbox.bash != "off" and not self.walls.problem()
 
     def agent_types(self, workdir: Path) -> Loaded:
-        """Return the types of sub-agents for a working directory, as their files are now, and what is wrong there."""
+        """Return the types of sub-agents for a working directory, from their current files, and their problems."""
         found = self._catalog.of(workdir.resolve())
         return replace(found, types={**found.types, **self.own_types}) if self.own_types else found
 
     def skills(self, workdir: Path) -> Mapping[str, Skill]:
-        """Return the skills for a working directory, as their files are now."""
+        """Return the skills for a working directory, from their current files."""
         from agentmesh.config import skills
 
         return skills.load(self._environ, workdir.resolve()).skills
 
     def custom_commands(self, workdir: Path | None) -> CustomCommands:
-        """Return the custom commands for a working directory; None: one of another host."""
+        """Return the custom commands for a working directory; None: its files are on another host."""
         from agentmesh.config.custom_commands import CustomCommands
 
         return CustomCommands(self._environ, workdir and workdir.resolve())
@@ -222,7 +223,7 @@ class Mesh:
         return Catalog(self._environ, self.settings.model_aliases, lambda where: self.projects.of(where).agent_types)
 
     def _tools(self, workdir: Path | None = None) -> dict[str, Tool]:
-        """Return the tools; for a new session, with what they tell of its working directory."""
+        """Return the tools; for a new session, with descriptions that depend on its working directory."""
         from agentmesh.config import rules
         from agentmesh.tools import toolset
         from agentmesh.tools.task import Delegation
@@ -247,28 +248,28 @@ class Mesh:
 
     @property
     def offers(self) -> tuple[str, ...]:
-        """What only this program has: a session that begins here needs it, and the workers of this process offer it."""
+        """This program's own tools and types: sessions that begin here need them, and its workers offer them."""
         return (*(f"tool {name}" for name in self.own_tools), *(f"type {name}" for name in self.own_types))
 
     def remarks(self, workdir: Path) -> list[Problem]:
-        """Return what to tell people about the types, rules and instructions that hold in a working directory."""
+        """Return remarks for people about the types, rules and instructions for a working directory."""
         from agentmesh.config.remarks import remarks
 
         found = remarks(workdir.resolve(), self._catalog, self.settings.rules, self.tool_names(workdir.resolve()))
         return [*found, *self.mcp_problems(workdir.resolve())]
 
     def mcp_problems(self, workdir: Path) -> list[Problem]:
-        """Return which MCP servers do not start, or did not when this process started them, and why."""
+        """Return which MCP servers may not start, or failed to start in this process, and why."""
         configured = self.mcp_servers(workdir)
         return self.mcp.problems(workdir) if configured.servers else list(configured.problems)
 
     def tool_names(self, workdir: Path | None = None) -> list[str]:
-        """Return the names of the tools that agents may have; of an MCP server a pattern, since it is not asked."""
+        """Return the names of the tools that agents may have; for an MCP server a pattern, since it is not asked."""
         servers = self.mcp_servers(workdir).servers if workdir else ()
         return [*self._tools(), *(f"{PREFIX}{slug}__*" for slug in servers)]
 
     def find_session(self, *, session: str | None, workdir: Path) -> Session:
-        """Return the session named, with None the newest of this directory; raise UnknownSession."""
+        """Return the named session, or for None the newest of this directory; raise UnknownSession."""
         if session is not None:
             return self.database.run(sessions.resolve, session)
         found = self.database.run(sessions.newest, str(workdir.resolve()), self.place.host, self.place.os_user)
@@ -289,8 +290,8 @@ class Mesh:
     ) -> Worker:
         """Return a worker, not started; it stops when the mesh closes.
 
-        What a project's file says holds for the sessions of its directory alone; how long an answer may be, only for a
-        worker of one session.
+        A project's file applies only to the sessions of its directory. Its limits of an answer's length apply only in a
+        worker for one session.
         """
         from agentmesh.engine.engine import Engine
         from agentmesh.engine.feed import Feed
@@ -322,7 +323,7 @@ class Mesh:
             lambda where: self.projects.of(where).limits.tool_output_bytes,
             lambda where: self.projects.of(where).limits.task_silence,
             self.settings.compact_at,
-            foreign=partial(tool_of, hub=self.mcp),  # made by now: what closes it comes after what stops the worker
+            foreign=partial(tool_of, hub=self.mcp),  # create the hub now, so that it closes after the worker
             observer=observing,
         )
         identity = workers.Identity(

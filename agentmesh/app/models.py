@@ -1,4 +1,4 @@
-"""Which models this process can call: what its settings name, and the keys of its environment allow."""
+"""Which models this process can call: those that its settings name, and that the keys in its environment allow."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ConfiguredModels:
         self._environ = environ
 
     def name(self, model: str | None) -> str:
-        """Return the ``provider/model`` that a name means; raise NoModel for none, and for a provider without key."""
+        """Return the ``provider/model`` that a name means; raise NoModel without a model or without its key."""
         wanted = model or self._settings.model
         if not wanted:
             raise NoModel("no model is configured", hint=_NO_MODEL)
@@ -43,7 +43,7 @@ class ConfiguredModels:
         return f"{provider}/{name}"
 
     def providers(self) -> dict[str, Provider]:
-        """Return the model servers that this process can use: those whose key is set, or that want none."""
+        """Return the model servers that this process can use: those that have a key or need none."""
         from agentmesh.llm.bounds import Bounds
         from agentmesh.llm.provider import Provider
 
@@ -71,13 +71,13 @@ class ConfiguredModels:
         return usable
 
     def endpoints(self) -> tuple[str, ...]:
-        """Return what sessions and workers say of these servers: provider, URL, and the name of the key's variable."""
+        """Return these servers in the form for sessions and workers: provider, URL, and the key's variable."""
         return tuple(
             f"{name} {provider.address} {provider.api_key_env or '-'}" for name, provider in self.providers().items()
         )
 
     def can_use(self, provider: str) -> bool:
-        """Tell whether this process can call a provider's models: the script needs nothing, others may need a key."""
+        """Return whether this process can call a provider's models: the script needs nothing, others may need a key."""
         return provider == DEMO or provider in self.providers()
 
     def obstacle(self, session: Session, model: str) -> NoModel | None:
@@ -100,7 +100,7 @@ class ConfiguredModels:
         )
 
     def context_window(self, model: str) -> int | None:
-        """Return the size in tokens of what a model reads, None where unknown."""
+        """Return a model's context size in tokens, None if unknown."""
         from agentmesh.llm.models import Models
 
         models = Models(self.providers())

@@ -1,4 +1,4 @@
-"""How long somebody who waits for agents puts up with a database that is away."""
+"""How long a reader that waits for agents tolerates a database that is away."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from agentmesh.domain.errors import DatabaseUnreachable
 
 _MOMENT: Final = 2.0
-"""Seconds between two looks for a database that is away."""
+"""Seconds between two looks while the database is away."""
 _APART: Final = 60.0
-"""Seconds without a failure after which the next one begins another outage."""
+"""Seconds without a failure after which the next failure begins a new outage."""
 _LONGEST: Final = 300.0
-"""Seconds; nobody waits longer for a database."""
+"""Seconds; no reader waits longer for a database."""
 
 
 class Outage:
-    """Measures the outages that one reader meets. It only counts: the reader waits, so that it can be woken."""
+    """Measures the outages that one reader meets. It only counts: the reader waits itself, so that it can be woken."""
 
     def __init__(self) -> None:
         self._since = self._last = -math.inf
@@ -34,5 +34,5 @@ class Outage:
         return _MOMENT
 
     def end(self) -> None:
-        """Note that the database has answered, so that the next failure begins another outage."""
+        """Record that the database has answered, so that the next failure begins a new outage."""
         self._since = self._last = -math.inf

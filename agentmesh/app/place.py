@@ -1,4 +1,4 @@
-"""Where this process runs."""
+"""The host and user of this process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Place(NamedTuple):
-    """Where this process runs: workers serve sessions of their own host and user."""
+    """The host and user of this process: workers serve sessions of their own host and user."""
 
     host: str
     os_user: str
@@ -19,6 +19,6 @@ class Place(NamedTuple):
         """Return this host and user."""
         try:
             os_user = getpass.getuser()
-        except (KeyError, OSError):  # a container's user need not have a name
+        except (KeyError, OSError):  # a container's user may have no name
             os_user = f"uid {os.getuid()}"
         return cls(socket.gethostname(), os_user)

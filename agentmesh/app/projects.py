@@ -1,4 +1,4 @@
-"""The settings of each working directory: a project's file holds for the sessions of its directory, and no others."""
+"""The settings of each working directory: a project's file applies only to the sessions of its directory."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from agentmesh.domain.log import logger
 LOG = logger(__name__)
 
 _Seen = tuple[int, int] | None
-"""When a file was written, and its size; None for none."""
+"""When a file was written, and its size; None if there is no file."""
 
 
 class Projects:
-    """Settings by working directory, read again when the project's file has changed; any thread may ask."""
+    """Settings by working directory, read again after the project's file has changed; for any thread."""
 
     def __init__(self, settings: Settings) -> None:
-        """``settings``: of the directory that this process is in, or of none."""
+        """``settings``: those of this process's directory, or without a project."""
         self._settings = settings
         self._lock = threading.Lock()
         self._known: dict[Path | None, tuple[_Seen, Settings]] = {}
 
     def read(self, workdir: Path | None) -> Settings:
-        """Return the settings of a directory, with None those without a project; raise ConfigError for a wrong file."""
+        """Return the settings of a directory, or without a project for None; raise ConfigError for a wrong file."""
         return self._settings.elsewhere(workdir) if self._settings.elsewhere else self._settings
 
     def of(self, workdir: Path | None) -> Settings:
-        """Return the same for agents that run: a file that is wrong is logged, and as if it were not there."""
+        """Return the same for running agents: a wrong file is logged and ignored."""
         seen = _seen(paths.project_config(workdir)) if workdir else None
         with self._lock:
             known = self._known.get(workdir)

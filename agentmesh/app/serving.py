@@ -1,4 +1,4 @@
-"""Makes sure that some worker runs a session's agents: finds one, starts one, or says why none can be started."""
+"""Make sure that a worker runs a session's agents: find one, start one, or say why none can be started."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Obstacle(NamedTuple):
-    """Why no worker that this process starts could run a session's agents. Each interface has its own words for it."""
+    """Why no worker that this process starts could run a session's agents. Each interface words it in its own way."""
 
     needs: Sequence[str] = ()
     """Tools and types that only a Python program has: ``tool weather``."""
@@ -26,7 +26,7 @@ class Obstacle(NamedTuple):
 
 
 class Service(NamedTuple):
-    """What ``Serving.ensure`` did. Neither: a worker serves the session, or one is being started."""
+    """The result of ``Serving.ensure``. If both fields are unset, a worker serves the session, or one is starting."""
 
     started: bool = False
     """A worker was started just now."""
@@ -52,7 +52,7 @@ class Serving:
         return Service(self._background.start(session, provider, partial(self.is_served, session.id, provider)))
 
     def is_served(self, session: SessionId, provider: str) -> bool:
-        """Tell whether a living worker runs the session's agents whose models are this provider's."""
+        """Return whether a living worker runs those of the session's agents whose models are this provider's."""
         from agentmesh.store import workers  # not before the screen shows the session
 
         return self._database.run(workers.serving, session, provider, idempotent=True)

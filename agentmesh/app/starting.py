@@ -1,6 +1,7 @@
-"""Whether a background worker is being started: a lock that the new worker inherits and holds until it is registered.
+"""Whether a background worker is starting: a lock that the new worker inherits and holds until it is registered.
 
-The kernel frees it when the worker dies before. So two commands in a row start one worker, and nobody waits for long.
+If the worker dies before that, the kernel releases the lock. So two commands in a row start one worker, and neither
+waits for long.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from typing import Final
 from agentmesh.config.settings import Settings
 
 PATIENCE: Final = 15.0
-"""Seconds that a worker is given to start before another one is started."""
+"""Seconds that a worker may take to start before another one is started."""
 
 
 def lock_file(settings: Settings) -> Path | None:
-    """Return the lock of this user's workers on the configured database; None where none can be made."""
+    """Return the lock file of this user's workers on the configured database; None if it cannot be created."""
     import hashlib  # not before the screen shows the session
 
     import platformdirs
@@ -33,9 +34,10 @@ def lock_file(settings: Settings) -> Path | None:
 
 
 def take(file: Path, what: str) -> int | str | None:
-    """Return a descriptor that holds the lock, with ``what`` in the file; while a worker starts, what its file says.
+    """Return a descriptor that holds the lock, after writing ``what`` to the file.
 
-    None where the file cannot be made, or that worker has been starting for too long: then nobody is waited for.
+    While a worker starts, return the text of its file instead. Return None if the file cannot be created, or if that
+    worker has been starting for too long: then do not wait.
     """
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)

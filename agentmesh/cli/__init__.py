@@ -1,1 +1,1 @@
-"""The command line. Data goes to stdout, talk to stderr; how things look is in ``render``."""
+"""The command line. Data goes to stdout, messages to stderr; ``render`` has the layout."""

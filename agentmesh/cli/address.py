@@ -1,4 +1,4 @@
-"""Finding the agents that a person names."""
+"""Find the agents that a person names."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def find_agent(mesh: Mesh, place: PlaceOptions, who: str) -> tuple[Ref, Session]:
-    """Return the agent and its session: in the session that is meant, else by id in any; raise UnknownAgent.
+    """Return the agent and its session: from the current session, or by id from any; raise UnknownAgent.
 
-    With --session no other one is searched.
+    With --session, only that session is searched.
     """
     from agentmesh.store import agents
 

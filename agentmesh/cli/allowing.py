@@ -1,4 +1,4 @@
-"""`run --allow`: rules by which a person lets the agents of a run do more than the mode does."""
+"""`run --allow`: rules with which a person lets the agents of a run do more than the mode does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def allow_rule(text: str) -> Rule:
-    """Read a rule of the command line; raise UsageError for what is no rule."""
+    """Parse a rule of the command line; raise UsageError if it is not a rule."""
     from agentmesh.config.forms import Refused
     from agentmesh.config.rules import parsed
     from agentmesh.domain.permissions import Decision
@@ -29,14 +29,14 @@ def allow_rule(text: str) -> Rule:
 
 
 def allow_options(rules: Iterable[str]) -> list[str]:
-    """Return the options that give these rules, as a shell takes them."""
+    """Return the options that give these rules, quoted for a shell."""
     return [f"--allow {shlex.quote(rule)}" for rule in rules]
 
 
 def allow_for_session(mesh: Mesh, session: Session, rules: Sequence[Rule]) -> None:
-    """Add rules to what a person has allowed for a session; warn about those that speak of no tool.
+    """Add rules to what a person has allowed for a session; warn about those that match no tool.
 
-    They turn asking into allowing. What a rule denies stays denied.
+    They turn asking into allowing. What another rule denies stays denied.
     """
     if not rules:
         return

@@ -1,4 +1,4 @@
-"""``agentmesh answer``: what waits for a person, and the person's answer."""
+"""``agentmesh answer``: requests that wait for a person, and the person's answer."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def answer(
       agentmesh answer 3f2a once                   it may run
       agentmesh answer 3f2a 9c1b 77d0 once         each of them may run
       agentmesh answer 3f2a once --arguments JSON  it may run, with these arguments
-      agentmesh answer 3f2a always                 and so may all that is like it, in this session: see RULES
+      agentmesh answer 3f2a always                 all similar calls may run too, in this session: see RULES
       agentmesh answer 3f2a no --reason "not now"  it is refused, and the agent reads why
       agentmesh answer 77c0 "the second one"       the answer to a question (`-`: stdin)
 
@@ -55,7 +55,7 @@ def answer(
     chosen, answer = [NAMED.convert(word, None, None) for word in words[:-1] or words], words[-1] if words[1:] else None
     given = {"--reason": reason, "--arguments": arguments}
     if answer is None and (wrong := [name for name, value in given.items() if value is not None]):
-        raise UsageError(f"There is no answer for {' and '.join(wrong)} to be part of.")
+        raise UsageError(f"Without an ANSWER there is no use for {' and '.join(wrong)}.")
     with place.mesh("answer") as mesh:
         requests = [_resolve(mesh, place, who) for who in chosen]
         if not requests:
@@ -78,7 +78,7 @@ def _pending(mesh: Mesh, place: PlaceOptions, *, everything: bool) -> list[Reque
 
 
 def _resolve(mesh: Mesh, place: PlaceOptions, who: str) -> Request:
-    """Return the request; with --session only of that one."""
+    """Return the request; with --session, only from that session."""
     from agentmesh.store import requests
 
     found = mesh.database.run(requests.resolve, who, idempotent=True)
@@ -159,7 +159,7 @@ def _decision(request: Request, given: str, reason: str | None, arguments: str |
     """Return the answer to an approval."""
     if given not in _DECISIONS:
         raise UsageError(
-            f"{request.name} asks whether it may use {request.tool}, and {one_line(given, 40)!r} is no answer to that.",
+            f"{request.name} asks whether it may use {request.tool}, and {one_line(given, 40)!r} does not answer that.",
             hint="Answer once, always or no.",
         )
     if reason is not None and given != "no":
@@ -178,9 +178,9 @@ def _arguments(text: str) -> dict[str, Any]:
     try:
         value = jsontext.parse(text)
     except ValueError as error:
-        raise UsageError(f"--arguments is no JSON: {error}.") from error
+        raise UsageError(f"--arguments is not JSON: {error}.") from error
     if not isinstance(value, dict):
-        raise UsageError("--arguments is no JSON object.", hint='For example: \'{"command": "git push --dry-run"}\'')
+        raise UsageError("--arguments is not a JSON object.", hint='For example: \'{"command": "git push --dry-run"}\'')
     return value
 
 

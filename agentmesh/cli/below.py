@@ -1,4 +1,4 @@
-"""Which call of task an agent works for: its own task's, or that of the nearest sub-agent above it."""
+"""The task call that an agent works for: that of its own task, or of the nearest sub-agent above it."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Below:
-    """The calls of task that one agent works, or worked, for; oldest first."""
+    """The task calls that one agent works, or worked, for; oldest first."""
 
     agent: AgentId
     calls: Sequence[TaskCall] = ()
 
     def at(self, seq: int | None = None) -> str | None:
-        """Return the id of the call that a row of the agent (None: what it does now) belongs to, None for no call."""
+        """Return the id of the call that a row belongs to (None: the agent's current work); None if there is none."""
         begun = [call for call in self.calls if seq is None or call.child != self.agent or call.from_seq < seq]
         return begun[-1].call_id if begun else None
 
 
 def sub_agents(agents: Sequence[AgentView]) -> frozenset[AgentId]:
-    """Return the sub-agents of tasks and all below them; ``agents``: parents before their children."""
+    """Return the sub-agents of tasks and all agents below them; ``agents`` lists parents before their children."""
     found: set[AgentId] = set()
     for agent in agents:
         if agent.clean or agent.parent_id in found:
@@ -38,5 +38,5 @@ def sub_agents(agents: Sequence[AgentView]) -> frozenset[AgentId]:
 
 
 def below(database: Database, agent: AgentId) -> Below:
-    """Return the calls of task that an agent works for."""
+    """Return the task calls that an agent works for."""
     return Below(agent, database.run(tasks.calls, agent, idempotent=True))

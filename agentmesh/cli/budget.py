@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @json_option
 @place_options()
 def budget(words: tuple[str, ...], *, as_json: bool, place: PlaceOptions) -> None:
-    """Show budgets, or cap what the session, or AGENT with everything below it, may use.
+    """Show budgets, or cap what the session, or AGENT with all agents below it, may use.
 
     \b
     AMOUNT is money or tokens:
@@ -34,7 +34,7 @@ def budget(words: tuple[str, ...], *, as_json: bool, place: PlaceOptions) -> Non
       2M  200k tokens  500000t      tokens: uncached input plus output
       none  none usd  none tokens   no cap
 
-    A cap holds from the next model call on: one that would pass it is refused, and the agent's turn ends.
+    A cap applies from the next model call on. A call that would exceed it is refused, and the agent's turn ends.
     """
     who, cap = parse_words(words)
     with place.mesh("budget") as mesh:

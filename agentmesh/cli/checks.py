@@ -1,4 +1,4 @@
-"""What ``agentmesh doctor`` looks at: one generator per matter, each yielding findings in words."""
+"""The checks of ``agentmesh doctor``: one generator per topic, each yielding findings in words."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _BUBBLEWRAP = "Install bubblewrap (apt install bubblewrap); in a container it ne
 
 
 class State(StrEnum):
-    """How a thing is."""
+    """The state of one thing."""
 
     OK = "ok"
     NOTE = "note"
@@ -50,7 +50,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """One thing that was checked."""
 
     state: State
     about: str
@@ -59,7 +59,7 @@ class Finding:
 
 
 def all_checks(place: PlaceOptions) -> Iterator[Finding]:
-    """Yield every finding as it is made."""
+    """Yield every finding as soon as it is made."""
     import platform
 
     from agentmesh.store import health
@@ -80,7 +80,7 @@ def all_checks(place: PlaceOptions) -> Iterator[Finding]:
         with place.mesh("doctor", migrate=False) as mesh:
             tools = mesh.tool_names(Path.cwd())
             with health.look(mesh.database.url):
-                pass  # fails at once, and with the reason, where the pool would try for long
+                pass  # fails at once, and with the reason; the pool would keep trying
             yield from _database_checks(mesh)
             servers += mcp_checks(mesh, Path.cwd())
     except NotAPerson:
@@ -164,7 +164,7 @@ def _schema(mesh: Mesh, found: str) -> Iterator[Finding]:
 
 
 def _listen(mesh: Mesh) -> Iterator[Finding]:
-    """Measure the way that every wake-up takes."""
+    """Measure the path that every wake-up takes."""
     import secrets
 
     from agentmesh.store import status
@@ -208,7 +208,7 @@ def _pooler(mesh: Mesh) -> Iterator[Finding]:
     elif mesh.database.direct_url != mesh.database.url:
         yield Finding(State.OK, "pooler", "one in transaction mode in between; a direct URL for LISTEN is configured")
     else:
-        words = "one in transaction mode in between, and no direct URL: nobody can be woken, no worker can run"
+        words = "one in transaction mode in between, and no direct URL: no agent can be woken, no worker can run"
         yield Finding(State.BROKEN, "pooler", words, "Set AGENTMESH_DIRECT_DATABASE_URL to PostgreSQL itself.")
 
 
@@ -219,7 +219,7 @@ def _reader(mesh: Mesh) -> Iterator[Finding]:
     url = own or (mesh.server.url(role=reader.READER) if mesh.server else reader.reader_url(mesh.database.url))
     try:
         if reader.can_change(url):
-            who = "the role behind AGENTMESH_READER_URL" if own else f"who logs in as {reader.READER}"
+            who = "the role behind AGENTMESH_READER_URL" if own else f"the login {reader.READER}"
             words = f"{who} may change rows: `agentmesh sql` is no boundary"
             hint = f"Let it log in as {reader.READER}." if own else "Does a pooler log in as another role?"
             yield Finding(State.BROKEN, "reader", words, hint)

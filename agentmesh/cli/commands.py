@@ -1,4 +1,4 @@
-"""All commands by name. A command's module is imported only when that command runs, so that each starts quickly."""
+"""All commands by name. A command's module is imported only when it runs, so that each command starts quickly."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ _SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = MappingProxyType
         },
         "Look": {
             "ps": ("look", "List agents."),
+            "board": ("board", "Show all agents, those that need you first."),
             "tree": ("look", "Show the session's agents as a tree."),
             "log": ("log", "Show an agent's conversation."),
+            "diff": ("diff", "Show what an agent and all below it changed in files."),
             "search": ("search", "Find words in all conversations and mail."),
             "timeline": ("timeline", "Draw who did what when."),
             "export": ("export", "Write a session as JSON lines, Markdown or one HTML page."),
@@ -40,6 +42,7 @@ _SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = MappingProxyType
             "kill": ("verbs", "End an agent and all its descendants for good."),
             "answer": ("answer", "List what waits for a person, and answer it."),
             "interrupt": ("verbs", "Stop what agents are doing now; they stay idle."),
+            "rename": ("verbs", "Give an agent another name."),
             "reap": ("verbs", "Hide the dead."),
             "budget": ("budget", "Show or cap what the session or an agent may use."),
         },
@@ -52,7 +55,7 @@ _SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = MappingProxyType
         },
     }
 )
-"""Help's sections: each command with its module and its line of help, which are known without importing it."""
+"""The sections of the help: each command with its module and its line of help, so that no module is imported for it."""
 
 _COMMANDS: Final = {name: known for section in _SECTIONS.values() for name, known in section.items()}
 
@@ -81,7 +84,7 @@ _MEANT: Final[Mapping[str, str]] = MappingProxyType(
         "version": "agentmesh --version",
     }
 )
-"""What people look for under a name that other programs have for it."""
+"""Names that other programs use, with our command for the same thing."""
 
 _READ_ON: Final = """\b
 Read on: agentmesh COMMAND --help; F1 in the terminal UI; docs/ of the source.
@@ -90,7 +93,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 a limit or timeout, 130 interrupted."""
 
 
 class _LazyGroup(click.Group):
-    """A group that imports a command when it is asked for."""
+    """A group that imports a command only when it is needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return sorted(_COMMANDS)
@@ -143,9 +146,9 @@ def cli(context: click.Context, /, **options: Any) -> int | None:
     \b
     Four verbs move them. Agents have them as tools, you as commands:
       fork NAME PROMPT    a child with its parent's conversation works beside it
-      send AGENT MESSAGE  mail: read exactly once, wakes who is idle
-      wait [AGENT...]     until each has sent word, is idle or dead
-      kill AGENT          it and all below it end, for good
+      send AGENT MESSAGE  mail: delivered once; wakes an idle agent
+      wait [AGENT...]     until each has sent a message, is idle or dead
+      kill AGENT          ends it and all agents below it, for good
 
     \b
     In 60 seconds:

@@ -1,4 +1,4 @@
-"""Asking a person before something that cannot be taken back."""
+"""Ask a person before a step that cannot be undone."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from agentmesh.cli.talk import say
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.text import printable
 
-yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; without a terminal nothing is done otherwise.")
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; required without a terminal.")
 """``--yes``, as the argument ``yes``."""
 
 
 def confirmed(what: str, *, yes: bool) -> bool:
-    """Return whether a person agrees to ``what``: by ``--yes``, or on the terminal; else raise UsageError.
+    """Return whether a person agrees to ``what``, by ``--yes`` or on the terminal; otherwise raise UsageError.
 
-    A person who declines is told that nothing was done.
+    If the person declines, a message says that nothing was done.
     """
     if yes:
         return True

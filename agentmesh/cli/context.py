@@ -18,7 +18,7 @@ from agentmesh.domain.ids import short
 @json_option
 @place_options()
 def context(agent: str, *, as_json: bool, place: PlaceOptions) -> None:
-    """Show what fills the context of AGENT: what its model would be sent now; tokens are estimated."""
+    """Show what fills the context of AGENT: the next request to its model; tokens are estimated."""
     from agentmesh.store import agents
     from agentmesh.store import context as contexts
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from agentmesh.store.embedded import EmbeddedServer
 
 _MISSING = (
-    "Roles are missing that this user may not make. Somebody who may can run these statements; "
-    "then `agentmesh db upgrade` once more gives them their rights:"
+    "Roles are missing, and this user may not create them. A user who may can run these statements; "
+    "then run `agentmesh db upgrade` again to give them their rights:"
 )
 
 
@@ -28,19 +28,19 @@ _linger_option = click.option(
     default=600.0,
     show_default=True,
     metavar="SECONDS",
-    help="Keep the embedded server for so long after its last client.",
+    help="Keep the embedded server this long after its last client.",
 )
 
 
 @click.group()
 def db() -> None:
-    """The database: its schema, the facts, its URL; start and stop of the embedded server."""
+    """The database: its schema, its state, its URL; start and stop the embedded server."""
 
 
 @db.command()
 @place_options(session=False)
 def upgrade(place: PlaceOptions) -> None:
-    """Bring the schema up to date. Safe at any time, and from several places at once."""
+    """Bring the schema up to date. Safe at any time, even from several places at once."""
     from agentmesh.store import roles, schema
 
     with place.mesh("db", migrate=False, pool_size=1) as mesh:
@@ -54,7 +54,7 @@ def upgrade(place: PlaceOptions) -> None:
 @json_option
 @place_options(session=False)
 def status(*, as_json: bool, place: PlaceOptions) -> None:
-    """Say which database this is, and how it is. Starts nothing."""
+    """Show which database this is, and its state. Starts nothing."""
     from agentmesh.cli.render.status import print_facts
 
     settings = place.settings_without_mesh()
@@ -100,7 +100,7 @@ def start(*, linger: float, place: PlaceOptions) -> None:
 def show_url(*, as_reader: bool, linger: float, place: PlaceOptions) -> None:
     """Print the URL for psql and other programs. It may hold a password.
 
-    The embedded server is started, and kept while it has clients and for --linger after the last one.
+    It starts the embedded server, and keeps it while it has clients and for --linger after the last one.
     """
     from agentmesh.store.reader import READER, reader_url
 
@@ -136,7 +136,7 @@ def _embedded(settings: Settings) -> EmbeddedServer | None:
 
 
 def _schema(url: str) -> dict[str, object]:
-    """Return the facts that a look into the database gives."""
+    """Return facts from the database itself."""
     from agentmesh.store import health, schema
 
     with health.look(url) as connection:

@@ -1,4 +1,4 @@
-"""``agentmesh doctor --deep``: whether what must hold in the rows does, and who breaks it."""
+"""``agentmesh doctor --deep``: whether the invariants hold in all rows, and which rows break them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from agentmesh.store.checks import Invariant
 
 _SHOWN = 20
-"""Rows of one invariant that a person is shown; JSON has more."""
+"""Rows of one invariant that people see; JSON has more."""
 
 
 def look(place: PlaceOptions) -> list[Invariant]:
-    """Look at every row of the database, in one snapshot; nothing where the schema is not this program's.
+    """Check every row of the database, in one snapshot; return an empty list if the schema is not this program's.
 
-    Raise what makes that impossible.
+    Raise the error that makes the check impossible.
     """
     from agentmesh.store import checks, schema
 
@@ -27,7 +27,7 @@ def look(place: PlaceOptions) -> list[Invariant]:
 
 
 def rows(invariant: Invariant) -> str:
-    """Return who breaks it, a line each."""
+    """Return the breaches, one per line."""
     lines = [f"{each.name} of session {str(each.session_id)[:8]}: {each.detail}" for each in invariant.breaches]
     more = len(lines) - _SHOWN
     return "\n".join([*lines[:_SHOWN], *([f"and {more} more; --json shows up to 100"] if more > 0 else [])])

@@ -1,4 +1,4 @@
-"""``agentmesh doctor``: what works, in words."""
+"""``agentmesh doctor``: what works and what does not, in words."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--deep", is_flag=True, help="Also prove from all rows of the database that every invariant holds.")
+@click.option("--deep", is_flag=True, help="Also check in all rows of the database that every invariant holds.")
 @json_option
 @place_options(session=False)
 def doctor(*, deep: bool, as_json: bool, place: PlaceOptions) -> int:
-    """Say what works and what does not; exit code 1 when something is broken. Starts the embedded server if need be."""
+    """Check what works and what does not; exit code 1 if something is broken. May start the embedded server."""
     from agentmesh.cli.checks import State, all_checks
 
     findings = []
@@ -44,14 +44,14 @@ def doctor(*, deep: bool, as_json: bool, place: PlaceOptions) -> int:
 
 
 def _deep(place: PlaceOptions, invariants: list[Invariant]) -> Iterator[Finding]:
-    """Yield a finding for each invariant, and keep them."""
+    """Yield a finding for each invariant, and collect them in ``invariants``."""
     from agentmesh.cli import deep_check
     from agentmesh.cli.checks import Finding, State
 
     try:
         invariants += deep_check.look(place)
     except AgentmeshError as error:
-        yield Finding(State.BROKEN, "rows", f"they cannot be looked at: {error.message}", error.hint)
+        yield Finding(State.BROKEN, "rows", f"they cannot be checked: {error.message}", error.hint)
     for one in invariants:
         state = State.BROKEN if one.breaches else State.OK
         yield Finding(state, "rows", f"{one.meaning} ({one.name})", deep_check.rows(one))

@@ -22,26 +22,26 @@ _ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".md": "md", ".markdown": "md
 
 
 @click.command()
-@click.option("--format", "format_name", type=click.Choice(_FORMATS), help="Else by the file's ending, or jsonl.")
-@click.option("-o", "--output", type=NAMED, metavar="FILE", help="Where to; else, and for `-`, stdout.")
+@click.option("--format", "format_name", type=click.Choice(_FORMATS), help="By default by FILE's ending, or jsonl.")
+@click.option("-o", "--output", type=NAMED, metavar="FILE", help="File to write; by default, and for `-`, stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE.")
-@click.option("--full", is_flag=True, help="Whole rows; else those of more than 16,000 characters are cut.")
+@click.option("--full", is_flag=True, help="Whole rows; by default, rows of more than 16,000 characters are cut.")
 @click.option(
     "--timeout",
     type=click.FloatRange(1, 86_400),
     default=300.0,
     show_default=True,
     metavar="SECONDS",
-    help="Time limit of reading.",
+    help="Time limit for reading.",
 )
 @place_options()
 def export(
     *, format_name: str | None, output: str | None, force: bool, full: bool, timeout: float, place: PlaceOptions
 ) -> None:
-    """Write a session: agents, conversations, mail, calls and costs, as they are at this instant.
+    """Write a session with its agents, conversations, mail, calls and costs, as it is at this instant.
 
-    jsonl has every row; md and html are for reading, html as one page with the tree, a time line and a search.
-    What looks like a secret becomes ***. FILE is there whole or not at all, and only you may read it.
+    jsonl has every row; md and html are for reading, html as one page with the tree, a timeline and a search. Text that
+    looks like a secret becomes ***. FILE is written completely or not at all, and only you may read it.
     """
     from agentmesh.export import secrets
     from agentmesh.export.writing import Format, write

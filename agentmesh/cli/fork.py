@@ -1,4 +1,4 @@
-"""``agentmesh fork``: a child of an agent, also one that begins at an earlier row."""
+"""``agentmesh fork``: a child of an agent, optionally from an earlier row."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FORM = 'agentmesh fork --at AGENT:ROW [--name NAME] ["PROMPT"]'
 @click.option("--parent", type=NAMED, metavar="AGENT", help="Whose conversation it inherits; the root's by default.")
 @click.option("--at", "point", type=NAMED, metavar="AGENT:ROW", help="It inherits AGENT's conversation up to this row.")
 @click.option("--name", "at_name", type=NAMED, metavar="NAME", help="With --at: the child's name; fork by default.")
-@click.option("--new-session", is_flag=True, help="With --at: begin a session, as is done when AGENT is dead.")
+@click.option("--new-session", is_flag=True, help="With --at: begin a new session, as for a dead AGENT.")
 @json_option
 @place_options()
 def fork(
@@ -50,11 +50,11 @@ def fork(
     as_json: bool,
     place: PlaceOptions,
 ) -> None:
-    """Make a child called NAME; with a PROMPT (`-`: stdin) it starts to work, without it is idle. Prints its id.
+    """Make a child called NAME. With a PROMPT (`-`: stdin) it starts to work, without one it is idle. Prints its id.
 
     With --at AGENT:ROW [PROMPT] it begins where AGENT was at that row (`agentmesh log AGENT --rows` and `agentmesh
-    search` show their numbers), or before the step in which the row stands. When AGENT is dead or its session has
-    ended, a new session begins with a copy.
+    search` show the numbers). If the row is inside a step, it begins before that step. If AGENT is dead or its session
+    has ended, a new session begins with a copy.
     """
     if point is not None:
         if prompt is not None or parent is not None:
@@ -121,7 +121,7 @@ def _agent_and_row(point: str) -> tuple[str, int]:
     found = _POINT.fullmatch(point.strip())
     if found is None:
         raise UsageError(
-            f"{one_line(point, 60)!r} is no AGENT:ROW, like coder:12.",
+            f"{one_line(point, 60)!r} is not AGENT:ROW, as in coder:12.",
             hint="agentmesh log AGENT --rows shows the numbers of its rows; agentmesh search finds some.",
         )
     return found[1], int(found[2])

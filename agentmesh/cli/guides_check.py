@@ -1,4 +1,4 @@
-"""What guides the agents of this directory: rules, types of sub-agents, the project's instructions."""
+"""The files that guide the agents of this directory: rules, types of sub-agents, the project's instructions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def guides_checks(
     settings: Settings, environ: Mapping[str, str], workdir: Path, tools: Sequence[str]
 ) -> Iterator[Check]:
-    """Yield the rules by file, the types with their source, and all remarks; ``tools`` are those that there are."""
+    """Yield the rules by file, the types with their source, and all remarks; ``tools`` are the existing tools."""
     from agentmesh.config import instructions, remarks
     from agentmesh.config.catalog import Catalog
 
@@ -31,7 +31,7 @@ def guides_checks(
 
 
 def _skills_and_commands(environ: Mapping[str, str], workdir: Path) -> Iterator[Check]:
-    """Yield skills and custom commands with their files, and which files are left out: that breaks nothing."""
+    """Yield skills and custom commands with their files, and the files that are left out, which breaks nothing."""
     from agentmesh.config import skills
     from agentmesh.config.custom_commands import CustomCommands
 

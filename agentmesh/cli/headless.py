@@ -1,10 +1,11 @@
-"""A run without a screen: send the root a prompt, run the agents in this process, tell what happens until all rest."""
+"""A run without a screen: send the root a prompt, run the agents in this process, report events until all rest."""
 
 from __future__ import annotations
 
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -23,18 +24,18 @@ from agentmesh.domain.errors import AgentmeshError, DatabaseUnreachable, Interru
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import AgentView, Row, Session
 from agentmesh.domain.states import AgentStatus, Kind
-from agentmesh.store import agents, mailbox
+from agentmesh.store import agents, mailbox, person
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
     from agentmesh.engine.worker import Worker
 
 _TICK = 1.0
-"""Seconds after which the agents' states are looked at although nothing was heard."""
+"""Seconds between two looks at the agents' states if no notification arrives."""
 _PAUSE = 0.5
-"""Seconds between two rounds of interrupts at most: what is heard ends the pause."""
+"""Longest pause, in seconds, between two rounds of interrupts; a notification ends it."""
 _NAMED = 5
-"""Agents that a sentence names; the rest is counted."""
+"""Agents that a sentence names; the others are counted."""
 _FAREWELL = "Left at once. What still ran goes on with the next worker; `agentmesh interrupt --all` stops it."
 
 
@@ -43,9 +44,9 @@ class Result:
     """How a run ended."""
 
     status: str = "completed"
-    """completed, failed, limit, timeout, interrupted."""
+    """One of completed, failed, limit, timeout, interrupted."""
     text: str = ""
-    """What the root said last."""
+    """The root's last answer."""
     error: str = ""
     hint: str = ""
     agents: int = 0
@@ -53,20 +54,20 @@ class Result:
     cost_usd: Decimal | None = None
     seconds: float = 0.0
     refused: dict[str, set[str]] = field(default_factory=dict)
-    """What was not permitted: tools by the mode's flag that allows them."""
+    """Tools that were not permitted, by the mode flag that allows them."""
     allow: dict[str, list[str]] = field(default_factory=dict)
     """Rules that would have allowed it, as a person writes them, by the same flag."""
     denied: set[str] = field(default_factory=set)
-    """Tools that were refused where no flag would have helped."""
+    """Tools that were refused and that no flag would have allowed."""
     unasked: int = 0
     """Questions that nobody was there to answer."""
     failed: dict[str, str] = field(default_factory=dict)
-    """Why the last turns of agents below the root ended, by path, where that was an error."""
+    """Errors of agents below the root whose last turn failed, by path."""
     remark: str = ""
-    """What there is to say about the root's last words, for a person."""
+    """A remark for people about the root's last answer."""
 
     def note_refusal(self, tool: str, result: Mapping[str, Any]) -> None:
-        """Note a result of a call if it says that it was not permitted, or that nobody could be asked."""
+        """Record a call's result if it says that the call was not permitted, or that nobody could be asked."""
         if result.get("refused") is True and result.get("allow_with"):
             flag, rules = str(result["allow_with"]), result.get("allow_rules") or []
             self.refused.setdefault(flag, set()).add(tool)
@@ -79,12 +80,12 @@ class Result:
 
 
 class Headless:
-    """One run. Its events are read from the rows, each once, so none is lost whatever notifications are."""
+    """One run. It reads its events from the rows, each once, so it loses none even if notifications get lost."""
 
     def __init__(
         self, mesh: Mesh, session: Session, progress: Progress, tell: Callable[[events.Event], None] | None = None
     ) -> None:
-        """``tell`` is given each event; without it none is made."""
+        """``tell`` gets each event; without it no events are made."""
         self._mesh = mesh
         self._session = session
         self._progress = progress
@@ -94,10 +95,10 @@ class Headless:
         self._last_error: dict[str, Any] = {}
         self._last_answer: dict[str, Any] = {}
         self._errors: dict[AgentId, dict[str, Any]] = {}
-        """Of each agent below the root whose last turn ended with an error: that error's content."""
+        """The last error's content of each agent below the root whose last turn failed."""
 
     def run(self, prompt: str, *, concurrency: int | None = None, timeout: float | None = None) -> Result:
-        """Send the prompt and work until root and all others are idle or dead, or somebody or ``timeout`` stops it."""
+        """Send the prompt and work until all agents are idle or dead, or a person or ``timeout`` stops the run."""
         started = time.monotonic()
         before = self._following.skip()
         worker = self._mesh.worker(session=self._session.id, concurrency=concurrency)
@@ -108,9 +109,9 @@ class Headless:
                 deadline = started + timeout if timeout is not None else None
                 self._follow(worker, wakes, stop, deadline)
             except BrokenPipeError:
-                # Whoever read the events has left: nobody is there for whom to work on.
+                # The reader of the events has left, so nobody wants the rest of the work.
                 self._tell = _tell_nobody
-                self._interrupt(wakes, "Nobody reads the events any more. ")
+                self._interrupt(wakes, "The reader of the events has left. ")
                 raise Interrupted("nobody read the events to their end") from None
             finally:
                 worker.stop()
@@ -118,11 +119,13 @@ class Headless:
                     raise worker.failed
             after = self._tell_all(None)
         self._conclude(before, after)
+        with suppress(AgentmeshError):  # who started the run reads its answer here
+            self._mesh.database.run(person.see, self._session.root_id, idempotent=True)
         self._result.seconds = round(time.monotonic() - started, 3)
         return self._result
 
     def _send(self, prompt: str) -> None:
-        # The key makes a repetition after a lost connection harmless.
+        # With this key a repetition after a lost connection does no harm.
         key = f"run-{uuid.uuid4()}"
         root = self._session.root_id
         self._mesh.database.run(mailbox.send, None, root, prompt, key, idempotent=True)
@@ -143,13 +146,13 @@ class Headless:
             left = _TICK if deadline is None else min(_TICK, deadline - time.monotonic())
             if (stop_asked := stop.asked) or left <= 0:
                 self._result.status = "interrupted" if stop_asked else "timeout"
-                stop.asked = True  # from here on Ctrl+C means: at once
+                stop.asked = True  # from here on Ctrl+C leaves at once
                 self._interrupt(wakes, "" if stop_asked else "The time limit passed. ")
                 return
             heard = wakes.wait(left)
 
     def _interrupt(self, wakes: Changes, why: str) -> None:
-        """Interrupt the agents until all rest or the patience ends; tell what happens meanwhile."""
+        """Interrupt the agents until all rest or the time for it ends; report events meanwhile."""
         say(f"{why}Interrupting the agents; Ctrl+C {'again ' if not why else ''}leaves at once.")
         stopped = interrupt_until_rest(self._mesh.database, lambda: self._tell_all(None), lambda: wakes.wait(_PAUSE))
         if stopped.running:
@@ -157,7 +160,7 @@ class Headless:
             complain(f"still stopping: {names}", "They go on with the next worker: `agentmesh interrupt --all`.")
 
     def _tell_all(self, heard: set[AgentId] | None) -> Sequence[AgentView]:
-        """Tell what is new about the agents heard of (None: about all); return all agents as they are."""
+        """Report what is new about the agents in ``heard`` (None: all); return all agents in their current state."""
         now = self._following.look()
         delegated = sub_agents(now)
         of = Below(self._session.root_id)
@@ -193,7 +196,7 @@ class Headless:
             self._tell(event)
 
     def _conclude(self, before: Sequence[AgentView], after: Sequence[AgentView]) -> None:
-        """Fill in what the root said, or why it did not, and what was used since the start."""
+        """Fill in the root's answer or its error, and the usage since the start."""
         result, root = self._result, _root(after)
         result.text, error = self._mesh.database.run(agents.last_output, self._session.root_id, idempotent=True)
         if result.status == "timeout":
@@ -212,7 +215,7 @@ class Headless:
             result.cost_usd = root.tree_cost_usd - (_root(before).tree_cost_usd or 0)
 
     def _conclude_children(self, after: Sequence[AgentView]) -> None:
-        """Note whose last turn below the root ended with an error; at a budget, that is how the run ended too."""
+        """Record agents below the root whose last turn failed; if a budget stopped one, it stopped the run too."""
         living = [agent for agent in after if agent.id in self._errors and agent.status != AgentStatus.DEAD]
         self._result.failed = {agent.path: str(self._errors[agent.id].get("error", "")) for agent in living}
         capped = [agent for agent in living if self._errors[agent.id].get("kind") == "limit"]
@@ -226,7 +229,7 @@ class Headless:
 
 
 def _tell_nobody(_event: events.Event) -> None:
-    """Stand where nobody wants events."""
+    """Ignore an event."""
 
 
 def _root(of: Sequence[AgentView]) -> AgentView:
@@ -234,7 +237,7 @@ def _root(of: Sequence[AgentView]) -> AgentView:
 
 
 def failure(result: Result) -> AgentmeshError | None:
-    """Return what to raise for a run that did not end well."""
+    """Return the error to raise for a run that did not end well."""
     from agentmesh.domain.errors import Interrupted, LimitReached, ModelError, Timeout
 
     kinds = {"failed": ModelError, "limit": LimitReached, "timeout": Timeout, "interrupted": Interrupted}

@@ -1,4 +1,4 @@
-"""Where this program imports from: not from the directory that it is started in. Imports nothing that is not loaded."""
+"""Keep the current directory off this program's import path. This module itself imports only loaded modules."""
 
 # ruff: noqa: I002  a planted __future__.py would be imported
 import os
@@ -6,11 +6,11 @@ import sys
 
 
 def leave_out_the_directory(*, first: bool = False) -> None:
-    """Take the working directory off the path of imports, where a relative PYTHONPATH put it.
+    """Remove the working directory from the import path, if a relative PYTHONPATH put it there.
 
-    ``first``: take off the first entry too, which is the working directory under ``python -m``. The folder that this
-    program itself is in stays. What Python imports before the first line of ours cannot be helped here: sitecustomize,
-    with such a PYTHONPATH, and under ``python -m agentmesh`` a package agentmesh and what runpy needs.
+    ``first``: remove the first entry too, which is the working directory under ``python -m``. The folder of this
+    program itself stays. Imports before our first line are out of reach here: sitecustomize with such a PYTHONPATH, and
+    under ``python -m agentmesh`` a package named agentmesh and the modules that runpy needs.
     """
     home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     if first and not sys.flags.safe_path and sys.path and os.path.realpath(sys.path[0]) != os.path.realpath(home):

@@ -1,4 +1,4 @@
-"""Has click read the arguments and run the command, and says what click complains of."""
+"""Let click parse the arguments and run the command, and report its complaints."""
 
 from __future__ import annotations
 

@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from agentmesh.store.tasks import GivenTask
 
 _TICK = 2.0
-"""Seconds after which the agent is looked at although nothing was heard."""
+"""Seconds between two looks at the agent if no notification arrives."""
 
 Show = Callable[[Row, str], None]
 """Shows one row of the agent with that name."""
 TellTask = Callable[["GivenTask"], None]
-"""Shows which sub-agent works on a call of task."""
+"""Shows which sub-agent works on a task call."""
 
 
 @click.command()
 @click.argument("agent", type=NAMED)
-@click.option("-f", "--follow", is_flag=True, help="Go on showing what comes, until Ctrl+C or the agent's death.")
-@click.option("--inherited", is_flag=True, help="Also what the agent inherited when it was forked.")
+@click.option("-f", "--follow", is_flag=True, help="Keep showing new rows, until Ctrl+C or the agent's death.")
+@click.option("--inherited", is_flag=True, help="Include what the agent inherited when it was forked.")
 @click.option("--full", is_flag=True, help="Whole tool results, and the model's reasoning.")
-@click.option("--rows", is_flag=True, help="With the number of each row, as `agentmesh fork --at` takes it.")
+@click.option("--rows", is_flag=True, help="Show the number of each row, for `agentmesh fork --at`.")
 @json_option
 @place_options()
 def log(
@@ -46,7 +46,7 @@ def log(
 ) -> None:
     """Show the conversation of AGENT: a name, an id, or the first 4 or more digits of one.
 
-    With --json a row as it is stored; the result of a wait has beside it, in `mail`, the messages that the wait took.
+    With --json, each row is printed as stored; the result of a wait also has `mail`, the messages that the wait took.
     """
     show, tell_task = (_show_json, None) if as_json else _shower(full, numbered=rows)
     with place.mesh("log") as mesh:
@@ -63,7 +63,7 @@ def log(
 
 
 class _Reading:
-    """What was shown of one agent."""
+    """The part of one agent's conversation that was shown."""
 
     def __init__(self, mesh: Mesh, ref: Ref, show: Show, tell_task: TellTask | None) -> None:
         from agentmesh.app.cursors import Cursors
@@ -72,11 +72,11 @@ class _Reading:
         self._ref, self._show, self._tell_task = ref, show, tell_task
         self._cursors = Cursors(mesh.database)
         self._step = 0
-        """The newest step, if it asked for tasks; which sub-agent has one is known later than its row."""
+        """The newest step, if it asked for tasks: their sub-agents become known later than its row."""
         self._told: set[int] = set()
 
     def show_new(self) -> None:
-        """Show the rows since the last call, and which sub-agents have the tasks that they ask for."""
+        """Show the rows since the last call, and the sub-agents of the tasks that they ask for."""
         self._tell_tasks()
         for row in self._cursors.new(self._ref.id):
             self._show(row, self._ref.name)
@@ -103,7 +103,7 @@ def _follow(mesh: Mesh, ref: Ref, session: SessionId, reading: _Reading) -> None
     with Changes(mesh, [session]) as wakes:
         while True:
             try:
-                # The state first: what a dead agent has by then is all that it will ever have.
+                # Read the state first: a dead agent gets no rows after that.
                 dead = mesh.database.run(agents.get, ref.id, idempotent=True).status == AgentStatus.DEAD
                 reading.show_new()
             except DatabaseUnreachable as error:
@@ -112,7 +112,7 @@ def _follow(mesh: Mesh, ref: Ref, session: SessionId, reading: _Reading) -> None
             if dead:
                 return
             while (heard := wakes.wait(_TICK)) and ref.id not in heard:
-                pass  # it was about others
+                pass  # it was about other agents
 
 
 def _show_inherited(mesh: Mesh, ref: Ref, session: SessionId, show: Show) -> None:

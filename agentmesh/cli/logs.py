@@ -1,4 +1,4 @@
-"""Where log records go: sentences on stderr for people, JSON lines for machines."""
+"""The destinations of log records: sentences on stderr for people, JSON lines for machines."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from agentmesh.config.settings import Settings
 
 STDERR = "-"
-"""As the name of the log file."""
+"""Name of the log file that means stderr."""
 
 
 def start(settings: Settings, *, verbose: bool) -> None:
-    """Send records where the settings say, and with ``verbose`` to people too; raise ConfigError for a bad file."""
+    """Send records where the settings say, and with ``verbose`` also to people; raise ConfigError for a bad file."""
     ours = logging.getLogger("agentmesh")
     handlers: list[logging.Handler] = []
     if settings.log.file != STDERR:
@@ -34,12 +34,12 @@ def start(settings: Settings, *, verbose: bool) -> None:
 
 
 def on_stderr(settings: Settings) -> bool:
-    """Whether stderr is for records, so that nothing is to be drawn there."""
+    """Whether log records go to stderr, so that nothing else may be drawn there."""
     return settings.log.file == STDERR
 
 
 def _machine(file: str, settings: Settings) -> logging.Handler:
-    """Return what writes JSON lines."""
+    """Return the handler that writes JSON lines."""
     try:
         handler = _Stderr() if file == STDERR else BoundedFile(Path(file))
     except OSError as error:
@@ -50,7 +50,7 @@ def _machine(file: str, settings: Settings) -> logging.Handler:
 
 
 class _Stderr(logging.Handler):
-    """Writes where stderr is at that moment; where nobody reads, nothing."""
+    """Writes to the current stderr, and nothing if nobody reads it."""
 
     def emit(self, record: logging.LogRecord) -> None:
         write(self.format(record))

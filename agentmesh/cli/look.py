@@ -30,15 +30,15 @@ _limit_option = click.option(
     default=_SOME,
     show_default=True,
     metavar="N",
-    help="Of each session the oldest N agents; 0: all.",
+    help="Show the oldest N agents of each session; 0: all.",
 )
 
 
 def _agents(mesh: Mesh, session: SessionId, limit: int, dead: int, *, everybody: bool, sums: bool) -> list[AgentView]:
-    """Return a session's agents, parents before their children; say it when there are more than the limit.
+    """Return a session's agents, parents before their children; print a note if the limit cuts the list.
 
-    The newest ``dead`` that are not reaped are among them; with ``everybody`` all of the dead. ``sums`` over their
-    trees are there unless there are more: they read all of the session.
+    The newest ``dead`` agents that are not reaped are included, and with ``everybody`` all dead ones. ``sums`` over
+    their trees are included unless there are more agents than the limit: they require reading the whole session.
     """
     from agentmesh.store import agents
 
@@ -56,7 +56,7 @@ def _agents(mesh: Mesh, session: SessionId, limit: int, dead: int, *, everybody:
 
 @click.command()
 @click.option(
-    "-a", "--all", "everything", is_flag=True, help="Of the newest 50 sessions; also the dead, the reaped, the done."
+    "-a", "--all", "everything", is_flag=True, help="All agents of the newest 50 sessions, even dead and reaped ones."
 )
 @_limit_option
 @json_option
@@ -83,13 +83,13 @@ def ps(*, everything: bool, limit: int, as_json: bool, place: PlaceOptions) -> N
 
 
 @click.command()
-@click.option("-a", "--all", "everything", is_flag=True, help="Also sub-agents whose task is over.")
-@click.option("--at", "moment", type=NAMED, metavar="TIME", help="As it was at 14:30, 2026-11-22 14:30, or 10m ago.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Include sub-agents whose task is over.")
+@click.option("--at", "moment", type=NAMED, metavar="TIME", help="The tree at 14:30, 2026-11-22 14:30, or 10m ago.")
 @_limit_option
 @json_option
 @place_options()
 def tree(*, everything: bool, moment: str | None, limit: int, as_json: bool, place: PlaceOptions) -> None:
-    """Show the session's agents as a tree; the reaped are left out, and sub-agents whose task is over."""
+    """Show the session's agents as a tree, without reaped ones and sub-agents whose task is over."""
     if moment is not None:
         from agentmesh.cli.tree_at import show_tree_at
 

@@ -30,9 +30,12 @@ from agentmesh.tools.environment import conceal_process
     "--http", type=click.IntRange(0, 65_535), metavar="PORT", help="Streamable HTTP on loopback; 0: any port."
 )
 @click.option(
-    "--token-env", type=NAMED, metavar="NAME", help="Environment variable with the token for --http; else one is made."
+    "--token-env",
+    type=NAMED,
+    metavar="NAME",
+    help="Environment variable with the token for --http; default: a new one.",
 )
-@place_options(session_help="Join this session as a child of its root; else begin one, as its root.", logs=True)
+@place_options(session_help="Join this session as a child of its root; by default begin one, as its root.", logs=True)
 def mcp(
     *,
     name: str,
@@ -59,7 +62,7 @@ def mcp(
     conceal_process()
     mode = PermissionMode(permission_mode) if permission_mode else None
     wanted = Wanted(Path.cwd(), place.session, name, model, mode)
-    # What is wrong is said at once; a database that is away is for the client's first call, and asked again then.
+    # Report what is wrong at once, but leave a database that is away to the client's first call.
     with contextlib.suppress(DatabaseError):
         place.settings_without_mesh()
     member = Member(lambda: place.mesh("mcp", pool_size=4), wanted)

@@ -1,4 +1,4 @@
-"""Whether the MCP servers of this directory start, and how many tools they have."""
+"""Check whether the MCP servers of this directory start, and how many tools they have."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def mcp_checks(mesh: Mesh, workdir: Path) -> Iterator[Check]:
-    """Start the servers that may start, and yield how each is, and what is wrong with their configuration."""
+    """Start the servers that may start; yield the state of each, and the problems in their configuration."""
     from agentmesh.tools.mcp.connection import State
 
     configured = mesh.mcp_servers(workdir)

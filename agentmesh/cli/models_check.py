@@ -1,4 +1,4 @@
-"""Whether the model servers that are configured answer; costs nothing, since only their list of models is asked for."""
+"""Check whether the configured model servers answer; it only asks for their list of models, which costs nothing."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _SECONDS = 5.0
 _MOST_BYTES = 4 * 1024 * 1024
 
 Check = tuple[str, str, str, str]
-"""State, what it is about, words, hint."""
+"""State, topic, words, hint."""
 
 
 def model_checks(settings: Settings, environ: Mapping[str, str] = os.environ) -> Iterator[Check]:
-    """Yield what there is to say about the model and each server that may be asked."""
+    """Yield a finding about the model, and one for each server that may be asked."""
     wanted = resolve_model(settings, settings.model) if settings.model and settings.model != "demo" else None
     for name, provider in settings.providers.items():
         needed = wanted is not None and wanted[0] == name
@@ -78,7 +78,7 @@ def _refused(about: str, address: str, status: int, key_variable: str | None) ->
 
 
 def _names(body: bytes) -> list[str]:
-    """Return the models that an answer lists; none when it is of another form."""
+    """Return the models that an answer lists; an empty list if it has another form."""
     try:
         listed: Any = jsontext.parse(body)["data"]
         return [str(entry["id"]) for entry in listed]

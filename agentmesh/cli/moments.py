@@ -1,4 +1,4 @@
-"""Times that a person writes: of a day, of today, or so long ago."""
+"""Times that a person writes: a date, a time of today, or how long ago."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _SECONDS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 
 def read_moment(text: str, now: datetime) -> datetime:
-    """Return the time that is meant, in the reader's zone unless it names one.
+    """Return the time that is meant, in the reader's time zone unless it names one.
 
-    ``14:30``, ``14:30:05`` (the last one there was), ``2026-11-22 14:30``, ``10m``, ``2h ago``. Raise UsageError, also
-    for a time to come.
+    Accepted are ``14:30``, ``14:30:05`` (the most recent one), ``2026-11-22 14:30``, ``10m`` and ``2h ago``. Raise
+    UsageError for other text and for a time in the future.
     """
     given = text.strip().lower()
     local = now.astimezone()
@@ -31,8 +31,8 @@ def read_moment(text: str, now: datetime) -> datetime:
         at = at if at.tzinfo else at.astimezone()
     except (ValueError, OverflowError):
         raise UsageError(
-            f"{one_line(text, 40)!r} is no time.", hint="Write 14:30, 2026-11-22 14:30, 10m or 2h ago."
+            f"{one_line(text, 40)!r} is not a time.", hint="Write 14:30, 2026-11-22 14:30, 10m or 2h ago."
         ) from None
     if at > now:
-        raise UsageError(f"{one_line(text, 40)!r} is still to come.", hint="Write a time that is over.")
+        raise UsageError(f"{one_line(text, 40)!r} is in the future.", hint="Write a time in the past.")
     return at

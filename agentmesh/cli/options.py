@@ -1,4 +1,4 @@
-"""Options that many commands share, and what they mean."""
+"""Options that many commands share, and their meaning."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from agentmesh.domain.text import storable
 Function = Callable[..., Any]
 
 _MOST_BYTES = 16 << 20
-"""Of a text through stdin: none that is longer is taken by the database, and an endless one fills no memory."""
+"""Size limit of a text from stdin: the database accepts no longer one, and an endless one must not fill memory."""
 _HOW_TO_GIVE = "Give it as an argument, or `-` to read it from stdin."
 
 
 def place_options(
-    *, session: bool = True, session_help: str = "Session; else the newest of this directory.", logs: bool = False
+    *, session: bool = True, session_help: str = "Session; by default the newest of this directory.", logs: bool = False
 ) -> Callable[[Function], Function]:
-    """Add --database-url, --data-dir and --session, with ``logs`` what records; the command gets them as ``place``."""
+    """Add --database-url, --data-dir and --session, with ``logs`` the log options; pass them on as ``place``."""
     options = [
         click.option(
             "--database-url", type=NAMED, metavar="URL", help="PostgreSQL to use instead of the embedded one."
@@ -37,9 +37,9 @@ def place_options(
         options.insert(0, click.option("--session", type=NAMED, metavar="ID", help=session_help))
     if logs:
         options += [
-            click.option("-v", "--verbose", is_flag=True, help="Say what goes on: model calls, tools, turns."),
+            click.option("-v", "--verbose", is_flag=True, help="Report what happens: model calls, tools, turns."),
             click.option(
-                "--log-file", type=NAMED, metavar="FILE", help="The same and more as JSON lines; `-`: on stderr."
+                "--log-file", type=NAMED, metavar="FILE", help="Write more details as JSON lines; `-`: to stderr."
             ),
         ]
 
@@ -68,9 +68,9 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 
 
 def text_argument(given: str | None, what: str, *, patience: float = piped.PATIENCE) -> str:
-    """Return a text given as an argument, as ``-`` for stdin, or through a pipe; UsageError when there is none.
+    """Return a text given as an argument, as ``-`` for stdin, or through a pipe; raise UsageError if there is none.
 
-    A pipe that nobody asked for by ``-`` is waited for only so long.
+    A pipe that was not asked for with ``-`` is waited for at most ``patience`` seconds.
     """
     if given == "-":
         text = _piped(what, None)
@@ -89,7 +89,7 @@ def text_argument(given: str | None, what: str, *, patience: float = piped.PATIE
 
 
 def _piped(what: str, patience: float | None) -> str:
-    """Return what comes through stdin; raise UsageError for more than any text of ours."""
+    """Return the text from stdin; raise UsageError if it exceeds the limit."""
     if sys.stdin is None:
         return ""
     read = piped.read_input(_MOST_BYTES, patience)

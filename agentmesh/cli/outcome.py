@@ -1,4 +1,4 @@
-"""How every command ends: what failed in one sentence on stderr, what to do about it below, and an exit code."""
+"""How every command ends: a sentence on stderr about what failed, a hint below it, and an exit code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DONE, FAILED, USAGE, LIMIT, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 def run(work: Callable[[], int]) -> int:
-    """Do what was asked for and return the exit code; nothing but that leaves this function."""
+    """Do the work and return the exit code; no exception leaves this function."""
     start_logging()
     code = DONE
     try:
@@ -29,7 +29,7 @@ def run(work: Callable[[], int]) -> int:
 
 
 def failed(sentence: str, hint: str, code: int) -> int:
-    """Say what went wrong and what to do about it, while debugging also where; return the code."""
+    """Print what went wrong, a hint, and while debugging the traceback; return the code."""
     if debugging():
         traceback.print_exc()
     complain(sentence, hint)
@@ -42,7 +42,7 @@ def _outcome(work: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except AgentmeshError as error:
-        return failed(error.message, error.hint, error.exit_code)
+        return failed(error.message, error.advice, error.exit_code)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -57,7 +57,7 @@ def _about(error: OSError) -> str:
 
 
 def _leave_quietly() -> None:
-    """Point the broken streams at nothing, so that the interpreter's last flush does not complain either."""
+    """Redirect the broken streams to nothing, so that the interpreter's last flush does not complain."""
     with open(os.devnull, "wb") as nothing:
         for descriptor in (1, 2):
             with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Standard input as a command finds it: nothing, a pipe, a file; read without hanging for ever and up to a bound."""
+"""Standard input of a command: nothing, a pipe or a file; read with a time limit and a size limit."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from agentmesh.domain.errors import Timeout, UsageError
 from agentmesh.domain.text import storable
 
 _REMARK: Final = 1.0
-"""Seconds after which a person is told that standard input is waited for."""
+"""Seconds after which a message says that standard input is waited for."""
 PATIENCE: Final = 600.0
-"""Seconds that an open pipe may stay silent before its first byte: CI and cron hand down some that never end."""
+"""Seconds that an open pipe may stay silent before its first byte: CI and cron may pass one that never ends."""
 _MESSAGE: Final = 262_144
-"""Bytes that a message may have; the database refuses longer ones."""
+"""Size limit of a message in bytes; the database refuses longer ones."""
 _PIECE: Final = 65_536
 _CUT: Final = "Standard input (only its beginning: it is longer)"
 _WITHOUT: Final = "`< /dev/null` runs without it."
@@ -33,7 +33,7 @@ class _Read(NamedTuple):
 
 
 class Piped(NamedTuple):
-    """What came through standard input beside a prompt."""
+    """Text that was piped in besides a prompt."""
 
     text: str
     size: int
@@ -42,7 +42,7 @@ class Piped(NamedTuple):
 
 
 def has_input() -> bool:
-    """Tell whether standard input is a pipe, a socket or a file that can be read; not a terminal or a device."""
+    """Return whether standard input is a pipe, a socket or a file that can be read; not a terminal or a device."""
     if sys.stdin is None or sys.stdin.closed:
         return False
     try:
@@ -55,9 +55,10 @@ def has_input() -> bool:
 
 
 def read_input(most: int, patience: float | None = None) -> _Read:
-    """Read standard input to its end, or up to so many bytes. Raise Timeout when no first byte comes for so long.
+    """Read standard input to its end, or up to ``most`` bytes.
 
-    After a second of silence a person is told what is waited for.
+    Raise Timeout if no first byte comes within ``patience`` seconds. After a second of silence a message says what is
+    waited for.
     """
     descriptor, told, data = sys.stdin.fileno(), False, bytearray()
     while len(data) <= most:
@@ -65,7 +66,7 @@ def read_input(most: int, patience: float | None = None) -> _Read:
             say(f"Waiting for standard input, which is open. {_WITHOUT}")
             told = True
         if patience is not None and not data and not _is_ready(descriptor, max(patience - _REMARK, 0)):
-            hint = f"It is open, and nobody writes. {_WITHOUT}"
+            hint = f"It is open, but nothing writes to it. {_WITHOUT}"
             raise Timeout(f"standard input gave nothing for {patience:g} s", hint=hint)
         piece = os.read(descriptor, _PIECE)
         if not piece:
@@ -75,7 +76,7 @@ def read_input(most: int, patience: float | None = None) -> _Read:
 
 
 def beside_prompt(patience: float | None) -> Piped | None:
-    """Read what is piped into a command beside its prompt; None when there is nothing. Raise UsageError for no text."""
+    """Read text that is piped in besides a prompt; return None if there is none. Raise UsageError for binary data."""
     if not has_input():
         return None
     read = read_input(_MESSAGE, PATIENCE if patience is None else min(patience, PATIENCE))
@@ -84,7 +85,7 @@ def beside_prompt(patience: float | None) -> Piped | None:
 
 
 def joined(prompt: str, piped: Piped) -> str:
-    """Return a prompt with what was piped as a part of its own, cut to what a message may hold; a person is told."""
+    """Return a prompt with the piped text as a separate part, cut to a message's limit; a message reports it."""
     fence = _fence(piped.text)
     whole = _part(prompt, "Standard input", fence, piped.text.removesuffix("\n"))
     if piped.is_whole and len(whole.encode()) <= _MESSAGE:
@@ -106,21 +107,21 @@ def _part(prompt: str, what: str, fence: str, text: str) -> str:
 
 
 def _fence(text: str) -> str:
-    """Return backticks that end no earlier than the text does."""
+    """Return backticks that the text cannot close early."""
     return "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
 
 
 def _text(read: _Read) -> str:
-    """Return what was read as text; raise UsageError for what is none."""
+    """Return what was read as text; raise UsageError if it is binary."""
     if b"\0" in read.data:
-        raise UsageError("Standard input is no text: it has bytes of value 0.", hint=_WITHOUT)
+        raise UsageError("Standard input is not text: it has bytes of value 0.", hint=_WITHOUT)
     decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
     text = decoder.decode(read.data, final=read.is_whole)  # the last character may be cut in two
     if "\ufffd" in text and "\ufffd".encode() not in read.data:
-        say("Standard input is not all UTF-8; what is not became U+FFFD.")
+        say("Standard input is not all UTF-8; other bytes became U+FFFD.")
     return storable(text)
 
 
 def _is_ready(descriptor: int, seconds: float) -> bool:
-    """Tell whether there is something to read, or the end, within so many seconds."""
+    """Return whether data or the end can be read within ``seconds``."""
     return bool(select.select([descriptor], [], [], seconds)[0])

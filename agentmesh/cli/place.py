@@ -1,4 +1,4 @@
-"""Which database and session a command is about. Without click, for the start of the terminal UI does without it."""
+"""The database and session that a command uses. It does not import click, because the terminal UI starts without it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 
 class PlaceOptions(NamedTuple):
-    """Which database, and which of its sessions, a command is about."""
+    """The database, and the session in it, that a command uses."""
 
     database_url: str | None
     data_dir: str | None
     session: str | None = None
     """As the person named it; None for the newest of this directory."""
     verbose: bool = False
-    """Whether people are told what goes on, not only what is wrong."""
+    """Whether to report what happens, and not only warnings."""
     log_file: str | None = None
     command: str | None = None
     """With its group: ``agentmesh db url``; None for the terminal UI."""
 
     def settings(self, *, of_project: bool = True, **flags: Any) -> Settings:
-        """Read the configuration, with the project's file of this directory if asked; say what in it was ignored.
+        """Read the configuration, with this directory's project file if asked; print warnings about ignored parts.
 
         Raise NotAPerson in a command that an agent runs.
         """
@@ -47,7 +47,7 @@ class PlaceOptions(NamedTuple):
         return settings
 
     def settings_without_mesh(self) -> Settings:
-        """Read the configuration for what opens no mesh; ask the database, if it runs, whether a worker is above."""
+        """Read the configuration for a command without a mesh; if the database runs, check for a worker above."""
         from agentmesh.tools.below import require_person_there
 
         settings = self.settings()
@@ -57,7 +57,7 @@ class PlaceOptions(NamedTuple):
     def mesh(
         self, role: str, *, migrate: bool = True, pool_size: int = 2, of_project: bool = True, **flags: Any
     ) -> Mesh:
-        """Open the database; ``flags`` are settings that come from options, ``of_project`` as in ``settings``."""
+        """Open the database; ``flags`` are settings from options, ``of_project`` as in ``settings``."""
         from agentmesh.app import open_mesh
 
         settings = self.settings(of_project=of_project, **flags)
@@ -65,7 +65,7 @@ class PlaceOptions(NamedTuple):
 
     @property
     def _what(self) -> str:
-        """What only a person may do, as NotAPerson has it."""
+        """The action that only a person may do, for NotAPerson."""
         return f"use `{self.command}`" if self.command else "use the terminal UI"
 
     def find_session(self, mesh: Mesh) -> Session:

@@ -1,4 +1,4 @@
-"""``agentmesh run`` and ``agentmesh demo``: a prompt in, the root's last words out."""
+"""``agentmesh run`` and ``agentmesh demo``: a prompt in, the root's last answer out."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 _MODES = [str(mode) for mode in PermissionMode]
 _MOST_RULES = 8
-"""That are named at the end; a mode is said in fewer words than more of them."""
+"""Rules that are named at the end; if there are more, naming the mode is shorter."""
 _FAILED = 5
-"""Agents whose errors are said at the end of a run."""
+"""Agents whose errors are printed at the end of a run."""
 _SECONDS = click.FloatRange(min=0, min_open=True)
 
 
@@ -42,15 +42,17 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
 @click.option("-c", "--continue", "go_on", is_flag=True, help="Go on with the newest session of this directory.")
 @click.option("--resume", type=NAMED, metavar="ID", help="Go on with this session.")
 @click.option(
-    "--permission-mode", type=click.Choice(_MODES), help="What tools may do; nobody is asked here, so `ask` refuses."
+    "--permission-mode",
+    type=click.Choice(_MODES),
+    help="What tools may do; here `ask` refuses, since nobody can answer.",
 )
 @click.option(
     "--allow",
     multiple=True,
     metavar="RULE",
-    help='Allow what a rule says, as in "bash(pytest *)", for the whole session; may be given more than once.',
+    help='Allow what a rule matches, as in "bash(pytest *)", for the whole session; may be given more than once.',
 )
-@click.option("--timeout", type=_SECONDS, metavar="SECONDS", help="Interrupt all agents after so long; exit code 3.")
+@click.option("--timeout", type=_SECONDS, metavar="SECONDS", help="Interrupt all agents after this time; exit code 3.")
 @click.option("--max-cost", type=click.FloatRange(min=0), metavar="USD", help="Cost cap of a new session.")
 @click.option("--concurrency", type=click.IntRange(1, 1000), metavar="N", help="Model calls and tools at once.")
 @click.option("--title", default="", help="Title of a new session.")
@@ -66,18 +68,18 @@ def run(
     place: PlaceOptions,
     **new: Any,
 ) -> int:
-    """Give PROMPT (`-` or a pipe: stdin) to a new mesh, run its agents, and print the root's last words.
+    """Give PROMPT (`-` or a pipe: stdin) to a new mesh, run its agents, and print the root's last answer.
 
-    What is piped in beside a PROMPT goes with it: git diff | agentmesh run "Review this".
-    A PROMPT of /NAME with arguments sends the custom command or skill of that name.
-    Ends when the root and all others are idle or dead. Ctrl+C interrupts all agents; a second one leaves at once.
+    Text that is piped in besides a PROMPT goes with it: git diff | agentmesh run "Review this". A PROMPT of /NAME with
+    arguments sends the custom command or skill of that name. Ends when the root and all others are idle or dead. Ctrl+C
+    interrupts all agents; a second one leaves at once.
     """
     which = resume or place.session
     if resume and (go_on or place.session):
         raise UsageError("--resume, --continue and --session each name the session to go on with; give one of them.")
     if (go_on or which) and (given := [name for name in ("model", "max_cost", "title") if new[name]]):
         options = " and ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise UsageError(f"{options} cannot be changed for a session that exists.", hint="Leave it out, or start anew.")
+        raise UsageError(f"{options} cannot be changed in an existing session.", hint="Leave it out.")
     allowed = [allow_rule(rule) for rule in new["allow"]]
     text = text_argument(prompt, "prompt", patience=min(timeout or PATIENCE, PATIENCE))
     piped = beside_prompt(timeout) if prompt not in (None, "-") else None
@@ -101,13 +103,13 @@ def run(
 
 
 @click.command()
-@click.option("--timeout", type=_SECONDS, metavar="SECONDS", help="Interrupt all agents after so long; exit code 3.")
+@click.option("--timeout", type=_SECONDS, metavar="SECONDS", help="Interrupt all agents after this time; exit code 3.")
 @json_option
 @place_options(session=False, logs=True)
 def demo(timeout: float | None, *, as_json: bool, place: PlaceOptions) -> int:
     """Run a scripted model on this directory: it forks, sends, waits, kills and uses tools.
 
-    No key is needed. Only the model's wits are scripted: processes, HTTP, database, messages and tools are real.
+    No key is needed. Only the model is scripted: processes, HTTP, database, messages and tools are real.
     """
     from agentmesh.llm.simulator.demo import DEMO_MODEL, DEMO_PROMPT
 
@@ -128,7 +130,7 @@ def _run(
     from agentmesh.cli.render.progress import progress
     from agentmesh.store import requests
 
-    # Nobody is here to answer: what would ask is refused, instead of waiting for ever.
+    # Nobody is here to answer: refuse such calls instead of waiting for ever.
     mesh.database.run(requests.set_attended, session.id, False, idempotent=True)
 
     if as_json:
@@ -155,7 +157,7 @@ def _run(
 
 
 def _sum_up(session: Session, result: Result) -> None:
-    """Say what it took, and what was not permitted."""
+    """Print what the run used, and what was not permitted."""
     say(
         f"{result.status} in {result.seconds:.1f} s: {plural(result.agents, 'agent')}, {count(result.tokens)} tokens, "
         f"cost {money(result.cost_usd)}. Go on with: agentmesh run --resume {short(session.id)}"
@@ -198,7 +200,7 @@ def _data(session: Session, result: Result) -> dict[str, Any]:
 
 
 def _remark(mesh: Mesh, session: Session) -> None:
-    """Say what is wrong with the files that guide the session's agents."""
+    """Print what is wrong with the files that guide the session's agents."""
     from agentmesh.config.remarks import summary
 
     for line in summary(mesh.remarks(Path(session.workdir))):
@@ -213,12 +215,12 @@ def _change_mode(mesh: Mesh, session: Session, mode: str | None) -> None:
 
 
 def _expanded(mesh: Mesh, session: Session, text: str) -> str:
-    """Return what a custom command says, any other text as it is."""
+    """Return the message of a custom command; other text unchanged."""
     from agentmesh.config.custom_commands import expanded
 
     said = expanded(text, mesh.custom_commands(Path(session.workdir)).now())
     if not said.strip():
-        raise UsageError(f"{text.strip()} says nothing without arguments.", hint='Give them: "/NAME arguments".')
+        raise UsageError(f"{text.strip()} is empty without arguments.", hint='Give them: "/NAME arguments".')
     return said
 
 

@@ -1,4 +1,4 @@
-"""``agentmesh`` without a command: the terminal UI, which is loaded only here."""
+"""``agentmesh`` without a command: the terminal UI, which is imported only here."""
 
 from __future__ import annotations
 

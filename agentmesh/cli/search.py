@@ -1,4 +1,4 @@
-"""``agentmesh search``: where words stand, in all conversations and mail."""
+"""``agentmesh search``: find words in all conversations and mail."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _MOST = 1000
 
 @click.command()
 @click.argument("words", nargs=-1)
-@click.option("-a", "--all", "everything", is_flag=True, help="In the newest sessions, whatever their directory.")
-@click.option("--agent", "who", type=NAMED, metavar="AGENT", help="Only what this agent was told, said and did.")
-@click.option("-n", "--limit", type=click.IntRange(1, _MOST), default=20, show_default=True, help="At most so many.")
+@click.option("-a", "--all", "everything", is_flag=True, help="In the newest sessions of any directory.")
+@click.option("--agent", "who", type=NAMED, metavar="AGENT", help="Only this agent's conversation and mail.")
+@click.option("-n", "--limit", type=click.IntRange(1, _MOST), default=20, show_default=True, help="Limit of hits.")
 @json_option
 @place_options()
 def search(
@@ -33,8 +33,8 @@ def search(
 ) -> None:
     """Find the rows and the mail of the session that hold all these WORDS, the newest first.
 
-    "a phrase", or, and -without are understood (after -- where the first one begins with a hyphen). What was rewound,
-    cleared or summarized is found too. AGENT:ROW is what `agentmesh fork --at` takes.
+    Understands "a phrase", or, and -without (after -- if the first word begins with a hyphen). It also finds text that
+    was rewound, cleared or summarized. AGENT:ROW is the form for `agentmesh fork --at`.
     """
     from agentmesh.store import search as store
 

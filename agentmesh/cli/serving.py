@@ -1,4 +1,4 @@
-"""Having somebody run a session's agents."""
+"""Make sure that a worker runs a session's agents."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def require_provider(mesh: Mesh, session: Session) -> None:
-    """Raise NoModel, or UsageError for a Python program's session, when a worker of this process could not run it."""
+    """Raise NoModel, or UsageError for a Python program's session, if a worker of this process could not run it."""
     if obstacle := mesh.serving.obstacle(session):
         raise _refusal(obstacle, session)
 
 
 def start_worker_if_none(mesh: Mesh, session: Session) -> None:
-    """Start a worker in the background if none serves the session; say so, or why that would not help."""
+    """Start a worker in the background if none serves the session; print that, or why it would not help."""
     service = mesh.ensure_served(session)
     if service.obstacle:
         error = _refusal(service.obstacle, session)
@@ -40,17 +40,17 @@ def start_worker_if_none(mesh: Mesh, session: Session) -> None:
 
 
 def _refusal(obstacle: Obstacle, session: Session) -> UsageError:
-    """Return an obstacle as a command says it."""
+    """Return an obstacle as an error of a command."""
     if obstacle.no_model and not obstacle.needs:
         return obstacle.no_model
     return UsageError(
-        f"the session {short(session.id)} needs what only a Python program has: {', '.join(obstacle.needs)}",
+        f"the session {short(session.id)} needs parts of a Python program: {', '.join(obstacle.needs)}",
         hint="Start the program that has them; its worker runs the session's agents.",
     )
 
 
 def tell_unserved(mesh: Mesh, rows: Sequence[AgentView], *, one_session: bool = True) -> None:
-    """Say of each session whose running agents no living worker serves that they stand still, and what to do."""
+    """Print for each session that its running agents stand still, if no living worker serves them, and what to do."""
     from agentmesh.store import sessions
 
     running = [row for row in rows if row.is_working]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class _ListByDefault(click.Group):
-    """A group that lists when no command is named, with list's own options."""
+    """A group that runs ``list``, with its options, if no command is named."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
@@ -38,7 +38,7 @@ def sessions() -> None:
 
 @sessions.command("list")
 @click.option("--here", is_flag=True, help="Only those of this directory.")
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
+@click.option("-n", "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Limit of sessions.")
 @json_option
 @place_options(session=False)
 def list_sessions(*, here: bool, limit: int, as_json: bool, place: PlaceOptions) -> None:
@@ -62,7 +62,7 @@ def list_sessions(*, here: bool, limit: int, as_json: bool, place: PlaceOptions)
 @json_option
 @place_options(session=False)
 def end(session_id: str, *, yes: bool, as_json: bool, place: PlaceOptions) -> int:
-    """Kill all agents of session ID, the root too. Everything stays readable. On a terminal it asks before."""
+    """Kill all agents of session ID, including the root. Everything stays readable. On a terminal it asks first."""
     from agentmesh.store import sessions as store
 
     with place.mesh("sessions") as mesh:
@@ -83,9 +83,9 @@ def end(session_id: str, *, yes: bool, as_json: bool, place: PlaceOptions) -> in
 @json_option
 @place_options(session=False)
 def delete(session_id: str, *, yes: bool, as_json: bool, place: PlaceOptions) -> int:
-    """Erase session ID for good. Its agents, messages and conversations go; refused while anything runs.
+    """Erase session ID for good, with its agents, messages and conversations; refused while anything runs.
 
-    On a terminal it asks before.
+    On a terminal it asks first.
     """
     from agentmesh.store import sessions as store
 

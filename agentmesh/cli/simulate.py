@@ -22,7 +22,7 @@ from agentmesh.domain.errors import UsageError
     "--script",
     type=NAMED,
     metavar="FILE",
-    help="What it answers (docs/reference/simulator.md); else the demo's script.",
+    help="Script with its answers (docs/reference/simulator.md); by default the demo's.",
 )
 @click.option(
     "--profile",
@@ -30,7 +30,7 @@ from agentmesh.domain.errors import UsageError
     show_default=True,
     type=NAMED,
     metavar="NAME",
-    help="Which kind of server it resembles.",
+    help="Kind of server that it imitates.",
 )
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, help="Port on loopback; a free one by default.")
 @click.option("--token-env", type=NAMED, metavar="NAME", help="Environment variable with the only API key it accepts.")
@@ -42,20 +42,20 @@ def simulate(script: str | None, profile: str, port: int, token_env: str | None,
 
 
 class _UrlFile:
-    """The file with the base URL: whole and there only while the server answers."""
+    """The file with the base URL: complete, and there only while the server answers."""
 
     def __init__(self, name: str | None) -> None:
         self._file = Path(name) if name else None
 
     def __enter__(self) -> Self:
-        self._remove()  # one of a server that was killed
+        self._remove()  # a leftover of a server that was killed
         return self
 
     def __exit__(self, *_: object) -> None:
         self._remove()
 
     def write(self, base_url: str) -> None:
-        """Write it in one piece: whoever sees it reads all of it."""
+        """Write it atomically, so that every reader sees all of it."""
         if self._file is None:
             return
         part = self._file.with_name(f".{self._file.name}.{os.getpid()}")
@@ -80,7 +80,7 @@ def _serve(script: str | None, profile: str, port: int, token_env: str | None, f
     token = os.environ.get(token_env) if token_env else None
     if token_env and not token:
         raise UsageError(f"The environment variable {token_env} is not set.")
-    # A signal's handler must not set the event itself: it may interrupt the very wait for it, which holds its lock.
+    # A signal handler must not set the event itself: it may interrupt the wait for it, which holds its lock.
     asked: SimpleQueue[None] = SimpleQueue()
     ended = threading.Event()
 

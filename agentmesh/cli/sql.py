@@ -1,4 +1,4 @@
-"""``agentmesh sql``: one query as the reader, or psql."""
+"""``agentmesh sql``: one query in the reader's role, or psql."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @json_option
 @place_options(session=False)
 def sql(query: str | None, *, as_csv: bool, as_json: bool, timeout: float, place: PlaceOptions) -> int:
-    """Ask one QUERY (`-`: stdin) of the views v_agents, v_mail, v_transcript, v_waits, v_cost, v_budgets,
+    """Run one QUERY (`-`: stdin) on the views v_agents, v_mail, v_transcript, v_waits, v_cost, v_budgets,
     v_timeline, v_stuck, v_requests, v_sessions.
 
     Runs as a role that can read the views and nothing else. Without a QUERY it opens psql.
@@ -44,9 +44,7 @@ def sql(query: str | None, *, as_csv: bool, as_json: bool, timeout: float, place
         raise UsageError("--csv and --json exclude each other.")
     if query is None:
         if as_csv or as_json:
-            raise UsageError(
-                "There is no query to print the answer of.", hint="Give it as an argument, or `-` for stdin."
-            )
+            raise UsageError("--csv and --json need a query.", hint="Give it as an argument, or `-` for stdin.")
         with _reader(place) as url:
             return _psql(place.settings(), url)
     from agentmesh.cli.render.answer import print_csv, print_json, print_rows
@@ -61,7 +59,7 @@ def sql(query: str | None, *, as_csv: bool, as_json: bool, timeout: float, place
 
 @contextmanager
 def _reader(place: PlaceOptions) -> Iterator[str]:
-    """Lend the reader's URL; the embedded server runs meanwhile."""
+    """Yield the reader's URL; the embedded server runs meanwhile."""
     if own := place.settings().reader_url:
         yield own
         return
@@ -72,7 +70,7 @@ def _reader(place: PlaceOptions) -> Iterator[str]:
 
 
 def _psql(settings: Settings, url: str) -> int:
-    """Run psql in this terminal; return 0, or 1 when it failed."""
+    """Run psql in this terminal; return 0, or 1 if it failed."""
     from agentmesh.store.embedded import EmbeddedServer
     from agentmesh.store.reader import psql_call
     from agentmesh.tools.environment import absolute
@@ -82,7 +80,8 @@ def _psql(settings: Settings, url: str) -> int:
         or EmbeddedServer(settings.data_dir).binary("psql")
     )
     target, environ = psql_call(url)
-    # Ctrl+C is psql's: it ends a query there, not this program. (Ignored, it would be ignored in the pager too.)
+    # Ctrl+C belongs to psql: it ends a query there, not this program. (If ignored, it would be ignored in the pager
+    # too.)
     before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
     try:
         code = subprocess.call([program, target], env={**os.environ, **environ})

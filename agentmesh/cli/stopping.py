@@ -1,4 +1,4 @@
-"""Ctrl+C and SIGTERM as something that a command sees when it looks, instead of an exception anywhere."""
+"""Ctrl+C and SIGTERM as a flag that a command checks, instead of an exception anywhere."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Stop:
         self._wake = wake  # called by the signal handler: must be reentrant
 
     def hear(self, _number: int, _frame: FrameType | None) -> None:
-        """Note the first signal; the second leaves at once."""
+        """Record the first signal; leave at once at the second."""
         if self.asked:
             if sys.stderr.isatty():
                 os.write(sys.stderr.fileno(), _SHOW_CURSOR.encode())
             if self._farewell:
                 os.write(sys.stderr.fileno(), f"\n{self._farewell}\n".encode())
-            # Not sys.exit: threads in the midst of a call would be waited for. What they ran is ended by its guards.
+            # Not sys.exit: it would wait for threads in the middle of a call. Guards end the commands that they ran.
             os._exit(130)
         self.asked = True
         self._wake()
@@ -36,7 +36,7 @@ class Stop:
 
 @contextmanager
 def stoppable(wake: Callable[[], None], farewell: str = "") -> Iterator[Stop]:
-    """Turn the signals that ask to stop into ``Stop.asked`` and a call of ``wake``; who leaves at once is told."""
+    """Turn signals that ask to stop into ``Stop.asked`` and a call of ``wake``; ``farewell`` is for leaving at once."""
     stop = Stop(wake, farewell)
     before = {number: signal.signal(number, stop.hear) for number in _SIGNALS if _is_heeded(number)}
     try:

@@ -1,4 +1,4 @@
-"""What is said to the person on stderr: remarks, complaints, log records. Never data."""
+"""Messages for people on stderr: remarks, complaints, log records. Never data."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from queue import Full, Queue
 from agentmesh.domain.text import printable
 
 _ECHO = 5.0
-"""Seconds within which the same log record again is an echo."""
+"""Seconds within which the same log record counts as an echo."""
 
 
 _MOST_LINES = 1000
-"""Lines that wait while stderr takes none; further ones are dropped."""
+"""Lines that wait while stderr accepts none; further ones are dropped."""
 _FAREWELL = 1.0
-"""Seconds that the lines that wait have when the program ends."""
+"""Seconds for writing the waiting lines when the program ends."""
 
 
 def say(text: str) -> None:
-    """Say something; where nobody listens any more, that is no reason to fail."""
+    """Print a message; it does not fail if nobody reads it any more."""
     write(printable(text))
 
 
 def write(line: str) -> None:
-    """Write a line to stderr; one that cannot be written is dropped: a full disk or a closed pipe stops no work."""
+    """Write a line to stderr, or drop it if that fails: a full disk or a closed pipe stops no work."""
     if waiting := _Aside.lines:
         with contextlib.suppress(Full):
             waiting.put_nowait(line)
@@ -40,13 +40,13 @@ def write(line: str) -> None:
 
 
 class _Aside:
-    """Where lines wait for the thread that writes them; None while everybody writes himself."""
+    """Lines that wait for the thread that writes them; None while every thread writes its own."""
 
     lines: Queue[str | None] | None = None
 
 
 def write_aside() -> None:
-    """From now on let a thread write to stderr: a terminal that was stopped or a pager must not stop agents."""
+    """Start a thread that writes to stderr from now on: a stopped terminal or a pager must not stop agents."""
     if sys.stderr is None:
         return
     lines = _Aside.lines = Queue[str | None](_MOST_LINES)
@@ -65,12 +65,12 @@ def _write_lines(lines: Queue[str | None], descriptor: int) -> None:
     while (line := lines.get()) is not None:
         left = f"{line}\n".encode(errors="backslashreplace")
         with contextlib.suppress(OSError):  # the next line may find space again
-            while left:  # not by sys.stderr: what it could not write it keeps, and fails with at the program's end
+            while left:  # not by sys.stderr: it keeps what it could not write, and fails with it at the end
                 left = left[os.write(descriptor, left) :]
 
 
 def complain(sentence: str, hint: str = "") -> None:
-    """Say what went wrong and, below, what to do about it."""
+    """Print what went wrong and, below, what to do about it."""
     say("\n".join([f"agentmesh: {sentence}", *(f"  {line}" for line in hint.splitlines())]))
 
 
@@ -80,7 +80,7 @@ def debugging() -> bool:
 
 
 def start_logging() -> None:
-    """Say the program's own warnings; those of libraries only while debugging."""
+    """Print the program's own warnings; those of libraries only while debugging."""
     handler = Voice()
     ours = logging.getLogger("agentmesh")
     ours.handlers = [handler]
@@ -90,16 +90,16 @@ def start_logging() -> None:
 
 
 class Voice(logging.Handler):
-    """Says records, so that a tree drawn on stderr stays whole; what two threads say at once is said once."""
+    """Prints log records so that a tree drawn on stderr stays intact; the same record from two threads appears once."""
 
     def __init__(self, *, verbose: bool = False) -> None:
-        """``verbose``: not only warnings, but what goes on."""
+        """``verbose``: print what happens too, not only warnings."""
         super().__init__(logging.INFO if verbose else logging.WARNING)
         self.setFormatter(_Sentence())
         self._last: tuple[str, float] = ("", -math.inf)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Say the record."""
+        """Print the record."""
         words = self.format(record)
         if words != self._last[0] or record.created - self._last[1] > _ECHO:
             say(words)

@@ -1,4 +1,4 @@
-"""Whether what workers do is recorded, and where that goes."""
+"""Check whether the work of workers is recorded, and where."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT
 
 
 def telemetry_checks(settings: Settings, environ: Mapping[str, str] = os.environ) -> Iterator[Check]:
-    """Yield how traces and log records are; no collector is asked."""
+    """Yield the state of traces and log records; no collector is asked."""
     from agentmesh import telemetry
     from agentmesh.export.secrets import Redactor
 

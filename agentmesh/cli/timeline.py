@@ -1,4 +1,4 @@
-"""``agentmesh timeline``: who did what when, drawn in the terminal."""
+"""``agentmesh timeline``: what each agent did and when, drawn in the terminal."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from agentmesh.export.lanes import Timeline
 
 _PIPE = 120
-"""Columns where no terminal says how wide it is."""
+"""Columns, if there is no terminal that has a width."""
 _SECONDS = 60.0
 
 
 @click.command()
-@click.option("--agent", type=NAMED, metavar="AGENT", help="Only this agent and all below it.")
-@click.option("--width", type=click.IntRange(40, 1000), metavar="N", help="Columns; else the terminal's.")
+@click.option("--agent", type=NAMED, metavar="AGENT", help="Only this agent and all agents below it.")
+@click.option("--width", type=click.IntRange(40, 1000), metavar="N", help="Columns; by default the terminal's width.")
 @json_option
 @place_options()
 def timeline(*, agent: str | None, width: int | None, as_json: bool, place: PlaceOptions) -> None:
-    """Draw who did what when: a line per agent with its model calls, tools, waits and mail.
+    """Draw what each agent did and when: a line per agent with its model calls, tools, waits and mail.
 
-    Long pauses in which nobody did anything are cut short. `agentmesh export --format html` draws the same finer.
+    Long pauses in which nothing happened are shortened. `agentmesh export --format html` draws the same in more detail.
     """
     from agentmesh.export import lanes, secrets
     from agentmesh.store.export import snapshot
@@ -60,7 +60,7 @@ def timeline(*, agent: str | None, width: int | None, as_json: bool, place: Plac
 
 
 def _show(lines: list[Line]) -> None:
-    """Print the drawing; in colours only where a terminal shows them."""
+    """Print the drawing, in colours only on a terminal."""
     from agentmesh.export.cells import STYLES, plain
 
     if not sys.stdout.isatty():
@@ -78,7 +78,7 @@ def _show(lines: list[Line]) -> None:
 
 
 def _emit(found: Timeline, clean: Callable[[str], str]) -> None:
-    """Print an object a line: agents, then what each did, then mail; names without secrets, as in exports."""
+    """Print one object per line: agents, then their spans, then mail; names without secrets, as in exports."""
     for lane in found.lanes:
         times = {"from": lane.began, "to": lane.ended}
         emit({"type": "agent", "agent_id": lane.id, "name": clean(lane.name), "status": lane.status, **times})

@@ -1,4 +1,4 @@
-"""``agentmesh tree --at``: the agents of a session as they were."""
+"""``agentmesh tree --at``: the agents of a session at an earlier time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentmesh.domain.ids import short
 
 
 def show_tree_at(moment: str, *, everything: bool, as_json: bool, place: PlaceOptions) -> None:
-    """Print the tree of a time, with each agent's newest row of then: `fork --at` goes back to there."""
+    """Print the tree at a time, with each agent's newest row then: `fork --at` goes back there."""
     from agentmesh.cli.render.tree import tree_data, tree_table
     from agentmesh.store import travel
 

@@ -1,4 +1,4 @@
-"""``agentmesh send``, ``kill``, ``reap`` and ``interrupt``: verbs as a person gives them."""
+"""``agentmesh send``, ``kill``, ``rename``, ``reap`` and ``interrupt``: the verbs for people."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def label(ref: Ref) -> str:
 @click.argument("agent", type=NAMED)
 @click.argument("message", required=False)
 @click.option(
-    "--key", type=NAMED, metavar="TEXT", help="The same key again is the same message: a retry sends nothing twice."
+    "--key", type=NAMED, metavar="TEXT", help="Messages with the same key are one message: a retry sends nothing twice."
 )
 @json_option
 @place_options()
@@ -52,7 +52,7 @@ def send(agent: str, message: str | None, *, key: str | None, as_json: bool, pla
 @json_option
 @place_options()
 def kill(agent: str, *, as_json: bool, place: PlaceOptions) -> None:
-    """End AGENT and all its descendants for good. Prints who died."""
+    """End AGENT and all its descendants for good. Prints the agents that died."""
     from agentmesh.store import agents
 
     with place.mesh("kill") as mesh:
@@ -68,11 +68,30 @@ def kill(agent: str, *, as_json: bool, place: PlaceOptions) -> None:
 
 
 @click.command()
+@click.argument("agent", type=NAMED)
+@click.argument("name", type=NAMED)
+@json_option
+@place_options()
+def rename(agent: str, name: str, *, as_json: bool, place: PlaceOptions) -> None:
+    """Give AGENT another NAME, by the rule of fork. Its id, mail and waits stay. Prints the name."""
+    from agentmesh.store import agents
+
+    with place.mesh("rename") as mesh:
+        ref, _ = find_agent(mesh, place, agent)
+        named = Ref(ref.id, mesh.database.run(agents.rename, ref.id, name, idempotent=True))
+    if as_json:
+        emit({**named.json(), "was": ref.name})
+    else:
+        say(f"{label(ref)} is {named.name} now." if named.name != ref.name else f"{label(ref)} has this name already.")
+        print(named.name)
+
+
+@click.command()
 @click.argument("agent", type=NAMED, required=False)
 @json_option
 @place_options()
 def reap(agent: str | None, *, as_json: bool, place: PlaceOptions) -> None:
-    """Hide the session's dead, or only AGENT. Their conversations stay readable."""
+    """Hide the session's dead agents, or only AGENT. Their conversations stay readable."""
     from agentmesh.store import sessions
 
     with place.mesh("reap") as mesh:
@@ -93,11 +112,11 @@ def reap(agent: str | None, *, as_json: bool, place: PlaceOptions) -> None:
 @json_option
 @place_options()
 def interrupt(agent: str | None, *, everybody: bool, as_json: bool, place: PlaceOptions) -> None:
-    """Stop what AGENT (or --all) is doing now. It stays idle until somebody writes to it. Prints who was stopped."""
+    """Stop what AGENT (or --all) is doing now. It stays idle until it gets a message. Prints the stopped agents."""
     from agentmesh.store import agents
 
     if (agent is None) == (not everybody):
-        raise UsageError("Whom to interrupt?", hint="Name one agent, or give --all.")
+        raise UsageError("Which agent should be interrupted?", hint="Name one agent, or give --all.")
     with place.mesh("interrupt") as mesh:
         if agent is not None:
             refs = [find_agent(mesh, place, agent)[0]]

@@ -1,4 +1,4 @@
-"""``agentmesh wait``: watch until agents rest, or be an agent that waits."""
+"""``agentmesh wait``: watch until agents rest, or wait in place of an agent."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from agentmesh.app import Mesh
 
 _TICK = 2.0
-"""Seconds after which is looked although nothing was heard."""
+"""Seconds between two looks if no notification arrives."""
 _SETTLE = 10.0
-"""Seconds that an interrupted wait is given to end."""
+"""Seconds in which an interrupted wait may end."""
 
 
 @click.command()
 @click.argument("agents", type=NAMED, nargs=-1)
-@click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Give up after so long; exit code 3.")
+@click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Time limit; exit code 3.")
 @click.option(
     "--as", "waiter", type=NAMED, metavar="AGENT", help="This agent waits, and takes the messages that end its wait."
 )
@@ -39,10 +39,10 @@ _SETTLE = 10.0
 def wait(
     agents: tuple[str, ...], *, timeout: float | None, waiter: str | None, as_json: bool, place: PlaceOptions
 ) -> int:
-    """Wait until AGENTS (all of the session, if none is named) are idle or dead, and print how each ended.
+    """Wait until AGENTS (by default all of the session) are idle or dead, and print how each ended.
 
-    Nothing is consumed. With --as it is that agent's own wait: without AGENTS for a message from anyone, else for each
-    of them; what it takes becomes part of its conversation.
+    Nothing is consumed. With --as it is that agent's own wait: for a message from each of AGENTS, or from anyone if
+    none is named; the messages that it takes become part of its conversation.
     """
     with place.mesh("wait") as mesh:
         if waiter is None:
@@ -61,7 +61,7 @@ def wait(
 
 
 def _watch(mesh: Mesh, place: PlaceOptions, names: Sequence[str], timeout: float | None) -> dict[str, Any]:
-    """Look on until the agents rest."""
+    """Watch until the agents rest."""
     from agentmesh.api.changes import Changes
     from agentmesh.api.resting import until_rest
     from agentmesh.store import agents

@@ -31,24 +31,24 @@ LOG = logger(__name__)
 
 _TICK = 1.0
 _AWAY = 10.0
-"""A worker that lingers ends when the database is away so many times as long as it lingers, and so many seconds."""
+"""A lingering worker ends if the database is away ten times as long as it lingers, and at least this many seconds."""
 
 
 @click.command()
 @click.option(
-    "--any", "serves_any", is_flag=True, help="Also sessions of other hosts and users (containers, shared disks)."
+    "--any", "serves_any", is_flag=True, help="Include sessions of other hosts and users (containers, shared disks)."
 )
 @click.option("--concurrency", type=click.IntRange(1, 1000), metavar="N", help="Model calls and tools at once.")
 @click.option(
     "--linger",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
-    help="End when nothing ran and no TUI was open for so long, or the database was away ten times as long.",
+    help="End when nothing ran and no TUI was open for this long, or the database was away ten times as long.",
 )
 @click.option(
     "--starting-lock", type=click.IntRange(min=3), hidden=True, help="Descriptor to close when it is registered."
 )
-@click.option("--check", is_flag=True, help="Run none: say whether one of this host is at work; exit code 1 if not.")
+@click.option("--check", is_flag=True, help="Run none: report whether one of this host is at work; exit code 1 if not.")
 @place_options(session_help="Only agents of this session.", logs=True)
 def worker(
     *,
@@ -61,7 +61,7 @@ def worker(
 ) -> int | None:
     """Run agents of this host and user until Ctrl+C or SIGTERM, which hand them over to other workers.
 
-    Ends with exit code 4, and hands over too, when somebody upgrades the schema to one that is newer than this program.
+    Also hands over, and ends with exit code 4, when the schema is upgraded to a version newer than this program.
     """
     if check:
         return _check(place.settings_without_mesh())
@@ -75,11 +75,11 @@ def worker(
 def _work(
     place: PlaceOptions, *, serves_any: bool, concurrency: int | None, linger: float | None, starting_lock: int | None
 ) -> None:
-    """Run agents until somebody or something ends it."""
+    """Run agents until a signal or a failure ends it."""
     from agentmesh.cli.logs import on_stderr
 
     wakes: SimpleQueue[None] = SimpleQueue()
-    # No project's file: that of this directory says nothing about the sessions of others.
+    # Not the project's file: that of this directory does not apply to the sessions of others.
     with place.mesh("worker", pool_size=8, of_project=False, concurrency=concurrency) as mesh:
         session: SessionId | None = None
         tell = partial(_tell, aloud=not place.verbose and not on_stderr(mesh.settings))
@@ -93,7 +93,7 @@ def _work(
             while not stop.asked and not running.failed:
                 if linger is not None and running.idle_since is not None:
                     seen = _screen_seen(mesh, seen)
-                    if _has_lingered(running, seen, linger):  # asked now: the look may have waited for the database
+                    if _has_lingered(running, seen, linger):  # checked again: the look may have waited for the database
                         break
                 if linger is not None and time.monotonic() - running.beat_at >= _AWAY * max(linger, 1):
                     tell("ended: the database has been away for too long")
@@ -108,19 +108,19 @@ def _work(
 
 
 def _keep_from_children(lock: int | None) -> None:
-    """Keep the lock of a worker that starts from the programs that it runs."""
+    """Keep a starting worker's lock from the programs that it runs."""
     if lock is not None:
         os.set_inheritable(lock, False)
 
 
 def _release(lock: int | None) -> None:
-    """Let go of it: the worker is registered, and whoever waited for that looks again."""
+    """Release the lock: the worker is registered, and processes that waited for that look again."""
     if lock is not None:
         os.close(lock)
 
 
 def _check(settings: Settings) -> int:
-    """Say whether a worker of this host beats in the database and leaves no agent alone; starts nothing."""
+    """Print whether a worker of this host beats in the database and leaves no agent alone; starts nothing."""
     from agentmesh.store import health, workers
     from agentmesh.store.embedded import EmbeddedServer
 

@@ -1,6 +1,6 @@
-"""Types of sub-agents: what a type is, which ones come with the program, and what an agent of a type may use.
+"""Types of sub-agents: what a type is, the built-in types, and what an agent of a type may use.
 
-Where the others are found, and which of two with one name counts, is in ``catalog``.
+``catalog`` finds the other types, and decides between two of the same name.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from agentmesh.domain.parts import GENERAL_PURPOSE
 from agentmesh.domain.permissions import Decision, Permissions, Rule, intersect, says
 
 BUILT_IN: Final = "built in"
-"""The source of the types that come with the program."""
+"""The source of the built-in types."""
 WITHHELD: Final = frozenset({"task", "fork", "send", "wait", "kill", "todo_write"})
-"""Tools that only a trusted type hands on, and only by their names."""
+"""Tools that only a trusted type can grant, and only by listing their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,28 +27,28 @@ class AgentType:
 
     name: str
     description: str
-    """What it is for: by this, agents choose. One printable line."""
+    """What it is for; agents choose by it. One printable line."""
     system_prompt: str
     model: str | None = None
-    """As a person writes it, aliases resolved; None for the parent's."""
+    """As a person writes it, with aliases resolved; None for the parent's model."""
     tools: tuple[str, ...] | None = None
-    """Names, or patterns of names; None for all that it may have."""
+    """Names, or patterns of names; None for all tools that it may have."""
     disallowed_tools: tuple[str, ...] = ()
-    """The same, and never given."""
+    """The same for tools that it never gets."""
     rules: tuple[Rule, ...] = ()
-    """A layer over its parent's permissions: takes away, never gives."""
+    """A layer over its parent's permissions: it takes rights away, never gives any."""
     max_steps: int | None = None
-    """Model calls of one task, below the limit for all; None for that limit."""
+    """Limit of model calls for one task, below the general one; None for the general limit."""
     source: str = BUILT_IN
-    """The file that it stands in."""
+    """The file that defines it."""
     trusted: bool = False
-    """From the user's own configuration: only then may it grant what is withheld from sub-agents."""
+    """From the user's own configuration: only then may it grant tools that are withheld from sub-agents."""
     hidden: bool = False
-    """Not offered to agents; whoever knows the name may use it."""
+    """Not offered to agents; anyone who knows the name may use it."""
 
 
 def built_in() -> tuple[AgentType, ...]:
-    """Return the types that come with the program."""
+    """Return the built-in types."""
     reading = ("ask_user", "glob", "grep", "read")
     writes_nothing = (Rule(Decision.DENY, "write"), Rule(Decision.DENY, "bash"))
     return (
@@ -78,9 +78,9 @@ def built_in() -> tuple[AgentType, ...]:
 
 
 def tools_for(kind: AgentType, parent_tools: Sequence[str], known: Collection[str]) -> list[str]:
-    """Return the tools of a sub-agent of this type, in the order of its parent's; never one that its parent lacks.
+    """Return the tools of a sub-agent of this type, in its parent's order; never one that its parent lacks.
 
-    ``known`` are the tools that there are: a parent's list may be older than the program.
+    ``known`` are the existing tools: a parent's list may be older than the program.
     """
     granted = WITHHELD & set(kind.tools or ()) if kind.trusted else frozenset()
     return [
@@ -94,7 +94,7 @@ def tools_for(kind: AgentType, parent_tools: Sequence[str], known: Collection[st
 
 
 def rules_for(parent: Permissions, kind: AgentType) -> Permissions:
-    """Return the permissions of a sub-agent of this type: its parent's, and its type's on top."""
+    """Return the permissions of a sub-agent of this type: its parent's, with its type's on top."""
     return intersect(parent, kind.rules)
 
 
@@ -104,12 +104,12 @@ def is_denied(kind: str, rules: Permissions) -> bool:
 
 
 def offered(types: Mapping[str, AgentType], rules: Permissions) -> list[AgentType]:
-    """Return the types to tell an agent with these permissions of, by name."""
+    """Return the types to offer to an agent with these permissions, sorted by name."""
     return [types[name] for name in sorted(types) if not types[name].hidden and not is_denied(name, rules)]
 
 
 def unknown_tools(kind: AgentType, known: Iterable[str]) -> list[str]:
-    """Return the tools that a type names and that there are not."""
+    """Return the unknown tools that a type names."""
     there = list(known)
     return [
         asked for asked in (*(kind.tools or ()), *kind.disallowed_tools) if not any(may_mean(asked, t) for t in there)

@@ -1,7 +1,7 @@
-"""All types of sub-agents that there are for a working directory: built in, the user's, the project's.
+"""All types of sub-agents for a working directory: built in, the user's, the project's.
 
-The user's replace those built in. A project's come with a checkout that anybody may have written: they may be added,
-and replace none. A broken file is a problem to tell people of, and stops nothing else.
+The user's types replace built-in ones. A project's files come with a checkout that anybody may have written: they may
+add types, but replace none. A broken file is reported to people, and stops nothing else.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from agentmesh.config.schema import TypeSettings
 from agentmesh.config.type_files import INHERIT, Folder
 
 _MAX_FILES: Final = 200
-"""Files that are read in one folder."""
+"""Files that are read from one folder."""
 
 _Seen = tuple[tuple[str, int, int], ...]
-"""The files as they were: name, time of change, size."""
+"""The state of the files: name, time of change, size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The types, and what is wrong with the files."""
+    """The types, and the problems in their files."""
 
     types: Mapping[str, AgentType]
     problems: tuple[Problem, ...]
 
 
 def folders(environ: Mapping[str, str], workdir: Path) -> list[Folder]:
-    """Return the folders that may define types, the user's first; what comes first counts."""
+    """Return the folders that may define types, in order of precedence, the user's first."""
     found = [Folder(paths.user_config(environ).parent / "agents")]
     if home := environ.get("HOME"):
         found.append(Folder(Path(home) / ".claude" / "agents", claude=True))
@@ -49,13 +49,13 @@ def folders(environ: Mapping[str, str], workdir: Path) -> list[Folder]:
 def load(
     places: Sequence[Folder], aliases: Mapping[str, str], settings: Mapping[str, TypeSettings] = MappingProxyType({})
 ) -> Loaded:
-    """Read all types. ``aliases`` are names for models; ``settings`` what the configuration says of types."""
+    """Read all types. ``aliases`` are names for models; ``settings`` is what the configuration sets for types."""
     types = {kind.name: kind for kind in agent_types.built_in()}
     from_project: set[str] = set()
     problems: list[Problem] = []
     been: set[Path] = set()
     for folder in places:
-        # With the home directory as the working directory, the user's folders are the project's.
+        # If the home directory is the working directory, the user's folders are also the project's.
         real = folder.path.resolve()
         if real in been:
             continue
@@ -81,7 +81,7 @@ def load(
 
 
 class Catalog:
-    """The types by working directory, read again when a file has changed; any thread may ask."""
+    """The types by working directory, read again after a file has changed; for any thread."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Catalog:
         aliases: Mapping[str, str],
         settings: Callable[[Path], Mapping[str, TypeSettings]],
     ) -> None:
-        """``settings``: what the configuration says of types, with the project's file of a working directory."""
+        """``settings`` returns what the configuration sets for types, with the project's file of a directory."""
         self._environ = environ
         self._aliases = aliases
         self._settings = settings

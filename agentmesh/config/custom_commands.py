@@ -1,6 +1,6 @@
-"""Custom commands: Markdown files that a person sends by their name, ``/review src/app.py``, and skills by theirs.
+"""Custom commands: Markdown files that a person sends by name, as in ``/review src/app.py``, and skills by name.
 
-A file is text with places for arguments, and only that: nothing in it is run. The user's come before a project's.
+A file is text with placeholders for arguments, and nothing in it is run. The user's files come before a project's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from agentmesh.config.skills import Skill
 from agentmesh.domain.text import one_line, printable
 
 MAX_BYTES: Final = 65_536
-"""Size of a file that defines a command."""
+"""Size limit, in bytes, of a file that defines a command."""
 
 _KEYS: Final = ("description", "argument-hint")
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}(?::[a-z0-9][a-z0-9_.-]{0,63})?")
@@ -43,29 +43,29 @@ class CustomCommand:
     source: str
     """The file's path for people."""
     hint: str = ""
-    """What may stand behind its name."""
+    """The arguments that may follow its name."""
     is_skill: bool = False
     is_projects: bool = False
 
     @property
     def usage(self) -> str:
-        """``/review [file]``."""
+        """The name with its arguments: ``/review [file]``."""
         return f"/{self.name} {self.hint}".rstrip()
 
     @property
     def kind(self) -> str:
-        """Whose it is, in few words."""
+        """Where it comes from, in a few words."""
         return f"{'project' if self.is_projects else 'yours'}{', skill' if self.is_skill else ''}"
 
     @property
     def takes_arguments(self) -> bool:
-        """Whether something is expected behind its name."""
+        """Whether arguments should follow its name."""
         return bool(self.hint or _PLACE.search(self.body)) and not self.is_skill
 
     def expand(self, arguments: str) -> str:
-        """Return the message: the file's text with the arguments in their places, else below it.
+        """Return the message: the file's text with the arguments filled in; without placeholders they follow the text.
 
-        ``$ARGUMENTS`` is all of them, ``$1`` to ``$9`` one each; ``\\$1`` stays as it is, without the backslash.
+        ``$ARGUMENTS`` stands for all arguments, ``$1`` to ``$9`` for one each; ``\\$1`` becomes ``$1`` itself.
         """
         arguments = arguments.strip()
         words = _words(arguments)
@@ -86,28 +86,28 @@ class CustomCommand:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The commands by name, and what is wrong with the files."""
+    """The commands by name, and the problems in their files."""
 
     commands: Mapping[str, CustomCommand]
     problems: tuple[Problem, ...] = ()
 
 
 class CustomCommands:
-    """The commands of a working directory, read again when a file has changed; any thread may ask."""
+    """The commands of a working directory, read again after a file has changed; for any thread."""
 
     def __init__(self, environ: Mapping[str, str], workdir: Path | None) -> None:
-        """``workdir`` is None where its files are not this host's: then there are only the user's own."""
+        """``workdir`` is None if its files are on another host: then only the user's own commands exist."""
         self._environ = environ
         self._workdir = workdir
         self._lock = threading.Lock()
         self._known: tuple[object, Loaded] | None = None
 
     def now(self) -> Mapping[str, CustomCommand]:
-        """Return them as the files are now."""
+        """Return the commands in the current files."""
         return self.load().commands
 
     def load(self) -> Loaded:
-        """Return them, and what is wrong with files of commands (``skills.load`` says it of skills)."""
+        """Return the commands, and the problems in their files (``skills.load`` reports those of skills)."""
         seen = tuple(_seen(self._environ, self._workdir))
         with self._lock:
             if self._known is None or self._known[0] != seen:
@@ -116,7 +116,7 @@ class CustomCommands:
 
 
 def expanded(text: str, commands: Mapping[str, CustomCommand]) -> str:
-    """Return what is said by a text that may call one of these commands; any other as it is."""
+    """Return the message that a command in the text stands for; any other text unchanged."""
     found = _CALLED.match(text)
     command = commands.get(found[1].lower()) if found else None
     return command.expand(text[found.end() :]) if command and found else text
@@ -128,7 +128,7 @@ def _load(environ: Mapping[str, str], workdir: Path | None) -> Loaded:
     called = [_of_skill(skill) for skill in known if skill.for_people]
     files = [_read(name, file, folder, problems) for name, file, folder in _files(environ, workdir, problems)]
     commands: dict[str, CustomCommand] = {}
-    # Of two with one name the user's counts before the project's, and a command before a skill.
+    # For two of the same name, the user's wins over the project's, then a command over a skill.
     for each in sorted([*filter(None, files), *called], key=lambda one: (one.is_projects, one.is_skill)):
         other = commands.setdefault(each.name, each)
         if other is not each:
@@ -138,7 +138,7 @@ def _load(environ: Mapping[str, str], workdir: Path | None) -> Loaded:
 
 
 def _of_skill(skill: Skill) -> CustomCommand:
-    # Where the file is says it also to an agent whose session began before there were skills.
+    # The path helps an agent whose session began before skills existed.
     return CustomCommand(
         skill.name,
         one_line(skill.description, _DESCRIPTION),
@@ -153,7 +153,7 @@ def _of_skill(skill: Skill) -> CustomCommand:
 def _files(
     environ: Mapping[str, str], workdir: Path | None, problems: list[Problem]
 ) -> Iterator[tuple[str, Path, Folder]]:
-    """Yield the files with the names of their commands: those of a folder, and of the folders in it."""
+    """Yield the files with the names of their commands: those of a folder, and those of its subfolders."""
     for folder in folders(environ, workdir, "commands"):
         for entry in entries(folder, problems):
             if entry.suffix == ".md":
@@ -170,7 +170,7 @@ def _read(name: str, file: Path, folder: Folder, problems: list[Problem]) -> Cus
         problems.append(Problem(str(file), f"{words}; the command is left out", line))
 
     if not _NAME.fullmatch(name):
-        left_out("has a name that should be of a-z, 0-9, '.', '_' and '-'")
+        left_out("should have a name of a-z, 0-9, '.', '_' and '-'")
         return None
     try:
         text, cut = documents.read(file, MAX_BYTES, below=folder.project)
@@ -203,14 +203,14 @@ def _read(name: str, file: Path, folder: Folder, problems: list[Problem]) -> Cus
 
 
 def _matter(text: str) -> front_matter.FrontMatter:
-    """Take a file apart; the front matter may be missing."""
+    """Split a file into front matter, which may be missing, and text."""
     if text.partition("\n")[0].strip() == "---":
         return front_matter.parse(text, _KEYS)
     return front_matter.FrontMatter({}, {}, text.strip())
 
 
 def _words(arguments: str) -> list[str]:
-    """Return the arguments one by one: quotes keep words together, where they are closed."""
+    """Return the arguments one by one; quotes keep words together if they are closed."""
     try:
         return shlex.split(arguments)
     except ValueError:
@@ -218,7 +218,7 @@ def _words(arguments: str) -> list[str]:
 
 
 def _seen(environ: Mapping[str, str], workdir: Path | None) -> Iterator[tuple[str, int, int]]:
-    """Yield what tells whether a file has changed: name, time, size."""
+    """Yield what shows whether a file has changed: name, time, size."""
     ignored: list[Problem] = []
     files = [file for _, file, _ in _files(environ, workdir, ignored)]
     files += skills.files(environ, workdir)

@@ -1,4 +1,4 @@
-"""Where skills and custom commands are looked for: folders of the user first, then those of the project."""
+"""The folders that may hold skills and custom commands: the user's first, then those of the project."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ MAX_FILES: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """One of them. The user's are trusted like the configuration; a project's come with a checkout of anybody's."""
+    """One such folder. The user's are trusted like the configuration; anybody may have written a project's."""
 
     path: Path
     project: Path | None = None
-    """The project whose folder it is; None for the user's own."""
+    """The project that has the folder; None for the user's own."""
     home: Path | None = None
 
     def shown(self, file: Path) -> str:
-        """Return a file's path for people: from the project, or from the home directory, where that is shorter."""
+        """Return a file's path for people: relative to the project or home directory, if it is in one of them."""
         for base, prefix in ((self.project, ""), (self.home, "~/")):
             if base is not None and file.is_relative_to(base):
                 return f"{prefix}{file.relative_to(base)}"
@@ -35,11 +35,10 @@ class Folder:
 def folders(
     environ: Mapping[str, str], workdir: Path | None, kind: str, shared: tuple[str, ...] = (".claude",)
 ) -> Iterator[Folder]:
-    """Yield the folders of a kind (``skills``, ``commands``); what comes first counts.
+    """Yield the folders of a kind (``skills``, ``commands``), in order of precedence.
 
-    ``shared`` are the folders of other programs that have them in the same form. ``workdir`` is None where its files
-    are not this host's. With the home directory as the working directory, the user's folders are the project's: they
-    come once.
+    ``shared`` are the folders of other programs that use the same form. ``workdir`` is None if its files are on another
+    host. If the home directory is the working directory, the user's folders are also the project's: each comes once.
     """
     home = Path(environ["HOME"]) if environ.get("HOME") else None
     found = [Folder(paths.user_config(environ).parent / kind, home=home)]
@@ -55,7 +54,7 @@ def folders(
 
 
 def entries(folder: Folder, problems: list[Problem]) -> list[Path]:
-    """Return what is in a folder, by name, hidden things left out."""
+    """Return the entries of a folder, sorted by name, without hidden ones."""
     try:
         found = sorted(entry for entry in folder.path.iterdir() if not entry.name.startswith("."))
     except (FileNotFoundError, NotADirectoryError):

@@ -1,6 +1,6 @@
-"""The forms that values of the configuration have, and the check of a table against the forms of its keys.
+"""The forms of the configuration's values, and the check of a table against the forms of its keys.
 
-By hand and not by pydantic: that takes longer to import than everything else that a command does before it begins.
+It does not use pydantic, which takes longer to import than all other work of a command before it begins.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ Form = Callable[[Any], Any]
 
 
 class Refused(Exception):
-    """A value does not have its form. The complaint can follow the name of its key; the value is not in it."""
+    """A value does not have its form. The complaint can follow the name of its key; it does not contain the value."""
 
     def __init__(self, complaint: str, key: tuple[str, ...] = ()) -> None:
         super().__init__(complaint)
         self.complaint = complaint
         self.key = key
-        """Where it stands, from the table that was checked."""
+        """The path of the key, from the table that was checked."""
 
     def below(self, name: str) -> Refused:
-        """Return the same as it is seen from the table above."""
+        """Return the same error as seen from the table above."""
         return type(self)(self.complaint, (name, *self.key))
 
 
 class UnknownKey(Refused):
-    """A table has a key that nobody knows."""
+    """A table has an unknown key."""
 
 
 def keys(kind: Any) -> Sequence[str]:
-    """Return the keys of a table: the fields of its class, without the forms, which take longer."""
+    """Return the keys of a table: the fields of its class, without their forms, which take longer."""
     return tuple(kind._fields)
 
 
@@ -48,7 +48,7 @@ def of(kind: type) -> Mapping[str, Form]:
 
 
 def table(kind: Any) -> Form:
-    """Return the form of a table; this class, a named tuple, is what becomes of it. It needs what has no default."""
+    """Return the form of a table, which becomes a ``kind``, a named tuple; fields without a default are required."""
 
     def check(value: Any) -> Any:
         if isinstance(value, kind):
@@ -67,7 +67,7 @@ def table(kind: Any) -> Form:
 
 
 def shown(record: Any, *, hidden: Collection[str]) -> str:
-    """Return the repr of a named tuple without what may hold a password."""
+    """Return the repr of a named tuple without the fields that may hold a password."""
     said = ", ".join(f"{name}={value!r}" for name, value in record._asdict().items() if name not in hidden)
     return f"{type(record).__name__}({said})"
 
@@ -82,12 +82,12 @@ def entries(name_form: Form, form: Form) -> Form:
 
 
 def optional(form: Form) -> Form:
-    """Return the form that also allows None: not set."""
+    """Return the form that also allows None, for a value that is not set."""
     return lambda value: None if value is None else form(value)
 
 
 def integer(*, ge: int, le: int) -> Form:
-    """Return the form of a whole number in these bounds; variables and flags give it as text."""
+    """Return the form of a whole number within these limits; variables and flags give it as text."""
 
     def check(value: Any) -> int:
         try:
@@ -103,7 +103,7 @@ def integer(*, ge: int, le: int) -> Form:
 
 
 def decimal(*, le: float, ge: float = -math.inf, gt: float = -math.inf) -> Form:
-    """Return the form of a finite number in these bounds."""
+    """Return the form of a finite number within these limits."""
 
     def check(value: Any) -> float:
         try:
@@ -121,21 +121,21 @@ def decimal(*, le: float, ge: float = -math.inf, gt: float = -math.inf) -> Form:
 
 
 def text(value: Any) -> str:
-    """Return any text."""
+    """Return the value if it is text; raise Refused."""
     if not isinstance(value, str):
         raise Refused("should be a valid string")
     return value
 
 
 def boolean(value: Any) -> bool:
-    """Return true or false."""
+    """Return the value if it is true or false; raise Refused."""
     if not isinstance(value, bool):
         raise Refused("should be true or false")
     return value
 
 
 def matching(pattern: str, should: str) -> Form:
-    """Return the form of a text that, without its outer blanks, matches; ``should`` is the complaint."""
+    """Return the form of a text that matches once it is stripped; ``should`` is the complaint."""
 
     def check(value: Any) -> str:
         stripped = text(value).strip()
@@ -188,7 +188,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 def _number(value: Any) -> Any:
     if isinstance(value, bool):
         raise Refused("should be a number, not true or false")
-    return value if isinstance(value, int | float | str) else ""  # "" is no number either
+    return value if isinstance(value, int | float | str) else ""  # "" is not a number either
 
 
 def _bound(number: float, *, ge: float, le: float) -> None:

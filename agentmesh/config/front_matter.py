@@ -1,6 +1,6 @@
 """Markdown with front matter: keys in YAML between two lines of ``---``, then text.
 
-Every value is text as it stands there: ``no`` is no boolean and ``2026-01-01`` no date. Each key knows its line.
+Every value stays text: ``no`` is not a boolean, and ``2026-01-01`` is not a date. Each key has its line number.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any, Final
 from agentmesh.domain.text import one_line
 
 Value = str | list[str] | dict[str, list[str]]
-"""What a key may hold: text, a list of texts, or such lists by name."""
+"""The value of a key: text, a list of texts, or such lists by name."""
 
 _FENCE: Final = re.compile(r"---[ \t]*")
 _UNQUOTED: Final = re.compile(r"([\w-]+):[ \t]+([^\s\"'\[{|>&*!#%@`].*: .*)")
-"""A value that is no YAML because of its colon."""
+"""A value that is not valid YAML because of its colon."""
 _ANY: Final = re.compile(r"([\w-]+):[ \t]+([^\s\"'|>#].*)")
-"""A value on its line: where only some keys count, all of these are text (``argument-hint: [file] [line]``)."""
+"""A value on its line: if only some keys count, all such values are text (``argument-hint: [file] [line]``)."""
 _MAX_CHARACTERS: Final = 32_768
 
 
@@ -34,21 +34,21 @@ class BadFrontMatter(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """A file, taken apart."""
+    """A parsed file."""
 
     values: Mapping[str, Value]
     lines: Mapping[str, int]
-    """Where each key stands."""
+    """The line of each key."""
     body: str
 
     def text(self, key: str) -> str:
-        """Return a value as text, a list as it was written: ``argument-hint: [file]`` means just that."""
+        """Return a value as text, and a list as it was written: ``argument-hint: [file]`` means just that."""
         value = self.values.get(key, "")
         return value.strip() if isinstance(value, str) else " ".join(f"[{part}]" for part in value)
 
 
 def parse(text: str, only: Collection[str] | None = None) -> FrontMatter:
-    """Take a file apart; raise BadFrontMatter. Of a format with keys of others' own, ``only`` these are looked at."""
+    """Parse a file; raise BadFrontMatter. For a format in which others add keys, ``only`` names the keys to read."""
     lines = text.splitlines()
     if not lines or not _FENCE.fullmatch(lines[0]):
         raise BadFrontMatter("has no front matter: its first line should be ---", 1)
@@ -71,7 +71,7 @@ def _root(head: list[str], text: re.Pattern[str]) -> Any:
     try:
         return _composed(head)
     except BadFrontMatter:
-        # `description: Use it so: ...` is no YAML, and is written everywhere.
+        # `description: Use it so: ...` is not valid YAML, but many people write it.
         quoted = [_quoted(line, text) for line in head]
         if quoted == head:
             raise
@@ -102,11 +102,11 @@ def _entries(root: Any, only: Collection[str] | None) -> Iterator[tuple[str, Val
     if root is None:
         return
     if not isinstance(root, yaml.MappingNode):
-        raise BadFrontMatter("has front matter that is no list of keys and values", 2)
+        raise BadFrontMatter("has front matter that is not a list of keys and values", 2)
     for key, value in root.value:
         line = key.start_mark.line + 2
         if not isinstance(key, yaml.ScalarNode):
-            raise BadFrontMatter("has a key that is no text", line)
+            raise BadFrontMatter("has a key that is not text", line)
         if only is not None and key.value not in only:
             continue
         if isinstance(value, yaml.MappingNode):

@@ -1,4 +1,4 @@
-"""What a project tells agents: AGENTS.md of the working directory, else CLAUDE.md, as a part of the system prompt."""
+"""A project's instructions for agents, a part of the system prompt: AGENTS.md or CLAUDE.md of the directory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentmesh.config.documents import Problem
 from agentmesh.domain.text import printable
 
 MAX_BYTES: Final = 32_768
-"""Of a longer file the middle is left out."""
+"""Size limit, in bytes: the middle of a longer file is left out."""
 
 _NAMES: Final = ("AGENTS.md", "CLAUDE.md")
 _TAG: Final = "project_instructions"
@@ -19,14 +19,14 @@ _TAG: Final = "project_instructions"
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """What was found."""
+    """The instructions that were found."""
 
     text: str = ""
-    """For the system prompt; empty where there is none. It holds no date, id or name but the file's."""
+    """For the system prompt; empty if there are none. It holds no date, id or name except the file's."""
     file: str = ""
     """The name of the file."""
     problem: Problem | None = None
-    """Why it is not used, or not whole."""
+    """Why it is not used, or only in part."""
 
 
 def read(workdir: Path) -> Instructions:
@@ -47,7 +47,7 @@ def read(workdir: Path) -> Instructions:
 
 
 def _framed(name: str, content: str) -> str:
-    """Say where the words come from. They cannot pretend to end early."""
+    """Put the text into a frame that names its source; the text cannot close the frame early."""
     words = printable(content).strip().replace(f"</{_TAG}", f"<\\/{_TAG}")
     if not words:
         return ""

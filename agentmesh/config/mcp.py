@@ -1,7 +1,7 @@
-"""MCP servers as people name them: in their own configuration, and in a project's ``.mcp.json``.
+"""MCP servers in the configuration: a person's own file, and a project's ``.mcp.json``.
 
-A project's file comes with a checkout that anybody may have written, and a server is a program: none of its servers
-starts before the person has trusted the file with just this content.
+A project's file comes with a checkout that anybody may have written, and a server is a program. So none of its servers
+starts until the person has trusted the file with exactly this content.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from agentmesh.domain import jsontext
 from agentmesh.domain.text import one_line
 
 PREFIX: Final = "mcp__"
-"""The names of all tools of MCP servers begin with it."""
+"""Prefix of the names of all MCP tools."""
 PROJECT_FILE: Final = ".mcp.json"
 
 _NONE: Final[Mapping[str, Any]] = {}
@@ -40,7 +40,7 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 class McpServer(NamedTuple):
-    """How a server is reached: a command, or a URL. ``${NAME}`` is a variable of the environment, read at its start."""
+    """How to reach a server: a command, or a URL. ``${NAME}`` is a variable of the environment, read when it starts."""
 
     command: Annotated[str | None, optional(_LINE)] = None
     """Program that speaks MCP on its standard input and output."""
@@ -49,7 +49,7 @@ class McpServer(NamedTuple):
     env: Annotated[Mapping[str, str], entries(_VARIABLE, text)] = _NONE
     """Further variables for it; it gets few of this program's own."""
     cwd: Annotated[str | None, optional(_LINE)] = None
-    """Where it runs; the session's working directory without it."""
+    """Where it runs; by default in the session's working directory."""
     url: Annotated[str | None, optional(_ADDRESS)] = None
     """Address of a server that speaks streamable HTTP."""
     headers: Annotated[Mapping[str, str], entries(_HEADER, text)] = _NONE
@@ -58,20 +58,20 @@ class McpServer(NamedTuple):
         Literal["stdio", "http", "streamable-http", "streamableHttp"] | None,
         optional(word("stdio", "http", "streamable-http", "streamableHttp")),
     ] = None
-    """Said by ``command`` or ``url`` already; accepted because other programs write it."""
+    """``command`` or ``url`` already says it; accepted because other programs write it."""
     disabled: Annotated[bool, boolean] = False
     """``true``: it does not start."""
     timeout: Annotated[float | None, optional(decimal(gt=0, le=86_400))] = None
-    """Seconds for one call; ``mcp.call_timeout`` without it."""
+    """Seconds for one call; by default ``mcp.call_timeout``."""
     tools: Annotated[tuple[str, ...], _texts] = ("*",)
-    """Which of its tools agents get: names as the server says them, or patterns."""
+    """Which of its tools agents get: the server's own names, or patterns."""
 
     def __repr__(self) -> str:
         return shown(self, hidden=("args", "env", "url", "headers"))
 
 
 class Mcp(NamedTuple):
-    """What holds for all MCP servers."""
+    """Settings for all MCP servers."""
 
     start_timeout: Annotated[float, decimal(gt=0, le=3600)] = 20.0
     """Seconds in which a server must have started and listed its tools."""
@@ -97,19 +97,19 @@ class NamedServer(NamedTuple):
     """A server that may start."""
 
     name: str
-    """As it is written."""
+    """As written in the file."""
     settings: McpServer
     source: str
     """The file that names it."""
 
     @property
     def slug(self) -> str:
-        """Its part of the names of its tools."""
+        """Its part in the names of its tools."""
         return slug(self.name)
 
     @property
     def key(self) -> str:
-        """The same for the same settings; never shown, since it stands for what they hold."""
+        """A key that is the same for the same settings; never shown, because it is derived from secrets in them."""
         known = [self.name, *(getattr(self.settings, name) for name in forms.keys(McpServer))]
         from hashlib import sha256
 
@@ -117,7 +117,7 @@ class NamedServer(NamedTuple):
 
 
 class McpServers(NamedTuple):
-    """What is configured for a working directory."""
+    """The servers that are configured for a working directory."""
 
     servers: Mapping[str, NamedServer] = _NONE
     """Those that may start, by slug."""
@@ -151,7 +151,7 @@ def read(workdir: Path, own: Mapping[str, McpServer], settings: Mcp, environ: Ma
 
 
 def _of_project(file: Path, workdir: Path, settings: Mcp, user_file: Path) -> tuple[list[NamedServer], list[Problem]]:
-    """Return the servers of a project's file if it is trusted, and what is to be said of it."""
+    """Return the servers of a project's file if it is trusted, and the problems to report."""
     try:
         content, tables = _tables(file, workdir)
     except FileNotFoundError:
@@ -188,7 +188,7 @@ def _untrusted(tables: Mapping[str, Any], path: str, digest: str, settings: Mcp,
 
 
 def _tables(file: Path, workdir: Path) -> tuple[str, Mapping[str, Any]]:
-    """Return a project's file, and the servers that it names."""
+    """Return the text of a project's file, and the servers that it names."""
     content, left_out = documents.read(file, _MOST_BYTES, below=workdir)
     if left_out:
         raise documents.Unreadable(f"is larger than {_MOST_BYTES >> 20} MiB, and is not read")
@@ -203,7 +203,7 @@ def _tables(file: Path, workdir: Path) -> tuple[str, Mapping[str, Any]]:
 
 
 def _known(value: Any) -> tuple[Any, list[str]]:
-    """Return a server without the keys that only other programs know, and these."""
+    """Return a server without keys that only other programs know, and those keys."""
     if not isinstance(value, dict):
         return value, []
     ours = forms.keys(McpServer)
@@ -211,7 +211,7 @@ def _known(value: Any) -> tuple[Any, list[str]]:
 
 
 def named(tool: str, servers: Mapping[str, NamedServer]) -> Iterator[tuple[NamedServer, str]]:
-    """Yield the servers that a tool's name may mean, with its part of the name, the longest name of a server first."""
+    """Yield the servers that a tool's name may mean, with the tool's own part of it; the longest server name first."""
     rest = tool.removeprefix(PREFIX)
     for each in sorted(servers, key=len, reverse=True):
         if tool.startswith(PREFIX) and rest.startswith(f"{each}__"):
@@ -219,7 +219,7 @@ def named(tool: str, servers: Mapping[str, NamedServer]) -> Iterator[tuple[Named
 
 
 def may_mean(pattern: str, name: str) -> bool:
-    """Whether a pattern of tools' names fits a name; ``mcp__x__*`` is a name too, of what a server may have."""
+    """Whether a pattern matches a tool's name; a name ``mcp__x__*`` stands for any tool of a server."""
     if fnmatch.fnmatchcase(name, pattern):
         return True
     if not (name.startswith(PREFIX) and name.endswith("*")):

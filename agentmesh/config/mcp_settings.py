@@ -1,6 +1,6 @@
-"""What the user's configuration says of MCP servers, as its file is now.
+"""The user's settings for MCP servers, as their file is now.
 
-A worker runs for days: trust that is given or taken back meanwhile holds from the next look on.
+A worker runs for days: trust that a person gives or withdraws meanwhile counts from the next look on.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from agentmesh.domain.errors import ConfigError
 from agentmesh.domain.text import one_line
 
 _SETTLED: Final = 2 * 10**9
-"""Nanoseconds after which a change gives a file another time; one written later than that is read anew each time."""
+"""Nanoseconds after which a change surely gives a file another time; a newer file is read again each time."""
 _NO_TRUST: Final[Mapping[str, str]] = {}
 _Stamp = tuple[int, int, int, int, int]
-"""Device, inode, size, and the times of the last change of a file: of its content, and of all that is known of it."""
+"""A file's device, inode, size, and the times when its content and its metadata last changed."""
 
 
 class McpConfigured(NamedTuple):
-    """The user's own servers, and what holds for all."""
+    """The user's own servers, and the settings for all servers."""
 
     servers: Mapping[str, McpServer]
     settings: Mcp
@@ -32,17 +32,17 @@ class McpConfigured(NamedTuple):
 
 
 class McpSettings:
-    """Reads the user's file again when it has changed. For any number of threads."""
+    """Reads the user's file again after it has changed; for any thread."""
 
     def __init__(self, servers: Mapping[str, McpServer], settings: Mcp, environ: Mapping[str, str]) -> None:
-        """``servers`` and ``settings``: what the file said when the program began."""
+        """``servers`` and ``settings``: the file's content when the program began."""
         self._file = paths.user_config(environ)
         self._known = McpConfigured(servers, settings)
         self._read: tuple[_Stamp | None, McpConfigured] | None = None
-        """What was read last, and of which file."""
+        """The last result, with the stamp of its file."""
 
     def now(self) -> McpConfigured:
-        """Return what holds now; of a file that cannot be read no trust, and the servers that are known."""
+        """Return the current settings; if the file cannot be read, the known servers without any trust."""
         before, stamp = self._read, _stamp(self._file)
         if before is not None and before[0] == stamp and _is_settled(stamp):
             return before[1]

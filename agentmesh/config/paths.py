@@ -1,4 +1,4 @@
-"""Where configuration and data live; the environment is an argument, nothing is read at import."""
+"""The paths of configuration and data; the environment is an argument, and importing this module reads nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def project_config(workdir: Path) -> Path:
 
 
 def default_data(environ: Mapping[str, str]) -> Path:
-    """Return the folder of the embedded server where nobody named one."""
+    """Return the embedded server's default folder."""
     if os.geteuid() == 0:
         return _ROOT_DATA
     xdg = environ.get("XDG_DATA_HOME")

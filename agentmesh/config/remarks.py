@@ -1,4 +1,4 @@
-"""What a person should know about the files that guide agents, in sentences: nothing of it stops the program."""
+"""Remarks for people about the files that guide agents; none of them stops the program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentmesh.config.rules import SourcedRule
 
 
 def remarks(workdir: Path, types: Catalog, rules_: Sequence[SourcedRule], known: Sequence[str]) -> list[Problem]:
-    """Return all remarks for a working directory; ``known`` are the tools that there are, none where nobody knows."""
+    """Return all remarks for a working directory; ``known`` are the existing tools, empty if they are unknown."""
     loaded = types.of(workdir)
     found = list(loaded.problems)
     if known:
@@ -27,7 +27,7 @@ def remarks(workdir: Path, types: Catalog, rules_: Sequence[SourcedRule], known:
 
 
 def summary(problems: Sequence[Problem], most: int = 5) -> list[str]:
-    """Return a few lines for the start of a command: what is broken first, and how much more there is."""
+    """Return a few lines for the start of a command: broken files first, then the number of further remarks."""
     shown = sorted(problems, key=lambda problem: not problem.broken)[:most]
     more = len(problems) - len(shown)
     rest = [f"{more} more remark{'s' if more > 1 else ''} about configuration: agentmesh doctor"] if more else []
@@ -39,8 +39,8 @@ def _of_type(kind: AgentType, known: Sequence[str]) -> list[Problem]:
     own = [SourcedRule(rule, kind.source) for rule in kind.rules]
     found = rules.unmatched(own, known)
     if unknown:
-        found.append(Problem(kind.source, f"names tools that there are not: {unknown}"))
-    of_servers = any(name.startswith(PREFIX) for name in kind.tools or ())  # nobody knows before they run
+        found.append(Problem(kind.source, f"names unknown tools: {unknown}"))
+    of_servers = any(name.startswith(PREFIX) for name in kind.tools or ())  # unknown before the server runs
     if kind.tools is not None and not of_servers and not agent_types.tools_for(kind, known, known):
         found.append(Problem(kind.source, f"agents of the type {kind.name} have no tool at all"))
     return found

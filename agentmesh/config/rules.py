@@ -23,7 +23,7 @@ _SHOULD: Final = "should be a rule: TOOL or TOOL(PATTERN), as in bash(git log *)
 
 @dataclass(frozen=True, slots=True)
 class SourcedRule:
-    """A rule, and the file that it stands in."""
+    """A rule, and the file that contains it."""
 
     rule: Rule
     source: str
@@ -31,10 +31,10 @@ class SourcedRule:
 
 
 def parsed(effect: Decision, text: str) -> Rule:
-    """Read a rule; raise Refused. A ``~/`` before a path is the home directory."""
+    """Parse a rule; raise Refused. A ``~/`` before a path is the home directory."""
     found = _RULE.fullmatch(text)
     if found is None:
-        raise Refused(f"{_SHOULD}; {one_line(text, 60)!r} is none")
+        raise Refused(f"{_SHOULD}; {one_line(text, 60)!r} is not a rule")
     tool, pattern = found[1], found[2]
     if pattern is None:
         return Rule(effect, tool)
@@ -47,7 +47,7 @@ def parsed(effect: Decision, text: str) -> Rule:
 
 
 def check(text: str) -> None:
-    """Raise Refused for what is no rule."""
+    """Raise Refused if a text is not a rule."""
     parsed(Decision.DENY, text)
 
 
@@ -64,7 +64,7 @@ def written(rule: Rule) -> str:
 
 
 def split(text: str) -> Iterator[str]:
-    """Yield the entries of a list with commas; those inside brackets belong to a pattern."""
+    """Yield the entries of a comma-separated list; commas inside brackets belong to a pattern."""
     depth, entry = 0, ""
     for character in text:
         depth = max(depth + {"(": 1, ")": -1}.get(character, 0), 0)
@@ -77,14 +77,14 @@ def split(text: str) -> Iterator[str]:
 
 
 def permissions(rules: Iterable[SourcedRule]) -> Permissions:
-    """Return the permissions of a session's root: the user's rules, and what the project takes away on top."""
+    """Return the permissions of a session's root: the user's rules, further restricted by the project's."""
     known = tuple(rules)
     own = Permissions.of(each.rule for each in known if not each.from_project)
     return intersect(own, [each.rule for each in known if each.from_project])
 
 
 def unmatched(rules: Iterable[SourcedRule], known: Sequence[str]) -> list[Problem]:
-    """Return a problem for each rule that speaks of no tool that there is."""
+    """Return a problem for each rule that matches no existing tool."""
     problems = []
     for each in rules:
         tool = each.rule.tool

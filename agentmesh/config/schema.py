@@ -1,4 +1,4 @@
-"""What may be written into a configuration: every key, its form and its bounds. What it then means is in settings."""
+"""Every key of a configuration, its form and its limits. ``settings`` has the meaning."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ _INT4, _INT8 = 2**31 - 1, 2**63 - 1
 """Limits are stored in integer and bigint columns."""
 
 _NONE: Final[Mapping[str, Any]] = {}
+_NOTIFY: Final = ("auto", "off", "osc9", "osc777", "osc99")
 _WALLS: Final = ("auto", "bubblewrap", "landlock", "seatbelt")
 CACHES: Final = (
     "~/.cache",
@@ -40,7 +41,7 @@ CACHES: Final = (
     "~/.yarn/berry/cache",
     "~/go/pkg/mod",
 )
-"""Where build tools keep what they fetched."""
+"""Caches of build tools."""
 _LINE: Final = matching(r".*\S.*", "should be one line of text, not empty")
 _ADDRESS: Final = matching(r"https?://[^\s/]+\S*", "should be a URL, as in https://api.openai.com/v1")
 _HEADER: Final = matching(r"[\x20-\x7e]*", "should be printable ASCII")
@@ -104,7 +105,7 @@ def _seconds(most: float) -> Form:
 
 
 class Limits(NamedTuple):
-    """What a new session may use; a project may lower each."""
+    """Limits of a new session; a project may lower each."""
 
     max_depth: Annotated[int, _up_to(_INT4)] = 4
     """Depth of the tree; the root is at 0."""
@@ -121,28 +122,28 @@ class Limits(NamedTuple):
     max_task_steps: Annotated[int, _up_to(_INT4, least=1)] = 500
     """Model calls of one task of a sub-agent."""
     task_silence: Annotated[float, decimal(ge=1, le=86_400)] = 120.0
-    """Seconds without a token, after the first, after which a sub-agent's task ends."""
+    """Seconds without a token, after the first one, that end a sub-agent's task."""
     tool_output_bytes: Annotated[int, _up_to(_INT4, least=1024)] = 65_536
-    """Output of one tool call that the model sees; the middle of more is cut."""
+    """Output of one tool call that the model sees; the middle of longer output is cut."""
     answer_tokens: Annotated[int, _up_to(_INT4, least=1)] = 32_768
-    """Output tokens of one answer of a model, its reasoning included; a longer answer is stopped."""
+    """Output tokens of one answer of a model, including its reasoning; a longer answer is stopped."""
     answer_bytes: Annotated[int, _up_to(_INT4, least=1024)] = 1_048_576
-    """Text, reasoning and tool calls of one answer of a model; a longer answer is stopped."""
+    """Bytes of text, reasoning and tool calls in one answer of a model; a longer answer is stopped."""
 
 
 class ModelCalls(NamedTuple):
-    """How patient a call to a model server is; times in seconds."""
+    """How long a call to a model server waits; times in seconds."""
 
     connect_timeout: Annotated[float, _seconds(3600)] = 10.0
-    """Until the connection must stand."""
+    """Time limit for opening the connection."""
     first_token_timeout: Annotated[float, _seconds(86_400)] = 600.0
-    """Until the answer must begin; local servers load the model first."""
+    """Time until the answer must begin; local servers load the model first."""
     idle_timeout: Annotated[float, _seconds(86_400)] = 180.0
-    """That an answer may pause."""
+    """Longest pause within an answer."""
     retries: Annotated[int, _up_to(100)] = 5
-    """Tries after the first, for failures that may pass."""
+    """Retries after the first attempt, for failures that may pass."""
     longest_pause: Annotated[float, _seconds(86_400)] = 600.0
-    """Pauses of one call together while its server is overloaded, limits its rate or is away; they use no retries."""
+    """Total pauses of one call while its server is overloaded, limits its rate or is away; they use no retries."""
 
 
 class Provider(NamedTuple):
@@ -151,17 +152,17 @@ class Provider(NamedTuple):
     base_url: Annotated[str, _url]
     """URL above ``/chat/completions``; may hold a password."""
     api_key_env: Annotated[str | None, optional(_LINE)] = None
-    """Environment variable with the API key; none for servers that want no key."""
+    """Environment variable with the API key; unset for servers that need no key."""
     headers: Annotated[Mapping[str, str], entries(_HEADER, _HEADER)] = _NONE
     """Further headers of every request."""
     context_window: Annotated[int | None, optional(_up_to(_INT4, least=1))] = None
-    """Context size of its models in tokens, where the price tables do not know it."""
+    """Context size of its models in tokens, if the price tables do not know it."""
     priced_as: Annotated[str | None, optional(_LINE)] = None
     """Provider id of genai-prices, for gateways whose address it does not know."""
     max_tokens: Annotated[int | None, optional(_up_to(_INT4, least=1))] = None
-    """Output tokens of one answer that its server is asked for; without it the server decides."""
+    """Limit of output tokens that its server is given for one answer; by default the server decides."""
     text_tool_calls: Annotated[bool, boolean] = True
-    """Whether an answer that is nothing but tool calls written as text is read as these calls."""
+    """Whether an answer that consists only of tool calls written as text is read as these calls."""
 
     def __repr__(self) -> str:
         return shown(self, hidden=("base_url", "headers"))
@@ -171,35 +172,41 @@ class Tui(NamedTuple):
     """How the terminal UI looks and behaves."""
 
     theme: Annotated[Literal["auto", "dark", "light"], word("auto", "dark", "light")] = "auto"
-    """auto: as the terminal says, else dark."""
+    """auto: as the terminal reports, otherwise dark."""
     on_exit: Annotated[Literal["finish", "interrupt"], word("finish", "interrupt")] = "finish"
-    """What becomes of agents that run when it is left: they finish in the background, or are interrupted."""
+    """What happens to running agents when you leave: they finish in the background, or are interrupted."""
     bell: Annotated[bool, boolean] = True
-    """Whether the terminal's bell rings when an agent asks."""
+    """Whether the terminal's bell rings when an agent asks; while you look elsewhere, also when one fails or ends."""
+    title: Annotated[bool, boolean] = True
+    """Whether the terminal's title names the agent in view and who needs you."""
+    notify: Annotated[Literal["auto", "off", "osc9", "osc777", "osc99"], word(*_NOTIFY)] = "auto"
+    """How the desktop is notified while you look elsewhere; auto: as the terminal's environment says."""
     open_requests: Annotated[bool, boolean] = True
     """Whether a dialog opens by itself when an agent asks; if not, a key opens it."""
+    vim: Annotated[bool, boolean] = False
+    """Whether the input has Vim's keys."""
     keys: Annotated[Mapping[str, str], _keys] = _NONE
-    """Keys by what they do, as the help shows: ``agents.pick = "ctrl+k"``; several with commas, none with ``""``."""
+    """Keys by action, named as in the help: ``agents.pick = "ctrl+k"``; several with commas, ``""`` for no key."""
 
 
 class PermissionRules(NamedTuple):
     """Rules for what agents do, judged in the order deny, ask, allow; a project may only deny and ask."""
 
     deny: Annotated[tuple[str, ...], _rules] = ()
-    """Never, in any mode, whoever asks."""
+    """Never allowed, in any mode."""
     ask: Annotated[tuple[str, ...], _rules] = ()
-    """Only after a person has agreed."""
+    """Allowed only after a person has agreed."""
     allow: Annotated[tuple[str, ...], _rules] = ()
-    """Without asking."""
+    """Allowed without asking."""
 
 
 class TypeSettings(NamedTuple):
-    """What a person says of a type of sub-agents, wherever it is defined."""
+    """What a person sets for a type of sub-agents, wherever it is defined."""
 
     hidden: Annotated[bool | None, optional(boolean)] = None
-    """Not offered to agents; None as the type says."""
+    """Whether the type is hidden from agents; by default as the type says."""
     model: Annotated[str | None, optional(_LINE)] = None
-    """Model or alias; None as the type says, ``inherit`` for the parent's."""
+    """Model or alias, ``inherit`` for the parent's; by default as the type says."""
 
 
 class Web(NamedTuple):
@@ -210,27 +217,27 @@ class Web(NamedTuple):
 
 
 class Sandbox(NamedTuple):
-    """The wall around approved commands of agents; one that nobody approved always has a stricter one."""
+    """The wall around approved commands of agents; a command that nobody approved always has a stricter one."""
 
     bash: Annotated[Literal["off", "auto", "required"], word("off", "auto", "required")] = "auto"
-    """Approved commands run behind a wall: auto: where one can be built; required: or not at all; off: never."""
+    """Whether approved commands run behind a wall. auto: if one can be built; required: only behind one; off: never."""
     wall: Annotated[Literal["auto", "bubblewrap", "landlock", "seatbelt"], word(*_WALLS)] = "auto"
     """What builds the wall; auto: the first of these that works here."""
     network: Annotated[bool, boolean] = True
     """Whether approved commands reach the network."""
     writable: Annotated[tuple[str, ...], _paths] = CACHES
-    """Where approved commands may write beside the working directory and /tmp; by default the caches of build tools."""
+    """Where approved commands may write besides the working directory and /tmp; by default caches of build tools."""
     hidden: Annotated[tuple[str, ...], _paths] = ()
-    """What no command sees, beside what belongs to agentmesh, as in ["~/.ssh"]."""
+    """What no command sees, besides the files of agentmesh itself, as in ["~/.ssh"]."""
 
 
 class Logs(NamedTuple):
-    """What the program records of its work, beside what it says."""
+    """What the program records of its work, besides its normal output."""
 
     file: Annotated[str | None, optional(_log_file)] = None
-    """File that log records go to, as JSON lines; `-` for stderr."""
+    """File for log records, as JSON lines; `-` for stderr."""
     level: Annotated[Literal["debug", "info", "warning"], word("debug", "info", "warning")] = "info"
-    """Least level of the records in it."""
+    """Lowest level of the records in it."""
 
 
 class Document(NamedTuple):
@@ -241,11 +248,11 @@ class Document(NamedTuple):
     providers: Annotated[Mapping[str, Provider], entries(_PROVIDER_NAME, table(Provider))]
     """Servers that speak Chat Completions."""
     database_url: Annotated[str | None, optional(_LINE)] = None
-    """PostgreSQL to use; the embedded server without it."""
+    """PostgreSQL to use; by default the embedded server."""
     direct_database_url: Annotated[str | None, optional(_LINE)] = None
-    """A way around a pooler in transaction mode, for LISTEN; ``database_url`` without it."""
+    """A way around a pooler in transaction mode, for LISTEN; by default ``database_url``."""
     reader_url: Annotated[str | None, optional(_LINE)] = None
-    """A login that may only read, for ``agentmesh sql``; made from ``database_url`` without it."""
+    """A login that may only read, for ``agentmesh sql``; by default made from ``database_url``."""
     model: Annotated[str | None, optional(_LINE)] = None
     """Model of new sessions: ``NAME``, or ``PROVIDER/NAME``."""
     permission_mode: Annotated[PermissionMode, member(PermissionMode)] = PermissionMode.ASK
@@ -255,24 +262,24 @@ class Document(NamedTuple):
     compact_at: Annotated[float, decimal(ge=0.1, le=1)] = 0.8
     """Share of a model's context at which a conversation is compacted."""
     limits: Annotated[Limits, table(Limits)] = Limits()
-    """What a new session may use."""
+    """Limits of a new session."""
     model_calls: Annotated[ModelCalls, table(ModelCalls)] = ModelCalls()
-    """How patient calls to model servers are."""
+    """How long calls to model servers wait."""
     tui: Annotated[Tui, table(Tui)] = Tui()
     """The terminal UI."""
     permissions: Annotated[PermissionRules, table(PermissionRules)] = PermissionRules()
     """Rules for what agents do."""
     model_aliases: Annotated[Mapping[str, str], entries(_LINE, _LINE)] = _NONE
-    """A model that types of sub-agents may call so."""
+    """Models by names that types of sub-agents may use for them."""
     agent_types: Annotated[Mapping[str, TypeSettings], entries(_LINE, table(TypeSettings))] = _NONE
-    """What you say of types of sub-agents, by their names."""
+    """What you set for types of sub-agents, by their names."""
     web: Annotated[Web, table(Web)] = Web()
     """What ``web_fetch`` may reach."""
     sandbox: Annotated[Sandbox, table(Sandbox)] = Sandbox()
-    """What commands of agents are run in."""
+    """The wall around commands of agents."""
     log: Annotated[Logs, table(Logs)] = Logs()
-    """What the program records of its work, beside what it says."""
+    """What the program records of its work, besides its normal output."""
     mcp: Annotated[Mcp, table(Mcp)] = Mcp()
-    """What holds for all MCP servers."""
+    """Settings for all MCP servers."""
     mcpServers: Annotated[Mapping[str, McpServer], servers_table] = _NONE  # noqa: N815
     """MCP servers whose tools agents get."""

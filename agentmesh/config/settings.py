@@ -1,4 +1,4 @@
-"""What the program runs with: read once by :func:`load`, then passed as an argument."""
+"""The program's settings: read once by :func:`load`, then passed as an argument."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _NONE: Final[Mapping[str, Any]] = {}
 
 
 class Settings(NamedTuple):
-    """All settings. Its repr shows no URL that may hold a password, and API keys are not in it at all."""
+    """All settings. Its repr shows no URL that may hold a password, and it does not contain API keys at all."""
 
     data_dir: Path
     """Folder of the embedded server, absolute."""
     providers: Mapping[str, Provider]
-    """Model servers by name; there is always one named openai, which OPENAI_BASE_URL moves."""
+    """Model servers by name; one is always named openai, and OPENAI_BASE_URL sets its address."""
     provider_prefixes: frozenset[str]
     """First segments of a model's name that mean a provider."""
     database_url: str | None = None
     """None for the embedded server."""
     direct_database_url: str | None = None
-    """For LISTEN and a worker's lock, where ``database_url`` goes through a pooler in transaction mode."""
+    """For LISTEN and a worker's lock, if ``database_url`` goes through a pooler in transaction mode."""
     reader_url: str | None = None
     """For ``agentmesh sql``: a role that may only read the views."""
     model: str | None = None
@@ -48,24 +48,24 @@ class Settings(NamedTuple):
     model_aliases: Mapping[str, str] = _NONE
     """Models by the names that types of sub-agents may use for them."""
     agent_types: Mapping[str, TypeSettings] = _NONE
-    """What the configuration says of types of sub-agents, by name."""
+    """What the configuration sets for types of sub-agents, by name."""
     web: Web = Web()
     sandbox: Sandbox = Sandbox()
     log: Logs = Logs()
     mcp: Mcp = Mcp()
     mcp_servers: Mapping[str, McpServer] = _NONE
-    """MCP servers of the user's own configuration; those of a project are read where they are needed."""
+    """MCP servers of the user's own configuration; those of a project are read when they are needed."""
     warnings: tuple[str, ...] = ()
-    """What was ignored, and why: one sentence each, for people."""
+    """What was ignored and why, one sentence each, for people."""
     elsewhere: Elsewhere | None = None
-    """Reads them again with the project's file of another directory, with None of no project; may raise ConfigError."""
+    """Reads the settings again with another directory's project file, or None for no project; may raise ConfigError."""
 
     def __repr__(self) -> str:
         return forms.shown(self, hidden=("database_url", "direct_database_url", "reader_url", "elsewhere"))
 
 
 class Elsewhere:
-    """Reads the settings again for another directory. Its repr shows nothing: the environment has keys."""
+    """Reads the settings again for another directory. Its repr shows nothing: the environment contains keys."""
 
     def __init__(self, flags: Mapping[str, Any], environ: Mapping[str, str]) -> None:
         self._sources = (flags, environ)
@@ -81,17 +81,17 @@ class Elsewhere:
 
 
 def load(flags: Mapping[str, Any], environ: Mapping[str, str], workdir: Path | None) -> Settings:
-    """Read defaults, the user's file, the project's file, AGENTMESH_* and flags, each over the one before.
+    """Read defaults, the user's file, the project's file, AGENTMESH_* and flags; each overrides the ones before.
 
-    The project's file is that of ``workdir``; with None there is none.
-    A flag is named like its variable, in lower case (``max_depth``, ``model_retries``); None means not given. Raises
-    ConfigError for an unknown key or a bad value, naming the file and key, variable or flag.
+    The project's file is that of ``workdir``; None means that there is none. A flag is named like its variable, in
+    lower case (``max_depth``, ``model_retries``); None means that it is not given. Raise ConfigError for an unknown key
+    or a bad value; it names the file and key, the variable or the flag.
     """
     read = sources.read(flags, environ, workdir)
     document = read.document
     prefixes = set(document.providers)
     if not read.openai_configured and document.providers[_DEFAULT_PROVIDER].base_url != sources.OPENAI_URL:
-        # OPENAI_BASE_URL alone moved it: to a server that may itself have models named openai/gpt-oss-20b.
+        # OPENAI_BASE_URL alone moved it, maybe to a server that has models named openai/gpt-oss-20b itself.
         prefixes.discard(_DEFAULT_PROVIDER)
     return Settings(
         data_dir=document.data_dir,
@@ -121,7 +121,7 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], workdir: Path | N
 
 
 def resolve_model(settings: Settings, name: str) -> tuple[str, str]:
-    """Return the provider's name and the model's name there that ``name``, as a person writes it, means."""
+    """Return the names of the provider and of its model for a model's name as a person writes it."""
     first, slash, rest = name.strip().partition("/")
     provider, model = (
         (first, rest) if slash and first in settings.provider_prefixes else (_DEFAULT_PROVIDER, name.strip())

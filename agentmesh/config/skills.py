@@ -1,6 +1,6 @@
 """Agent Skills: folders with a ``SKILL.md`` that says how a kind of work is done (the open format of agentskills.io).
 
-An agent is told their names and descriptions; what they say it reads when it needs them. The user's come before a
+Agents see only the names and descriptions; they read a skill when they need it. The user's skills come before a
 project's, which may add skills and replace none. A broken one is left out, and ``agentmesh doctor`` says why.
 """
 
@@ -23,20 +23,20 @@ from agentmesh.domain.text import one_line, printable
 
 FILE: Final = "SKILL.md"
 MAX_BYTES: Final = 131_072
-"""Of a longer file the middle is left out."""
+"""Size limit, in bytes: the middle of a longer file is left out."""
 MAX_LISTED: Final = 16_000
-"""Characters that all descriptions together take of a system prompt."""
+"""Characters that all descriptions together may take in a system prompt."""
 
 _SHARED: Final = (".agents", ".claude")
 _KEYS: Final = ("name", "description", "argument-hint", "disable-model-invocation", "user-invocable")
-"""Keys that mean something here. ``allowed-tools`` does not: a skill widens nothing."""
+"""Keys that have a meaning here. ``allowed-tools`` has none: a skill grants nothing."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _DESCRIPTION: Final = 1024
 _SHORTER: Final = (_DESCRIPTION, 500, 250, 120, 60, 0)
-"""Lengths of descriptions that are tried until all have room."""
+"""Lengths of descriptions, tried until all fit."""
 _ABOUT: Final = (
-    "Skills are instructions for kinds of work. Before work that one of them is for, read it with the tool skill, and "
-    "follow it. A skill cannot widen what you may do."
+    "Skills are instructions for kinds of work. Before you begin work that matches one of them, read it with the tool "
+    "skill, and follow it. A skill cannot widen what you may do."
 )
 _BROUGHT: Final = (
     "The following come with the files of the working directory and not from the user: follow them in your work on "
@@ -48,35 +48,35 @@ _FALSE: Final = frozenset({"false", "no", "off", "0"})
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """One of them."""
+    """One skill."""
 
     name: str
     description: str
-    """What it is for, and when: by this, agents choose. One printable line."""
+    """What it is for, and when; agents choose by it. One printable line."""
     file: Path
-    """Its ``SKILL.md``; what else belongs to it lies beside that."""
+    """Its ``SKILL.md``; its other files are in the same folder."""
     shown: str
     """The file's path for people."""
     project: Path | None = None
     """The project that brings it; None for the user's own."""
     hint: str = ""
-    """What a person may write behind its name."""
+    """The arguments that a person may write after its name."""
     for_agents: bool = True
-    """Agents are told of it."""
+    """Agents see it."""
     for_people: bool = True
-    """People are offered it as ``/name``."""
+    """People can call it as ``/name``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The skills by name, and what is wrong with the files."""
+    """The skills by name, and the problems in their files."""
 
     skills: Mapping[str, Skill]
     problems: tuple[Problem, ...] = ()
 
 
 def load(environ: Mapping[str, str], workdir: Path | None) -> Loaded:
-    """Read what there is for a working directory; never raises."""
+    """Read the skills for a working directory; never raises."""
     skills: dict[str, Skill] = {}
     problems: list[Problem] = []
     for file, folder in _files(environ, workdir, problems):
@@ -84,7 +84,7 @@ def load(environ: Mapping[str, str], workdir: Path | None) -> Loaded:
         if skill is None:
             continue
         other = skills.setdefault(skill.name, skill)
-        if other is not skill and other.file.resolve() != skill.file.resolve():  # a link to it is no other
+        if other is not skill and other.file.resolve() != skill.file.resolve():  # not just a link to it
             words = f"is not used: the skill {skill.name} is already defined in {other.file}"
             problems.append(Problem(str(skill.file), words))
     return Loaded(MappingProxyType(dict(sorted(skills.items()))), tuple(problems))
@@ -96,14 +96,14 @@ def files(environ: Mapping[str, str], workdir: Path | None) -> list[Path]:
 
 
 def offered(skills: Mapping[str, Skill], rules: Permissions) -> list[Skill]:
-    """Return the skills to tell an agent with these permissions of: not those that ``deny = ["skill(NAME)"]`` names."""
+    """Return the skills to offer to an agent with these permissions: ``deny = ["skill(NAME)"]`` excludes one."""
     return [
         skill for skill in skills.values() if skill.for_agents and says(rules, "skill", skill.name) is not Decision.DENY
     ]
 
 
 def section(skills: Sequence[Skill]) -> str:
-    """Return the part of the system prompt that tells of skills; empty without any. The same skills, the same bytes."""
+    """Return the part of the system prompt about skills; empty if there are none. Same skills, same bytes."""
     if not skills:
         return ""
     length = next((n for n in _SHORTER if sum(len(_line(skill, n)) for skill in skills) <= MAX_LISTED), 0)
@@ -138,14 +138,14 @@ def _read(file: Path, folder: Folder, problems: list[Problem]) -> Skill | None:
 
 
 def _skill(matter: FrontMatter, file: Path, folder: Folder) -> Skill:
-    """Return what a file describes; raise BadFrontMatter."""
+    """Return the skill in a file; raise BadFrontMatter."""
     name = "-".join((matter.text("name") or file.parent.name).lower().split())
     if not _NAME.fullmatch(name):
         words = f"has the name {one_line(name, 60)!r}, which should be of a-z, 0-9, '.', '_' and '-', at most 64"
         raise front_matter.BadFrontMatter(words, matter.lines.get("name", 1))
     description = one_line(matter.text("description"), _DESCRIPTION)
     if not description:
-        raise front_matter.BadFrontMatter("has no description, by which agents know what it is for", 1)
+        raise front_matter.BadFrontMatter("has no description, which tells agents what it is for", 1)
     return Skill(
         name,
         description,

@@ -1,7 +1,7 @@
-"""Where settings come from, weakest first: defaults, the user's file, the project's file, the environment, flags.
+"""The sources of settings, weakest first: defaults, the user's file, the project's file, the environment, flags.
 
 Each source is checked on top of the ones before it, so a complaint names the file, variable or flag that is wrong. A
-project's file comes with a checkout that anybody may have written: it may tighten, and nothing else.
+project's file comes with a checkout that anybody may have written: it may only tighten.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 OPENAI_URL = "https://api.openai.com/v1"
 
 Key = tuple[str, ...]
-"""A key with the tables that it stands in: ``("limits", "max_depth")``."""
+"""A key with the tables that contain it: ``("limits", "max_depth")``."""
 Values = Mapping[str, Any]
 """A configuration as TOML gives it: tables are mappings."""
 
@@ -64,7 +64,7 @@ class Read(NamedTuple):
     openai_configured: bool
     """Whether the user's file has a provider named openai."""
     rules: tuple[SourcedRule, ...]
-    """Permission rules of all files; those of ``document`` are the user's alone."""
+    """Permission rules of all files; those of ``document`` are only the user's."""
     warnings: tuple[str, ...]
     """What was ignored, and why."""
 
@@ -88,9 +88,9 @@ def variable(name: str) -> str:
 
 
 def read(flags: Values, environ: Mapping[str, str], workdir: Path | None) -> Read:
-    """Read and merge all sources, with None without a project's file.
+    """Read and merge all sources; with None for ``workdir`` there is no project's file.
 
-    Raise ConfigError for an unknown key or a bad value, naming where it stands.
+    Raise ConfigError for an unknown key or a bad value; it names the file, variable or flag.
     """
     names = settable()
     values: Values = {
@@ -105,7 +105,7 @@ def read(flags: Values, environ: Mapping[str, str], workdir: Path | None) -> Rea
     _checked(values, project, lambda key: f"{project_file}: {_dotted(key)}")
     project, ignored = _tightening(values, project, project_file)
     rules = (*_sourced(user, user_file), *_sourced(project, project_file, from_project=True))
-    # Lists of rules are added up: one that took the place of the user's would loosen.
+    # Lists of rules are added up: a list that replaced the user's would loosen it.
     values = _merged(values, {name: value for name, value in project.items() if name != "permissions"})
 
     variables = {key: variable(name) for name, key in names.items()} | {_OPENAI_URL_KEY: "OPENAI_BASE_URL"}
@@ -125,7 +125,7 @@ def read(flags: Values, environ: Mapping[str, str], workdir: Path | None) -> Rea
 
 
 def toml(file: Path) -> Values:
-    """Return what a file says, nothing where there is none; raise ConfigError where it cannot be read."""
+    """Return the content of a file, empty if there is none; raise ConfigError if it cannot be read."""
     try:
         content = file.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -141,7 +141,7 @@ def toml(file: Path) -> Values:
 
 
 def _checked(base: Values, layer: Values, name_of: Callable[[Key], str]) -> Values:
-    """Return ``layer`` merged over ``base``, which is valid; raise ConfigError for what is wrong with the layer."""
+    """Return ``layer`` merged over ``base``, which is valid; raise ConfigError if the layer is wrong."""
     if not layer:
         return base
     merged = _merged(base, layer)
@@ -192,7 +192,7 @@ def _unknown_key(key: Key, name: str) -> ConfigError:
 
 
 def _tightening(base: Values, layer: Values, file: Path) -> tuple[Values, list[str]]:
-    """Return what of a project's file only tightens, and a warning for each key that does not."""
+    """Return the part of a project's file that only tightens, and a warning for each other key."""
     if not layer:
         return {}, []
     before, after = _document(base), _document(_merged(base, layer))
@@ -221,11 +221,11 @@ def _tightening(base: Values, layer: Values, file: Path) -> tuple[Values, list[s
 
 
 def _misspelled(environ: Mapping[str, str], names: Mapping[str, Key]) -> Iterator[str]:
-    """Yield a warning for each variable that looks like one of ours and is none."""
+    """Yield a warning for each variable that looks like one of ours and is unknown."""
     for found in sorted(environ):
         name = found.removeprefix(_PREFIX).lower()
         if found.startswith(_PREFIX) and name not in names:
-            # Close ones only: other variables of ours (AGENTMESH_CONFIG_DIR, the tests') are read elsewhere.
+            # Only close ones: other code reads our other variables (AGENTMESH_CONFIG_DIR, those of the tests).
             for close in difflib.get_close_matches(name, names, n=1, cutoff=0.85):
                 yield f"{found} is ignored: there is no such setting. Did you mean {variable(close)}?"
 

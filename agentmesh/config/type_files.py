@@ -18,9 +18,9 @@ from agentmesh.domain.permissions import Decision, Rule
 from agentmesh.domain.text import one_line, printable
 
 MAX_BYTES: Final = 131_072
-"""Size of a file that defines a type."""
+"""Size limit, in bytes, of a file that defines a type."""
 INHERIT: Final = "inherit"
-"""The model's name that means the parent's."""
+"""The model's name that means the parent's model."""
 
 _KEYS: Final = ("name", "description", "model", "tools", "disallowed_tools", "permissions", "max_steps", "hidden")
 _MOST_STEPS: Final = 10_000
@@ -34,7 +34,7 @@ _CLAUDE_KEYS: Final = {
     "maxTurns": "max_steps",
 }
 _CLAUDE_UNUSED: Final = ("permissionMode", "hooks", "mcpServers", "isolation")
-"""Keys there that change what an agent may do or where, and that have no counterpart here."""
+"""Keys there that change what an agent may do, or where, and that have no counterpart here."""
 _CLAUDE_MODELS: Final = frozenset({"sonnet", "opus", "haiku"})
 _CLAUDE_TOOLS: Final = {
     "Agent": "task",
@@ -55,26 +55,26 @@ _CLAUDE_TOOLS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """Where files that define types are looked for."""
+    """A folder that may hold files that define types."""
 
     path: Path
     claude: bool = False
     """The files are Claude Code's."""
     project: Path | None = None
-    """The project whose folder it is; None for the user's own."""
+    """The project that has the folder; None for the user's own."""
 
     @property
     def trusted(self) -> bool:
-        """Whether a type may grant what is withheld; what was written for another program says nothing of that."""
+        """Whether a type may grant withheld tools; files written for another program cannot mean that."""
         return self.project is None and not self.claude
 
 
 class _Drawback(Exception):
-    """Like Refused, but only about a part, which is left out."""
+    """Like Refused, but only for a part, which is left out."""
 
 
 def read(file: Path, folder: Folder, aliases: Mapping[str, str]) -> tuple[AgentType | None, list[Problem]]:
-    """Return the type that a file defines, None for a broken one, and what there is to say about it."""
+    """Return the type that a file defines, None for a broken one, and the problems to report."""
 
     def broken(words: str, line: int | None = None) -> tuple[None, list[Problem]]:
         return None, [Problem(str(file), words, line, broken=not folder.claude)]
@@ -99,7 +99,7 @@ def read(file: Path, folder: Folder, aliases: Mapping[str, str]) -> tuple[AgentT
 
 
 class _Reading:
-    """Makes a type of one file's front matter; ``notes`` collects what was left out."""
+    """Builds a type from one file's front matter; ``notes`` collects what was left out."""
 
     def __init__(self, file: Path, folder: Folder, aliases: Mapping[str, str], matter: FrontMatter) -> None:
         self.notes: list[Problem] = []
@@ -163,7 +163,7 @@ class _Reading:
     def _description(self) -> str:
         text = one_line(self._text("description").replace("\\n", " "), _DESCRIPTION)
         if not text:
-            raise Refused("is missing: by it agents know what the type is for", ("description",))
+            raise Refused("is missing: it tells agents what the type is for", ("description",))
         return text
 
     def _model(self) -> str | None:
@@ -172,7 +172,7 @@ class _Reading:
         if meant is None and (self._folder.claude or name in _CLAUDE_MODELS) and name not in ("", INHERIT):
             shown = one_line(name, 60)
             self._note(
-                "model", f"model {shown} is no model alias, so the parent's is used; [model_aliases] defines some"
+                "model", f"model {shown} is not a model alias, so the parent's is used; [model_aliases] defines some"
             )
             return None
         model = meant if meant is not None else name
@@ -200,7 +200,7 @@ class _Reading:
             else:
                 narrowed.append(rule)
         if effect is Decision.ALLOW:
-            narrowed = [rule for rule in narrowed if rule.tool not in names]  # the tool as a whole is there too
+            narrowed = [rule for rule in narrowed if rule.tool not in names]  # the whole tool is listed too
             names += [rule.tool for rule in narrowed]
         return tuple(dict.fromkeys(names)), narrowed
 
@@ -251,13 +251,13 @@ class _Reading:
 
 
 def _of_server(name: str) -> str | None:
-    """Return a tool of an MCP server as it is named here too; a server's name alone means all of its tools."""
+    """Return the name of an MCP server's tool, which is the same here; a server's name alone means all of its tools."""
     if not name.startswith(PREFIX):
         return None
     return name if "__" in name.removeprefix(PREFIX) else f"{name}__*"
 
 
 def _entries(value: str | Iterable[str]) -> list[str]:
-    """Return the entries of a list, or of a text with commas."""
+    """Return the entries of a list, or of a comma-separated text."""
     texts = [value] if isinstance(value, str) else value
     return [entry for text in texts for entry in rules.split(text) if entry]

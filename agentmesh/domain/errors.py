@@ -8,7 +8,7 @@
     │   ├── UnknownAgent, AmbiguousAgent, DeadAgent, OtherSession, SelfTarget
     │   ├── UnknownSession, SessionEnded, SessionRunning
     │   ├── EmptyMessage, MessageTooLarge, KeyReused, MailRead
-    │   ├── BadName, ReservedName
+    │   ├── BadName, ReservedName, NameFixed, NameTaken
     │   ├── RootUnkillable, NotDescendant
     │   ├── BadWait, WaitBusy, WaitCircle, AgentBusy
     │   ├── NoCapture, NothingToRetry, NoMark, NothingToCompact
@@ -51,6 +51,11 @@ class AgentmeshError(Exception):
     def message(self) -> str:
         """The sentence without the hint."""
         return str(self.args[0])
+
+    @property
+    def advice(self) -> str:
+        """The hint for a person, who may well retry."""
+        return self.hint.removeprefix("Do not retry. ")
 
 
 class Refused(AgentmeshError):
@@ -171,6 +176,18 @@ class ReservedName(Refused):
     """The name is reserved."""
 
     code = "AM031"
+
+
+class NameFixed(Refused):
+    """The agent keeps its name."""
+
+    code = "AM036"
+
+
+class NameTaken(Refused):
+    """Another agent of the session has the name."""
+
+    code = "AM037"
 
 
 class RootUnkillable(Refused):

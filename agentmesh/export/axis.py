@@ -1,4 +1,4 @@
-"""Where a moment stands in a drawing: time runs evenly, but long pauses in which nobody does anything are cut short."""
+"""The place of a moment in a drawing: time runs evenly, except that long pauses without any activity are shortened."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from itertools import pairwise
 from typing import Final
 
 _SHORTEST_PAUSE: Final = 60.0
-"""Seconds; a pause that is cut lasts longer,"""
+"""Seconds; a pause must be longer than this to be shortened,"""
 _PAUSE_SHARE: Final = 0.1
-"""and longer than this part of all the time in which something was done."""
+"""and longer than this share of the total active time."""
 _GAP_SHARE: Final = 0.03
-"""Of that time: how wide a pause that was cut is drawn."""
+"""Width of a shortened pause, as a share of that time."""
 _MOST_GAPS: Final = 12
 _STEPS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
 """Seconds from one tick to the next."""
@@ -29,10 +29,10 @@ class Stretch:
 
 
 class Axis:
-    """Places moments between 0 and 1."""
+    """Maps moments to places between 0 and 1."""
 
     def __init__(self, stretches: Sequence[Stretch]) -> None:
-        """``stretches``: in order, apart from each other; at least one."""
+        """``stretches``: in order, separate from each other; at least one."""
         self.stretches = tuple(stretches)
         self._begins = [one.began for one in stretches]
         self.busy = sum(one.ended - one.began for one in stretches)
@@ -47,7 +47,7 @@ class Axis:
 
     @classmethod
     def over(cls, began: datetime, ended: datetime, islands: Sequence[tuple[datetime, datetime]]) -> Axis:
-        """Return the axis from one moment to another; ``islands``: when something was done, in order."""
+        """Return the axis from one moment to another; ``islands``: the times of activity, in order."""
         first, last = began.timestamp(), max(ended.timestamp(), began.timestamp() + 1)
         known = [(max(a.timestamp(), first), min(b.timestamp(), last)) for a, b in islands]
         doing = sum(b - a for a, b in known if b > a)
@@ -69,7 +69,7 @@ class Axis:
         return self.stretches[-1].ended
 
     def place(self, moment: datetime) -> float:
-        """Return where the moment stands, from 0 to 1; one of a pause stands within the gap."""
+        """Return the place of a moment, from 0 to 1; a moment within a shortened pause is within its gap."""
         at = min(max(moment.timestamp(), self.began), self.ended)
         i = max(bisect_right(self._begins, at) - 1, 0)
         one = self.stretches[i]
@@ -79,13 +79,13 @@ class Axis:
         return (self._offsets[i] + inside) / self._length
 
     def gaps(self) -> Iterator[tuple[float, float, float]]:
-        """Yield where each pause that was cut begins and ends, and how many seconds it lasted."""
+        """Yield where each shortened pause begins and ends, and how many seconds it lasted."""
         for i, (before, after) in enumerate(pairwise(self.stretches)):
             end = self._offsets[i] + before.ended - before.began
             yield end / self._length, (end + self._gap) / self._length, after.began - before.ended
 
     def ticks(self, most: int, zone: tzinfo | None) -> list[tuple[float, str]]:
-        """Return place and label of each stretch's beginning and of even times of the zone's clock, about so many."""
+        """Return about ``most`` places with labels: each stretch's beginning, and even times of the zone's clock."""
         step = next((step for step in _STEPS if self.busy / step <= max(most - len(self.stretches), 1)), _STEPS[-1])
         days = len({_local(one.began, zone).date() for one in self.stretches} | {_local(self.ended, zone).date()}) > 1
         found: list[tuple[float, str]] = []

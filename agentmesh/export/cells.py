@@ -1,4 +1,4 @@
-"""A time line in characters: one line per agent, for a terminal of any width and letters."""
+"""A timeline in characters: one line per agent, for a terminal of any width and character set."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentmesh.export.figures import GLYPHS, lasting, moment, offset
 from agentmesh.export.lanes import USER, Lane, Timeline
 
 Piece = tuple[str, str]
-"""Text and what it is: a key of STYLES, or "" for plain."""
+"""Text and its style: a key of STYLES, or "" for plain."""
 Line = list[Piece]
 
 STYLES: Final = MappingProxyType(
@@ -30,7 +30,7 @@ STYLES: Final = MappingProxyType(
         "dead": "bold red",
     }
 )
-"""How a terminal colours each."""
+"""The colour of each style on a terminal."""
 
 NARROWEST: Final = 40
 _LEAST_NAME, _STATE = 8, 9
@@ -62,11 +62,11 @@ ASCII: Final = Glyphs("=", "#", ".", "?", "!", "-", ":", "|", "v", "^", "*", "x"
 _RANK: Final = MappingProxyType(
     {"": 0, "dim": 1, "wait": 2, "model": 3, "tool": 4, "ask": 5, "failed": 6, "arrived": 7, "mail": 8, "dead": 9}
 )
-"""What is drawn where two things share a column: the higher."""
+"""If two things share a column, the one with the higher rank is drawn."""
 
 
 def draw(timeline: Timeline, width: int, glyphs: Glyphs = UNICODE, zone: tzinfo | None = None) -> list[Line]:
-    """Return the drawing, each line at most ``width`` columns wide (40 at least)."""
+    """Return the drawing, each line at most ``width`` columns wide (at least 40)."""
     width = max(width, NARROWEST)
     labels = [_label(lane.guide, lane.name, glyphs) for lane in timeline.lanes]
     names = min(max(_LEAST_NAME, *(len(label) for label in labels)), width // 3)
@@ -84,7 +84,7 @@ def draw(timeline: Timeline, width: int, glyphs: Glyphs = UNICODE, zone: tzinfo 
 
 
 def summary(timeline: Timeline, zone: tzinfo | None = None) -> str:
-    """Return from when to when it goes, in one line."""
+    """Return the period of the timeline in one line."""
     took = lasting(timeline.ended - timeline.began)
     clock = offset(timeline.ended, zone)
     left_out = f", {timeline.letters_left_out:,} older messages not drawn" if timeline.letters_left_out else ""
@@ -92,7 +92,7 @@ def summary(timeline: Timeline, zone: tzinfo | None = None) -> str:
 
 
 def plain(line: Line) -> str:
-    """Return a line without its styles and the blanks at its end."""
+    """Return a line without its styles and trailing blanks."""
     return "".join(text for text, _ in line).rstrip()
 
 
@@ -146,7 +146,7 @@ def _column(timeline: Timeline, columns: int, at: datetime) -> int:
 
 def _fill(timeline: Timeline, cells: _Cells, began: datetime, ended: datetime, cell: tuple[str, str]) -> None:
     first = _column(timeline, len(cells), began)
-    # The column in which it ends is its own only if it began there.
+    # A span covers the column in which it ends only if it began there.
     last = max(_column(timeline, len(cells), max(ended - timedelta(microseconds=1), began)), first)
     for i in range(first, last + 1):
         if _RANK[cell[1]] >= _RANK[cells[i][1]]:
@@ -163,7 +163,7 @@ def _pieces(cells: _Cells) -> Iterator[Piece]:
 
 
 def _times(timeline: Timeline, names: int, columns: int, glyphs: Glyphs, zone: tzinfo | None) -> Line:
-    """Return the line of times; one that has no room beside the one before is left out."""
+    """Return the line of times; leave out a time that has no room beside the one before."""
     text = " " * columns
     free = 0
     for place, label in timeline.axis.ticks(max(columns // _TICK_ROOM, 1), zone):
@@ -187,7 +187,7 @@ def _fitted(label: str, width: int) -> str:
 
 
 def _legend(width: int, glyphs: Glyphs) -> Iterator[Line]:
-    """Yield what the glyphs mean, broken where the width is reached."""
+    """Yield the meaning of the glyphs, wrapped at the width."""
     line: Line = []
     for sign, style, meaning in _meanings(glyphs):
         used = sum(len(text) for text, _ in line)
@@ -214,7 +214,7 @@ def _meanings(glyphs: Glyphs) -> Sequence[tuple[str, str, str]]:
 
 
 def signs_for(encoding: str | None) -> Glyphs:
-    """Return the characters that an encoding has."""
+    """Return the glyphs that an encoding can represent."""
     wanted = "".join(getattr(UNICODE, name) for name in Glyphs.__slots__) + "".join(GLYPHS.values())
     try:
         wanted.encode(encoding or "ascii")

@@ -1,4 +1,4 @@
-"""What every value goes through on its way out: secrets go, then what is too long, then what a screen would obey."""
+"""Clean every value on its way out: remove secrets, then cut long texts, then remove terminal controls."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from agentmesh.domain.text import printable
 from agentmesh.export.secrets import Redactor
 
 ROW_CHARACTERS: Final = 16_000
-"""Of all texts of a row, unless all is wanted."""
+"""Limit of characters for all texts of a row, unless everything is wanted."""
 _ALWAYS: Final = 200
 """Characters that each text keeps, so that names, ids and states stay whole."""
 _SEQUENCE: Final = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?)")
-"""What colours text and moves cursors: of no use on a page, and without its escape character only noise."""
+"""Sequences that colour text and move cursors: useless on a page, and mere noise without their escape character."""
 
 
 class Cleaner:
-    """Takes out secrets, and from long rows what is over the limit; knows how much that was."""
+    """Removes secrets, and cuts rows that exceed the limit; counts both."""
 
     def __init__(self, redactor: Redactor, *, full: bool = False) -> None:
         self._redactor = redactor
@@ -27,21 +27,21 @@ class Cleaner:
 
     @property
     def limit(self) -> int | None:
-        """Characters of a row; None: no limit."""
+        """Limit of characters per row; None: no limit."""
         return self._limit
 
     @property
     def redacted(self) -> int:
-        """How many secrets were taken out."""
+        """How many secrets were removed."""
         return self._redactor.found
 
     def row(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Return the row as it may leave."""
+        """Return the row, cleaned."""
         left = _Left(self._limit)
         return {key: self._value(value, left) for key, value in row.items()}
 
     def text(self, text: str) -> str:
-        """Return a text as it may leave."""
+        """Return a text, cleaned."""
         return self._text(text, _Left(self._limit))
 
     def _value(self, value: Any, left: _Left) -> Any:
@@ -70,13 +70,13 @@ class Cleaner:
 
 
 class _Left:
-    """Characters that are left to a row."""
+    """Characters that a row may still use."""
 
     def __init__(self, limit: int | None) -> None:
         self._left = limit
 
     def take(self, wanted: int) -> int | None:
-        """Return how many of them a text may have; None: all that it wants."""
+        """Return how many characters a text may have; None: as many as it wants."""
         if self._left is None:
             return None
         room = max(self._left, _ALWAYS)
@@ -85,7 +85,7 @@ class _Left:
 
 
 def readable(text: str) -> str:
-    """Return foreign text as a page shows it: without colours, control and bidi characters."""
+    """Return foreign text for a page: without colours, control and bidi characters."""
     return printable(_SEQUENCE.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
 
 

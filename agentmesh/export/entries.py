@@ -1,4 +1,4 @@
-"""Rows of a transcript as people read them: who, what, and what is folded away. Each format escapes their text."""
+"""Rows of a transcript for people: a head line, the text, and folded parts. Each format escapes their text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentmesh.store.export import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A part that is shown when asked for."""
+    """A part that is shown on demand."""
 
     title: str
     text: str
@@ -40,7 +40,7 @@ class Entry:
 
 
 def conversation(snap: Snapshot, clean: Cleaner, agent: Mapping[str, Any]) -> Iterator[Entry]:
-    """Yield the rows of an agent, cleaned; after the result of a wait the messages that the wait took."""
+    """Yield the rows of an agent, cleaned; after the result of a wait, the messages that the wait took."""
     for row in snap.of_agent("transcript", agent["id"]):
         reporters = snap.reporters(Row(row["agent_id"], row["seq"], row["kind"], row["content"]))
         kept = clean.row(row)
@@ -104,7 +104,7 @@ def _answer(content: Mapping[str, Any], name: str) -> _Told:
 
 
 def _taken(mail: Taken) -> _Told:
-    """Return a message that a wait took, as one that came otherwise."""
+    """Return a message that a wait took, in the form of any other message."""
     return ("user", mail.text, [], False) if mail.by_user else _mail(mail.name, mail.text, mail.automatic, mail.failed)
 
 
@@ -142,7 +142,7 @@ def _words(value: Any) -> str:
 
 
 def _pretty(arguments: Any) -> str:
-    """Return a call's arguments, a field a line where they are the object that they should be."""
+    """Return a call's arguments, one field per line if they are an object."""
     try:
         parsed = jsontext.parse(arguments)
     except (TypeError, ValueError):
@@ -151,7 +151,7 @@ def _pretty(arguments: Any) -> str:
 
 
 def _hint(arguments: Any) -> str:
-    """Return the beginning of a call's first argument, so that a folded call says what it is about."""
+    """Return the beginning of a call's first argument, so that a folded call shows its subject."""
     try:
         parsed = jsontext.parse(arguments)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Numbers, times and the tree as pages show them."""
+"""Numbers, times and the tree in the form for pages."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ GLYPHS: Final = {"running": "◐", "idle": "○", "dead": "✗"}
 
 
 def money(usd: Decimal | float | None) -> str:
-    """Return ``$0.0312``, or ``?`` where no price is known."""
+    """Return an amount, ``$0.0312``, or ``?`` if no price is known."""
     if usd is None:
         return "?"
     return f"${usd:.2f}" if usd >= 1 or usd == 0 else f"${usd:.4f}"
 
 
 def number(value: int) -> str:
-    """Return ``12,345``."""
+    """Return a number with separators: ``12,345``."""
     return f"{value:,}"
 
 
@@ -31,18 +31,18 @@ def moment(at: datetime | None, zone: tzinfo | None) -> str:
 
 
 def clock(at: datetime, zone: tzinfo | None) -> str:
-    """Return the time of the day."""
+    """Return the time of day."""
     return f"{at.astimezone(zone):%H:%M:%S}"
 
 
 def offset(at: datetime, zone: tzinfo | None) -> str:
-    """Return ``UTC+02:00``: whose clock the times are read from."""
+    """Return the offset of the zone: ``UTC+02:00``."""
     text = f"{at.astimezone(zone):%z}"
     return "UTC" if text in ("+0000", "-0000") else f"UTC{text[:3]}:{text[3:5]}"
 
 
 def lasting(span: timedelta | float) -> str:
-    """Return ``0.3 s``, ``12 s``, ``4 min 05 s``, ``2 h 07 min``, ``3 d 4 h``."""
+    """Return a duration: ``0.3 s``, ``12 s``, ``4 min 05 s``, ``2 h 07 min``, ``3 d 4 h``."""
     seconds = span.total_seconds() if isinstance(span, timedelta) else span
     if seconds < 10:
         return f"{max(seconds, 0):.1f} s"
@@ -59,12 +59,12 @@ def lasting(span: timedelta | float) -> str:
 def tree(
     agents: Sequence[Agent], key: Callable[[Agent], Any], parent: Callable[[Agent], Any]
 ) -> Iterator[tuple[str, Agent]]:
-    """Yield each agent, children below parents, with the lines that lead to it; whose parent is not here is a root."""
+    """Yield each agent, children below parents, with its tree lines; an agent whose parent is missing is a root."""
     known = {key(agent) for agent in agents}
     children: dict[Any, list[Agent]] = defaultdict(list)
     for agent in agents:
         children[parent(agent) if parent(agent) in known else None].append(agent)
-    # By hand, not by recursion: a tree may be deeper than Python's stack where limits were raised.
+    # A loop instead of recursion: if limits were raised, a tree may be deeper than Python's stack.
     waiting = [("", "", agent) for agent in reversed(children[None])]
     while waiting:
         branch, deeper, agent = waiting.pop()

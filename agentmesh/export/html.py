@@ -1,7 +1,7 @@
-"""A session as one HTML page that needs nothing else: no request leaves it, and only its own script and style run.
+"""A session as one HTML page that needs nothing else: it sends no request, and only its own script and style run.
 
-All foreign text passes ``_text``; the policy at the head of the page names style and script by their digests, so that
-even what slipped through would not run.
+All foreign text passes through ``_text``. The policy at the head of the page names style and script by their digests,
+so injected script would not run anyway.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LEGEND = (
 
 
 def write(out: TextIO, snap: Snapshot, clean: Cleaner, zone: tzinfo | None = None) -> None:
-    """Write the page: what the session is, its agents, their time line, what it cost, and every conversation."""
+    """Write the page: the session's facts, its agents, their timeline, its cost, and every conversation."""
     session = clean.row(snap.head())
     agents = list(
         tree([clean.row(row) for row in snap.of_session("agent")], lambda a: a["id"], lambda a: a["parent_id"])
@@ -66,7 +66,7 @@ def _digest(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Return foreign text as text of the page."""
+    """Return foreign text, escaped for the page."""
     return escape(readable(text))
 
 

@@ -16,15 +16,15 @@ from agentmesh.store.export import Snapshot
 
 FORMAT: Final = "agentmesh-export"
 VERSION: Final = 1
-"""Changes when a reader of this format could misread the next; new types and fields may come without."""
+"""It changes if a reader of this format could misread the new one; new types and fields need no change."""
 
 _UNSAFE: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069]")
-"""What JSON may hold as it is, but a terminal acts on, or some readers take for the end of a line."""
+"""Characters that JSON allows, but that a terminal acts on, or that some readers take for the end of a line."""
 _OF_AGENT: Final = ("transcript", "tool_call", "model_call", "task", "mail")
 
 
 def write(out: TextIO, snap: Snapshot, clean: Cleaner) -> None:
-    """Write the session: a head, the session, its agents, everything of each agent, then requests, costs and an end."""
+    """Write the session: a head, the session, its agents, all rows of each agent, then requests, costs and an end."""
     counts: Counter[str] = Counter()
 
     def put(what: str, row: dict[str, Any]) -> None:

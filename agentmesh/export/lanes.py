@@ -1,6 +1,6 @@
-"""A time line, read and ready to be drawn at any width: lanes of agents, what they did when, and mail between them.
+"""A timeline, read and ready to be drawn at any width: lanes of agents, their activities, and mail between them.
 
-Its size is bounded whatever the session's: what is closer than any drawing can show becomes one span.
+Its size is limited whatever the session's: activities too close together for any drawing become one span.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from agentmesh.store import timeline
 from agentmesh.store.export import Snapshot
 
 USER: Final = None
-"""The lane of the person, who is no agent."""
+"""The lane of the person, who is not an agent."""
 MOST_LETTERS: Final = 3_000
 _POINTS: Final = 2_000
-"""Of the whole time: what one of them separates is drawn apart."""
+"""Resolution of the whole time: activities in different points are drawn separately."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What an agent did for a while; perhaps several times, too close to be drawn apart."""
+    """An activity of an agent; maybe several of them, too close together to be drawn separately."""
 
     kind: str
-    """model, tool, wait, ask."""
+    """One of model, tool, wait, ask."""
     name: str
     began: datetime
     ended: datetime
     count: int = 1
     failed: bool = False
     open: bool = False
-    """Whether it goes on."""
+    """Whether it is still going on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +59,19 @@ class Lane:
 
     id: AgentId
     guide: str
-    """The lines of the tree that lead to it."""
+    """The tree lines that lead to it."""
     name: str
     status: AgentStatus
     began: datetime
     ended: datetime
-    """Of what is drawn of its life."""
+    """End of the drawn part of its life."""
     died: bool
     spans: tuple[Span, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """All that is drawn."""
+    """Everything that is drawn."""
 
     axis: Axis
     lanes: tuple[Lane, ...]
@@ -82,12 +82,12 @@ class Timeline:
 
     @property
     def has_user(self) -> bool:
-        """Whether the user wrote to anybody."""
+        """Whether the user wrote to any agent."""
         return any(letter.sender is USER for letter in self.letters)
 
 
 def read(snap: Snapshot, agent: AgentId | None = None) -> Timeline:
-    """Return the time line of the session, or of one agent with all below it."""
+    """Return the timeline of the session, or of one agent with all agents below it."""
     conn = snap.conn
     rows = _below(timeline.lanes(conn, snap.session), agent)
     ids = [row.id for _, row in rows]
@@ -108,7 +108,7 @@ def read(snap: Snapshot, agent: AgentId | None = None) -> Timeline:
 
 
 def _below(rows: Sequence[timeline.LaneRow], agent: UUID | None) -> list[tuple[str, timeline.LaneRow]]:
-    """Return the agents in the order of the tree, with its lines; of one agent and all below it."""
+    """Return the agents in the order of the tree, with their tree lines; all, or one agent and those below it."""
     if agent is not None:
         wanted = {agent}
         for row in rows:  # parents come before their children
@@ -125,7 +125,7 @@ def _lane(snap: Snapshot, guide: str, row: timeline.LaneRow, ended: datetime, ne
 
 
 def _merged(snap: Snapshot, row: timeline.LaneRow, end: datetime, nearest: timedelta) -> Iterator[Span]:
-    """Yield the agent's spans; of each kind, those shorter than ``nearest``, and nearer to each other, as one."""
+    """Yield the agent's spans; merge spans of one kind if they and the time between them are below ``nearest``."""
     last: dict[tuple[str, bool], Span] = {}
     for found in timeline.spans(snap.conn, row.id):
         snap.keep_time()
@@ -145,6 +145,6 @@ def _merged(snap: Snapshot, row: timeline.LaneRow, end: datetime, nearest: timed
 
 
 def _inseparable(before: Span, span: Span, nearest: timedelta) -> bool:
-    """Tell whether no drawing shows that they are two."""
+    """Return whether every drawing would show the two as one."""
     lengths = (before.ended - before.began, span.ended - span.began, span.began - before.ended)
     return max(lengths) < nearest and not (before.open or span.open)

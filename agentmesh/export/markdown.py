@@ -1,4 +1,4 @@
-"""A session as Markdown. Foreign text stands in fences that it cannot close, or on a line with every sign escaped."""
+"""A session as Markdown. Foreign text is in fences that it cannot close, or on one line with every sign escaped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TICKS: Final = re.compile("`+")
 
 
 def write(out: TextIO, snap: Snapshot, clean: Cleaner, zone: tzinfo | None = None) -> None:
-    """Write the session: what it is, its agents, what it cost, and every conversation in the order of the tree."""
+    """Write the session: its facts, its agents, its cost, and every conversation in the order of the tree."""
     session = clean.row(snap.head())
     agents = list(
         tree([clean.row(row) for row in snap.of_session("agent")], lambda a: a["id"], lambda a: a["parent_id"])

@@ -1,7 +1,7 @@
-"""Taking secrets out of what leaves the database: what is configured here, and what looks like a secret anywhere.
+"""Remove secrets from data that leaves the database: those configured here, and texts that look like secrets.
 
-Keys of known makers are found by the rules of kingfisher (decision 0026), which are kept by others. The shapes here are
-what a library of keys leaves to its users: what a name, a header or an option says is secret, whatever its form.
+The rules of kingfisher (decision 0026), which others maintain, find keys of known makers. The patterns here find what a
+library of keys leaves to its users: a value that a name, a header or an option marks as secret, whatever its form.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 REDACTED: Final = "***"
 
 _SHORTEST: Final = 6
-"""Characters; shorter values would be found in innocent words."""
+"""Characters; shorter values would occur in innocent words."""
 _SECRET_NAME: Final = re.compile("KEY|TOKEN|SECRET|PASS|PWD|CREDENTIAL|AUTH|COOKIE", re.IGNORECASE)
 _ESCAPED: Final = re.compile(r"""\\+([nrt"'/])""")
-"""What JSON makes of line ends and quotation marks: the letter behind the backslash is not part of what follows."""
+"""JSON escapes of line ends and quotation marks: the letter after the backslash is not part of the next word."""
 
 _SHAPES: Final = re.compile(
     r"""
@@ -43,7 +43,7 @@ _SHAPES: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""Keys of known makers, private keys, signed tokens, user and password of a URL, what follows ``Bearer``."""
+"""Keys of known makers, private keys, signed tokens, user and password of a URL, and text after ``Bearer``."""
 
 _QUOTED: Final = r"""\\{0,3}["']"""
 _NAMED: Final = re.compile(
@@ -55,16 +55,16 @@ _NAMED: Final = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-"""What a name that speaks of a secret is set to, as in ``API_KEY=...`` or ``"password": "..."``."""
+"""The value of a name that indicates a secret, as in ``API_KEY=...`` or ``"password": "..."``."""
 _HARMLESS: Final = re.compile(
     r"tokens|token_?(?:count|limit|type|usage|budget|ize|id\b)|_(?:env|name|file|path|var|variable)\b", re.IGNORECASE
 )
-"""Names that speak of tokens as models count them, or of where a secret is."""
+"""Names about a model's tokens, or about the place of a secret."""
 _EXPORTED: Final = re.compile(
     r"""((?:\b|(?<=\\[nrt]))(?:[A-Z0-9]+_)+(?:TOKEN|SECRET|PASS|PASSWORD|PASSWD|PWD|PASSPHRASE|CREDENTIALS?)=\\{0,3}["']?)"""
     r"""([^\s"'\\$<>{}(*]{6,})"""
 )
-"""An environment variable that is set: without a digit, too."""
+"""An environment variable that is set; its value need not contain a digit."""
 _HEADER: Final = re.compile(
     rf"""
     ( (?:\b|(?<=\\[nrt]))(?:proxy-)?authorization(?:{_QUOTED})?\s{{0,4}}[:=]\s{{0,4}}(?:{_QUOTED})?
@@ -75,7 +75,7 @@ _HEADER: Final = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-"""Headers that carry who somebody is."""
+"""Headers that carry credentials."""
 _OPTION: Final = re.compile(
     r"""
     ( \bcurl\b[^\r\n|;]{0,400}?\s(?:-u|--user|-U|--proxy-user)[ =]{0,4}\\{0,3}["']? )
@@ -92,7 +92,7 @@ class Redactor:
     """Replaces secrets by ``***`` and counts them."""
 
     def __init__(self, values: Collection[str] = (), *, library: bool = False) -> None:
-        """``library``: look by kingfisher's rules too. It takes a second and 65 MB to begin, so logs do without."""
+        """``library``: use kingfisher's rules too. Loading them takes a second and 65 MB, so logs do without."""
         self._library = library
         known = sorted({value for value in values if len(value) >= _SHORTEST}, key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, known))) if known else None
@@ -108,7 +108,7 @@ class Redactor:
         return self._keys(text) if self._library else text
 
     def value(self, name: str, text: str) -> str:
-        """Return the value of a field without secrets; the field's name may say that all of it is one."""
+        """Return the value of a field without secrets; the field's name may mark the whole value as one."""
         text = self(text)
         if _SECRET_NAME.search(name) and "\n" not in text:
             for field in (f'{name}: "{text}"', f"{name}={text}", f"{name}: {text}"):
@@ -122,7 +122,7 @@ class Redactor:
         return text
 
     def _keys(self, text: str) -> str:
-        """Replace what the library finds, also behind escapes, which hide where a key begins."""
+        """Replace the library's findings, including keys after escapes, which hide where a key begins."""
         found = set(_found(text))
         if "\\" in text:
             found |= set(_found(_ESCAPED.sub(r" ", text)))
@@ -146,7 +146,7 @@ class Redactor:
 
 
 def _found(text: str) -> Iterator[str]:
-    """Yield the secrets that the library finds in a text, as they stand there."""
+    """Yield the secrets that the library finds in a text, as written there."""
     if len(text) < _SHORTEST:
         return
     raw = text.encode("utf-8", "replace")
@@ -159,14 +159,14 @@ def _found(text: str) -> Iterator[str]:
 
 @cache
 def _scanner() -> Scanner:
-    # A second to read the compiled rules, some more when they are compiled for the first time: only when one exports.
+    # Reading the compiled rules takes a second, and compiling them the first time longer: do it only for an export.
     from kingfisher_sdk import Rules, Scanner
 
     return Scanner(Rules())
 
 
 def configured(settings: Settings, environ: Mapping[str, str]) -> set[str]:
-    """Return the secrets that this program was given: keys of providers, passwords of URLs."""
+    """Return the secrets that this program was given: keys of providers, passwords in URLs."""
     return set(_configured(settings, environ)) - {""}
 
 

@@ -1,4 +1,4 @@
-"""A time line as SVG, for a page that gives it colours by classes. All text in it is escaped here."""
+"""A timeline as SVG, for a page that colours it by classes. All text in it is escaped here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOP: Final = 22
 _WIDTH: Final = 1150
 _BAR: Final = 12
 _NARROWEST: Final = 1.5
-"""Width of a span, at least: to be seen."""
+"""Smallest visible width of a span."""
 _TICKS: Final = 12
 
 
@@ -65,7 +65,7 @@ def _lane(timeline: Timeline, lane: Lane, row: int, zone: tzinfo | None) -> Iter
     for span in lane.spans:
         x = _x(timeline, span.began)
         width = max(_x(timeline, span.ended) - x, _NARROWEST)
-        # Waiting is drawn thin: what is done meanwhile stands over it.
+        # A wait is drawn thin, so that activities during it stay visible.
         half = _BAR / 4 if span.kind == "wait" else _BAR / 2
         kind = f"{span.kind} failed" if span.failed else span.kind
         yield (
@@ -115,7 +115,7 @@ def _middle(row: int) -> float:
 
 
 def _x(timeline: Timeline, at: datetime) -> float:
-    # Room at both ends, so that a cross and an arrow's head are drawn whole.
+    # Room at both ends, so that a cross and an arrow's head are drawn completely.
     return 6 + timeline.axis.place(at) * (_WIDTH - 12)
 
 

@@ -1,4 +1,4 @@
-"""Where an export goes: a file that is there whole or not at all and only its owner may read, or a stream."""
+"""The target of an export: a file that appears complete or not at all and that only its owner may read, or a stream."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from agentmesh.domain.errors import UsageError
 
 @contextmanager
 def to_file(path: Path, *, force: bool) -> Iterator[TextIO]:
-    """Lend a file that gets its name when all is written; raise UsageError where another has it, unless forced."""
+    """Yield a file that gets its name once it is complete; raise UsageError if the name exists, unless forced."""
     if not force and os.path.lexists(path):
         raise _taken(path)
-    # mkstemp's files are 0600 from their beginning.
+    # mkstemp creates files with mode 0600.
     try:
         descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name[:60]}.", suffix=".tmp", dir=path.parent)
     except OSError as error:
@@ -41,7 +41,7 @@ def to_file(path: Path, *, force: bool) -> Iterator[TextIO]:
 
 @contextmanager
 def to_stream(stream: BinaryIO) -> Iterator[TextIO]:
-    """Lend a file that is copied to the stream when all is written: a slow reader must not keep a snapshot open."""
+    """Yield a file that is copied to the stream at the end, so that a slow reader does not keep a snapshot open."""
     with tempfile.TemporaryFile() as raw:
         text = io.TextIOWrapper(raw, encoding="utf-8", newline="\n")
         yield text
@@ -52,7 +52,7 @@ def to_stream(stream: BinaryIO) -> Iterator[TextIO]:
 
 
 def _name(temporary: str, path: Path) -> None:
-    """Give the file its name, unless somebody else has taken it meanwhile."""
+    """Give the file its name, unless the name was taken meanwhile."""
     try:
         os.link(temporary, path)
     except FileExistsError:

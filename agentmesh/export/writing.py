@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from agentmesh.store.tx import Database
 
 SECONDS = 300.0
-"""That a snapshot may be open."""
+"""Longest time, in seconds, that a snapshot may be open."""
 
 
 class Format(StrEnum):
-    """What a session is written as; the value is also the end of a file's name."""
+    """The format of an export; the value is also the end of a file's name."""
 
     JSONL = "jsonl"
     MD = "md"
@@ -31,15 +31,15 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was changed on the way out."""
+    """What was removed on the way out."""
 
     cut: int
     """Texts that were cut."""
     redacted: int
-    """Secrets that were taken out."""
+    """Secrets that were removed."""
 
     def sentence(self, whole: str) -> str:
-        """Return what a person should know, if anything; ``whole``: how to get the texts uncut."""
+        """Return a note for people, if anything was removed; ``whole`` says how to get the uncut texts."""
         parts = []
         if self.cut:
             parts.append(f"{self.cut:,} long text{'s were' if self.cut > 1 else ' was'} cut ({whole}).")
@@ -59,7 +59,7 @@ def write(
     seconds: float = SECONDS,
     zone: tzinfo | None = None,
 ) -> Written:
-    """Write the session as it is at one instant; raise UnknownSession, or Timeout when it takes too long."""
+    """Write the session as it is at one instant; raise UnknownSession, or Timeout if it takes too long."""
     clean = Cleaner(Redactor(secrets, library=True), full=full)
     with database.connection() as conn, snapshot(conn, session, seconds) as snap:
         match format_:

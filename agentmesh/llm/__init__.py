@@ -1,1 +1,1 @@
-"""Talks to model servers; the port is what the engine knows. Only this package knows openai."""
+"""The client for model servers; the engine uses it through the port. Only this package imports openai."""

@@ -1,4 +1,4 @@
-"""An answer from its chunks: text, reasoning, tool calls and usage, in any dialect of Chat Completions."""
+"""Build an answer from its chunks: text, reasoning, tool calls and usage, in any dialect of Chat Completions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FINISH = {
 
 
 class ErrorInStream(Exception):
-    """The server reported an error in place of a chunk."""
+    """The server reported an error instead of a chunk."""
 
     def __init__(self, error: Any) -> None:
         super().__init__("error in the stream")
@@ -32,19 +32,19 @@ class ErrorInStream(Exception):
 
 
 class Assembly:
-    """One answer as it arrives."""
+    """One answer while it arrives."""
 
     def __init__(self, watch: Watch, bounds: Bounds | None = None) -> None:
         self._watch = watch
         self._room = Room(bounds or Bounds())
         self._text: list[str] = []
         self._untold: list[str] = []
-        """Pieces of text that the watch has not been told of."""
+        """Pieces of text that were not yet passed to the watch."""
         self._reasoning: list[str] = []
         began = lambda name: watch.tool(storable(name))  # noqa: E731
         self._calls = CallCollector(began, self._room)
         self._legacy = CallCollector(began, self._room)
-        """The call in the field of older servers; some send it beside ``tool_calls``, and it is the same call."""
+        """The call in the field of older servers; some send it besides ``tool_calls``, and it is the same call."""
         self._reasoning_field = ""
         self._streamed = False
         self._refused = False
@@ -56,12 +56,12 @@ class Assembly:
 
     @property
     def touched(self) -> bool:
-        """Whether anything of an answer has arrived."""
+        """Whether any part of an answer has arrived."""
         return bool(self._text or self._reasoning or self._calls.calls or self._legacy.calls)
 
     @property
     def wordless(self) -> bool:
-        """Whether there is neither text nor a tool call."""
+        """Whether the answer has neither text nor a tool call."""
         return not (self._calls.calls or self._legacy.calls or any(map(str.strip, self._text)))
 
     @property
@@ -70,17 +70,17 @@ class Assembly:
         return self._room.used
 
     def add(self, chunk: dict[str, Any]) -> None:
-        """Take a chunk of a stream or a whole answer, and tell of it; raise ErrorInStream or AnswerTooLong."""
+        """Take a chunk of a stream, or a whole answer, and report it; raise ErrorInStream or AnswerTooLong."""
         try:
             self.gather(chunk)
         finally:
             self.tell()
 
     def gather(self, chunk: dict[str, Any]) -> None:
-        """Take a chunk, and leave its text to ``tell``: of many that came at once, the watch is told once.
+        """Take a chunk, and leave its text to ``tell``: chunks that arrived together are reported together.
 
-        Called for each token: what most chunks lack is asked for at once, and JSON's objects are known to be dicts (to
-        ask whether they are Mappings takes five times as long).
+        It runs for each token, so one condition tests the fields that most chunks lack. JSON objects are always dicts:
+        checking for Mapping takes five times as long.
         """
         if chunk.get("error"):
             raise ErrorInStream(chunk["error"])
@@ -99,7 +99,7 @@ class Assembly:
         self._room.check(self.usage.output_tokens if self.usage and not self.finish_reason else 0)
 
     def tell(self) -> None:
-        """Tell the watch of the text that came since the last time."""
+        """Report the text that arrived since the last report."""
         if self._untold:
             said = "".join(self._untold)
             self._untold.clear()
@@ -167,7 +167,7 @@ class Assembly:
         self._untold.append(text)
 
     def _think(self, text: str, field: str) -> None:
-        # Some servers send the same words under two names.
+        # Some servers send the same text in two fields.
         self._reasoning_field = self._reasoning_field or field
         self.tell()
         if text and field == self._reasoning_field and (text := self._room.take(text)):
@@ -177,7 +177,7 @@ class Assembly:
     def reply(
         self, usage: Usage, cost_usd: float | None, taken_ids: Callable[[], Collection[str]], seed: bytes
     ) -> Reply:
-        """Return the answer as far as it has come."""
+        """Return the answer as far as it has arrived."""
         calls = self._calls.meant() or self._legacy.meant()
         ids, made = unique_ids(calls, taken_ids(), seed) if calls else ([], 0)
         notes = list(self.notes)
@@ -203,7 +203,7 @@ class Assembly:
 
     @property
     def model(self) -> str:
-        """Model name as the server reported it."""
+        """The model's name as reported by the server."""
         return self._model
 
 
@@ -212,6 +212,6 @@ def _joined(pieces: list[str]) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        # A pair of surrogates whose halves came in two chunks is one character again.
+        # A pair of surrogates that was split between two chunks becomes one character again.
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return storable(text)

@@ -1,23 +1,23 @@
-"""How long one answer may be, and how much of it has come."""
+"""How long one answer may be, and how much of it has arrived."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 BYTES_PER_TOKEN = 4
-"""The usual estimate where no tokens are reported."""
+"""The usual estimate if no tokens are reported."""
 MOST_CALLS = 128
 """Tool calls of one answer."""
 _LENIENCE = 2
-"""Times as many bytes may come from a server that was told how many tokens: prose has some five for one, code more."""
+"""Factor for a server that was given a token limit: prose has about five bytes per token, code more."""
 _BODY_FACTOR, _BODY_EXTRA = 4, 256 * 1024
-"""JSON escapes make a text longer on the wire: four times covers all that models write."""
+"""JSON escapes make a text longer on the wire: a factor of four covers any text that models write."""
 _STREAM_FACTOR, _STREAM_EXTRA = 128, 16 * 1024 * 1024
-"""A stream wraps each token, about four bytes, in a chunk of some 300."""
+"""A stream wraps each token, about four bytes, in a chunk of some 300 bytes."""
 
 
 class AnswerTooLong(Exception):
-    """The answer reached a bound. What came up to it is kept."""
+    """The answer reached a limit. The part up to the limit is kept."""
 
     def __init__(self, bound: str) -> None:
         super().__init__(f"the answer was stopped at {bound}")
@@ -25,17 +25,17 @@ class AnswerTooLong(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Bounds of one answer."""
+    """Limits of one answer."""
 
     tokens: int = 32_768
     """Output tokens, estimated unless the server reports them while it streams."""
     size: int = 1024 * 1024
     """Bytes of text, reasoning and tool calls."""
     is_told: bool = False
-    """Whether the server was told the tokens, and ends the answer by its own count: ours, an estimate, comes later."""
+    """Whether the server was given the token limit and counts itself: then our estimate stops the answer only later."""
 
     def with_server_limit(self, tokens: int) -> Bounds:
-        """Return the bounds of an answer whose server was told so many tokens."""
+        """Return the limits of an answer whose server was given a limit of ``tokens``."""
         return replace(self, tokens=min(tokens, self.tokens), is_told=True)
 
     @property
@@ -45,7 +45,7 @@ class Bounds:
 
     @property
     def stream(self) -> int:
-        """Bytes of a whole stream, also of one that says nothing."""
+        """Bytes of a whole stream, even of one without content."""
         return _STREAM_FACTOR * self.size + _STREAM_EXTRA
 
     def of_tokens(self) -> AnswerTooLong:
@@ -63,7 +63,7 @@ class Bounds:
 
 
 class Room:
-    """What one answer may still say. Every text of the answer is taken from it before it is kept."""
+    """The space that is left for one answer. All its text is taken from here before it is kept."""
 
     def __init__(self, bounds: Bounds) -> None:
         self.bounds = bounds
@@ -73,7 +73,7 @@ class Room:
         self._most = min(bounds.size, bounds.tokens * BYTES_PER_TOKEN * (_LENIENCE if bounds.is_told else 1))
 
     def take(self, text: str) -> str:
-        """Return the beginning of the text that fits. Called for each token."""
+        """Return the beginning of the text that fits. It runs for each token."""
         size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
         if self.used + size <= self._most:
             self.used += size
@@ -82,7 +82,7 @@ class Room:
         return text.encode("utf-8", "surrogatepass")[:left].decode("utf-8", "ignore")
 
     def check(self, reported_tokens: int = 0) -> None:
-        """Raise AnswerTooLong when something did not fit, or the server reports too many tokens."""
+        """Raise AnswerTooLong if some text did not fit, or if the server reports too many tokens."""
         if self._is_full:
             raise self.bounds.of_size() if self._most == self.bounds.size else self.bounds.of_tokens()
         if reported_tokens > self.bounds.tokens:

@@ -1,8 +1,8 @@
 """Connections to one provider: an SDK client for each, which any thread can cut.
 
-httpx names the socket of a request when it connects, by its ``trace`` extension. When a request uses an open connection
-again, httpx says nothing. So each client has one connection and remembers its socket. A pool shared by all calls would
-also look at every idle connection at the beginning and the end of every call.
+httpx reports the socket of a request when it connects, through its ``trace`` extension. When a request reuses an open
+connection, httpx reports nothing. So each client has one connection and remembers its socket. A pool shared by all
+calls would also check every idle connection at the beginning and the end of every call.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ class Connection:
         return self._is_cut
 
     def ask(self, send: Send, connected: Callable[[], None]) -> httpx2.Response:
-        """Send a request; return the answer once its head has come. ``connected`` is called before the request leaves.
+        """Send a request; return the answer once its head has arrived.
 
-        A connection opens in a thread of its own, because nothing can interrupt a name resolution or a ``connect``.
-        Raises ConnectTimeout or ReadTimeout when the connection is cut meanwhile.
+        ``connected`` is called before the request leaves. A connection opens in a thread of its own, because nothing
+        can interrupt a name resolution or a ``connect``. Raise ConnectTimeout or ReadTimeout if it is cut meanwhile.
         """
         self._connected = connected
         if self._is_open():
@@ -82,7 +82,7 @@ class Connection:
             raise kind("no connection in time") from None
 
     def cut(self) -> None:
-        """Make every read and write fail, and let nobody wait for a connection that opens."""
+        """Make every read and write fail, and stop waiting for a connection that is being opened."""
         with self._lock:
             self._is_cut = True
             self._shut_down()
@@ -90,12 +90,12 @@ class Connection:
                 self._opening.cancel()
 
     def rest(self) -> None:
-        """Give up our duplicates of a socket that the SDK has closed; else the server would not see its end."""
+        """Release our duplicates of a socket that the SDK has closed; otherwise the server would not see its end."""
         if self._socket is not None and self._socket.fileno() < 0:
             self._let_go()
 
     def close(self) -> None:
-        """Close the connection; while it opens, the thread that opens it does so at its end."""
+        """Close the connection; if it is still opening, the opening thread closes it at its end."""
         with self._lock:
             self._is_closed = True
             if self._opening is not None:
@@ -124,7 +124,7 @@ class Connection:
             self.close()
 
     def _is_open(self) -> bool:
-        """Whether the next request uses the connection of the last one. A server that hung up makes it readable."""
+        """Whether the next request can use the last one's connection; after the server hung up, it is readable."""
         if self._socket is None or self._socket.fileno() < 0:
             return False
         readable = select.poll()
@@ -139,18 +139,18 @@ class Connection:
 
     def _shut_down(self) -> None:
         for twin in self._twins:
-            with contextlib.suppress(OSError):  # it is not connected any more
+            with contextlib.suppress(OSError):  # no longer connected
                 twin.shutdown(socket.SHUT_RDWR)
 
     def _prepare(self, request: httpx2.Request) -> None:
-        """Ask for the socket, and leave out what the SDK tells its vendor about this machine."""
+        """Ask for the socket, and remove the headers in which the SDK describes this machine to its vendor."""
         request.extensions["trace"] = self._trace
         request.headers = httpx2.Headers(
             [(name, value) for name, value in request.headers.raw if not name.lower().startswith(_TELEMETRY)]
         )
 
     def _trace(self, event: str, info: Mapping[str, object]) -> None:
-        """Remember the socket of a connection that was made. httpx tells each step of a request."""
+        """Remember the socket of a new connection. httpx reports each step of a request here."""
         if event.endswith(".send_request_headers.started"):
             self._connected()
         if not event.startswith("connection.") or not event.endswith(".complete"):
@@ -161,26 +161,26 @@ class Connection:
         found: socket.socket = describe("socket")
         with self._lock:
             self._socket = found
-            if not isinstance(found, ssl.SSLSocket):  # TLS has the same connection, which has its twin
+            if not isinstance(found, ssl.SSLSocket):  # TLS uses the same connection, which already has its twin
                 self._twins.append(found.dup())
             if self._is_cut:
                 self._shut_down()
 
 
 class Connections:
-    """Connections that wait for their next call, the last used first; thread-safe."""
+    """Connections that wait for their next call, the most recent one first; thread-safe."""
 
     def __init__(self, make: Callable[[], Connection], keep: float) -> None:
-        """Connections unused for ``keep`` seconds are closed when another is given back."""
+        """Connections unused for ``keep`` seconds are closed when another one is given back."""
         self._make = make
         self._keep = keep
         self._lock = threading.Lock()
         self._idle: deque[tuple[float, Connection]] = deque()
-        """Each with the time when it came; the oldest first."""
+        """Each with the time when it was given back; the oldest first."""
         self._closed = False
 
     def take(self) -> Connection:
-        """Return a connection for one call, which ends with ``give_back``."""
+        """Return a connection for one call; end the call with ``give_back``."""
         oldest = time.monotonic() - self._keep
         with self._lock:
             if self._idle and self._idle[-1][0] >= oldest:
@@ -226,5 +226,5 @@ def _beginning(response: httpx2.Response) -> str:
     raw = b"".join(pieces)[:_LONGEST_REFUSAL]
     try:
         return raw.decode(response.encoding or "utf-8", "replace")
-    except (LookupError, ValueError):  # base64 and idna are encodings, too, but of no text
+    except (LookupError, ValueError):  # base64 and idna are codecs too, but not for text
         return raw.decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""One HTTP exchange, which a cancellation or a deadline ends from another thread."""
+"""One HTTP exchange; a cancellation or a deadline can end it from another thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Protocol, Self
 from agentmesh.domain.cancel import Cancel
 
 _TICK = 0.1
-"""Seconds by which an exchange may outlive its deadline."""
+"""Seconds that an exchange may outlive its deadline."""
 
 
 class Breakable(Protocol):
@@ -27,7 +27,7 @@ class Exchange:
     """One exchange of the current thread, which begins and ends with its ``with`` block."""
 
     def __init__(self, cancel: Cancel, seconds: float) -> None:
-        """``seconds`` is the time from the request to the beginning of its answer."""
+        """``seconds``: time from the request to the beginning of its answer."""
         self.seconds = seconds
         self._cancel = cancel
         self._lock = threading.Lock()
@@ -53,7 +53,7 @@ class Exchange:
         return self._cancel.is_set()
 
     def allow(self, seconds: float) -> None:
-        """Set the deadline to so many seconds from now. Called for each token."""
+        """Set the deadline to ``seconds`` from now. It runs for each token."""
         self._deadline = time.monotonic() + seconds
 
     @contextlib.contextmanager
@@ -72,7 +72,7 @@ class Exchange:
             self._cut()
 
     def _use(self, connection: Breakable | None) -> None:
-        # Critical section: _cut sees the connection, or ran before; then one of the flags is set here.
+        # Critical section: either _cut sees the connection, or it ran before and one of the flags is set here.
         with self._lock:
             self._connection = connection
             if connection is not None and (self.timed_out or self._cancel.is_set()):
@@ -85,9 +85,9 @@ class Exchange:
 
 
 class _Deadlines:
-    """Ends exchanges whose deadline has passed. One thread looks after all of them, and sleeps while there are none.
+    """Ends exchanges whose deadline has passed. One thread watches all of them, and sleeps while there are none.
 
-    httpx takes one read timeout for a whole answer. An answer needs several: until its first token, between tokens,
+    httpx takes one read timeout for a whole answer. An answer needs several: until its first token, between tokens, and
     after its last.
     """
 
@@ -98,7 +98,7 @@ class _Deadlines:
         self._is_asleep = False
 
     def add(self, exchange: Exchange) -> None:
-        """Look after an exchange."""
+        """Watch an exchange."""
         with self._changed:
             self._exchanges.add(exchange)
             if not self._is_running:
@@ -108,7 +108,7 @@ class _Deadlines:
                 self._changed.notify()
 
     def remove(self, exchange: Exchange) -> None:
-        """Forget an exchange."""
+        """Stop watching an exchange."""
         with self._changed:
             self._exchanges.discard(exchange)
 

@@ -1,6 +1,6 @@
-"""Why one attempt at a call failed: the words for people, and whether to try again.
+"""Why one attempt at a call failed: the message for people, and whether to try again.
 
-:class:`AttemptFailed` stays inside this package; what leaves it is :class:`~agentmesh.llm.port.CallFailed`.
+:class:`AttemptFailed` stays inside this package; outside it becomes :class:`~agentmesh.llm.port.CallFailed`.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ class AttemptFailed(Exception):
         self.refused = refused
         """The parameter without which the server would have answered."""
         self.window = window
-        """Context size that the server named."""
+        """The context size that the server named."""
         self.asked = asked
         """Tokens of the request, as the server counted them."""
         self.away = away
-        """Whether no connection came about, so that trying again costs nothing."""
+        """Whether the connection failed, so that trying again costs nothing."""
 
     @property
     def is_load(self) -> bool:
-        """Whether the server has too much to do, so that everybody who asks it should pause."""
+        """Whether the server is overloaded, so that all its callers should pause."""
         return self.retry and self.kind in ("rate_limit", "overload")
 
     def again(self) -> AttemptFailed:
@@ -64,7 +64,7 @@ class AttemptFailed(Exception):
         return AttemptFailed(self.kind, self.message, hint=self.hint, status=self.status, after=self.after)
 
     def final(self, partial: Reply | None) -> CallFailed:
-        """Return the error that the caller sees when no attempt is left."""
+        """Return the error that the caller sees once no attempt is left."""
         wait = f"The server asks to wait {self.after:.0f} s. " if self.after else ""
         return CallFailed(
             self.message,
@@ -85,9 +85,9 @@ class FailedAnswer:
     body: Any
     """Decoded JSON, or text."""
     after: float | None = None
-    """Seconds of its Retry-After."""
+    """Seconds of its Retry-After header."""
     should_retry: bool | None = None
-    """What ``x-should-retry`` says."""
+    """The value of ``x-should-retry``."""
 
     @property
     def _error(self) -> Any:
@@ -97,7 +97,7 @@ class FailedAnswer:
 
     @property
     def code(self) -> int | None:
-        """The HTTP status, also where it is only told in an event."""
+        """The HTTP status, even if only an event reports it."""
         if self.status is not None:
             return self.status
         error = self._error if isinstance(self._error, Mapping) else {}
@@ -108,13 +108,13 @@ class FailedAnswer:
 
     @property
     def parameter(self) -> str:
-        """The parameter that it names."""
+        """The parameter that the error names."""
         name = self._error.get("param") if isinstance(self._error, Mapping) else None
         return name if isinstance(name, str) else ""
 
     @property
     def sentence(self) -> str:
-        """What it says to people."""
+        """Its message for people."""
         error = self._error
         if isinstance(error, Mapping):
             for name in ("message", "detail", "error", "msg"):
@@ -125,16 +125,16 @@ class FailedAnswer:
 
     @property
     def everything(self) -> str:
-        """All of it, codes and types included."""
+        """The whole error, with codes and types."""
         return (
             self.body if isinstance(self.body, str) else f"{self.sentence} {json.dumps(self.body, ensure_ascii=False)}"
         )
 
 
 def explain(answer: FailedAnswer, provider: Provider, model: str, sent: Iterable[str]) -> AttemptFailed:
-    """Return what a server's error means; ``sent`` are the parameters of the request."""
+    """Return the meaning of a server's error; ``sent`` are the parameters of the request."""
     text, status = answer.everything, answer.code
-    said = provider.redact(answer.sentence) or "without a word of explanation"
+    said = provider.redact(answer.sentence) or "no explanation given"
     where = provider.named(model)
     if status not in (401, 403) and wording.is_context_overflow(text):
         return AttemptFailed(
@@ -169,14 +169,14 @@ def explain(answer: FailedAnswer, provider: Provider, model: str, sent: Iterable
 
 
 def _bad_key(provider: Provider, model: str, status: int | None) -> AttemptFailed:
-    # What the server says is left out: some repeat the key.
+    # Leave out the server's message: some repeat the key.
     variable = provider.api_key_env
     if provider.api_key:
         message = f"{provider.named(model)} refused the API key."
         hint = f"Check the key in {variable}." if variable else f"Check the key of provider {provider.name}."
     else:
         message = f"{provider.named(model)} wants an API key, and none is set."
-        hint = f"Set {variable}." if variable else f"Set a key for provider {provider.name}."
+        hint = f"Set {variable}." if variable else f"Set `providers.{provider.name}.api_key_env` in config.toml."
     return AttemptFailed("auth", message, hint=hint, status=status)
 
 
@@ -187,7 +187,7 @@ def _refused(
     if wording.lacks_tools(text):
         return AttemptFailed(
             "bad_request",
-            f"{provider.named(model)} answers without tools only, and agents need them: {said}",
+            f"{provider.named(model)} does not support tools, and agents need them: {said}",
             hint="Choose a model that can call tools, or start its server with tool calling switched on.",
             status=status,
         )
@@ -215,7 +215,7 @@ def _refused(
     if status in (404, 405):
         return AttemptFailed(
             "bad_request",
-            f"{provider.named(model)} has nothing to ask at {provider.address} (HTTP {status}).",
+            f"{provider.named(model)} has no chat endpoint at {provider.address} (HTTP {status}).",
             hint="Check base_url: for most servers it ends in /v1.",
             status=status,
         )
@@ -227,7 +227,7 @@ def _trouble(answer: FailedAnswer, where: str, said: str, text: str, status: int
     if status == 429 or (status is None and wording.is_rate_limited(text)):
         return AttemptFailed(
             "rate_limit",
-            f"{where} is asked too often: {said}",
+            f"Rate-limited by {where}: {said}",
             hint="Wait, run fewer agents at once, or raise the limit at the provider.",
             status=status,
             retry=answer.should_retry is not False,
@@ -242,5 +242,5 @@ def _trouble(answer: FailedAnswer, where: str, said: str, text: str, status: int
         kind, message, retry = "bad_request", f"{where} refused the request{number}: {said}", False
     if answer.should_retry is not None:
         retry = answer.should_retry
-    hint = "Read what the server says." if kind == "bad_request" else "Try again later, or choose another model."
+    hint = "Read what the server says." if kind == "bad_request" else "`/retry`, or `/model NAME`."
     return AttemptFailed(kind, message, hint=hint, status=status, retry=retry, after=after)

@@ -1,4 +1,4 @@
-"""All models of a process: the configured providers, and the scripted one behind a server of its own."""
+"""All models of a process: those of the configured providers, and the scripted one with a server of its own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEMO = "demo"
 
 
 class Models:
-    """A ChatModel for every name that sessions may hold; the scripted model's server starts when first asked."""
+    """A ChatModel for every model name of a session; the scripted model's server starts at its first call."""
 
     def __init__(
         self, providers: Mapping[str, Provider], policy: RetryPolicy | None = None, pauses: Pauses | None = None
@@ -35,25 +35,25 @@ class Models:
         self._demo: OpenAIChat | None = None
 
     def complete(self, request: ChatRequest, cancel: Cancel, watch: Watch) -> Reply:
-        """Answer; raise CallCancelled when ``cancel`` is set, CallFailed when it fails for good."""
+        """Return the answer; raise CallCancelled if ``cancel`` is set, CallFailed if the call fails for good."""
         if request.model.startswith(f"{DEMO}/"):
             return replace(self._demo_client().complete(request, cancel, watch), cost_usd=0.0)
         return self._router.complete(request, cancel, watch)
 
     def context_window(self, model: str) -> int | None:
-        """Return the model's context size in tokens, or None where unknown."""
+        """Return the model's context size in tokens, or None if unknown."""
         return None if model.startswith(f"{DEMO}/") else self._router.context_window(model)
 
     def answer_tokens(self, model: str) -> int:
-        """Return how many output tokens an answer of the model may have; raise CallFailed for no such provider."""
+        """Return the limit of output tokens for one answer of the model; raise CallFailed for an unknown provider."""
         return Bounds().tokens if model.startswith(f"{DEMO}/") else self._router.answer_tokens(model)
 
     def token_prices(self, model: str, input_tokens: int) -> Prices | None:
-        """Return what the price list says of a request of this size, None where unknown; raise CallFailed likewise."""
+        """Return the listed prices for a request of this size, None if unknown; raise CallFailed as above."""
         return None if model.startswith(f"{DEMO}/") else self._router.token_prices(model, input_tokens)
 
     def warm(self) -> None:
-        """Import and open what the first call to each provider would; nothing for the scripted model."""
+        """Import and open what the first call to each provider needs; does nothing for the scripted model."""
         self._router.warm()
 
     def close(self) -> None:

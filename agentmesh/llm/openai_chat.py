@@ -1,6 +1,6 @@
-"""A ChatModel for any server that speaks Chat Completions: one provider, streamed, retried, cancellable.
+"""A ChatModel for any server that speaks Chat Completions: one provider, with streaming, retries and cancellation.
 
-openai is imported by ``warm`` or the first call (half a second), never with this module.
+``warm`` or the first call imports openai, which takes half a second; importing this module does not.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _NAMES_IN_ADVICE = 5
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A request as it goes over the wire."""
+    """A request in its wire form."""
 
     request: ChatRequest
     sent: tuple[str, ...]
-    """Names of its parameters, and what else a server may refuse."""
+    """Names of its parameters, and of other features that a server may refuse."""
     body: bytes
     bounds: Bounds
 
@@ -56,7 +56,7 @@ class OpenAIChat:
     """One provider's models; thread-safe."""
 
     def __init__(self, provider: Provider, policy: RetryPolicy | None = None, pauses: Pauses | None = None) -> None:
-        """``pauses`` are shared with other clients; by default it has its own."""
+        """``pauses`` may be shared with other clients; by default the client has its own."""
         self.provider = provider
         self._policy = policy or RetryPolicy()
         self._pauses = pauses or Pauses(self._policy)
@@ -66,7 +66,7 @@ class OpenAIChat:
         self._windows: dict[str, int] = {}
 
     def complete(self, request: ChatRequest, cancel: Cancel, watch: Watch) -> Reply:
-        """Answer; raise CallCancelled when ``cancel`` is set, CallFailed when it fails for good."""
+        """Return the answer; raise CallCancelled if ``cancel`` is set, CallFailed if the call fails for good."""
         gate = self._pauses.gate(self.provider.name, request.model)
         visit, tries = Visit(cancel, watch), Tries(self._policy)
         notes: list[str] = []
@@ -85,16 +85,16 @@ class OpenAIChat:
             except AttemptFailed as caught:
                 failure = caught
             partial = self._partial(prepared, assembly)
-            kept = partial or kept  # what had come before the server went away is not lost
+            kept = partial or kept  # keep what had arrived before the server went away
             if cancel.is_set():
                 raise CallCancelled(kept or Reply(finish_reason="cut"))
             if failure.refused and partial is None:
-                # It ends: only a parameter that was sent can be refused, and it is not sent again.
+                # This ends: a server can refuse only a parameter that was sent, and it is not sent again.
                 self._learn(request.model, failure)
                 notes.append(f"The server refuses {failure.refused}; it was left out or renamed.")
             elif is_told and self._is_told_too_much(request, failure) and partial is None:
                 is_told = False
-                notes.append(f"The server refuses an answer of {request.answer_tokens:,} tokens; it was not told.")
+                notes.append(f"The server refuses a limit of {request.answer_tokens:,} tokens; it was left out.")
             elif self._policy.waits_out(failure):
                 self._slow_down(gate, entered, failure, visit, kept)
             elif (pause := tries.pause(failure)) is not None:
@@ -107,7 +107,7 @@ class OpenAIChat:
         raise CallCancelled(kept or Reply(finish_reason="cut"))
 
     def context_window(self, model: str) -> int | None:
-        """Return the model's context size in tokens, or None where unknown."""
+        """Return the model's context size in tokens, or None if unknown."""
         return self.provider.context_window or self._windows.get(model) or prices.context_window(self.provider, model)
 
     def models(self, cancel: Cancel | None = None, seconds: float = _MODELS_TIMEOUT) -> tuple[str, ...]:
@@ -118,19 +118,19 @@ class OpenAIChat:
         except AttemptFailed as failure:
             raise failure.final(None) from None
 
-    def answer_tokens(self, model: str) -> int:  # noqa: ARG002  the protocol's
-        """Return how many output tokens an answer of any of its models may have."""
+    def answer_tokens(self, model: str) -> int:  # noqa: ARG002  required by the protocol
+        """Return the limit of output tokens for one answer of any of its models."""
         return self.provider.answer_tokens
 
     def token_prices(self, model: str, input_tokens: int) -> Prices | None:
-        """Return what the price list says of a request of this size, None where unknown."""
+        """Return the listed prices for a request of this size, None if unknown."""
         return prices.token_prices(self.provider, (model,), input_tokens)
 
     def warm(self) -> None:
-        """Import and open what the first call would; what is wrong with the provider is told by that call."""
+        """Import and open what the first call needs; leave errors of the provider to that call."""
         with contextlib.suppress(AttemptFailed):
             self._open()
-        self.context_window("")  # imports the tables of prices
+        self.context_window("")  # imports the price tables
 
     def close(self) -> None:
         """Close connections."""
@@ -148,12 +148,12 @@ class OpenAIChat:
             return self._wire
 
     def _is_told_too_much(self, request: ChatRequest, failure: AttemptFailed) -> bool:
-        """Whether the server refuses the caller's bound, being bound to less itself."""
+        """Whether the server refuses the caller's limit because its own is lower."""
         is_refused = failure.kind in ("bad_request", "context") and wording.is_bound_too_large(failure.message)
         return request.answer_tokens is not None and is_refused
 
     def _prepare(self, request: ChatRequest, *, is_told: bool = True) -> _Prepared:
-        """Write the request; the caller's bound of the answer is left out of it unless the server ``is_told``."""
+        """Encode the request; leave the caller's limit of the answer out of it unless ``is_told``."""
         bounds, bound = self.provider.bounds, self.provider.answer_bound(request)
         if bound is not None:
             bounds = bounds.with_server_limit(bound)
@@ -185,9 +185,9 @@ class OpenAIChat:
     def _slow_down(
         self, gate: PauseGate, entered: Pass, failure: AttemptFailed, visit: Visit, partial: Reply | None
     ) -> None:
-        what = "is asked too often" if failure.kind == "rate_limit" else "is overloaded"
-        number = f" ({failure.status})" if failure.status else ""
-        reason = failure.message if failure.away else f"{self.provider.named(gate.model)} {what}{number}"
+        named, number = self.provider.named(gate.model), f" ({failure.status})" if failure.status else ""
+        slow = f"rate-limited by {named}" if failure.kind == "rate_limit" else f"{named} is overloaded"
+        reason = failure.message if failure.away else f"{slow}{number}"
         try:
             gate.slow_down(entered, failure, visit, reason)
         except AttemptFailed:
@@ -217,14 +217,14 @@ class OpenAIChat:
         return replace(assembly.reply(usage, cost, bind(call_ids, prepared.request), prepared.body), prices=listed)
 
     def _whole(self, prepared: _Prepared, assembly: Assembly) -> Reply:
-        """Return an answer that came to its end."""
+        """Return a complete answer."""
         reply = self._reply(prepared, assembly)
         if not self.provider.text_tool_calls:
             return reply
         return textcalls.read(reply, prepared.request, bind(call_ids, prepared.request), prepared.body)
 
     def _partial(self, prepared: _Prepared, assembly: Assembly) -> Reply | None:
-        """Return what had come of an answer, None for nothing."""
+        """Return the part of an answer that has arrived, None if there is none."""
         return replace(self._reply(prepared, assembly), finish_reason="cut") if assembly.touched else None
 
     def _learn(self, model: str, failure: AttemptFailed) -> None:

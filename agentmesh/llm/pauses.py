@@ -1,8 +1,8 @@
-"""One pause per provider and model: a server that is overloaded or away is left alone by all, and asked again gently.
+"""One pause per provider and model: all calls leave an overloaded or absent server alone, then ask it again gently.
 
-Each request of a call passes its model's :class:`PauseGate`. A refusal for load (429, 503, 529) closes the gate for
-everybody; afterwards one request goes first, and each that the server takes lets two more go. What other processes
-heard comes in by :meth:`Pauses.heed`, what this one hears goes out by ``Pauses.on_pause``.
+Each request of a call passes its model's :class:`PauseGate`. If the server refuses one because of load (429, 503, 529),
+the gate closes for all calls. Afterwards one request goes first, and each request that the server accepts lets two more
+go. :meth:`Pauses.heed` takes in pauses from other processes; ``Pauses.on_pause`` passes on those of this process.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from agentmesh.llm.port import Watch
 from agentmesh.llm.retry import RetryPolicy
 
 _SHORTEST = 0.05
-"""Seconds of any pause, so that nobody asks in a circle."""
+"""Shortest pause, in seconds, to prevent a busy loop."""
 _SAME = 0.25
-"""Seconds within which the ends of two pauses are the same one, heard twice."""
+"""Two pauses that end within this many seconds of each other are the same one, reported twice."""
 _LONGEST_AWAY = 5.0
-"""Seconds between two attempts to reach a server that is away: to look costs nothing, and it may be back."""
+"""Longest pause, in seconds, between attempts to reach an absent server: trying costs nothing, and it may be back."""
 _CROWD = 16
-"""So many requests under way at once without a refusal, and the gate is open to all again."""
+"""With this many requests under way and no refusal, the gate opens fully again."""
 _TAKEN = 3.0
-"""Seconds after which a request that is not refused counts as taken: load is refused at once, answers take long."""
+"""Seconds after which a request without a refusal counts as accepted: load is refused at once, answers take long."""
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Visit:
     failure: AttemptFailed | None = None
     """The call's own last refusal."""
     told: float = -math.inf
-    """End of the pause that the watch was told of."""
+    """End of the pause that was last reported to the watch."""
 
 
 class Pauses:
@@ -52,7 +52,7 @@ class Pauses:
 
     def __init__(self, policy: RetryPolicy | None = None, taken: float = _TAKEN) -> None:
         self.on_pause: Callable[[Pause], None] = lambda _pause: None
-        """Called with each pause that a call of this process brings about, in the call's thread."""
+        """Called with each pause that a call of this process causes, in the call's thread."""
         self._policy = policy or RetryPolicy()
         self._taken = taken
         self._lock = threading.Lock()
@@ -66,7 +66,7 @@ class Pauses:
             return self._gates[provider, model]
 
     def heed(self, pause: Pause) -> None:
-        """Take over what another process has heard."""
+        """Take over a pause from another process."""
         self.gate(pause.provider, pause.model).heed(pause)
 
     def _tell(self, pause: Pause) -> None:
@@ -75,19 +75,19 @@ class Pauses:
 
 @dataclass(eq=False, slots=True)
 class Pass:
-    """The right to send one request; leaving the ``with`` block gives it back."""
+    """The right to send one request; leaving the ``with`` block returns it."""
 
     gate: PauseGate
     wave: int
-    """Count of pauses before it: what an older request hears is old news."""
+    """Count of pauses before it: a refusal of an older request is no news."""
     sent: float = field(default_factory=time.monotonic)
 
     def taken(self) -> None:
-        """Tell that the server took the request; it may still break the answer off."""
+        """Report that the server accepted the request; it may still break off the answer."""
         self.gate.taken(self)
 
     def answered(self) -> None:
-        """Tell that the whole answer came."""
+        """Report that the whole answer has arrived."""
         self.gate.answered(self)
 
     def __enter__(self) -> Self:
@@ -100,13 +100,13 @@ class Pass:
 
 
 class PauseGate:
-    """Where the requests of one model pass, or wait."""
+    """The gate of one model: its requests pass, or wait."""
 
     def __init__(
         self, provider: str, model: str, policy: RetryPolicy, taken: float, tell: Callable[[Pause], None]
     ) -> None:
         self.waiting = 0
-        """Calls that wait here now."""
+        """Calls that are waiting here now."""
         self._provider, self.model = provider, model
         self._policy = policy
         self._taken_after = taken
@@ -114,19 +114,19 @@ class PauseGate:
         self._changed = threading.Condition()
         self._until = -math.inf
         self._reason = ""
-        self._final: AttemptFailed | None = None  # the server asks for more patience than any call has
+        self._final: AttemptFailed | None = None  # set if the server asks for a longer wait than any call allows
         self._strikes = 0
         self._wave = 0
-        self._room: int | None = None  # requests that may be under way before the server has taken them; None: any
+        self._room: int | None = None  # limit of requests that the server has not accepted yet; None: unlimited
         self._open_passes: set[Pass] = set()
 
     @property
     def paused(self) -> float:
-        """Seconds until the gate opens; 0 when it is open."""
+        """Seconds until the gate opens; 0 if it is open."""
         return max(self._until - time.monotonic(), 0.0)
 
     def enter(self, visit: Visit) -> Pass | None:
-        """Wait until a request may be sent; return None when cancelled; raise AttemptFailed when it takes too long."""
+        """Wait until a request may be sent; return None if cancelled, raise AttemptFailed if it takes too long."""
         if visit.cancel.is_set():
             return None
         began = time.monotonic()
@@ -151,7 +151,7 @@ class PauseGate:
             longest = _LONGEST_AWAY if failure.away else self._policy.longest
             seconds = self._policy.longest if hopeless else asked + (self._backoff(longest) if is_news else 0.0)
             is_longer = self._close(seconds, reason, failure if hopeless else None)
-        if is_longer and not failure.away:  # for another host the server may well be there
+        if is_longer and not failure.away:  # another host may still reach the server
             self._tell(Pause(self._provider, self.model, seconds, reason))
         if hopeless or not self._policy.longest_pause:
             raise failure
@@ -159,7 +159,7 @@ class PauseGate:
             raise self._gave_up(visit)
 
     def heed(self, pause: Pause) -> None:
-        """Pause because somebody else was refused."""
+        """Pause because another process was refused."""
         with self._changed:
             end = time.monotonic() + pause.seconds
             if end > self._until + _SAME:
@@ -167,19 +167,19 @@ class PauseGate:
                 self._close(pause.seconds, pause.reason, None)
 
     def taken(self, entered: Pass) -> None:
-        """Note that the server took a request."""
+        """Record that the server accepted a request."""
         with self._changed:
             if entered.wave == self._wave:
                 self._make_room(entered)
 
     def answered(self, entered: Pass) -> None:
-        """Note that a request was answered: the next pause is a first one again."""
+        """Record that a request was answered: the next pause is a first one again."""
         with self._changed:
             if entered.wave == self._wave:
                 self._strikes = 0
 
     def leave(self, entered: Pass) -> None:
-        """Note that a request is over, however it ended."""
+        """Record that a request is over, however it ended."""
         with self._changed:
             self._open_passes.discard(entered)
             self._changed.notify_all()
@@ -199,7 +199,7 @@ class PauseGate:
                     self._changed.wait(self._look_again(now))
                     self.waiting -= 1
                     continue
-            # Outside of the lock: what is told leads elsewhere.
+            # Outside of the lock: the watch runs foreign code.
             visit.told = until
             spent = visit.paused + time.monotonic() - began
             visit.watch.paused(max(until - now, 0.0), reason, max(self._policy.longest_pause - spent, 0.0))
@@ -226,7 +226,7 @@ class PauseGate:
         return max(min(each.sent for each in self._open_passes) + self._taken_after - now, 0.0)
 
     def _check_patience(self, visit: Visit, now: float, waited: float) -> None:
-        """Raise AttemptFailed when the call has waited, or would have to wait, for too long."""
+        """Raise AttemptFailed if the call has waited, or would have to wait, too long."""
         if self._final is not None and now < self._until:
             raise self._final.again()
         if visit.paused + waited + max(self._until - now, 0.0) <= self._policy.longest_pause:
@@ -236,11 +236,11 @@ class PauseGate:
     def _gave_up(self, visit: Visit) -> AttemptFailed:
         known, longest = visit.failure, self._policy.longest_pause
         is_away = known is not None and known.away
-        advice = "Check base_url and that the server runs," if is_away else "Try again later, choose another model,"
+        advice = "Check base_url and that the server runs," if is_away else "`/retry` later, `/model NAME`,"
         return AttemptFailed(
             known.kind if known else "overload",
             f"{(known.message if known else self._reason).rstrip('.')}. "
-            f"Pauses of {longest:g} s together did not help, or would not.",
+            f"Pauses of {longest:g} s in total did not help, or would not.",
             hint=f"{advice} or raise model_calls.longest_pause.",
             status=known.status if known else None,
         )
@@ -250,7 +250,7 @@ class PauseGate:
         return max(most * (0.5 + 0.5 * self._policy.jitter()), _SHORTEST)
 
     def _close(self, seconds: float, reason: str, final: AttemptFailed | None) -> bool:
-        """Close the gate for so long; return whether it would have opened earlier."""
+        """Close the gate for ``seconds``; return whether it would otherwise have opened earlier."""
         until = time.monotonic() + seconds
         if until <= self._until:
             return False

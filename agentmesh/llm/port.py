@@ -1,4 +1,4 @@
-"""What the engine knows of a model: one request, one reply. Implementations: openai_chat (any server), tests' own."""
+"""The engine's view of a model: one request, one reply. Implementations: openai_chat (any server), fakes in tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentmesh.domain.cancel import Cancel
 from agentmesh.domain.errors import ModelError
 
 LIMIT: Final = "limit"
-"""The finish reason of an answer that this client stopped, because it was longer than one answer may be."""
+"""The finish reason of an answer that this client stopped because it exceeded the limit of one answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class ToolCall:
     """A tool call as the model wrote it."""
 
     id: str
-    """Unique within the reply; made up where the server sent none or repeated one."""
+    """Unique within the reply; made up if the server sent none or repeated one."""
     name: str
     arguments: str
     """JSON text exactly as received; may be malformed."""
@@ -32,22 +32,22 @@ class Usage:
     output_tokens: int = 0
     cached_tokens: int = 0
     estimated: bool = False
-    """Whether the server sent no usage, so that this was counted from the text."""
+    """Whether the server sent no usage, so that it was estimated from the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What a price list says of a model, in USD for one token."""
+    """The prices of a model in a price list, in USD per token."""
 
     input_usd: float
-    """Of an input token that is not cached."""
+    """Price of an input token that is not cached."""
     cached_usd: float
     output_usd: float
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One model call. Its JSON is built from these alone, so equal prefixes are byte-identical."""
+    """One model call. Its JSON is built from these fields alone, so equal prefixes are byte-identical."""
 
     model: str
     """Name with or without a configured provider as its first segment."""
@@ -58,7 +58,7 @@ class ChatRequest:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Further parameters of the request (temperature, seed, ...)."""
     answer_tokens: int | None = None
-    """Output tokens that the answer may have, where that is fewer than its model may always have."""
+    """Limit of output tokens for this answer, if it is lower than the model's usual one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +68,18 @@ class Reply:
     text: str = ""
     reasoning: str = ""
     reasoning_field: str = ""
-    """Name of the field in which the server sent its reasoning, for servers that want it back; empty for none."""
+    """Field in which the server sent its reasoning, for servers that want it back; empty if there was no reasoning."""
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage = Usage()
     cost_usd: float | None = None
     """Known price of the call, or None."""
     prices: Prices | None = None
-    """Of the model in the price list, whoever told the call's cost; None where it is in none."""
+    """The model's listed prices, wherever the call's cost comes from; None if it is not listed."""
     finish_reason: str = "stop"
     model: str = ""
-    """Model name as the server reported it."""
+    """The model's name as reported by the server."""
     notes: tuple[str, ...] = ()
-    """What had to be mended (ids made up, no usage, ...), one sentence each."""
+    """What had to be repaired (ids made up, no usage, ...), one sentence each."""
 
 
 class CallFailed(ModelError):
@@ -98,12 +98,12 @@ class CallFailed(ModelError):
     ) -> None:
         super().__init__(message, hint=hint)
         self.kind = kind
-        """connection, timeout, auth, quota, unknown_model, rate_limit, overload, context, bad_request, server, empty,
-        cut, garbage."""
+        """One of connection, timeout, auth, quota, unknown_model, rate_limit, overload, context, bad_request, server,
+        empty, cut, garbage."""
         self.partial = partial
-        """What had been streamed."""
+        """The part that had been streamed."""
         self.status = status
-        """HTTP status, where there was one."""
+        """HTTP status, if there was one."""
         self.window = window
         """Context size in tokens that the server named in a refusal."""
         self.asked = asked
@@ -111,7 +111,7 @@ class CallFailed(ModelError):
 
 
 class CallCancelled(Exception):
-    """The call was stopped by its Cancel; ``partial`` holds what had been streamed."""
+    """The call was stopped by its Cancel; ``partial`` holds the part that had been streamed."""
 
     def __init__(self, partial: Reply) -> None:
         super().__init__("cancelled")
@@ -120,7 +120,7 @@ class CallCancelled(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Where a call tells what it is doing. All are called in the calling thread."""
+    """Callbacks that report what a call is doing. All run in the calling thread."""
 
     text: Callable[[str], None] = lambda _text: None
     """A piece of the answer's text."""
@@ -131,9 +131,9 @@ class Watch:
     arguments: Callable[[], None] = lambda: None
     """A piece of a call's arguments."""
     retry: Callable[[float, str], None] = lambda _seconds, _why: None
-    """The call failed and is tried again in so many seconds; what was streamed is void."""
+    """The call failed and will be tried again after these seconds; the streamed part is void."""
     paused: Callable[[float, str, float], None] = lambda _seconds, _why, _left: None
-    """The call pauses because its model is overloaded or away: seconds, why, and seconds after which it gives up."""
+    """The call pauses because its model is overloaded or away: seconds, reason, and seconds until it gives up."""
     sent: Callable[[], None] = lambda: None
     """A request is sent, the first one or another."""
 
@@ -142,19 +142,19 @@ class ChatModel(Protocol):
     """A model that answers chats."""
 
     def complete(self, request: ChatRequest, cancel: Cancel, watch: Watch) -> Reply:
-        """Answer; raise CallCancelled when ``cancel`` is set, CallFailed when it fails for good."""
+        """Return the answer; raise CallCancelled if ``cancel`` is set, CallFailed if the call fails for good."""
 
     def context_window(self, model: str) -> int | None:
-        """Return the model's context size in tokens, or None where unknown."""
+        """Return the model's context size in tokens, or None if unknown."""
 
     def answer_tokens(self, model: str) -> int:
-        """Return how many output tokens an answer of the model may have; raise CallFailed for no such provider."""
+        """Return the limit of output tokens for one answer of the model; raise CallFailed for an unknown provider."""
 
     def token_prices(self, model: str, input_tokens: int) -> Prices | None:
-        """Return what the price list says of a request of this size, None where unknown; raise CallFailed likewise."""
+        """Return the listed prices for a request of this size, None if unknown; raise CallFailed as above."""
 
     def warm(self) -> None:
-        """Import and open what the first call would, so that nobody waits for it then; may take half a second."""
+        """Import and open what the first call needs, so that nobody has to wait for it then; may take half a second."""
 
     def close(self) -> None:
         """Close connections."""

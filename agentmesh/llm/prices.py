@@ -1,4 +1,4 @@
-"""What a call costs and how much a model reads, from the tables of genai-prices (imported at the first question)."""
+"""The price of a call and the context size of a model, from the tables of genai-prices (imported at the first use)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from agentmesh.llm.provider import Provider
 
 
 def cost_usd(provider: Provider, models: tuple[str, ...], usage: Usage) -> float | None:
-    """Return the price of a call in USD by the first known of ``models``, cached tokens as such; None where unknown."""
+    """Return the price of a call in USD, from the first known one of ``models``; None if none is known.
+
+    Cached tokens count at their own price.
+    """
     known = [model for model in models if model and _is_known(model, *_whose(provider))]
     if not known:
         return None
@@ -32,9 +35,9 @@ def cost_usd(provider: Provider, models: tuple[str, ...], usage: Usage) -> float
 
 
 def token_prices(provider: Provider, models: tuple[str, ...], input_tokens: int) -> Prices | None:
-    """Return what tokens of the first known of ``models`` cost in a request of this size; None where unknown.
+    """Return the prices of the first known one of ``models``, for a request of this size; None if none is known.
 
-    Long requests cost more for each token at some providers, so the size is rounded up to a power of two.
+    Some providers charge more per token for long requests, so the size is rounded up to a power of two.
     """
     provider_id, url = _whose(provider)
     size = 1 << max(input_tokens - 1, 1).bit_length()
@@ -61,7 +64,7 @@ def _prices(model: str, provider_id: str | None, url: str | None, size: int) -> 
 
 
 def context_window(provider: Provider, model: str) -> int | None:
-    """Return the model's context size in tokens, or None where unknown."""
+    """Return the model's context size in tokens, or None if unknown."""
     from genai_prices.data_snapshot import get_snapshot
 
     try:
@@ -74,14 +77,14 @@ def context_window(provider: Provider, model: str) -> int | None:
 def _whose(provider: Provider) -> tuple[str | None, str | None]:
     """Return the provider's id in the tables, or its address.
 
-    By address, never by name: a local server that calls its model gpt-4o does not cost what OpenAI does.
+    The address counts, never the name: a local server that calls its model gpt-4o does not charge OpenAI's price.
     """
     return (provider.priced_as, None) if provider.priced_as else (None, provider.base_url)
 
 
 @lru_cache(maxsize=256)
 def _is_known(model: str, provider_id: str | None, url: str | None) -> bool:
-    """Whether the tables have the model; for a local one that is asked about after each call."""
+    """Whether the tables have the model; cached, because a local model is looked up after each call."""
     from genai_prices.data_snapshot import get_snapshot
 
     try:

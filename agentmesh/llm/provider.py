@@ -1,4 +1,4 @@
-"""One model server as the client needs to know it: where it is, how to sign in, how patient to be."""
+"""One model server as the client needs it: its address, its credentials, and how long to wait."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ _USERINFO = re.compile(r"(?<=://)[^\s/@]+@")
 _KEY_SHAPED = re.compile(r"\b(?:sk|gsk|xai|nvapi|hf)[-_][\w-]{12,}")
 _SHORTEST_SECRET = 6
 BOUND_NAMES = ("max_tokens", "max_completion_tokens")
-"""Parameters that bound an answer at the server."""
+"""Parameters that limit an answer at the server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A server that speaks Chat Completions; raises ConfigError for what can never work."""
+    """A server that speaks Chat Completions; raises ConfigError for settings that can never work."""
 
     name: str
     """First segment of its models' names."""
     base_url: str = "https://api.openai.com/v1"
     """URL above ``/chat/completions``."""
     api_key: str = field(default="", repr=False)
-    """Empty for servers that want none."""
+    """Empty for servers that need none."""
     api_key_env: str = ""
     """Environment variable that holds the key, named in advice."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Further headers of every request."""
     context_window: int | None = None
-    """Context size of its models in tokens, where a person has said so."""
+    """Context size of its models in tokens, if the configuration sets it."""
     priced_as: str = ""
     """Provider id of genai-prices, for gateways whose address it does not know."""
     text_tool_calls: bool = True
-    """Whether an answer that is nothing but tool calls written as text is read as these calls."""
+    """Whether an answer that consists only of tool calls written as text is read as these calls."""
     max_tokens: int | None = None
-    """Output tokens of one answer that the server is asked for; None: it decides."""
+    """Limit of output tokens that the server is given for one answer; None: the server decides."""
     bounds: Bounds = field(default_factory=Bounds)
     """How long one answer may be, whatever the server sends."""
     connect_timeout: float = 10.0
-    """Seconds per address until the connection must stand."""
+    """Seconds per address for opening the connection."""
     first_token_timeout: float = 600.0
     """Seconds until the answer must begin; local servers load the model first."""
     idle_timeout: float = 180.0
@@ -69,17 +69,17 @@ class Provider:
 
     @property
     def answer_tokens(self) -> int:
-        """How many output tokens one answer may have."""
+        """Limit of output tokens for one answer."""
         return min(self.max_tokens or self.bounds.tokens, self.bounds.tokens)
 
     def answer_bound(self, request: ChatRequest) -> int | None:
-        """Return how many output tokens the server is asked for; None: it decides."""
+        """Return the limit of output tokens that the server is given; None: the server decides."""
         asked = (self.max_tokens, request.answer_tokens, *map(request.settings.get, BOUND_NAMES))
         told = [tokens for tokens in asked if isinstance(tokens, int)]
         return min(*told, self.bounds.tokens) if told else None
 
     def answer_settings(self, bound: int | None) -> dict[str, int]:
-        """Return the parameter that bounds an answer at the server, under the name that the server takes.
+        """Return the parameter that limits an answer at the server, under the name that the server accepts.
 
         OpenAI's reasoning models refuse ``max_tokens``; vLLM, llama.cpp, Ollama, OpenRouter and older servers know it.
         """
@@ -89,7 +89,7 @@ class Provider:
         return {"max_completion_tokens" if is_openai else "max_tokens": bound}
 
     def named(self, model: str) -> str:
-        """Return the provider and, if one is meant, the model, for messages."""
+        """Return the provider and, if given, the model, for messages."""
         return f"{self.name} (model {one_line(model)})" if model else self.name
 
     @property
@@ -98,7 +98,7 @@ class Provider:
         return _USERINFO.sub("", self.base_url).partition("?")[0].rstrip("/")
 
     def redact(self, text: str, width: int = 400) -> str:
-        """Return foreign text on one line with everything secret replaced by ``***``."""
+        """Return a server's text on one line, with every secret replaced by ``***``."""
         url = urlsplit(self.base_url)
         secrets = {self.api_key, url.password or "", *self.headers.values(), *(v for _, v in parse_qsl(url.query))}
         for secret in sorted(secrets, key=len, reverse=True):

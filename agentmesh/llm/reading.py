@@ -1,4 +1,4 @@
-"""Reading one answer off the wire: event stream or plain JSON, whole, cut, empty or something else altogether."""
+"""Read one answer off the wire: event stream or plain JSON, complete, cut, empty or something else altogether."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from agentmesh.llm.sse import EventTooLong, SseDecoder
 
 _DONE = "[DONE]"
 _AFTER_FINISH = 10.0
-"""Seconds that usage may come after the last word."""
+"""Seconds that usage may arrive after the last token."""
 _AFTER_DONE = 0.25
-"""Seconds for the end of the body after [DONE]; a body read to its end lets the connection be used again."""
+"""Seconds for the end of the body after [DONE]; only a body read to its end lets the connection be used again."""
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 _JSON = json.JSONDecoder()
 
 
 class Reader:
-    """Reads one answer into an Assembly; AttemptFailed says what is wrong with it."""
+    """Reads one answer into an Assembly; raises AttemptFailed if something is wrong with it."""
 
     def __init__(self, provider: Provider, model: str, exchange: Exchange, assembly: Assembly) -> None:
         self._provider = provider
@@ -41,7 +41,7 @@ class Reader:
             self._stop(stopped)
             done = True
         except AttemptFailed:
-            # After the last word only the usage is missing; an answer is not thrown away for that.
+            # After the last token only the usage is missing; keep the answer anyway.
             if not self._assembly.finish_reason or self._exchange.cancelled:
                 raise
             done = True
@@ -64,7 +64,7 @@ class Reader:
             raise self._provider.bounds.of_size() from None
 
     def _bounded(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        """Yield the chunks of a body; raise AnswerTooLong when it is longer than a stream of any answer."""
+        """Yield the chunks of a body; raise AnswerTooLong if it is longer than any answer's stream may be."""
         size, most = 0, self._provider.bounds.stream
         for chunk in chunks:
             size += len(chunk)
@@ -73,14 +73,14 @@ class Reader:
             yield chunk
 
     def _stop(self, stopped: AnswerTooLong) -> None:
-        """End an answer at its bound and keep what came; raise AttemptFailed when nothing did."""
+        """End an answer at its limit and keep what has arrived; raise AttemptFailed if nothing has."""
         if not self._assembly.touched:
-            raise self._garbage("more than any answer, and no word in it", retry=False) from None
+            raise self._garbage("more bytes than any answer has, and no text", retry=False) from None
         self._assembly.finish_reason = LIMIT
-        self._assembly.notes.append(f"{str(stopped).capitalize()}; what came is kept.")
+        self._assembly.notes.append(f"{str(stopped).capitalize()}; what had arrived is kept.")
 
     def _take(self, events: list[str]) -> bool:
-        """Take events that came together; return whether the server marked the end with one of them."""
+        """Take events that arrived together; return whether one of them marked the end."""
         if not events:
             return False
         assembly = self._assembly
@@ -106,7 +106,7 @@ class Reader:
             for _ in chunks:
                 pass
         except AttemptFailed:
-            return  # the connection is then closed instead of used again
+            return  # then the connection is closed instead of used again
 
     def _whole(self, first: bytes, chunks: Iterator[bytes]) -> None:
         pieces, size = [first], len(first)
@@ -123,7 +123,7 @@ class Reader:
 
     def _decode(self, text: str, *, retry: bool) -> Any:
         try:
-            # For each token: json.loads takes 0.9 us more for its options.
+            # Runs for each token: json.loads takes 0.9 us longer because of its options.
             value, end = _JSON.raw_decode(text)
         except (ValueError, RecursionError):
             raise self._garbage(text, retry=retry) from None
@@ -132,12 +132,15 @@ class Reader:
         return value
 
     def _judge(self, *, done: bool) -> None:
-        """Raise AttemptFailed unless the server said everything that it had to say."""
+        """Raise AttemptFailed unless the answer is complete."""
         assembly = self._assembly
         if not assembly.wordless or (assembly.touched and not assembly.finish_reason):
             if not assembly.finish_reason and not done:
                 raise AttemptFailed(
-                    "cut", f"The answer of {self._where} ended in the middle.", hint="Try again.", retry=True
+                    "cut",
+                    f"The answer of {self._where} ended in the middle.",
+                    hint="`/retry`, or `/model NAME`.",
+                    retry=True,
                 )
             if not assembly.finish_reason:
                 assembly.notes.append("The server gave no reason for the end of its answer.")
@@ -153,14 +156,14 @@ class Reader:
     def _garbage(self, text: str, *, retry: bool) -> AttemptFailed:
         return AttemptFailed(
             "garbage",
-            f"{self._where} sent something that is no answer: {self._provider.redact(text, 120)}",
+            f"{self._where} sent something that is not an answer: {self._provider.redact(text, 120)}",
             hint=f"Check that {self._provider.address} is the address of a Chat Completions server.",
             retry=retry,
         )
 
 
 def _documents(event: str) -> tuple[str, ...] | list[str]:
-    """Return the JSON texts of an event: one, but for servers that leave out the blank lines between events."""
+    """Return the JSON texts of an event: one, or several from servers that leave out blank lines between events."""
     text = event.strip()
     if "\n" in text:
         lines = [line.strip() for line in text.split("\n")]

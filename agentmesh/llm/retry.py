@@ -1,4 +1,4 @@
-"""When to try a failed call again: full-jitter backoff, the server's Retry-After, and an end to it."""
+"""When to try a failed call again: full-jitter backoff, the server's Retry-After, and a limit."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from email.utils import mktime_tz, parsedate_tz
 from agentmesh.llm.failure import AttemptFailed
 
 _FEWER = {"timeout": 1, "wordless": 1, "empty": 2, "garbage": 2, "cut": 3}
-"""Retries of failures that cost long waits or paid tokens."""
+"""Lower limits of retries for failures that cost long waits or paid tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how long; all times in seconds."""
+    """How often and how long to retry; all times in seconds."""
 
     retries: int = 6
     first: float = 0.5
@@ -24,14 +24,14 @@ class RetryPolicy:
     longest: float = 30.0
     """Upper end of any pause that the server has not asked for."""
     patience: float = 180.0
-    """Pauses of one call together; a longer Retry-After is not waited for."""
+    """Total pauses of one call; a longer Retry-After is not waited for."""
     longest_pause: float = 600.0
-    """The same while a server is overloaded (429, 503, 529) or away, which use up no retries: see ``pauses``."""
+    """The same while a server is overloaded (429, 503, 529) or away; such pauses use no retries: see ``pauses``."""
     jitter: Callable[[], float] = field(default=random.random)
-    """Number from 0 to 1 by which a pause is shortened, so that a crowd does not come back as one."""
+    """Number from 0 to 1 that shortens a pause, so that many callers do not return at the same moment."""
 
     def waits_out(self, failure: AttemptFailed) -> bool:
-        """Whether a call pauses until what failed has passed, instead of counting its tries."""
+        """Whether a call pauses until the failure has passed, instead of counting its attempts."""
         if failure.is_load:
             return True
         return failure.retry and failure.away and self.retries > 0 and self.longest_pause > 0
@@ -51,7 +51,7 @@ class RetryPolicy:
 
 
 class Tries:
-    """The tries of one call."""
+    """The attempts of one call."""
 
     def __init__(self, policy: RetryPolicy) -> None:
         self._policy = policy
@@ -73,7 +73,7 @@ def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time
             seconds = float(headers.get(name, "")) / divisor
         except ValueError:
             continue
-        if seconds == seconds:  # "nan" is a number to float()
+        if seconds == seconds:  # float() accepts "nan"
             return max(seconds, 0.0)
     date = parsedate_tz(headers.get("retry-after", ""))
     if date is None:

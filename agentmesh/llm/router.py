@@ -1,4 +1,4 @@
-"""Several providers behind one ChatModel: ``provider/model`` names the server, a bare name means the default one."""
+"""Several providers behind one ChatModel: ``provider/model`` names the server, a bare name uses the default one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Router:
         policy: RetryPolicy | None = None,
         pauses: Pauses | None = None,
     ) -> None:
-        """Route among ``providers``; ``default`` takes the names that begin with none of them (one alone is it)."""
+        """Route among ``providers``; ``default`` takes names without a provider (a single provider is the default)."""
         self._providers = dict(providers)
         self._default = default or (next(iter(self._providers)) if len(self._providers) == 1 else None)
         self._policy = policy
@@ -33,7 +33,7 @@ class Router:
         self._clients: dict[str, OpenAIChat] = {}
 
     def resolve(self, model: str) -> tuple[OpenAIChat, str]:
-        """Return the provider's client and the name that it knows the model by; raise CallFailed."""
+        """Return the provider's client and the model's name at that provider; raise CallFailed."""
         first, slash, rest = model.partition("/")
         if slash and rest and first in self._providers:
             return self._client(first), rest
@@ -47,27 +47,27 @@ class Router:
         )
 
     def complete(self, request: ChatRequest, cancel: Cancel, watch: Watch) -> Reply:
-        """Answer; raise CallCancelled when ``cancel`` is set, CallFailed when it fails for good."""
+        """Return the answer; raise CallCancelled if ``cancel`` is set, CallFailed if the call fails for good."""
         client, model = self.resolve(request.model)
         return client.complete(replace(request, model=model), cancel, watch)
 
     def context_window(self, model: str) -> int | None:
-        """Return the model's context size in tokens, or None where unknown."""
+        """Return the model's context size in tokens, or None if unknown."""
         client, name = self.resolve(model)
         return client.context_window(name)
 
     def answer_tokens(self, model: str) -> int:
-        """Return how many output tokens an answer of the model may have; raise CallFailed for no such provider."""
+        """Return the limit of output tokens for one answer of the model; raise CallFailed for an unknown provider."""
         client, name = self.resolve(model)
         return client.answer_tokens(name)
 
     def token_prices(self, model: str, input_tokens: int) -> Prices | None:
-        """Return what the price list says of a request of this size, None where unknown; raise CallFailed likewise."""
+        """Return the listed prices for a request of this size, None if unknown; raise CallFailed as above."""
         client, name = self.resolve(model)
         return client.token_prices(name, input_tokens)
 
     def warm(self) -> None:
-        """Import and open what the first call to each provider would."""
+        """Import and open what the first call to each provider needs."""
         for name in self._providers:
             self._client(name).warm()
 

@@ -1,7 +1,6 @@
-"""Server-sent events from bytes, as they arrive.
+"""Decode server-sent events from bytes, as they arrive.
 
-Lines end at CR, LF or CRLF and nowhere else: U+2028 and U+0085 may stand inside JSON, so the bytes are split before
-they are decoded.
+Only CR, LF or CRLF end a line: U+2028 and U+0085 may occur inside JSON, so the bytes are split before they are decoded.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class EventTooLong(Exception):
-    """The server sent a line or an event longer than any chunk of an answer is."""
+    """The server sent a line or an event that is longer than any chunk of an answer may be."""
 
 
 class SseDecoder:
-    """Turn chunks of a response body into the data of its events."""
+    """Turns chunks of a response body into the data of its events."""
 
     def __init__(self, longest: int) -> None:
-        """``longest``: bytes of a line, and of the data of an event."""
+        """``longest``: limit in bytes of a line, and of the data of an event."""
         self._longest = longest
         self._pieces: list[bytes] = []
         self._size = 0
@@ -48,7 +47,7 @@ class SseDecoder:
         if rest:
             self._pieces.append(rest)
             self._size += len(rest)
-        # What came whole before it is handed on first; the next chunk raises.
+        # Return complete events first; the next chunk raises.
         if not events and (self._size > self._longest or self._data_size > self._longest):
             raise EventTooLong
         return events
@@ -64,14 +63,14 @@ class SseDecoder:
         return line
 
     def _events(self, lines: list[bytes]) -> list[str]:
-        """Return the data of the events that end with these lines. One function for all lines: they come by tokens."""
+        """Return the data of the events that these lines complete. A single loop, because it runs for each token."""
         events: list[str] = []
         data = self._data
         if self._first and lines:
             self._first = False
             lines[0] = lines[0].removeprefix(_BOM)
         for line in lines:
-            # Comments, ids, retry times and event names say nothing that the data does not.
+            # Skip comments, ids, retry times and event names: the data has everything we need.
             if line.startswith(b"data:"):
                 data.append(line[6:] if line.startswith(b" ", 5) else line[5:])
                 self._data_size += len(line)

@@ -1,7 +1,7 @@
-"""Tool calls that a model wrote as text, as small local models do where their server does not read them.
+"""Read tool calls that a model wrote as text, as small local models do if their server does not parse them.
 
-Only an answer that is nothing else counts: one or several ``<tool_call>`` elements, or fenced JSON blocks, each with
-calls of tools that the request offered. With a word around it, or for a tool that nobody offered, it stays text.
+The answer must be nothing else: one or several ``<tool_call>`` elements, or fenced JSON blocks, each with calls of
+tools that the request offered. An answer with other text, or with an unknown tool, stays text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BESIDES = frozenset({"id", "type", "index"})
 
 
 def read(reply: Reply, request: ChatRequest, taken_ids: Callable[[], Collection[str]], seed: bytes) -> Reply:
-    """Return the reply with the calls that its text is, and a note that keeps the text; else the reply as it is."""
+    """Return the reply with the calls in its text and a note that keeps the text; otherwise the reply unchanged."""
     if reply.tool_calls or not request.tools or reply.finish_reason not in ("stop", "tool_calls"):
         return reply
     calls = _calls(reply.text, {tool["function"]["name"] for tool in request.tools})
@@ -43,7 +43,7 @@ def read(reply: Reply, request: ChatRequest, taken_ids: Callable[[], Collection[
 
 
 def _calls(text: str, offered: Collection[str]) -> list[tuple[str, str]]:
-    """Return name and arguments of each call that the text is; nothing when it is anything else, or too many."""
+    """Return name and arguments of each call in the text; an empty list if it has other text or too many calls."""
     calls: list[tuple[str, str]] = []
     end = 0
     for piece in _PIECE.finditer(text):
@@ -58,7 +58,7 @@ def _calls(text: str, offered: Collection[str]) -> list[tuple[str, str]]:
 
 
 def _document(text: str, offered: Collection[str]) -> list[tuple[str, str]]:
-    """Return the calls that a JSON text is: an object, or a list of them."""
+    """Return the calls in a JSON text: an object, or a list of them."""
     try:
         value = jsontext.parse(text, strict=False)  # models put line breaks into their strings
     except ValueError:
@@ -86,7 +86,7 @@ def _call(value: Any, offered: Collection[str]) -> tuple[str, str] | None:
 
 
 def _arguments(value: Any) -> str | None:
-    """Return the arguments as JSON text: an object, or the text of one."""
+    """Return the arguments as JSON text, given an object or its text."""
     if isinstance(value, str):
         try:
             value = jsontext.parse(value)

@@ -1,4 +1,4 @@
-"""Tool calls from streamed fragments, for servers that number them, name them, do neither, or send them whole.
+"""Build tool calls from fragments, for servers that number them, give them ids, do neither, or send them whole.
 
 A fragment belongs to the call with its ``index``; without one, to the call with its ``id``; without either, to the last
 call. It begins a new call when it cannot be more of that one: another id, or a second whole set of arguments.
@@ -18,14 +18,14 @@ from agentmesh.llm.bounds import MOST_CALLS, Room
 
 _ID_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 _ID_LENGTH = 9
-"""Mistral refuses ids of any other length, and all but letters and digits."""
+"""Mistral refuses ids of any other length, and any characters other than letters and digits."""
 _USUAL = re.compile(r"[\w.:-]{1,40}", re.ASCII)
-"""An id that is kept. OpenAI refuses longer ones, and gets them when a conversation goes on with a model of its."""
+"""An id that is kept. OpenAI refuses longer ones, and a conversation may move to one of its models."""
 
 
 @dataclass(slots=True)
 class OpenCall:
-    """A call as far as it has arrived."""
+    """A call, as far as it has arrived."""
 
     id: str = ""
     name: str = ""
@@ -58,14 +58,14 @@ class CallCollector:
         self._room = room
 
     def meant(self) -> list[OpenCall]:
-        """Return the calls that say anything."""
+        """Return the calls that have a name or arguments."""
         return [call for call in self.calls if call.name or call.pieces]
 
     def add(self, fragment: dict[str, Any]) -> None:
-        """Take one entry of ``tool_calls``; raise AnswerTooLong at one call too many."""
+        """Take one entry of ``tool_calls``; raise AnswerTooLong if there are too many calls."""
         function = fragment.get("function")
         if not isinstance(function, dict):
-            function = fragment  # some servers flatten name and arguments into the entry
+            function = fragment  # some servers put name and arguments directly into the entry
         index = _index(fragment.get("index"))
         call_id = _text(fragment.get("id"))
         name = _text(function.get("name"))
@@ -104,10 +104,10 @@ class CallCollector:
             call.name = take(name)
             self._began(call.name)
         elif name and name != call.name and not call.pieces:
-            call.name += take(name)  # the name itself came in pieces
+            call.name += take(name)  # the name itself arrives in pieces
         if piece and (piece := take(piece)):
             if call.pieces == ["{}"] and piece.lstrip().startswith("{"):
-                call.pieces.clear()  # gateways to other protocols (Bedrock, Anthropic) say so that a call begins
+                call.pieces.clear()  # gateways to other protocols (Bedrock, Anthropic) send it to announce a call
             call.pieces.append(piece)
 
 
@@ -126,10 +126,10 @@ def _arguments(value: Any) -> str:
 
 
 def unique_ids(calls: Collection[OpenCall], taken: Collection[str], seed: bytes) -> tuple[list[str], int]:
-    """Return an id for each call and how many were made up.
+    """Return an id for each call, and how many were made up.
 
-    ``taken`` are the ids of earlier answers. One that not every server would take back is exchanged, and not counted.
-    The same ``seed`` gives the same ids, another one others.
+    ``taken`` are the ids of earlier answers. An id that some servers would refuse is replaced, but not counted. The
+    same ``seed`` always gives the same ids; another seed gives others.
     """
     used = set(taken)
     ids: list[str] = []

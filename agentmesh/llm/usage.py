@@ -11,7 +11,7 @@ from agentmesh.llm.port import Usage
 
 _MOST_TOKENS = 1_000_000_000
 _MOST_USD = 1_000_000
-"""Of one call. More is a counter that ran below zero: counted, it would use up every cap."""
+"""Limits for one call. A larger number is a counter that fell below zero: it would use up every budget."""
 _TOTALS = ("prompt_tokens", "input_tokens", "completion_tokens", "output_tokens", "prompt_n", "predicted_n")
 
 
@@ -25,7 +25,7 @@ def _count(source: Any, *names: str) -> int:
 
 
 def read_usage(chunk: Mapping[str, Any]) -> Usage | None:
-    """Return the usage that a chunk or answer carries, or None; also where one of its totals can be none."""
+    """Return the usage in a chunk or answer; None if there is none, or if one of its totals is impossible."""
     found = chunk.get("usage")
     if not isinstance(found, Mapping):
         groq = chunk.get("x_groq")
@@ -34,7 +34,7 @@ def read_usage(chunk: Mapping[str, Any]) -> Usage | None:
         return _standard(found) if _is_possible(found) else None
     timings = chunk.get("timings")
     if isinstance(timings, Mapping) and _is_possible(timings):
-        # llama.cpp without stream_options; prompt_n leaves out what came from its cache.
+        # llama.cpp without stream_options; prompt_n leaves out cached tokens.
         cached = _count(timings, "cache_n")
         return _usage(_count(timings, "prompt_n") + cached, _count(timings, "predicted_n"), cached)
     return None
@@ -54,7 +54,7 @@ def _standard(found: Mapping[str, Any]) -> Usage | None:
     )
     reasoning = _count(found.get("completion_tokens_details"), "reasoning_tokens")
     if reasoning and _count(found, "total_tokens") == entered + left + reasoning:
-        left += reasoning  # xAI counts reasoning apart from the completion
+        left += reasoning  # xAI counts reasoning separately from the completion
     return _usage(entered, left, cached)
 
 
@@ -74,7 +74,7 @@ def read_cost(chunk: Mapping[str, Any]) -> float | None:
 
 
 def estimate(request_bytes: int, answer_bytes: int) -> Usage:
-    """Return a guess for servers that report nothing: four bytes are a token."""
+    """Return an estimate for servers that report nothing: four bytes per token."""
     return Usage(
         input_tokens=request_bytes // BYTES_PER_TOKEN,
         output_tokens=-(-answer_bytes // BYTES_PER_TOKEN),
@@ -83,7 +83,7 @@ def estimate(request_bytes: int, answer_bytes: int) -> Usage:
 
 
 def at_least(reported: Usage, guessed: Usage) -> Usage:
-    """Return what an answer used that did not come to its end: a running total may lag behind what has come."""
+    """Return the usage of an answer that was cut: a running total may lag behind what has arrived."""
     if reported.output_tokens >= guessed.output_tokens:
         return reported
     return replace(reported, output_tokens=guessed.output_tokens, estimated=True)

@@ -1,8 +1,8 @@
-"""HTTP to one provider by the openai SDK.
+"""HTTP to one provider through the openai SDK.
 
-Imports openai, so it is itself imported only at the first call. The SDK sends the bytes of a request and hands back the
-answer as httpx has it. We read its bytes ourselves: the SDK's stream builds an object per chunk, which costs nine times
-the bare protocol.
+It imports openai, so it is itself imported only at the first call. The SDK sends the bytes of a request and returns the
+answer as an httpx response. We read its bytes ourselves: the SDK's stream builds an object per chunk, which costs nine
+times as much as the bare protocol.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 _WRITE_TIMEOUT = 60.0
 _KEEP_ALIVE = 30.0
 _ADDRESSES = 3
-"""A name may stand for several addresses, each tried for the connect timeout."""
+"""A name may resolve to several addresses, each tried for the connect timeout."""
 
 
 class Wire:
@@ -35,12 +35,12 @@ class Wire:
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
-        # The SDK insists on an Authorization header unless told in the request itself that there is none.
+        # The SDK insists on an Authorization header unless the request itself says that there is none.
         signed = provider.api_key or any(name.lower() == "authorization" for name in provider.headers)
         self._headers: dict[str, str | openai.Omit] = {} if signed else {"Authorization": openai.Omit()}
         try:
             url = httpx2.URL(provider.base_url)
-            # Certificates are read once, for all connections: 20 ms.
+            # Read the certificates once for all connections: it takes 20 ms.
             self._certificates = httpx2.create_ssl_context()
             self._name = f"{url.host}:{url.port or url.scheme}"
             self._connections = Connections(self._connection, _KEEP_ALIVE)
@@ -54,9 +54,9 @@ class Wire:
 
     @contextlib.contextmanager
     def chat(self, exchange: Exchange, body: bytes, model: str, sent: Iterable[str]) -> Iterator[Iterator[bytes]]:
-        """Send a chat request and yield the chunks of the answer's body as they come.
+        """Send a chat request and yield the chunks of the answer's body as they arrive.
 
-        Raises AttemptFailed, also from the iterator, when the answer is an error, breaks off or does not come.
+        Raise AttemptFailed, also from the iterator, if the answer is an error, breaks off or does not arrive.
         """
 
         def send(client: openai.OpenAI) -> httpx2.Response:
@@ -83,7 +83,7 @@ class Wire:
             try:
                 found = response.json()
             except ValueError:
-                raise AttemptFailed("garbage", f"{self._provider.name} lists its models in no known form.") from None
+                raise AttemptFailed("garbage", f"{self._provider.name} lists its models in an unknown form.") from None
         listed = found.get("data") if isinstance(found, dict) else None
         entries = listed if isinstance(listed, list) else ()
         return tuple(str(entry["id"]) for entry in entries if isinstance(entry, dict) and entry.get("id"))
@@ -124,13 +124,13 @@ class Wire:
             raise AttemptFailed(
                 "cut",
                 f"The connection to {where} broke in the middle of an answer: {self._said(reason)}",
-                hint="Try again.",
+                hint="`/retry`, or `/model NAME`.",
                 retry=True,
             )
 
     @contextlib.contextmanager
     def _translated(self, exchange: Exchange, model: str, sent: Iterable[str]) -> Iterator[None]:
-        # "from None": the errors hold the request with its key.
+        # "from None": the errors contain the request with its key.
         try:
             yield
         except Refused as refused:
@@ -184,9 +184,9 @@ class Wire:
 def _http(provider: Provider, certificates: ssl.SSLContext, hooks: Hooks) -> httpx2.Client:
     return openai.DefaultHttpxClient(
         verify=certificates,
-        limits=httpx2.Limits(keepalive_expiry=None),  # Connections knows for how long
+        limits=httpx2.Limits(keepalive_expiry=None),  # Connections decides how long
         timeout=httpx2.Timeout(
-            max(provider.first_token_timeout, provider.idle_timeout),  # an Exchange has the shorter one
+            max(provider.first_token_timeout, provider.idle_timeout),  # an Exchange sets the shorter deadlines
             connect=provider.connect_timeout,
             write=_WRITE_TIMEOUT,
             pool=_WRITE_TIMEOUT,
@@ -199,7 +199,7 @@ def _client(provider: Provider, http: httpx2.Client) -> openai.OpenAI:
     url = httpx2.URL(provider.base_url)
     return openai.OpenAI(
         api_key=provider.api_key,
-        admin_api_key="",  # given, else the SDK takes OpenAI's from the environment, or insists on a key
+        admin_api_key="",  # must be given: otherwise the SDK takes OpenAI's from the environment, or insists on a key
         base_url=url.copy_with(query=None),
         default_query=dict(url.params),
         max_retries=0,
@@ -209,7 +209,7 @@ def _client(provider: Provider, http: httpx2.Client) -> openai.OpenAI:
 
 
 def _headers(provider: Provider) -> dict[str, str | openai.Omit]:
-    """Return the headers of every request; Omit keeps out what the SDK would take from OPENAI_* variables."""
+    """Return the headers of every request; Omit leaves out values that the SDK would take from OPENAI_* variables."""
     headers: dict[str, str | openai.Omit] = {
         "Authorization": f"Bearer {provider.api_key}" if provider.api_key else openai.Omit()
     }
@@ -219,7 +219,7 @@ def _headers(provider: Provider) -> dict[str, str | openai.Omit]:
 
 
 def _error(said: str) -> Any:
-    """Return what the body of an error says, as the SDK reads it."""
+    """Return the content of an error's body, as the SDK reads it."""
     text = said.strip()
     try:
         body = jsontext.parse(text)

@@ -1,6 +1,6 @@
 """What servers mean by their refusals, in the words of OpenAI, OpenRouter, vLLM, SGLang, llama.cpp, Ollama and others.
 
-Status codes and error codes differ between them for the same cause; the sentences are the steadier sign.
+For the same cause they send different status codes and error codes; the sentences are the more reliable sign.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ _NEVER_REFUSED = frozenset({"model", "messages", "tools", "stream"})
 
 
 def is_context_overflow(text: str) -> bool:
-    """Whether the server says that the conversation is longer than the model reads."""
+    """Whether the server says that the conversation exceeds the model's context."""
     return bool(_CONTEXT.search(text))
 
 
@@ -110,13 +110,13 @@ def context_size(text: str) -> int | None:
 
 
 def request_size(text: str) -> int | None:
-    """Return how many tokens the refused request has, as the server counts."""
+    """Return the number of tokens of the refused request, as counted by the server."""
     found = _REQUEST_SIZE.search(text)
     return int(next(group for group in found.groups() if group)) if found else None
 
 
 def is_bound_too_large(text: str) -> bool:
-    """Whether the server says that it writes no answer as long as it was told; of some it is the context's fault."""
+    """Whether the server refuses the length limit of the answer; for some servers the context is the reason."""
     return bool(_BOUND_TOO_LARGE.search(text))
 
 
@@ -131,7 +131,7 @@ def lacks_tools(text: str) -> bool:
 
 
 def is_out_of_credit(text: str) -> bool:
-    """Whether the account has nothing left, so that no retry helps."""
+    """Whether the account has no credit left, so that no retry helps."""
     return bool(_NO_CREDIT.search(text))
 
 
@@ -141,24 +141,24 @@ def is_bad_key(text: str) -> bool:
 
 
 def is_overloaded(text: str) -> bool:
-    """Whether the server has too much to do."""
+    """Whether the server is overloaded."""
     return bool(_OVERLOADED.search(text))
 
 
 def is_rate_limited(text: str) -> bool:
-    """Whether the caller asks too often."""
+    """Whether the caller sends too many requests."""
     return bool(_RATE.search(text))
 
 
 def refuses_empty_content(text: str) -> bool:
-    """Whether the server wants null for a message without text, or none at all."""
+    """Whether the server requires null, or no field at all, for a message without text."""
     return bool(_NO_EMPTY_CONTENT.search(text))
 
 
 def refused_parameter(text: str, named: str, sent: Iterable[str]) -> str:
-    """Return which of the parameters ``sent`` the server refuses, or nothing.
+    """Return the one of the parameters ``sent`` that the server refuses, or an empty string.
 
-    ``named`` is the error's own ``param`` field. A short word counts only in quotes: it may be there by chance.
+    ``named`` is the error's own ``param`` field. A short name counts only in quotes: it may occur by chance.
     """
     if not _REFUSAL.search(text):
         return ""

@@ -1,1 +1,1 @@
-"""The MCP server: other agent programs as agents of a mesh. Thin: parse, store function, result, as the tools do."""
+"""The MCP server: other agent programs as agents of a mesh. Thin: parse, call a store function, return the result."""

@@ -1,4 +1,4 @@
-"""The same server over streamable HTTP: on loopback only, and only for who has the token."""
+"""The same server over streamable HTTP: on loopback only, and only for clients with the token."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from agentmesh.mcp.server import SIGNALS, build
 _LOOPBACK = "127.0.0.1"
 _PATH = "/mcp"
 _GRACE = 2
-"""Seconds that requests under way are given when the server is asked to stop."""
+"""Seconds for requests under way when the server is asked to stop."""
 
 
 def serve_http(member: Member, port: int, token: str, started: Callable[[str], None]) -> None:
-    """Serve clients that send the token until a signal asks to stop; ``started`` is told the URL.
+    """Serve clients that send the token until a signal asks to stop; ``started`` gets the URL.
 
-    All of them act as the one member. Raise UsageError when the port is taken.
+    All clients act as the one member. Raise UsageError if the port is occupied.
     """
     app = _Guarded(build(member).streamable_http_app(streamable_http_path=_PATH, host=_LOOPBACK), token)
     config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=_GRACE)
@@ -44,7 +44,7 @@ def serve_http(member: Member, port: int, token: str, started: Callable[[str], N
 
 
 class _Server(uvicorn.Server):
-    """A server that leaves the signals to its caller: uvicorn raises them once more at its end."""
+    """A server that leaves the signals to its caller: uvicorn raises them again at its end."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:

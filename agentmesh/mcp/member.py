@@ -1,7 +1,7 @@
-"""An external agent, held by this process: joined, beating, and found again after an outage. Knows no MCP.
+"""An external agent, held by this process: it joins, beats, and joins again after an outage. Knows nothing of MCP.
 
-It is registered like a worker that runs nobody (``store.external``). Threads: the listener hears and joins,
-``heartbeat`` beats; everybody else may call ``act``.
+It is registered like a worker that runs no agents (``store.external``). The listener's thread hears and joins, the
+``heartbeat`` thread beats; all other threads may call ``act``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from agentmesh.domain.log import logger
 from agentmesh.domain.rows import Session
 from agentmesh.domain.states import PermissionMode
 from agentmesh.store import external, workers
-from agentmesh.store.callers import Lease
+from agentmesh.store.call import Lease
 from agentmesh.store.errors import translated
 from agentmesh.store.listener import Listener
 from agentmesh.store.status import agent_channel
@@ -38,20 +38,20 @@ Result = TypeVar("Result")
 
 _BEAT = 2.0
 _PATIENCE = 15.0
-"""Seconds that a call waits for the agent to be joined again."""
+"""Seconds that a call waits for the agent to join again."""
 _STOPPING = "the MCP server is stopping"
 _TRIES = 5
-"""So often another client may snatch the agent that was chosen."""
+"""How often another client may take the chosen agent first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to join, as the command line says."""
+    """What to join, from the command line."""
 
     workdir: Path
-    """Where a new session works."""
+    """Working directory of a new session."""
     session: str | None = None
-    """Join this one as a child of its root; None: begin one, as its root."""
+    """Join this session as a child of its root; None: begin one, as its root."""
     name: str = "mcp"
     """The child's name."""
     model: str | None = None
@@ -81,7 +81,7 @@ class Member:
 
     @property
     def mesh(self) -> Mesh:
-        """The way to the database, once joined."""
+        """The database and the rest of the mesh, once joined."""
         return _known(self._mesh)
 
     @property
@@ -91,16 +91,16 @@ class Member:
 
     @property
     def agent_id(self) -> AgentId:
-        """Who it is, once joined."""
+        """Its id, once joined."""
         return _known(self._agent_id)
 
     @property
     def is_leaving(self) -> bool:
-        """Whether ``leave`` was called: what fails from then on is no news."""
+        """Whether ``leave`` was called: later failures are no news."""
         return self._leaving.is_set()
 
     def join(self) -> None:
-        """Join, or do nothing if that is done; raise an AgentmeshError when it cannot, and may be tried again."""
+        """Join, unless that is done; raise an AgentmeshError if it fails, and then it may be tried again."""
         with self._joining:
             if self._leaving.is_set():
                 raise Fenced(_STOPPING)
@@ -116,7 +116,7 @@ class Member:
             LOG.info("joined session %s as agent %s", short(self._session.id), short(self.agent_id))
 
     def act(self, deed: Callable[[Lease], Result]) -> Result:
-        """Return ``deed(lease)``; when others took the lease away (this process was frozen), join again and repeat."""
+        """Return ``deed(lease)``; if the lease was lost (this process was frozen), join again and repeat."""
         lease = self._current_lease()
         try:
             return deed(lease)
@@ -125,7 +125,7 @@ class Member:
             return deed(self._current_lease())
 
     def watch(self, woken: Callable[[], None]) -> Callable[[], None]:
-        """Call ``woken`` (on any thread, quick) when something may have changed; return what ends that."""
+        """Call ``woken`` (on any thread, quick) when something may have changed; return a function that ends that."""
         key = object()
         self._watchers[key] = woken
         return lambda: self._watchers.pop(key, None) and None
@@ -135,19 +135,17 @@ class Member:
         self._chores.append(chore)
 
     def ensure_served(self) -> str | None:
-        """Make sure that a worker runs the session's agents; return what to say if none can."""
+        """Make sure that a worker runs the session's agents; return a note if none can."""
         obstacle = self.mesh.ensure_served(self.session).obstacle
         if obstacle is None or obstacle.no_model is None:
             return None
         model = self.mesh.serving.root_model(self.session.root_id)
         if not self.mesh.models.can_use(model.partition("/")[0]):
             return (
-                f"Nobody runs this session's agents: its model {model} has no key here. "
+                f"No worker runs this session's agents: its model {model} has no key here. "
                 "Tell the user to start `agentmesh worker` where it has one."
             )
-        return (
-            f"Nobody runs this session's agents: {obstacle.no_model.message}. Tell the user: {obstacle.no_model.hint}"
-        )
+        return f"No worker runs its agents: {obstacle.no_model.message}. Tell the user: {obstacle.no_model.hint}"
 
     def leave(self) -> None:
         """Make the agent idle and close everything; idempotent."""
@@ -201,7 +199,7 @@ class Member:
         return self.mesh.database.run(external.guest, self.session.id, self._wanted.name)
 
     def _sit(self, connection: Any) -> None:
-        """Take this process's lock, and the agent, before anything else is done on a new LISTEN connection."""
+        """Take this process's lock, and the agent, first of all on a new LISTEN connection."""
         first = self._beat is None
         try:
             with translated(self.mesh.database.where):
@@ -239,14 +237,14 @@ class Member:
             if self._leaving.is_set():
                 raise Fenced(_STOPPING)
             if self._over:
-                hint = "Its session has ended, or somebody killed it. Restart the MCP server to join anew."
+                hint = "Its session has ended, or somebody killed it. Restart the MCP server to join again."
                 raise DeadAgent(self._over.message, hint=hint)
             if self._lease is None:
                 raise _known(self._listener).failed or DatabaseUnreachable()
             return self._lease
 
     def _join_again(self, lost: Lease) -> None:
-        """Have the listener join anew, if nobody has yet."""
+        """Make the listener join again, unless that has happened already."""
         with self._changed:
             if self._lease != lost:
                 return
@@ -278,7 +276,7 @@ class Member:
             return
         for seen in self.mesh.database.run(workers.tick, self._worker_id, {lease.agent_id: lease.epoch}):
             if seen.what == "fenced":
-                _known(self._listener).reconnect()  # which registers it anew
+                _known(self._listener).reconnect()  # which registers it again
             elif seen.what == "lost":
                 self._join_again(lease)
             elif seen.agent_id is not None:

@@ -1,4 +1,4 @@
-"""The one wait that a member may be in: begin, look, leave. What is lost on the way to the database is found again."""
+"""The one wait that a member may be in: begin, look, leave. A reply that got lost on the way is found again."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ _LOST = "The wait was ended from outside; no message was taken. Wait again."
 
 
 class MemberWait:
-    """At most one at a time: the database refuses another."""
+    """At most one wait at a time: the database refuses another."""
 
     def __init__(self, member: Member) -> None:
         self._member = member
         self._lock = threading.Lock()
         self._forsaken = False
-        """Nobody follows the wait any more, and it may still be registered."""
+        """Nobody follows the wait any more, but it may still be registered."""
         self._recorded: RecordedWait | None = None
-        """Finds a result when the database's reply to a look was lost."""
+        """Finds a result if the database's reply to a look was lost."""
         member.with_each_beat(self._clear)
 
     def begin(self, args: WaitArgs) -> dict[str, Any] | None:
-        """Begin; return the result if it is over at once."""
+        """Begin the wait; return the result if it is over at once."""
         self._clear()
         with self._lock:
             self._recorded = RecordedWait(self._member.mesh.database, self._member.agent_id)
             return tools.begin_wait(self._member, args)
 
     def look(self, final: WaitOutcome | None = None) -> dict[str, Any] | None:
-        """Return the result if the wait is over (in any case with ``final``), None while it goes on."""
+        """Return the result if the wait is over (with ``final`` in any case), None while it goes on."""
         run, agent = self._member.mesh.database.run, self._member.agent_id
         result = self._member.act(lambda lease: run(waits.wait_take, agent, final, lease))
         if result is not None or run(waits.registered, agent, idempotent=True) is not None:
@@ -46,14 +46,14 @@ class MemberWait:
         return {"outcome": WaitOutcome.INTERRUPTED, "results": [], "note": _LOST}
 
     def words(self, args: WaitArgs) -> str:
-        """Say how far it is."""
+        """Return how far the wait is."""
         if args.from_agents is None:
             return "waiting for a message"
         count = self._member.mesh.database.run(waits.still_open, self._member.agent_id, idempotent=True)
         return f"waiting for {count} of {len(args.from_agents)} agents"
 
     def forsake(self) -> None:
-        """End it without a result, now or when the database answers again; its mail stays unread."""
+        """End the wait without a result, now or once the database answers again; its mail stays unread."""
         self._forsaken = True
         self._clear()
 

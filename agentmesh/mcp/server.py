@@ -1,4 +1,4 @@
-"""The server's face to its client: the list of tools, and calls of them, over stdio."""
+"""The server's interface to its client: the list of tools, and their calls, over stdio."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from agentmesh.mcp.waiting import Waits, in_thread
 LOG = logger(__name__)
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""What asks to stop."""
+"""Signals that ask to stop."""
 
 _INSTRUCTIONS = (
     "You are an agent of an agentmesh session: a tree of LLM agents that work at the same time and send each other "
@@ -82,7 +82,7 @@ async def _serve_stdio(member: Member) -> None:
 
 @asynccontextmanager
 async def _ended_by_signals(member: Member) -> AsyncIterator[None]:
-    """End the process cleanly on a signal: the thread that reads stdin can be waited for in no other way."""
+    """End the process cleanly on a signal; there is no other way to wait for the thread that reads stdin."""
 
     async def heed() -> None:
         with anyio.open_signal_receiver(*SIGNALS) as signals:

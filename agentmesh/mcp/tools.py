@@ -1,7 +1,7 @@
-"""The tools of the MCP server: the verbs, and one to read conversations. Each parses, calls the store, answers.
+"""The tools of the MCP server: the verbs, and one to read conversations. Each parses, calls the store, and answers.
 
-Names, schemas and words are those that agents of the mesh see, but for fork's words: its caller's conversation is not
-the mesh's.
+Names, schemas and descriptions are those that agents of the mesh see, except fork's description: the mesh does not have
+its caller's conversation.
 """
 
 from __future__ import annotations
@@ -20,18 +20,17 @@ from agentmesh.engine.tool import Tool, ToolContext, ToolError
 from agentmesh.mcp.member import Member
 from agentmesh.mcp.transcript import ReadTranscript, ReadTranscriptArgs
 from agentmesh.store import agents, mailbox
-from agentmesh.store.callers import Lease
+from agentmesh.store.call import Lease
 from agentmesh.store.tx import Database
 from agentmesh.tools import toolset
 from agentmesh.tools.fork import Fork, ForkArgs
 from agentmesh.tools.kill import Kill, KillArgs
 from agentmesh.tools.list_agents import ListAgents, ListAgentsArgs
 from agentmesh.tools.send import Send, SendArgs
-from agentmesh.tools.verbs import resolve
 from agentmesh.tools.wait import Wait, WaitArgs
 
 _NO_DATABASE = cast(Database, None)
-"""Tools are described and their arguments read before any database is opened."""
+"""Describing tools and reading their arguments needs no database."""
 
 _FORK = (
     "Start an agent of the mesh that works at the same time as you, on its own model. It sees only the prompt and the "
@@ -63,7 +62,7 @@ def definitions() -> list[dict[str, Any]]:
 
 
 def read(name: str, given: Mapping[str, Any]) -> tuple[Any, str | None]:
-    """Return a call's arguments and a note on what was ignored; raise ToolError in words that a model can act on."""
+    """Return a call's arguments and a note on ignored ones; raise ToolError with a message that a model can act on."""
     tool = TOOLS.get(name)
     if tool is None:
         raise ToolError(f"there is no tool {name[:40]!r}", f"The tools are {', '.join(TOOLS)}.")
@@ -71,7 +70,7 @@ def read(name: str, given: Mapping[str, Any]) -> tuple[Any, str | None]:
 
 
 def call(member: Member, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Do what a tool other than wait does, and return its result."""
+    """Run any tool except wait, and return its result."""
     args, note = read(name, given)
     member.join()
     result = _DEEDS[name](member, args)
@@ -84,7 +83,7 @@ def begin_wait(member: Member, args: WaitArgs) -> dict[str, Any] | None:
 
 
 def refusal(error: ToolError | AgentmeshError) -> dict[str, Any]:
-    """Return an error as tools tell it."""
+    """Return an error in the form of a tool's result."""
     extra = error.extra if isinstance(error, ToolError) else {}
     return {"error": str(error), **({"hint": error.hint} if error.hint else {}), **extra}
 
@@ -97,23 +96,22 @@ def _fork(member: Member, args: ForkArgs) -> dict[str, Any]:
 
 
 def _send(member: Member, args: SendArgs) -> dict[str, Any]:
-    database, key = member.mesh.database, uuid.uuid4().hex
+    run, me, key = member.mesh.database.run, member.agent_id, uuid.uuid4().hex
 
     def deed(lease: Lease) -> dict[str, Any]:
-        recipient = resolve(database, _context(member, lease), args.to)
-        mail = database.run(mailbox.send, member.agent_id, recipient, args.message, key, lease=lease, idempotent=True)
-        to = database.run(agents.get, recipient, idempotent=True)
-        return {"status": "sent", "to": Ref(to.id, to.name).json(), "message_id": mail}
+        to = run(agents.resolve, member.session.id, args.to, me, idempotent=True)
+        mail = run(mailbox.send, me, to.id, args.message, key, lease=lease, idempotent=True)
+        return {"status": "sent", "to": to.json(), "message_id": mail}
 
     return _noting(member.act(deed), member.ensure_served())
 
 
 def _kill(member: Member, args: KillArgs) -> dict[str, Any]:
-    database = member.mesh.database
+    run, me = member.mesh.database.run, member.agent_id
 
     def deed(lease: Lease) -> list[Ref]:
-        target = resolve(database, _context(member, lease), args.agent_id)
-        return database.run(agents.kill, target, member.agent_id, lease=lease)
+        target = run(agents.resolve, member.session.id, args.agent_id, me, idempotent=True)
+        return run(agents.kill, target.id, me, lease=lease)
 
     return {"killed": [ref.json() for ref in member.act(deed)]}
 

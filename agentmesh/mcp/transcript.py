@@ -1,4 +1,4 @@
-"""The tool read_transcript: the end of an agent's conversation, as plain text."""
+"""The read_transcript tool: the end of an agent's conversation, as plain text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from agentmesh.domain.text import printable
 from agentmesh.engine.tool import Effect, ToolContext
 from agentmesh.store import agents, transcript
 from agentmesh.store.tx import Database
-from agentmesh.tools.verbs import resolve
 
 _ROWS = 1000
 """Rows that are looked at, from the end."""
@@ -27,7 +26,7 @@ class ReadTranscriptArgs(BaseModel):
 
     agent_id: str = Field(description="Id or name of an agent of this session, alive or dead.")
     max_characters: int = Field(
-        default=16_000, ge=100, le=_LONGEST, description="The conversation's end is returned, at most so long."
+        default=16_000, ge=100, le=_LONGEST, description="Return at most this much of the conversation's end."
     )
 
 
@@ -47,24 +46,25 @@ class ReadTranscript:
 
     def run(self, args: ReadTranscriptArgs, context: ToolContext) -> dict[str, Any]:
         """Return the end of the agent's conversation."""
-        agent = resolve(self._database, context, args.agent_id)
-        return tail(self._database, agent, args.max_characters)
+        me, run = context.agent_id, self._database.run
+        agent = run(agents.resolve, context.session_id, args.agent_id, me, idempotent=True)
+        return tail(self._database, agent.id, args.max_characters)
 
 
 def tail(database: Database, agent: AgentId, limit: int) -> dict[str, Any]:
-    """Return who the agent is and its own rows as text, at most so many characters of it, the newest."""
+    """Return the agent's id, name and status, and the last ``limit`` characters of its own rows as text."""
     who = database.run(agents.get, agent, idempotent=True)
     last = database.run(transcript.last_seq, agent, idempotent=True)
     rows = database.run(transcript.own, agent, max(0, last - _ROWS), _ROWS, idempotent=True)
     text = "\n".join(line for row in rows if (line := _line(row)))
     result = {**Ref(who.id, who.name).json(), "status": str(who.status), "text": text[-limit:]}
     if len(text) > limit or last > _ROWS:
-        result["note"] = "this is the end; what was before is left out."
+        result["note"] = "this is the end; earlier text is left out."
     return result
 
 
 def _line(row: Row) -> str:
-    """Return one row as text, "" for none."""
+    """Return one row as text, "" if it has none."""
     content = row.content
     text = printable(str(content.get("text") or content.get("error") or ""))
     match row.kind:

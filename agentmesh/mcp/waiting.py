@@ -1,6 +1,6 @@
 """wait, as a request that may last a day: it reports progress, and its client may give it up at any moment.
 
-A wait that is given up leaves nothing behind and takes no mail: what came lies unread, for the next wait.
+An abandoned wait leaves nothing behind and takes no mail: messages stay unread, for the next wait.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ LOG = logger(__name__)
 
 Result = TypeVar("Result")
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
-"""Tells the client how far its request is: seconds gone, seconds at most, words."""
+"""Tells the client about the request's progress: seconds passed, time limit in seconds, text."""
 
 _EVERY = 5.0
-"""Seconds between two looks at a wait of which nothing is heard."""
+"""Seconds between two looks at a wait without notifications."""
 _APART = 0.2
-"""Seconds between two reports at least."""
+"""Shortest time, in seconds, between two reports."""
 
 
 class Waits:
@@ -44,11 +44,11 @@ class Waits:
     def __init__(self, member: Member) -> None:
         self._member = member
         self._own = MemberWait(member)
-        self._turn = anyio.Lock()  # a wait that is given up is over before the next one begins
-        self._followed: asyncio.Event | None = None  # the wait that is registered, by what wakes it
+        self._turn = anyio.Lock()  # an abandoned wait is over before the next one begins
+        self._followed: asyncio.Event | None = None  # the event that wakes the registered wait
 
     async def wait(self, given: Mapping[str, Any], report: Report) -> dict[str, Any]:
-        """Wait, and return the tool's result; raise ToolError or AgentmeshError when refused."""
+        """Wait, and return the tool's result; raise ToolError or AgentmeshError if refused."""
         args, note = tools.read("wait", given)
         await in_thread(self._member.join)
         loop, woken = asyncio.get_running_loop(), asyncio.Event()
@@ -68,7 +68,7 @@ class Waits:
         async with self._turn:
             try:
                 result = await in_thread(self._own.begin, args)
-            except DatabaseUnreachable:  # whether it has begun is not known
+            except DatabaseUnreachable:  # whether it has begun is unknown
                 await self._forsake()
                 raise
             if result is not None:
@@ -85,7 +85,7 @@ class Waits:
             raise
 
     async def _follow(self, args: WaitArgs, begun: float, woken: asyncio.Event, report: Report) -> dict[str, Any]:
-        """Look whenever something is heard, until the wait is over."""
+        """Look at each notification, until the wait is over."""
         outage = Outage()
         report_at = care_at = begun
         while True:
@@ -114,7 +114,7 @@ class Waits:
 
     @asynccontextmanager
     async def _given_up_in_turn(self, woken: asyncio.Event) -> AsyncIterator[None]:
-        """Give the wait up, when its client has meanwhile, before the turn passes to the next one."""
+        """If the client has given up meanwhile, end the wait before the turn passes to the next one."""
         try:
             yield
             await anyio.lowlevel.checkpoint()
@@ -124,7 +124,7 @@ class Waits:
             raise
 
     async def _give_up(self, woken: asyncio.Event) -> None:
-        """End this wait, if nobody has; the caller has the turn."""
+        """End this wait, unless it has ended; the caller has the turn."""
         if self._followed is woken:
             self._followed = None
             await self._forsake()
@@ -140,5 +140,5 @@ class Waits:
 
 
 async def in_thread(function: Callable[..., Result], *args: Any) -> Result:
-    """Call a function that blocks, in a thread; it is not given up in the middle."""
+    """Call a blocking function in a thread; it is never abandoned in the middle."""
     return await to_thread.run_sync(partial(function, *args))

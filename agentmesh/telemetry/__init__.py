@@ -1,6 +1,6 @@
-"""What agents do, told to the outside: log records, and traces as OpenTelemetry has them; both off unless asked for.
+"""Reports of what agents do: log records, and OpenTelemetry traces; both are off unless asked for.
 
-Nothing of OpenTelemetry is imported before that is known, and nothing that goes wrong with it disturbs an agent.
+Nothing of OpenTelemetry is imported unless it is wanted, and no failure in it disturbs an agent.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def is_wanted(environ: Mapping[str, str]) -> bool:
 
 
 def obstacle(environ: Mapping[str, str]) -> str:
-    """Return why traces that are wanted cannot be sent; empty when they can."""
+    """Return why wanted traces cannot be sent; empty if they can."""
     protocol = next((environ[name] for name in _PROTOCOLS if environ.get(name)), "http/protobuf")
     if protocol != "http/protobuf":
-        return f"OpenTelemetry's protocol {protocol} is not spoken here, only http/protobuf"
+        return f"OpenTelemetry's protocol {protocol} is not supported here, only http/protobuf"
     try:
         import opentelemetry.exporter.otlp.proto.http
         import opentelemetry.sdk.trace  # noqa: F401
@@ -41,7 +41,7 @@ def obstacle(environ: Mapping[str, str]) -> str:
 
 
 def observer(environ: Mapping[str, str]) -> Observer:
-    """Return who tells what agents do: as log records where they are wanted, as traces where the environment asks."""
+    """Return the observer of agents: it writes log records if they are wanted, and traces if the environment asks."""
     from agentmesh.engine.observer import Observer
     from agentmesh.telemetry import records
 
@@ -52,7 +52,7 @@ def observer(environ: Mapping[str, str]) -> Observer:
 
 
 def _spans(environ: Mapping[str, str]) -> Observer | None:
-    """Return who makes traces, if anybody shall; never raises."""
+    """Return the observer that makes traces, if they are wanted; never raises."""
     if not is_wanted(environ):
         return None
     if why := obstacle(environ):

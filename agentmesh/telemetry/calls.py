@@ -1,4 +1,4 @@
-"""A tool whose calls are told of."""
+"""A tool whose calls are reported."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pydantic import BaseModel
 from agentmesh.engine.tool import Effect, Tool, ToolContext
 
 Tell = Callable[[str, ToolContext, int, str], None]
-"""``(tool, context, began, error)``: a call that began at that time, in nanoseconds, is over; no error is "". """
+"""``(tool, context, began, error)``: a call that began at that time, in nanoseconds, is over; "" means no error."""
 
 
 class Observed:
-    """Runs a tool inside what an observer wants, and tells it of the call."""
+    """Runs a tool inside an observer's context, and reports the call."""
 
     def __init__(self, tool: Tool, tell: Tell, within: Callable[[], AbstractContextManager[None]]) -> None:
         self._tool, self._tell, self._within = tool, tell, within
@@ -38,7 +38,7 @@ class Observed:
         return self._tool.description
 
     def run(self, args: Any, context: ToolContext) -> Mapping[str, Any] | None:
-        """Run it."""
+        """Run the tool."""
         began, error = time.time_ns(), ""
         with self._within():
             try:

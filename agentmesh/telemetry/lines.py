@@ -1,4 +1,4 @@
-"""Log records as JSON lines, and a file for them that several processes share and that does not grow for ever."""
+"""Log records as JSON lines, and a file for them that several processes share and that has a size limit."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from agentmesh.domain.text import printable
 from agentmesh.telemetry import record_ids
 
 MOST_BYTES: Final = 10_000_000
-"""Of one file; there is one older one beside it, ``FILE.1``."""
+"""Size limit of one file; one older file is kept beside it, ``FILE.1``."""
 _LONGEST: Final = 4_000
 """Characters of a text in a record."""
 
 
 class JsonLines(logging.Formatter):
-    """A record as one line: time, level, event, message, process, whose it is, figures."""
+    """A record as one line: time, level, event, message, process, ids, figures."""
 
     def __init__(self, clean: Callable[[str], str] = str) -> None:
-        """``clean`` takes secrets out of texts."""
+        """``clean`` removes secrets from texts."""
         super().__init__()
         self._clean = clean
 
@@ -53,7 +53,7 @@ class JsonLines(logging.Formatter):
 
 
 class BoundedFile(WatchedFileHandler):
-    """Appends lines to a file of its owner's; when it is full it becomes ``FILE.1``, and all processes begin anew."""
+    """Appends lines to a file for its owner only; a full one becomes ``FILE.1``, and all processes use a new one."""
 
     def __init__(self, file: Path, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
@@ -63,7 +63,7 @@ class BoundedFile(WatchedFileHandler):
         return open(os.open(self.baseFilename, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "a", encoding="utf-8")
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the record in one piece, so that no other process writes into it."""
+        """Write the record in one piece, so that lines of several processes do not mix."""
         try:
             line = f"{self.format(record)}\n".encode()
             descriptor = self._opened()
@@ -74,7 +74,7 @@ class BoundedFile(WatchedFileHandler):
             self.handleError(record)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  the library's name
-        """Say nothing: where a record cannot be written, a complaint about that cannot either."""
+        """Do nothing: if a record cannot be written, a complaint about it cannot either."""
 
     def _opened(self) -> int:
         """Return the file that has the name now."""
@@ -84,21 +84,21 @@ class BoundedFile(WatchedFileHandler):
         return self.stream.fileno()
 
     def _turn_over(self, full: int) -> int:
-        """Make the full file the older one, unless another process has done so by now; return the new one."""
+        """Make the full file the older one, unless another process already has; return the new one."""
         held = os.dup(full)
         try:
-            fcntl.flock(held, fcntl.LOCK_EX)  # on the file itself: all who find it full queue up here
+            fcntl.flock(held, fcntl.LOCK_EX)  # locks the file itself: all processes that find it full queue up here
             with suppress(FileNotFoundError):
                 here, there = os.fstat(held), os.stat(self.baseFilename)
                 if (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino):
                     os.replace(self.baseFilename, f"{self.baseFilename}.1")
-            return self._opened()  # the new one is there before the next in the queue looks
+            return self._opened()  # the new file exists before the next process in the queue looks
         finally:
             os.close(held)
 
 
 def _about(record: logging.LogRecord) -> dict[str, str]:
-    """Return the error that the record tells of; where it was raised only as file and line, which name no value."""
+    """Return the record's error with the file and line of its origin, but nothing that contains values."""
     if not record.exc_info or record.exc_info[1] is None:
         return {}
     error = record.exc_info[1]

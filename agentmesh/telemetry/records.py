@@ -1,7 +1,7 @@
-"""Log records of what agents do, through the standard library's logging; names and figures, never what anybody says.
+"""Log records of what agents do, through the standard library's logging; names and figures, never any content.
 
-While an agent runs, every record of its thread says whose it is: the ids of session, agent and worker, and the step and
-the call where there is one: ``record_ids.ids``.
+While an agent runs, every record of its thread has ids (``record_ids.ids``): those of session, agent and worker, and
+the step and the call if there is one.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ LOG: Final = logger(__name__)
 
 
 def are_wanted() -> bool:
-    """Whether anybody takes them: what is not wanted costs nothing."""
+    """Whether any handler takes them: unwanted records cost nothing."""
     return LOG.isEnabledFor(logging.INFO)
 
 
 class Records(Observer):
-    """Makes them."""
+    """Makes log records."""
 
     @contextmanager
     def running(self, agent: Agent) -> Iterator[None]:
-        """Let the thread's records be the agent's, and tell when it begins and ends."""
+        """Put the agent's ids into the thread's records, and record when it begins and ends."""
         with _records_about_agent(agent):
             began = time.monotonic()
             _tell("agent.running", f"{_named(agent)} runs", logging.INFO)
@@ -45,7 +45,7 @@ class Records(Observer):
                 _tell("agent.resting", f"{_named(agent)} rests or waits", logging.INFO, ms=round(seconds * 1000))
 
     def asked(self, agent: Agent, usage: Mapping[str, Any]) -> None:
-        """Tell of a model call."""
+        """Record a model call."""
         error = usage["error"]
         words = f"{_named(agent)} asked {agent.model}: {usage['input_tokens']}+{usage['output_tokens']} tokens"
         figures = {
@@ -64,11 +64,11 @@ class Records(Observer):
         _tell("model.call", f"{words}, {usage['latency_ms']} ms{f', {error}' if error else ''}", level, **figures)
 
     def failed(self, agent: Agent, kind: str) -> None:
-        """Tell that its turn ended with an error."""
+        """Record that the agent's turn ended with an error."""
         _tell("turn.failed", f"{_named(agent)}: its turn failed: {kind}", logging.WARNING, error=kind)
 
     def tools(self, agent: Agent, tools: dict[str, Tool]) -> dict[str, Tool]:
-        """Return the tools, each telling of its calls; they may run on threads of their own."""
+        """Return the tools, each recording its calls; they may run on threads of their own."""
         return {
             name: Observed(tool, partial(_called, agent), partial(_records_about_agent, agent))
             for name, tool in tools.items()
@@ -83,22 +83,22 @@ class Both(Observer):
 
     @contextmanager
     def running(self, agent: Agent) -> Iterator[None]:
-        """Be told by both."""
+        """Run inside both."""
         with self._second.running(agent), self._first.running(agent):
             yield
 
     def asked(self, agent: Agent, usage: Mapping[str, Any]) -> None:
-        """Tell both."""
+        """Report to both."""
         self._first.asked(agent, usage)
         self._second.asked(agent, usage)
 
     def failed(self, agent: Agent, kind: str) -> None:
-        """Tell both."""
+        """Report to both."""
         self._first.failed(agent, kind)
         self._second.failed(agent, kind)
 
     def tools(self, agent: Agent, tools: dict[str, Tool]) -> dict[str, Tool]:
-        """Return tools that tell both."""
+        """Return tools that report to both."""
         return self._second.tools(agent, self._first.tools(agent, tools))
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """Spans of agents, model calls and tool calls, in the conventions for generative AI (``gen_ai.*``); no content.
 
-An agent's span is one stretch in which a worker ran it: from a wake-up to the next rest or wait. Spans of a session are
-one trace. An agent's parent is known here only where this process ran it; elsewhere the attributes say it.
+An agent's span is one period in which a worker ran it: from a wake-up to the next rest or wait. The spans of a session
+are one trace. A span has its agent's parent as its own only if this process ran that; otherwise the attributes name it.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ P = ParamSpec("P")
 Result = TypeVar("Result")
 
 _REMEMBERED = 10_000
-"""Agents whose last span is known, to be the parent of their children's."""
+"""Agents whose last span is remembered as the parent of their children's spans."""
 _CLOSING = 3.0
-"""Seconds that the end of a process waits for the last spans to be sent."""
+"""Seconds that the end of a process waits until the last spans are sent."""
 
 
 def _quietly(
     method: Callable[Concatenate[Spans, P], Result],
 ) -> Callable[Concatenate[Spans, P], Result | None]:
-    """Let nothing that goes wrong in here reach the engine."""
+    """Keep any failure in here from reaching the engine."""
 
     def guarded(self: Spans, /, *args: P.args, **kwargs: P.kwargs) -> Result | None:
         try:
@@ -55,7 +55,7 @@ def _quietly(
 
 
 class Spans(Observer):
-    """Makes them."""
+    """Makes spans."""
 
     def __init__(self, provider: TracerProvider) -> None:
         self._provider = provider
@@ -66,7 +66,7 @@ class Spans(Observer):
 
     @contextmanager
     def running(self, agent: Agent) -> Iterator[None]:
-        """Be the agent's span."""
+        """Open the agent's span for the block."""
         self._begin(agent)
         try:
             yield
@@ -104,7 +104,7 @@ class Spans(Observer):
 
     @_quietly
     def failed(self, agent: Agent, kind: str) -> None:
-        """Mark the agent's span."""
+        """Mark the agent's span as failed."""
         with self._lock:
             span = self._open.get(agent.id)
         if span:
@@ -112,7 +112,7 @@ class Spans(Observer):
 
     @_quietly
     def asked(self, agent: Agent, usage: Mapping[str, Any]) -> None:
-        """Make the span of a model call, from what it used: it is over."""
+        """Make the span of a finished model call from its usage."""
         ended = time.time_ns()
         span = self._tracer.start_span(
             f"chat {_model(agent)}",
@@ -131,7 +131,7 @@ class Spans(Observer):
 
     @_quietly
     def called(self, agent: Agent, tool: str, context: ToolContext, began: int, error: str) -> None:
-        """Make the span of a tool call: it is over."""
+        """Make the span of a finished tool call."""
         about = {**_about(agent, "execute_tool"), "gen_ai.tool.name": tool, "gen_ai.tool.type": "function"}
         if context.lease:
             about["agentmesh.step"] = context.lease.seq or 0
@@ -143,7 +143,7 @@ class Spans(Observer):
         span.end()
 
     def close(self) -> None:
-        """Send what is still to be sent; a server that does not answer is not waited for."""
+        """Send the remaining spans; do not wait for a server that does not answer."""
         sending = threading.Thread(target=self._shutdown, name="telemetry", daemon=True)
         sending.start()
         sending.join(_CLOSING)
@@ -159,7 +159,7 @@ class Spans(Observer):
 
 
 def _about(agent: Agent, operation: str) -> dict[str, str | int]:
-    """Return whose span it is."""
+    """Return the attributes of the agent."""
     about: dict[str, str | int] = {
         "gen_ai.operation.name": operation,
         "gen_ai.agent.id": str(agent.id),

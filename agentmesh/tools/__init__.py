@@ -1,1 +1,1 @@
-"""The tools that agents see, one file each, with the words the model reads in ``prompts``; and the gate before them."""
+"""The tools that agents call, one file each, and the gate before them. Their descriptions are in ``prompts``."""

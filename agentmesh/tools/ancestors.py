@@ -1,4 +1,4 @@
-"""The processes above this one, as the system tells them."""
+"""The processes above this one, as the system reports them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple
 
 _PS: Final = "/bin/ps"
 _PARENT, _STARTED = 1, 19
-"""Places in /proc/PID/stat, counted after the command's name."""
+"""Fields of /proc/PID/stat, counted after the command's name."""
 
 
 class Process(NamedTuple):
@@ -20,15 +20,15 @@ class Process(NamedTuple):
 
     pid: int
     command: tuple[bytes, ...]
-    """Its words; empty where the system does not tell."""
+    """Its arguments; empty if the system does not show them."""
     age: float | None
-    """Seconds since it started; None where the system does not tell."""
+    """Seconds since it started; None if the system does not show it."""
     parent: int
 
 
 def ancestors() -> Iterator[Process]:
     """Yield the processes above this one, the nearest first; the last may be one that has just ended."""
-    # Asked of /proc, because in a PID namespace of one's own getppid() tells of nobody.
+    # Read /proc, because inside a PID namespace getppid() returns 0.
     pid = _linux("self").parent if sys.platform == "linux" else os.getppid()
     seen = set[int]()
     while pid > 0 and pid not in seen:
@@ -41,7 +41,7 @@ def ancestors() -> Iterator[Process]:
 def _linux(pid: int | Literal["self"]) -> Process:
     folder, number = Path("/proc", str(pid)), os.getpid() if pid == "self" else pid
     try:
-        # The command's name, in parentheses, may hold blanks and parentheses.
+        # The command's name, in parentheses, may itself hold blanks and parentheses.
         facts = (folder / "stat").read_bytes().rpartition(b")")[2].split()
         command = tuple((folder / "cmdline").read_bytes().split(b"\0"))
     except OSError:  # it has ended, or is hidden
@@ -51,7 +51,7 @@ def _linux(pid: int | Literal["self"]) -> Process:
 
 
 def _asked(pid: int) -> Process:
-    """Ask ps, where there is no /proc."""
+    """Ask ps, on systems without /proc."""
     asked = subprocess.run([_PS, "-o", "ppid=,command=", "-p", str(pid)], capture_output=True, check=False)
     parent, _, command = asked.stdout.strip().partition(b" ")
     return Process(pid, tuple(command.split()), None, int(parent) if parent.isdigit() else 0)

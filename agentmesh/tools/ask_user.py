@@ -1,4 +1,4 @@
-"""The tool ask_user: a question to the person; the engine asks, and the answer is the result."""
+"""The ask_user tool: a question to the person. The engine asks it, and the answer is the result."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class AskUser:
 
     @property
     def description(self) -> str:
-        """The words that the model reads."""
+        """The description that the model reads."""
         return description(self.name)
 
     def run(self, _args: AskUserArgs, _context: ToolContext) -> dict[str, Any]:
-        """Refuse: this runs only where nobody can be asked."""
+        """Refuse: the engine runs this only if nobody can be asked."""
         raise ToolError(
             "nobody is here to answer",
             "Decide yourself, choose what is easy to undo, and say in your answer what you assumed.",

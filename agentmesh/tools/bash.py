@@ -42,11 +42,11 @@ class Bash:
 
     @property
     def description(self) -> str:
-        """The words that the model reads."""
+        """The description that the model reads."""
         return description(self.name)
 
     def run(self, args: BashArgs, context: ToolContext) -> Mapping[str, Any]:
-        """Run the command to its end, its timeout, or the agent's interrupt."""
+        """Run the command until it ends, its timeout passes, or the agent is interrupted."""
         if "\0" in args.command:
             raise ToolError("The command contains a NUL character.", "Write it as \\0 or $'\\x00' where it is needed.")
         if not context.workdir.is_dir():
@@ -96,7 +96,7 @@ def _result(finished: FinishedProcess, timeout: float, walled: Walled) -> dict[s
         result["interrupted"] = True
         if finished.exit_code is None:
             notes.append("The command and the process that watched it were ended from outside.")
-    elif walled.note:  # what it left went with the wall, whose own process may still have been counted
+    elif walled.note:  # the wall ended what it left; a process of the wall's own may have been counted
         notes.append(walled.note if finished.exit_code else "")
     elif finished.left:
         notes.append(f"Left in the background and ended with the command: {finished.left} process(es).")

@@ -1,8 +1,11 @@
-"""Who may act as a person: no program that an agent's tool starts, whatever it unsets or puts in between.
+"""Keep programs that an agent's tool starts from acting as a person, whatever they unset or start in between.
 
-Every surface opens its database through ``open_as_person``; a command that opens none calls ``require_person_there``.
-Three signs tell that a worker is above, the quickest first: the variable that every command of an agent gets, the guard
-of the spawner among the processes above, and a worker of the database at hand among them.
+Every program that opens a database for a person calls ``open_as_person``; a command that opens none calls
+``require_person_there``. Three signs show that a worker is above, the quickest first:
+
+- the variable that every command of an agent gets;
+- the guard of the spawner among the processes above;
+- a worker of the current database among them.
 """
 
 from __future__ import annotations
@@ -27,9 +30,9 @@ if TYPE_CHECKING:
 
 _HINT = "An agent cannot allow itself anything: say in your answer what you need, and the user decides."
 _GUARD = os.fsencode(os.path.join(*Path(__file__).with_name("spawner.py").parts[-3:]))
-"""How the spawner's file is called in every installation: ``agentmesh/tools/spawner.py``."""
+"""The end of the path of the spawner's file in every installation: ``agentmesh/tools/spawner.py``."""
 _SLACK = 5.0
-"""Seconds that a process may seem younger than its row, because clocks are read one after the other."""
+"""Seconds that a process may seem younger than its row, because the two clocks are read one after the other."""
 
 
 def open_as_person(
@@ -41,17 +44,17 @@ def open_as_person(
     migrate: bool = True,
     pool_size: int = 8,
 ) -> tuple[Database, EmbeddedServer | None]:
-    """Open the database that settings name, for a person; raise NotAPerson below a worker, and leave nothing open then.
+    """Open the database that the settings name, for a person; raise NotAPerson below a worker.
 
-    ``what`` names what is refused, as in "only a person may ...".
+    If it raises, it leaves nothing open. ``what`` completes the message "only a person may …".
     """
     require_person(settings, what, environ)
     from agentmesh.store.opening import open_database
 
     database, server = open_database(settings, role=role, migrate=migrate, pool_size=pool_size)
     try:
-        # A program with a worker of its own may start another one in the background. Below process 1 that cannot be
-        # told from a command whose guard was killed.
+        # A program that runs a worker may start another one in the background: skip that parent. If the parent is
+        # process 1, do not: it might be a command whose guard was killed.
         skip = 1 if role == "worker" and os.getppid() != 1 else 0
         if migrate or _has_schema(database):
             _require_no_worker_above(database, what, skip=skip)
@@ -64,16 +67,16 @@ def open_as_person(
 
 
 def require_person(settings: Settings, what: str, environ: Mapping[str, str] = os.environ) -> None:
-    """Raise NotAPerson when this process shows, without any database, that an agent started it."""
+    """Raise NotAPerson if this process shows, without a database, that an agent started it."""
     if agent := environ.get(AGENT_VARIABLE):
         raise _not_a_person(what, f"agent {one_line(agent, 40)}")
-    # Only at the user's own mesh: tests of a program that uses agentmesh have databases of their own.
+    # Only for the user's own mesh: tests of a program that uses agentmesh have databases of their own.
     if (guard := _guard_above()) and _is_the_users_own(settings, environ):
         raise _not_a_person(what, f"a tool of an agent (its guard is pid {guard.pid})")
 
 
 def require_person_there(settings: Settings, what: str) -> None:
-    """Raise NotAPerson as ``open_as_person`` does, for what opens no database; starts no server."""
+    """Raise NotAPerson as ``open_as_person`` does, for a command that opens no database; start no server."""
     require_person(settings, what)
     from agentmesh.store.tx import Database
 
@@ -100,7 +103,7 @@ def _has_schema(database: Database) -> bool:
 
 
 def _require_no_worker_above(database: Database, what: str, *, skip: int = 0) -> None:
-    """Raise NotAPerson when a worker of this database and host is above, ``skip`` nearest processes aside."""
+    """Raise NotAPerson if a worker of this database and host is above; ignore the ``skip`` nearest processes."""
     from agentmesh.store import workers
 
     alive = {one.pid: one for one in database.run(workers.of_host, socket.gethostname(), idempotent=True)}
@@ -110,7 +113,7 @@ def _require_no_worker_above(database: Database, what: str, *, skip: int = 0) ->
 
 
 def _is(process: Process, worker: LocalWorker) -> bool:
-    """Whether this process is the worker, and not a later one with the pid of a worker that died without a word."""
+    """Whether this process is the worker, and not a later one that got the pid of a worker that was killed."""
     return worker.is_beating or process.age is None or process.age + _SLACK >= worker.age
 
 
@@ -119,7 +122,7 @@ def _guard_above() -> Process | None:
 
 
 def _is_the_users_own(settings: Settings, environ: Mapping[str, str]) -> bool:
-    """Whether these settings lead where the user's configuration does without variables and flags."""
+    """Whether these settings name the same database as the user's configuration without variables and flags."""
     from agentmesh.config.settings import load
 
     without = {name: value for name, value in environ.items() if not name.startswith("AGENTMESH_")}

@@ -1,4 +1,4 @@
-"""The edit tool: replace one piece of text in a file by another."""
+"""The edit tool: replace one piece of text in a file."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from agentmesh.tools.replace import existing, locked, replacing
 from agentmesh.tools.words import description
 
 _LIMIT = 16 << 20
-"""Bytes of a file that may be edited."""
+"""Size limit, in bytes, of a file that may be edited."""
 _DIFF_LIMIT = 16 * 1024
 _DIFF_SOURCE_LIMIT = 1 << 20
-"""Bytes of a file for which a diff is made: comparing more takes long."""
+"""Size limit, in bytes, of a file that is compared for a diff: larger ones take long."""
 _MARK = "\ufeff"
 
 
@@ -46,17 +46,17 @@ class Edit:
 
     @property
     def description(self) -> str:
-        """The words that the model reads."""
+        """The description that the model reads."""
         return description(self.name)
 
     def run(self, args: EditArgs, context: ToolContext) -> Mapping[str, Any]:
-        """Change the file atomically, unless its content is not the one that this agent last saw."""
+        """Change the file atomically; refuse if its content is not what this agent last saw."""
         found = writable_place(context, args.path)
         path, agent = str(found.path), context.agent_id
         with open_parent(found, create=False) as parent, locked(parent, context.cancel):
             before = existing(parent, found, _LIMIT)
             if before is None:
-                raise FileNotFoundError(path)  # explained, with near names, by open_parent
+                raise FileNotFoundError(path)  # open_parent turns it into a message with similar names
             raw, facts = before
             refuse_unseen(self._ledger.known(agent, path), agent, found.shown, raw, whole=False)
             text = _Text.read(raw, found)
@@ -70,7 +70,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A file as text with plain newlines, and what is needed to write it back as it was."""
+    """A file as text with plain newlines, plus what is needed to write it back unchanged."""
 
     body: str
     newline: str
@@ -84,16 +84,16 @@ class _Text:
             raise ToolError(f"{found.shown} is not UTF-8 text.", "Change it with a program, through `bash`.") from error
         mark = _MARK if text.startswith(_MARK) else ""
         text = text.removeprefix(_MARK)
-        # Only a file that uses CRLF throughout is shown and written back so; a mixed one is left byte for byte.
+        # Convert only a file that uses CRLF throughout; leave a mixed one byte for byte.
         crlf = "\r\n" in text and text.count("\r\n") == text.count("\n") == text.count("\r")
         return cls(text.replace("\r\n", "\n") if crlf else text, "\r\n" if crlf else "\n", mark)
 
     def plain(self, text: str) -> str:
-        """Return text of a model with the newlines of the body."""
+        """Return a model's text with the newlines of the body."""
         return text if self.newline == "\n" else text.replace("\r\n", "\n")
 
     def bytes_of(self, body: str) -> bytes:
-        """Return the file's bytes with this body."""
+        """Return the file's bytes for this body."""
         text = body if self.newline == "\n" else body.replace("\n", self.newline)
         return (self.mark + text).encode("utf-8", "replace")
 
@@ -113,7 +113,7 @@ def _replaced(body: str, old: str, new: str, replace_all: bool, found: FilePlace
 
 
 def _near(body: str, old: str) -> str:
-    """Say which line of the file is likely meant; whitespace is what models most often get wrong."""
+    """Return a hint at the line that is probably meant; models most often get whitespace wrong."""
     wanted = next((line.strip() for line in old.splitlines() if line.strip()), "")
     for number, line in enumerate(body.splitlines(), 1):
         if wanted and line.strip() == wanted:

@@ -1,4 +1,4 @@
-"""The environment of commands that agents run: an allowlist, so that a secret nobody thought of is not in it."""
+"""The environment of commands that agents run: an allowlist, so that an unexpected secret is never passed on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from agentmesh.domain.ids import AgentId
 
 AGENT_VARIABLE = "AGENTMESH_AGENT"
-"""Set for every command: programs of ours refuse below it what only a person may do."""
+"""Set for every command: below it, our own programs refuse what only a person may do."""
 
 _KEPT = frozenset(
     {
@@ -68,7 +68,7 @@ _SET = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
-    # Looking must not write, nor run a program that a repository's own configuration names.
+    # Reading must not write, nor run a program that a repository's own configuration names.
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_CONFIG_COUNT": "1",
     "GIT_CONFIG_KEY_0": "core.fsmonitor",
@@ -76,11 +76,11 @@ _SET = {
 }
 _PR_SET_DUMPABLE = 4
 _ENV_START, _ENV_END = 47, 48
-"""Places in /proc/self/stat, counted after the command's name."""
+"""Fields of /proc/self/stat, counted after the command's name."""
 
 
 def command_environment(environ: Mapping[str, str], who: AgentId | str) -> dict[str, str]:
-    """Return the environment for a command of this agent, or of who else may be none, made from the worker's."""
+    """Return the environment for a command of an agent, or of another program that ``who`` names, from the worker's."""
     kept = {
         name: value
         for name, value in environ.items()
@@ -92,15 +92,15 @@ def command_environment(environ: Mapping[str, str], who: AgentId | str) -> dict[
 
 
 def absolute(path: str) -> str:
-    """Return a list of folders without relative and empty entries, which mean the working directory."""
+    """Return a list of folders without relative and empty entries, which mean the current directory."""
     return ":".join(part for part in path.split(":") if part.startswith("/"))
 
 
 def conceal_process() -> None:
-    """Keep other processes of this user out of this one's memory, environment and open files, and write no core dump.
+    """Hide this process's memory, environment and open files from the user's other processes; write no core dump.
 
-    On Linux the kernel then lets nobody but root read or trace it, debuggers and profilers included. Programs that it
-    starts are not concerned. Call it once at the start of a process that runs agents or holds keys of providers.
+    On Linux the kernel then lets only root read or trace it; that excludes debuggers and profilers too. Programs that
+    it starts are not affected. Call it once at the start of a process that runs agents or holds keys of providers.
     """
     conceal_environment()
     _soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
@@ -112,8 +112,8 @@ def conceal_process() -> None:
 def conceal_environment() -> None:
     """Take this process's environment out of /proc, where commands of the same user could read its secrets.
 
-    Call it once at the start of a process that runs agents, before there are threads. ``os.environ`` and C's getenv
-    go on as before: every variable is first copied off the area that the kernel shows.
+    Call it once at the start of a process that runs agents, before it starts threads. ``os.environ`` and C's getenv
+    keep working: every variable is first copied out of the area that the kernel shows.
     """
     if sys.platform != "linux":
         return

@@ -1,8 +1,8 @@
-"""Files that tools may touch: paths that stay inside the working directory, and who read or wrote what.
+"""Files that tools may touch: paths that stay inside the working directory.
 
 A path is resolved once, symbolic links included, and compared with the resolved working directory. It is then opened
-one directory after another, each from the one before and none through a link, so that a link put there after the look
-leads nowhere.
+one directory after another, each relative to the one before and never through a link. So a link that somebody creates
+after the check has no effect.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from agentmesh.engine.tool import ToolContext, ToolError
 from agentmesh.tools.near import close_names
 
 _KERNEL = re.compile(r"/+(?:proc|dev/fd)(?:/|$)")
-"""Names that mean something else to each process that opens them."""
+"""Names that mean something different for each process that opens them."""
 _PROTECTED = frozenset({".git", ".agentmesh"})
 _DIRECTORY = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PASS = getattr(os, "O_PATH", os.O_RDONLY)
-"""Open a directory only to go on from it; needs no permission to list it."""
+"""Flag to open a directory only to go on from it; needs no permission to list it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilePlace:
-    """A resolved path below a directory that must not be left."""
+    """A resolved path below a directory that it must not leave."""
 
     root: str
     parts: tuple[str, ...]
@@ -39,14 +39,14 @@ class FilePlace:
 
     @property
     def path(self) -> Path:
-        """The absolute path, free of symbolic links when it was resolved."""
+        """The absolute path; it held no symbolic links when it was resolved."""
         return Path(self.root, *self.parts)
 
 
 def locate(workdir: Path, given: str) -> str:
-    """Return where a path leads, for permission rules: relative to the working directory, absolute when outside.
+    """Return where a path leads, for permission rules: relative to the working directory, absolute outside it.
 
-    ``..`` and symbolic links are resolved; what cannot be a path comes back as an absolute path that no rule allows.
+    ``..`` and symbolic links are resolved. Text that cannot be a path becomes an absolute path that no rule allows.
     """
     try:
         root, real = _resolve(workdir, given)
@@ -102,7 +102,7 @@ _FILE = os.O_NOFOLLOW | os.O_CLOEXEC
 
 @contextlib.contextmanager
 def open_parent(found: FilePlace, *, create: bool) -> Iterator[int]:
-    """Open the directory that holds a place, making missing ones when ``create``."""
+    """Open the directory that holds a place; with ``create``, make missing directories."""
     with explained(found), _directory(found, create=create, flags=os.O_RDONLY) as fd:
         yield fd
 
@@ -130,7 +130,7 @@ def _replaced(old: int, new: int) -> int:
 
 @contextlib.contextmanager
 def explained(found: FilePlace) -> Iterator[None]:
-    """Turn an OSError about this place into words that a model can act on."""
+    """Turn an OSError about this place into an error that a model can act on."""
     try:
         yield
     except FileNotFoundError as error:
@@ -151,7 +151,7 @@ def _missing(found: FilePlace) -> ToolError:
 
 
 def _resolve(workdir: Path, given: str) -> tuple[str, str]:
-    """Return where the working directory and the given path lead, links resolved, or refuse what can be no path."""
+    """Return where the working directory and the given path lead, links resolved; refuse text that cannot be a path."""
     if not given.strip() or "\0" in given:
         raise ToolError("The path is empty or contains a NUL character.", "Name a file of the working directory.")
     try:
@@ -163,7 +163,7 @@ def _resolve(workdir: Path, given: str) -> tuple[str, str]:
     joined = os.path.join(start, os.path.expanduser(given))
     try:
         real = _real(start, root, joined)
-    except OSError as error:  # the kernel does not say where the links of another's process lead
+    except OSError as error:  # the kernel hides where links of another user's process lead
         raise ToolError(f"{given} cannot be followed.", "Use a plain path of the working directory.") from error
     named = (real,) if joined == real else (joined, os.path.normpath(joined), real)
     if any(map(_KERNEL.match, named)) and not _KERNEL.match(start):
@@ -172,10 +172,10 @@ def _resolve(workdir: Path, given: str) -> tuple[str, str]:
 
 
 def _real(start: str, root: str, path: str) -> str:
-    """Return what ``os.path.realpath`` does of a path, without looking again at the names that lead to ``root``.
+    """Return what ``os.path.realpath`` returns, without checking again the names that lead to ``root``.
 
-    ``start`` leads to ``root``, which is free of links: below either one, names that are no links are the real path. As
-    soon as one is a link, or leads up, all of it is resolved anew.
+    ``start`` leads to ``root``, which is free of links. Below either of them, names that are not links already are the
+    real path. As soon as one name is a link or ``..``, the whole path is resolved again.
     """
     for known in (start, root):
         above = known.rstrip("/") + "/"
@@ -194,7 +194,7 @@ def _real(start: str, root: str, path: str) -> str:
 
 
 def _below(root: str, real: str) -> str | None:
-    """Return a real path relative to a directory, ``.`` for itself; None when it is not below."""
+    """Return a real path relative to a directory, ``.`` for itself; None if it is not below."""
     if real == root:
         return "."
     above = root.rstrip("/") + "/"
@@ -202,11 +202,11 @@ def _below(root: str, real: str) -> str | None:
 
 
 def _plain_name(name: str) -> str:
-    """Return the name as file systems that ignore case and invisible characters compare it."""
+    """Return the name the way file systems compare it that ignore case and invisible characters."""
     visible = "".join(char for char in unicodedata.normalize("NFKC", name) if unicodedata.category(char) != "Cf")
     return visible.casefold().rstrip(". ")
 
 
 def _is_git_directory(path: str) -> bool:
-    """Whether this is a repository's own directory under another name (a bare one, or where a `.git` file points)."""
+    """Whether this is a Git directory under another name: a bare repository, or one that a `.git` file points to."""
     return all(os.path.exists(os.path.join(path, name)) for name in ("HEAD", "objects", "refs"))

@@ -1,4 +1,4 @@
-"""The tool fork: a child with the caller's conversation and a prompt."""
+"""The fork tool: a child with the caller's conversation and a prompt."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pydantic import BaseModel, Field
 from agentmesh.engine.tool import Effect, ToolContext
 from agentmesh.store import agents
 from agentmesh.store.tx import Database
-from agentmesh.tools.verbs import lease_of
 from agentmesh.tools.words import description
 
 
@@ -30,9 +29,9 @@ class Fork:
 
     @property
     def description(self) -> str:
-        """The words that the model reads."""
+        """The description that the model reads."""
         return description(self.name)
 
     def run(self, args: ForkArgs, context: ToolContext) -> None:
-        """Fork; the verb writes the result."""
-        self._database.run(agents.fork, context.agent_id, args.name, args.prompt, lease=lease_of(context))
+        """Fork the agent; the verb writes the result."""
+        self._database.run(agents.fork, context.agent_id, args.name, args.prompt, lease=context.own_lease)

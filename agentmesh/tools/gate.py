@@ -1,4 +1,4 @@
-"""The gate before every tool call: permission rules, the session's mode, and what a person has allowed for good."""
+"""The gate before every tool call: permission rules, the session's mode, and what a person has allowed permanently."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from agentmesh.tools.wall.walls import Walls
 
 
 class ToolGate:
-    """Judges calls; knows how commands are taken apart and where paths lead."""
+    """Judges calls; parses commands and resolves paths for the permission rules."""
 
     def __init__(self, free: Iterable[str] = (), walls: Walls | None = None) -> None:
-        """``free``: tools that are not ours and change nothing. ``walls``: what commands run behind."""
+        """``free``: tools that are not ours and change nothing. ``walls``: the walls that commands run behind."""
         self._free = frozenset(free)
         self._walls = walls or Walls(Sandbox())
 
     def judge(self, tool: str, arguments: Mapping[str, Any], rights: Rights, workdir: Path) -> Verdict:
-        """Return whether the call is allowed, denied, or a person's to decide."""
+        """Return whether the call is allowed, denied, or left to a person."""
         return permissions.judge(
             rights.allowance.mode,
             tool,
@@ -44,7 +44,7 @@ class ToolGate:
         )
 
     def withheld(self, tool: str, rights: Rights, workdir: Path, *, approved: bool) -> Callable[[str], bool] | None:
-        """Return what says of a file whether rules keep a call from reading it; None where no rule can."""
+        """Return a function that says whether rules keep a call from reading a file; None if no rule can."""
         if tool not in READING and tool != "bash":
             return None
         return withheld(
@@ -56,7 +56,7 @@ class ToolGate:
         )
 
     def _read_shell(self, command: str, workdir: Path) -> ShellReading:
-        """Take a command apart; where no wall can be built, none of it may run without a person's approval."""
+        """Parse a command. If no wall can be built, mark no part as read-only, so that a person has to approve it."""
         reading = read_shell(command, workdir)
         problem = self._walls.problem()
         if not problem:
@@ -67,5 +67,5 @@ class ToolGate:
 
 
 def _session(rights: Rights) -> Layer:
-    """Return the rules that a person has made for the whole session."""
+    """Return the rules that a person has set for the whole session."""
     return Permissions.from_json([rights.allowance.allowed]).layers[0]

@@ -36,11 +36,11 @@ class Glob:
 
     @property
     def description(self) -> str:
-        """The words that the model reads."""
+        """The description that the model reads."""
         return description(self.name)
 
     def run(self, args: GlobArgs, context: ToolContext) -> Mapping[str, Any]:
-        """Return the first files that match, in the order of their paths."""
+        """Return the first files that match, sorted by path."""
         base = directory(place(context, args.path))
         pattern = path_pattern(args.pattern, base)
         walk = Walk(str(base.path), context.cancel, _SECONDS)
@@ -60,7 +60,7 @@ class Glob:
 
 
 class Readable:
-    """Those of a walk's files that no rule withholds from a call; it counts the others."""
+    """The files of a walk that no rule withholds from a call; counts the others."""
 
     def __init__(self, paths: Iterable[str], base: FilePlace, context: ToolContext) -> None:
         """``paths`` are relative to ``base``."""
@@ -85,7 +85,7 @@ class Readable:
 
 
 def directory(found: FilePlace) -> FilePlace:
-    """Return the place if it is a directory, else refuse it."""
+    """Return the place if it is a directory; otherwise refuse it."""
     with explained(found):
         os.stat(found.path)
     if not found.path.is_dir():
@@ -94,7 +94,7 @@ def directory(found: FilePlace) -> FilePlace:
 
 
 def path_pattern(pattern: str, base: FilePlace) -> PathPattern:
-    """Compile a model's pattern, which may start with the absolute path of the base itself."""
+    """Compile a model's pattern, which may start with the absolute path of the base."""
     root = f"{base.path}/"
     if pattern.startswith(root):
         pattern = pattern.removeprefix(root)
@@ -108,5 +108,5 @@ def path_pattern(pattern: str, base: FilePlace) -> PathPattern:
 
 
 def shown(base: FilePlace, path: str) -> str:
-    """Return a path below the base as models read it."""
+    """Return a path below the base in the form that models read."""
     return path if not base.parts else f"{base.shown.rstrip('/')}/{path}"

@@ -25,14 +25,14 @@ from agentmesh.tools.walk import Walk
 from agentmesh.tools.words import description
 
 _SECONDS = 20.0
-"""For the walk, and again for the search."""
+"""Time limit of the walk, and again of the search."""
 _MAX_FILES = 200_000
 _MAX_MATCHES = 500
 _FILE_BYTES = 10 << 20
 _WIDTH = 400
-"""Characters of a line that are shown."""
+"""Characters shown of a line."""
 _LITERAL = re.compile(r"[\w \-/:,;=<>@!\"'#%&~`]+")
-"""Patterns without special characters: files without the text need no line-by-line look."""
+"""Patterns without special characters: a file that lacks the text needs no search line by line."""
 _EVERYTHING = PathPattern.parse("**")
 
 
@@ -59,11 +59,11 @@ class Grep:
 
     @property
     def description(self) -> str:
-        """The words that the model reads."""
+        """The description that the model reads."""
         return description(self.name)
 
     def run(self, args: GrepArgs, context: ToolContext) -> Mapping[str, Any]:
-        """Return the first matches, in the order of path and line."""
+        """Return the first matches, sorted by path and line."""
         base = place(context, args.path)
         with explained(base):
             os.stat(base.path)
@@ -146,5 +146,5 @@ def _parsed(line: bytes) -> dict[str, Any]:
     try:
         found: dict[str, Any] = jsontext.parse(line)
     except ValueError:
-        return {}  # the line in which the search was ended
+        return {}  # the search was ended in the middle of this line
     return found

@@ -1,4 +1,4 @@
-"""A web page as Markdown that a model can read: headings, lists, links, tables, code; no scripts and no styling."""
+"""A web page as Markdown that a model can read: headings, lists, links, tables and code, without scripts and styles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 from agentmesh.tools.html_tokens import Tag, tokens
 
 MOST_CHARACTERS: Final = 4 << 20
-"""Of a page as Markdown: its links, written out, may be far longer than the page."""
+"""Size limit of a page as Markdown: with its links written out, it may be far longer than the HTML."""
 
 _DROPPED: Final = frozenset(
     {"script", "style", "template", "svg", "canvas", "noscript", "noembed", "noframes", "iframe", "object", "select"}
@@ -21,20 +21,20 @@ _BLOCKS: Final[Mapping[str, int]] = {
     **dict.fromkeys(("div", "section", "article", "main", "header", "footer", "nav", "aside", "figure", "form"), 1),
     **dict.fromkeys(("figcaption", "tr", "li", "dt", "dd", "details", "summary", "fieldset", "address"), 1),
 }
-"""Elements that begin and end a line; those with 2 leave a blank one."""
+"""Block elements, with the line breaks around them: 2 leave a blank line."""
 _HOLDING: Final = frozenset({"li", "ul", "ol", "tr", "td", "th", "table"})
 _BLANKS: Final = re.compile(r"[ \t\r\n\f]+")
 _DEEPEST: Final = 8
-"""Levels of lists and quotes that are shown."""
+"""Levels of lists and quotes that are indented."""
 _MAIN_ENOUGH: Final = 200
-"""Characters of a page's <main> from which on it stands for the page."""
+"""Characters that <main> must have to replace the whole page."""
 _TICK: Final = 4096
 """Tokens between two calls of ``tick``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page, read."""
+    """A page, converted."""
 
     text: str
     title: str
@@ -42,7 +42,7 @@ class Page:
 
 
 class _Writer:
-    """A page while it is read."""
+    """Converts one page."""
 
     def __init__(self, base: str) -> None:
         self._base = base
@@ -54,9 +54,9 @@ class _Writer:
         self._blank = False
         self._line_begun = False
         self._marked = False
-        """An item or a cell has begun and has nothing yet."""
+        """An item or a cell has begun and is still empty."""
         self._lists: list[int | None] = []
-        """The number that comes next in each open list; None for one without numbers."""
+        """The next number in each open list; None for a list without numbers."""
         self._quotes = 0
         self._verbatim = 0
         self._dropped = ""
@@ -68,7 +68,7 @@ class _Writer:
 
     @property
     def text(self) -> str:
-        """The text: that of its <main>, where that has enough."""
+        """The text: only that of <main>, if it is long enough."""
         if self._main:
             main = "".join(self._out[slice(*self._main)]).strip()
             if len(main) >= _MAIN_ENOUGH:
@@ -76,7 +76,7 @@ class _Writer:
         return "".join(self._out).strip()
 
     def read(self, source: str, tick: Callable[[], None]) -> None:
-        """Read a whole page; what ``tick`` raises ends it."""
+        """Read a whole page; an exception from ``tick`` ends it."""
         for count, token in enumerate(tokens(source)):
             if count % _TICK == 0:
                 tick()
@@ -93,7 +93,7 @@ class _Writer:
                 return
 
     def _drop(self, tag: Tag) -> None:
-        """Count the open elements of the kind that is left out."""
+        """Count the open elements of the kind that is being left out."""
         if not self._dropped and not tag.end and not tag.attributes.endswith("/"):
             self._dropped, self._drop_depth = tag.name, 1
         elif tag.name == self._dropped:
@@ -136,7 +136,7 @@ class _Writer:
             self._blank = words.endswith(" ")
 
     def _put(self, text: str) -> None:
-        """Write text, after the line breaks or the blank that are due."""
+        """Write text, after any pending line breaks or blank."""
         if self._breaks:
             if self._out:
                 self._add("\n" * self._breaks)
@@ -157,7 +157,7 @@ class _Writer:
             self._breaks = max(self._breaks, lines)
             self._line_begun = False
 
-    # What elements do beyond lines of their own
+    # What elements do besides starting new lines
 
     def item(self, _tag: Tag) -> None:
         self._new_line()
@@ -171,7 +171,7 @@ class _Writer:
         self._break(1)
 
     def _mark(self, text: str) -> None:
-        """Write what stands before an item's or a cell's content, which goes on in the same line."""
+        """Write the mark before the content of an item or a cell; the content follows on the same line."""
         self._put(text)
         self._marked = True
 
@@ -182,7 +182,7 @@ class _Writer:
             self._link = (len(self._out), href)
 
     def end_link(self) -> None:
-        """Make a link of what was written since it began; of more than a line only the address is added."""
+        """Turn the text written since a link began into a link; if it has several lines, only append the address."""
         if self._link is None:
             return
         (start, href), self._link = self._link, None
@@ -205,7 +205,7 @@ class _Writer:
 
     def cell(self, _tag: Tag) -> None:
         if self._cells:
-            self._breaks = 0  # of a block in the cell before
+            self._breaks = 0  # from a block in the cell before
             self._mark(" | ")
         self._cells += 1
 
@@ -291,7 +291,7 @@ _ENDS: Final[Mapping[str, Callable[[_Writer], None]]] = {
 
 
 def markdown(source: str, base: str, tick: Callable[[], None]) -> Page:
-    """Return a page as Markdown, its links made whole with its own address; ``tick`` is called now and then."""
+    """Return a page as Markdown, with its links resolved against its own address; call ``tick`` now and then."""
     writer = _Writer(base)
     writer.read(source, tick)
     return Page(writer.text, writer.title, writer.truncated)

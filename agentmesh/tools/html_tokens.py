@@ -1,6 +1,7 @@
-"""HTML taken apart into tags and text, in one pass whose time grows with the length only, whatever the page.
+"""Split HTML into tags and text, in one pass; even on a hostile page the time grows only with the length.
 
-Not by ``html.parser``: until lately it took minutes for a hostile page (CVE-2025-6069), and Pythons that do are in use.
+``html.parser`` is not used: until recently a hostile page could keep it busy for minutes (CVE-2025-6069), and such
+Pythons are still in use.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from typing import Final, NamedTuple
 
 _NAME: Final = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
 _PIECE: Final = re.compile(r"""[^>"'=]+|=\s*(?:"[^"]*"|'[^']*')?|["']""")
-"""Of what stands between a tag's name and its end: a quote counts only where a value begins."""
+"""A piece between a tag's name and its end: a quote counts only where a value begins."""
 _PIECES: Final = 10_000
-"""Of one tag that are looked at; no page means more."""
+"""Pieces of one tag that are looked at; no real page needs more."""
 _ATTRIBUTE: Final = re.compile(r"""([^\s/>=]+)\s*(?:=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>][^\s>]*)))?""")
 _VERBATIM: Final = frozenset({"script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes"})
-"""Elements whose content holds no tags; it reaches to their own end tag."""
+"""Elements whose content holds no tags; it ends at their own end tag."""
 _ENDS: Final = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in _VERBATIM}
 
 
@@ -25,13 +26,13 @@ class Tag(NamedTuple):
     """A start or end tag."""
 
     name: str
-    """In lower case."""
+    """The name in lower case."""
     end: bool
     attributes: str = ""
-    """As they stand there."""
+    """The source of the attributes."""
 
     def get(self, name: str) -> str:
-        """Return an attribute's value, empty without one."""
+        """Return an attribute's value, empty if it is missing."""
         for found in _ATTRIBUTE.finditer(self.attributes):
             if found[1].lower() == name:
                 return unescape(found[2] or found[3] or found[4] or "")
@@ -39,9 +40,9 @@ class Tag(NamedTuple):
 
 
 def tokens(source: str) -> Iterator[Tag | str]:
-    """Yield the page's tags and the texts between them, in order, character references read.
+    """Yield the page's tags and the texts between them, in order, with character references decoded.
 
-    What a page begins and does not end (a tag, a comment) is left out.
+    A tag or comment that the page begins and does not end is left out.
     """
     at, length = 0, len(source)
     while at < length:
@@ -72,17 +73,17 @@ def tokens(source: str) -> Iterator[Tag | str]:
 
 
 def unescape(text: str) -> str:
-    """Return text with its character references read."""
+    """Return text with its character references decoded."""
     if "&" not in text:
         return text
     try:
         return html.unescape(text)
-    except ValueError:  # a number of more digits than Python reads
+    except ValueError:  # more digits than Python converts to a number
         return text
 
 
 def _end_of_tag(source: str, at: int) -> int:
-    """Return where the ``>`` of a tag is, -1 without one."""
+    """Return the position of the ``>`` that ends a tag, -1 if there is none."""
     for _ in range(_PIECES):
         piece = _PIECE.match(source, at)
         if piece is None:
@@ -92,7 +93,7 @@ def _end_of_tag(source: str, at: int) -> int:
 
 
 def _no_tag(source: str, at: int) -> tuple[int, str]:
-    """Return where it goes on after a ``<`` that begins no tag, and what of it is text."""
+    """Return where to go on after a ``<`` that begins no tag, and its text, if it counts as text."""
     if source.startswith("<!--", at):
         end, size = source.find("-->", at + 2), 3
     elif source.startswith(("<!", "<?", "</"), at):

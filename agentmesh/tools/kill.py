@@ -1,4 +1,4 @@
-"""The tool kill: end a descendant and everything below it."""
+"""The kill tool: end a descendant and everything below it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pydantic import BaseModel, Field
 from agentmesh.engine.tool import Effect, ToolContext
 from agentmesh.store import agents
 from agentmesh.store.tx import Database
-from agentmesh.tools.verbs import lease_of, resolve
 from agentmesh.tools.words import description
 
 
@@ -29,10 +28,11 @@ class Kill:
 
     @property
     def description(self) -> str:
-        """The words that the model reads."""
+        """The description that the model reads."""
         return description(self.name)
 
     def run(self, args: KillArgs, context: ToolContext) -> None:
-        """Kill; the verb writes the result."""
-        target = resolve(self._database, context, args.agent_id)
-        self._database.run(agents.kill, target, context.agent_id, lease=lease_of(context))
+        """Kill the agent; the verb writes the result."""
+        me, run = context.agent_id, self._database.run
+        target = run(agents.resolve, context.session_id, args.agent_id, me, idempotent=True).id
+        run(agents.kill, target, me, lease=context.own_lease)

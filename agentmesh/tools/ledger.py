@@ -1,6 +1,6 @@
-"""Who read and who wrote which content of a file, so that no agent overwrites what it has not seen.
+"""Which agent read and wrote which content of a file, so that no agent overwrites what it has not seen.
 
-It stands in the database: it outlives a worker, all workers share it, and a fork has seen what its parent had.
+The ledger is in the database: it outlives a worker, all workers share it, and a fork inherits what its parent saw.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from agentmesh.engine.tool import ToolContext, ToolError
 from agentmesh.store import files
 from agentmesh.store.files import Known
 from agentmesh.store.tx import Database
-from agentmesh.tools.verbs import lease_of
 
 
 class FileLedger:
     """What agents have seen of files; paths are absolute and resolved, digests come from :func:`digest`.
 
-    What a call has read, it puts into its context's ``seen``.
+    A call adds the files that it has read to its context's ``seen``.
     """
 
     def __init__(self, database: Database) -> None:
@@ -29,10 +28,10 @@ class FileLedger:
         return self._database.run(files.known, agent_id, path, idempotent=True)
 
     def note_write(self, context: ToolContext, path: str, digest: str) -> None:
-        """Remember that this agent puts this content there, just before it does, while the directory is locked.
+        """Record that this agent is about to write this content; call it while the directory is locked.
 
-        So a database that does not answer leaves the file as it was. After a crash in between the file is not what
-        the agent last saw: it has to read it again.
+        So if the database does not answer, the file stays as it was. After a crash in between, the file is not what the
+        agent last saw, so the agent has to read it again.
         """
         self._database.run(files.note_write, context.agent_id, _step(context), path, digest, idempotent=True)
 
@@ -43,9 +42,9 @@ def digest(content: bytes) -> str:
 
 
 def refuse_unseen(known: Known, agent_id: AgentId, shown: str, found: bytes, *, whole: bool) -> None:
-    """Raise ToolError when the file's content is not the one that this agent last saw.
+    """Raise ToolError if the file's content is not what this agent last saw.
 
-    ``whole`` says that everything is about to be replaced: then a file that was never read is refused too.
+    ``whole`` means that the call replaces everything: then a file that was never read is refused too.
     """
     now = digest(found)
     if known.seen == now or (known.seen is None and not (whole and found)):
@@ -57,8 +56,8 @@ def refuse_unseen(known: Known, agent_id: AgentId, shown: str, found: bytes, *, 
 
 
 def _step(context: ToolContext) -> int:
-    """Return the transcript row that asks for the call: a fork inherits what was seen together with the step."""
-    seq = lease_of(context).seq
+    """Return the transcript row that asks for the call: a fork inherits what was seen together with that step."""
+    seq = context.own_lease.seq
     if seq is None:
         raise ValueError("a call of a tool has a step")
     return seq

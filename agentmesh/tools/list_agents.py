@@ -1,4 +1,4 @@
-"""The tool list_agents: who lives in this session."""
+"""The list_agents tool: the living agents of this session."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentmesh.store.tx import Database
 from agentmesh.tools.words import description
 
 MOST: Final = 200
-"""Agents in one result: more would not fit into what a model may be told at once."""
+"""Agents in one result: more would exceed the size limit of a tool result."""
 
 
 class ListAgentsArgs(BaseModel):
@@ -31,7 +31,7 @@ class ListAgents:
 
     @property
     def description(self) -> str:
-        """The words that the model reads."""
+        """The description that the model reads."""
         return description(self.name)
 
     def run(self, _args: ListAgentsArgs, context: ToolContext) -> dict[str, Any]:
@@ -39,5 +39,5 @@ class ListAgents:
         found = self._database.run(agents.list_agents, context.session_id, context.agent_id, MOST + 1, idempotent=True)
         if len(found) <= MOST:
             return {"agents": found}
-        note = f"Only {MOST} of the agents, yours first. The others are reached by their name or id all the same."
+        note = f"Only {MOST} of the agents, yours first. You can still reach the others by name or id."
         return {"agents": found[:MOST], "note": note}

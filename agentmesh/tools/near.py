@@ -1,4 +1,4 @@
-"""Names near one that was not found, so that a refusal can say which was meant."""
+"""Names similar to one that was not found, so that an error can suggest them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LOOK_AT = 2000
 
 
 def close_names(root: str, parts: tuple[str, ...]) -> list[str]:
-    """Return up to three existing paths, relative to ``root``, that a missing path may have meant."""
+    """Return up to three existing paths, relative to ``root``, that a missing path may mean."""
     for depth, part in enumerate(parts):
         directory = os.path.join(root, *parts[:depth])
         if os.path.lexists(os.path.join(directory, part)):

@@ -1,4 +1,4 @@
-"""Output of commands: kept within a bound while it comes, and made readable for a model."""
+"""Output of commands: kept within a limit while it arrives, and cleaned for a model."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _ESCAPES = re.compile(
 )
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffd]+")
 _OVERWRITTEN = re.compile(r"^[^\n]*\r(?=[^\n\r])", re.MULTILINE)
-"""Only from a line's beginning: tried from each character, a line of 64 KiB takes seconds, and nothing else runs."""
+"""Anchored at a line's beginning: tried from each character, a line of 64 KiB takes seconds, and blocks all threads."""
 
 
 class Capture:
-    """The head and the tail of a stream of bytes, never more than about ``limit`` of them in memory."""
+    """The head and the tail of a stream of bytes; keeps only about ``limit`` of them in memory."""
 
     def __init__(self, limit: int) -> None:
         self._half = max(limit // 2, 1)
@@ -48,7 +48,7 @@ class Capture:
         return bytes(self._head + self._tail)
 
     def text(self) -> str:
-        """Return what a model may read, at most ``limit`` bytes of UTF-8, the cut in the middle said."""
+        """Return text for a model, at most ``limit`` bytes of UTF-8, with a note where the middle was cut."""
         if not self.truncated:
             return clip(clean(self.raw()), self._limit)
         tail = bytes(self._tail[-self._half :])
@@ -62,7 +62,10 @@ _CONTINUATION = bytes(range(0x80, 0xC0))
 
 
 def clean(raw: bytes) -> str:
-    """Decode output: no escape sequences or control characters, progress lines as they ended, one U+FFFD for a run."""
+    """Decode output without escape sequences and control characters.
+
+    A progress line keeps only its last state; a run of invalid bytes becomes one U+FFFD.
+    """
     text = _ESCAPES.sub("", raw.decode("utf-8", "replace")).replace("\r\n", "\n")
     text = _OVERWRITTEN.sub("", text)
     return _CONTROLS.sub(lambda run: "\ufffd" if "\ufffd" in run[0] else "", text)

@@ -1,4 +1,4 @@
-"""Run a command so that nothing of it outlives its call, its agent or the worker; see spawner.py for the other half."""
+"""Run a command so that no process of it outlives the call, the agent or the worker; spawner.py is the other half."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from agentmesh.tools import spawner
 from agentmesh.tools.output import Capture
 
 CALL_VARIABLE = "AGENTMESH_CALL"
-"""Marks everything that a call starts, for the sweep after a guard that was killed itself."""
+"""Marks every process that a call starts, for the sweep after its guard was killed."""
 _OVERDUE = spawner.GRACE + 3.0
 """Seconds past its deadline after which a guard that does not answer is killed."""
 _TICK = 1.0
 _SWEEP = 2.0
-"""Seconds at most for the sweep after a lost guard."""
+"""Time limit of the sweep after a lost guard, in seconds."""
 _DRAIN = 0.2
-"""Seconds for output of processes that got away from a guard."""
+"""Seconds to wait for output of processes that escaped from a guard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +39,20 @@ class FinishedProcess:
     """How a command ended."""
 
     exit_code: int | None
-    """As a shell says it: 128 + n for signal n; None when it cannot be known."""
+    """As a shell reports it: 128 + n for signal n; None if it cannot be known."""
     output: Capture
     timed_out: bool = False
     stopped: bool = False
-    """Its Cancel was set, or its guard was killed, before it ended."""
+    """Its Cancel was set, or its guard was killed, before the command ended."""
     left: int = 0
-    """Background processes that it left and that were ended with it."""
+    """Background processes that the command left behind, and that were ended with it."""
 
 
 class Spawner:
-    """Starts commands from a small process of its own, which is started at the first and ends with this object."""
+    """Starts commands from a small process of its own, which runs from the first command until this object ends."""
 
     def __init__(self, temporary: Callable[[], str] = str) -> None:
-        """``temporary``: returns the directory to remove when the worker is gone and its commands are; or nothing."""
+        """``temporary`` returns a directory to remove once the worker and its commands are gone, or an empty string."""
         self._temporary = temporary
         self._lock = threading.Lock()
         self._listener: socket.socket | None = None
@@ -70,10 +70,11 @@ class Spawner:
         stdin: int | None = None,
         confine: Mapping[str, Any] | None = None,
     ) -> FinishedProcess:
-        """Run a command to its end, at most ``timeout`` seconds; OSError when it cannot be started.
+        """Run a command until it ends, at most ``timeout`` seconds; raise OSError if it cannot be started.
 
-        Output and errors arrive merged, in order, capped at ``output_limit`` bytes. When this returns, whatever the
-        command started is gone. ``confine`` is what wall/confine.py does to it before it executes.
+        Output and errors arrive merged, in order, limited to ``output_limit`` bytes. When this returns, every process
+        that the command started is gone. ``confine`` is what wall/confine.py applies to the process before it executes
+        the command.
         """
         call = uuid.uuid4().hex
         request = {
@@ -86,7 +87,7 @@ class Spawner:
         control, output = self.guard(() if stdin is None else (stdin,))
         with contextlib.closing(control), open(output, "rb", buffering=0) as stream:
             watch = _Watch(control, stream.fileno(), Capture(output_limit))
-            with contextlib.suppress(OSError):  # a guard that died already says so by end-of-file
+            with contextlib.suppress(OSError):  # a guard that died already reports that by end-of-file
                 control.sendall(json.dumps(request).encode() + b"\n")
             take_back = cancel.on_set(watch.stop)
             try:
@@ -98,7 +99,7 @@ class Spawner:
         return watch.finished()
 
     def close(self) -> None:
-        """End the process; commands still running end too."""
+        """End the process; commands that still run end too."""
         with self._lock:
             if self._close is not None:
                 self._close()
@@ -107,13 +108,14 @@ class Spawner:
     def guard(self, further: Sequence[int] = ()) -> tuple[socket.socket, int]:
         """Ask for a guard; return its control socket and the reading end of its output.
 
-        ``further``: where its command reads from, and where its errors go, if not into its output.
+        ``further``: the descriptor that its command reads from, then the one for its errors, if they are not part of
+        the output.
         """
         control, theirs = socket.socketpair()
         output, write = os.pipe()
         try:
             fds = [theirs.fileno(), write, *further]
-            # Critical section: at most one start of the process; handing over descriptors does not block.
+            # Critical section: start the process only once; handing over descriptors does not block.
             with self._lock:
                 try:
                     socket.send_fds(self._running(), [b"+"], fds)
@@ -152,7 +154,7 @@ class Spawner:
                     stderr=subprocess.DEVNULL,
                     env={name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ},
                     cwd="/",
-                    start_new_session=True,  # Ctrl+C in the terminal is the worker's to answer
+                    start_new_session=True,  # the worker handles Ctrl+C in the terminal
                 )
             self._close = weakref.finalize(self, _end, ours, process)
             self._listener = ours
@@ -165,7 +167,7 @@ def _end(listener: socket.socket, process: subprocess.Popen[bytes]) -> None:
 
 
 class _Watch:
-    """One command as seen from the worker: its output, and what its guard reports."""
+    """One command as the worker sees it: its output, and what its guard reports."""
 
     def __init__(self, control: socket.socket, output: int, capture: Capture) -> None:
         self._control = control
@@ -181,7 +183,7 @@ class _Watch:
         return "cause" not in self._facts and "error" not in self._facts
 
     def stop(self) -> None:
-        """Tell the guard to end the command; called from any thread, also when it has ended."""
+        """Tell the guard to end the command; any thread may call it, even after the command has ended."""
         with contextlib.suppress(OSError):
             self._control.shutdown(socket.SHUT_WR)
 
@@ -206,7 +208,7 @@ class _Watch:
             self._kill_guard()
 
     def finished(self) -> FinishedProcess:
-        """Return the result; OSError when the command could not be started."""
+        """Return the result; raise OSError if the command could not be started."""
         if "error" in self._facts:
             raise OSError(self._facts["error"])
         cause = self._facts.get("cause")
@@ -235,18 +237,18 @@ class _Watch:
         return bool(data)
 
     def _kill_guard(self) -> None:
-        """End a guard that does not answer (a command may have stopped it)."""
+        """Kill a guard that does not answer (a command may have stopped it)."""
         if "guard" in self._facts:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._facts["guard"], signal.SIGKILL)
 
 
 def sweep(marker: bytes) -> None:
-    """Kill every process whose environment holds the marker, and see it dead; only Linux shows environments."""
+    """Kill every process whose environment holds the marker, and wait for its end; only Linux shows environments."""
     if sys.platform != "linux":
         return
     deadline = time.monotonic() + _SWEEP
-    while time.monotonic() < deadline:  # again: a fork may slip between looking and killing
+    while time.monotonic() < deadline:  # repeat: a fork may slip in between looking and killing
         marked = [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and _is_marked(entry, marker)]
         if not marked:
             return
@@ -263,7 +265,7 @@ def _is_marked(entry: str, marker: bytes) -> bool:
 
 
 def _kill(pid: int, deadline: float) -> None:
-    """Kill a process that is no child of ours, and wait for its end."""
+    """Kill a process that is not our child, and wait for its end."""
     handle = os.pidfd_open(pid)
     try:
         signal.pidfd_send_signal(handle, signal.SIGKILL)

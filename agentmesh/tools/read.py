@@ -18,11 +18,11 @@ from agentmesh.tools.words import description
 
 _LINES = 2000
 _LINE_BYTES = 4000
-"""Bytes of one line that are shown."""
+"""Bytes shown of one line."""
 _BLOCK = 1 << 16
-"""Bytes that are read at once; of a longer line, what is kept until its end is found."""
+"""Bytes read at once, and kept of a longer line until its end is found."""
 _BINARY_PROBE = 8192
-"""A NUL byte among the first of a file makes it binary, as for git."""
+"""A NUL byte within the first bytes of a file makes it binary, as in Git."""
 
 
 class ReadArgs(BaseModel):
@@ -42,15 +42,15 @@ class Read:
 
     @property
     def description(self) -> str:
-        """The words that the model reads."""
+        """The description that the model reads."""
         return description(self.name)
 
     def run(self, args: ReadArgs, context: ToolContext) -> Mapping[str, Any]:
-        """Return the lines asked for, and remember the content that was seen."""
+        """Return the lines asked for, and record the content that was seen."""
         found = place(context, args.path)
         page = _Page(args.offset, args.limit, context.output_limit)
         fd = open_file(found)
-        # Not as a file object, which asks the system four more things about a file that is read once from the start.
+        # Use no file object: it makes four more system calls for a file that is read once from the start.
         try:
             block = os.read(fd, _BLOCK)
             if b"\0" in block[:_BINARY_PROBE]:
@@ -71,20 +71,20 @@ class Read:
 
 @dataclass(slots=True)
 class _Page:
-    """The lines asked for, taken from one pass through the file in bounded memory."""
+    """The lines asked for, taken in one pass through the file in bounded memory."""
 
     offset: int
     limit: int
     room: int
     """Bytes that may still be shown."""
     lines: int = 0
-    """Of the part that was taken."""
+    """Lines in the part that was taken."""
     shown: list[str] = field(default_factory=list)
     shortened: bool = False
     digest: Any = field(default_factory=hashlib.sha256)
-    """Of all of the file, as is the number of lines."""
+    """Digest of the whole file; ``lines`` counts the whole file too."""
     _rest: bytes = b""
-    """The last line, as long as its end was not taken."""
+    """The last line, until its end is taken."""
 
     @property
     def _is_full(self) -> bool:

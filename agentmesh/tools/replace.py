@@ -1,4 +1,4 @@
-"""Change a file whole or not at all, one writer at a time."""
+"""Replace a file completely or not at all, one writer at a time."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _LOCK_PAUSE = 0.05
 
 @contextlib.contextmanager
 def locked(parent: int, cancel: Cancel) -> Iterator[None]:
-    """Keep other agents' tools, of other processes too, from changing files of a directory meanwhile."""
+    """Keep other agents' tools, even in other processes, from changing files of a directory."""
     for _ in range(_LOCK_TRIES):
         try:
             fcntl.flock(parent, fcntl.LOCK_EX | fcntl.LOCK_NB)
             break
         except OSError as error:
             if error.errno not in _BUSY:
-                break  # a file system without locks: the rename below is still whole or not at all
+                break  # a file system without locks: the rename below is still atomic
         if cancel.wait(_LOCK_PAUSE):
             raise ToolError("Interrupted before anything was changed.")
     else:
         raise ToolError("Another process keeps the file's directory locked.", "Try again later.")
-    yield  # the lock goes with the descriptor
+    yield  # closing the descriptor releases the lock
 
 
 def existing(parent: int, found: FilePlace, limit: int) -> tuple[bytes, os.stat_result] | None:
-    """Return the content and facts of the file at a place, None where there is none."""
+    """Return the content and facts of the file at a place, None if there is no file."""
     try:
         fd = os.open(found.parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
     except FileNotFoundError:
@@ -56,9 +56,10 @@ def existing(parent: int, found: FilePlace, limit: int) -> tuple[bytes, os.stat_
 
 @contextlib.contextmanager
 def replacing(parent: int, name: str, content: bytes, old: os.stat_result | None) -> Iterator[None]:
-    """Put a new content in a file's place by renaming, with the old one's mode and, where possible, owner.
+    """Replace a file's content by renaming; keep the old file's mode and, if possible, owner.
 
-    The block runs when the new content is on the disk and not yet in its place; if it raises, nothing has changed.
+    The block runs after the new content is on disk and before it takes the old one's place. If the block raises,
+    nothing has changed.
     """
     temporary = f".agentmesh-{secrets.token_hex(8)}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -1,9 +1,9 @@
-"""Search files for a regular expression; runs alone, as ``python -I -S searcher.py REQUEST``, paths on stdin.
+"""Search files for a regular expression; runs alone, as ``python -I -S searcher.py REQUEST``, with paths on stdin.
 
-A process of its own, because Python's ``re`` holds the interpreter lock and cannot be interrupted: here a pattern that
-takes for ever can be killed, one that needs too much memory fails alone, and no agent's turn stands still meanwhile.
+It is a process of its own because Python's ``re`` holds the interpreter lock and cannot be interrupted. Here a pattern
+that never ends can be killed, one that needs too much memory fails alone, and other agents keep running.
 
-Standard library only, nothing of agentmesh. Writes one JSON object a line: matches, then ``{"done": ...}``.
+Standard library only, nothing of agentmesh. Writes one JSON object per line: matches, then ``{"done": ...}``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def _search(pattern: re.Pattern[str], request: dict[str, Any], paths: list[str]) -> bool:
-    """Write the matches of all files; return whether there are more than may be written."""
+    """Write the matches of all files; return whether there are more than the limit."""
     matches, room = int(request["matches"]), int(request["bytes"])
     needle = request["literal"]
     for path in paths:
@@ -78,7 +78,7 @@ def _cut(line: str, width: int, place: int = 0) -> str:
 
 
 def _text(root: str, path: str, limit: int) -> str | None:
-    """Return a file's text, None for what is no text file, is too large, or was replaced by a link meanwhile."""
+    """Return a file's text; None if it is binary, too large, or was replaced by a link meanwhile."""
     try:
         fd = _open(root, path)
         with open(fd, "rb") as file:
@@ -91,7 +91,7 @@ def _text(root: str, path: str, limit: int) -> str | None:
 
 
 def _open(root: str, path: str) -> int:
-    """Open a file from one directory to the next, through no link."""
+    """Open a file directory by directory, never through a link."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     *directories, name = path.split("/")
     fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

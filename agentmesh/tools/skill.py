@@ -1,6 +1,6 @@
-"""The skill tool: what a skill says, and the files that belong to it, wherever its folder is.
+"""The skill tool: the text of a skill, and the files that belong to it, wherever its folder is.
 
-``read`` stays in the working directory, and the user's skills lie outside; what this one reads is known by name.
+``read`` stays in the working directory, and the user's skills are outside it; this tool reads skills by name.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class ReadSkill:
 
     @property
     def description(self) -> str:
-        """The words that the model reads."""
+        """The description that the model reads."""
         return description(self.name)
 
     def run(self, args: SkillArgs, context: ToolContext) -> dict[str, Any]:
-        """Return what it says."""
+        """Return the skill's text, or one of its files."""
         skills = self._skills(context.workdir)
         skill = skills.get(args.name.strip().lower())
         if skill is None:
@@ -68,7 +68,7 @@ class ReadSkill:
 
 
 def _text(skill: Skill, file: str, limit: int) -> tuple[str, int]:
-    """Return a file of the skill's folder, which nothing leads out of, and how many bytes were left out."""
+    """Return a file of the skill's folder, never one outside it, and how many bytes were left out."""
     folder = skill.file.parent
     if "\0" in file:
         raise _missing(skill, file)
@@ -84,7 +84,7 @@ def _text(skill: Skill, file: str, limit: int) -> tuple[str, int]:
 
 def _missing(skill: Skill, file: str) -> ToolError:
     there = ", ".join(islice(_files(skill), _MOST_FILES))
-    hint = f"It has: {there}." if there else f"It has none but {FILE}."
+    hint = f"It has: {there}." if there else f"It has no files but {FILE}."
     return ToolError(f"The skill {skill.name} has no file {file!r}.", hint)
 
 
@@ -96,7 +96,7 @@ def _body(text: str) -> str:
 
 
 def _files(skill: Skill) -> Iterator[str]:
-    """Yield the files that lie beside its ``SKILL.md``, folder by folder."""
+    """Yield the files beside ``SKILL.md``, folder by folder."""
     for place, folders, names in os.walk(skill.file.parent):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):

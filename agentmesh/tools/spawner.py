@@ -1,11 +1,11 @@
-"""Start commands for a worker and end them whatever happens; runs alone, as ``python -I -S spawner.py FD FOLDER``.
+"""Start commands for a worker, and end them in every case; runs alone, as ``python -I -S spawner.py FD FOLDER``.
 
 The worker has many threads, so it must not fork, and PR_SET_PDEATHSIG would follow the one thread that spawned. This
-process has one thread. For each command it forks a *guard*: the guard is a child subreaper, so every descendant of the
-command stays below it, whatever session or group it moves to, and it holds one end of a socket whose other end only
-the worker holds: when the worker dies, even by ``kill -9``, the guard reads end-of-file and ends the command.
+process has one thread. For each command it forks a *guard*. The guard is a child subreaper, so every descendant of the
+command stays below it, whatever session or group it moves to. The guard holds one end of a socket whose other end only
+the worker holds. When the worker dies, even by ``kill -9``, the guard reads end-of-file and ends the command.
 
-Standard library only, and nothing of agentmesh: it must start in milliseconds and hold no secret of the worker's.
+Standard library only, and nothing of agentmesh: it must start in milliseconds and hold none of the worker's secrets.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _LINUX = sys.platform == "linux"
 GRACE = 2.0
 """Seconds between SIGTERM and SIGKILL for a command that must stop."""
 _LEFTOVER_GRACE = 0.5
-"""The same for what a command that has ended left in the background."""
+"""The same, for processes that an ended command left in the background."""
 _GIVE_UP = 10.0
-"""Seconds after SIGKILL until processes that cannot be killed (another user's, stuck in the kernel) are given up."""
+"""Seconds after SIGKILL until it gives up on processes that cannot be killed (another user's, stuck in the kernel)."""
 
 
 def _load_confine() -> ModuleType:
-    """Load ``wall/confine.py`` by its path: in this process nothing of agentmesh can be imported by name."""
+    """Load ``wall/confine.py`` by its path: this process cannot import anything of agentmesh by name."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "wall", "confine.py")
     loader = importlib.machinery.SourceFileLoader("confine", path)
     module = ModuleType(loader.name)
@@ -48,15 +48,16 @@ _CONFINE = _load_confine()
 
 
 def main(listener: socket.socket, temporary: str) -> None:
-    """Fork a guard for each pair (control socket, output) received, until the worker is gone.
+    """Fork a guard for each set of descriptors received, until the worker is gone; then remove its temporary files.
 
-    Then its temporary files go too, whichever way it ended.
+    A set is the control socket, the output and, optionally, the input and the errors.
     """
     if _LINUX:
-        # What a command leaves behind by killing its guard stays below the worker, and the guards' memory stays closed.
+        # If a command kills its guard, its processes stay below the worker. The guards' memory is closed to other
+        # processes.
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
         _prctl(_PR_SET_DUMPABLE, 0)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # guards are reaped by the kernel
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the guards
     while True:
         message, fds, _flags, _address = socket.recv_fds(listener, 1, 4)
         if not message:
@@ -82,9 +83,9 @@ def _remove(folder: str) -> None:
 
 
 def _guard(control: socket.socket, output: int, stdin: int | None = None, errors: int | None = None) -> None:
-    """Run the one command that ``control`` asks for, report, and end everything that it started.
+    """Run the one command that ``control`` asks for, report on it, and end every process that it started.
 
-    Without ``errors`` its errors go where its output does.
+    Without ``errors``, its errors go to its output.
     """
     os.setsid()
     wake_read, wake_write = os.pipe()
@@ -120,7 +121,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _start(request: dict[str, Any], stdin: int | None, output: int, errors: int | None) -> subprocess.Popen[bytes]:
-    """Start the command, confined before it executes where the request says so."""
+    """Start the command, confined first if the request says so."""
     how = request.get("confine")
     argv, descriptors = _CONFINE.with_filter(request["argv"], how) if how else (request["argv"], [])
     try:
@@ -141,7 +142,7 @@ def _start(request: dict[str, Any], stdin: int | None, output: int, errors: int 
 
 
 def _watch(control: socket.socket, wake: int, family: _Family, timeout: float) -> str:
-    """Wait until the command ends, its time is over, or the worker says stop or is gone; say which."""
+    """Wait until the command ends, its time is over, or the worker stops it or is gone; return which."""
     deadline = time.monotonic() + timeout
     while True:
         remaining = deadline - time.monotonic()
@@ -158,7 +159,7 @@ def _watch(control: socket.socket, wake: int, family: _Family, timeout: float) -
 
 
 class _Family:
-    """The command and all that descends from it."""
+    """The command and all its descendants."""
 
     def __init__(self, leader: int) -> None:
         self._leader = leader
@@ -167,7 +168,7 @@ class _Family:
         self._childless = False
 
     def reap(self) -> None:
-        """Collect children, adopted ones too, that have ended."""
+        """Reap children that have ended, adopted ones too."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -181,7 +182,7 @@ class _Family:
                 self.exit_code = code if code >= 0 else 128 - code
 
     def end(self, grace: float) -> int:
-        """End every process with SIGTERM, after ``grace`` seconds with SIGKILL; return how many there were."""
+        """End every process with SIGTERM, then after ``grace`` seconds with SIGKILL; return how many there were."""
         first = self._signal(signal.SIGTERM, signal.SIGCONT)
         if self._gone_within(grace, None):
             return first
@@ -195,7 +196,7 @@ class _Family:
             if time.monotonic() > deadline:
                 return False
             if again is not None:
-                self._signal(again)  # again and again: a fork may slip between looking and killing
+                self._signal(again)  # repeat: a fork may slip in between looking and killing
             time.sleep(pause)
             pause = min(pause * 2, 0.05)
         return True
@@ -223,7 +224,7 @@ class _Family:
 
 
 def _signal_group(leader: int, signals: tuple[signal.Signals, ...]) -> int:
-    """Signal the command's process group where there is no /proc; return 1 while it has members."""
+    """Signal the command's process group, on systems without /proc; return 1 while it has members."""
     try:
         for number in signals or (0,):
             os.killpg(leader, number)
@@ -233,7 +234,7 @@ def _signal_group(leader: int, signals: tuple[signal.Signals, ...]) -> int:
 
 
 def _descendants(root: int) -> list[int]:
-    """Return the living (not zombie) processes below ``root``, from one look through /proc."""
+    """Return the living (not zombie) processes below ``root``, from one pass through /proc."""
     children: dict[int, list[int]] = {}
     zombies = set()
     for entry in os.listdir("/proc"):
@@ -243,7 +244,7 @@ def _descendants(root: int) -> list[int]:
             with open(f"/proc/{entry}/stat", "rb") as file:
                 state, parent = file.read().rpartition(b")")[2].split()[:2]
         except (OSError, ValueError):
-            continue  # it ended meanwhile
+            continue  # it has ended meanwhile
         children.setdefault(int(parent), []).append(int(entry))
         if state in (b"Z", b"X"):
             zombies.add(int(entry))
@@ -257,7 +258,7 @@ def _descendants(root: int) -> list[int]:
 
 
 def _request(control: socket.socket) -> dict[str, Any] | None:
-    """Read the one line of JSON that says what to run; None when the worker is gone."""
+    """Read the one line of JSON that says what to run; return None if the worker is gone."""
     pieces: list[bytes] = []
     while not pieces or not pieces[-1].endswith(b"\n"):
         piece = control.recv(1 << 16)
@@ -269,7 +270,7 @@ def _request(control: socket.socket) -> dict[str, Any] | None:
 
 
 def _report(control: socket.socket, **facts: Any) -> None:
-    """Tell the worker; it may be gone, which changes nothing about what is left to do here."""
+    """Report to the worker; if it is gone, do nothing."""
     try:
         control.sendall(json.dumps(facts).encode() + b"\n")
     except OSError:

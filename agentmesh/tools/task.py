@@ -1,4 +1,4 @@
-"""The tool task: a sub-agent with a clean context, whose final answer is the result."""
+"""The task tool: a sub-agent with a clean context, whose final answer is the result."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ from agentmesh.store import agents, steps
 from agentmesh.store.steps import TaskGiver
 from agentmesh.store.tx import Database
 from agentmesh.tools.prompt import system_prompt
-from agentmesh.tools.verbs import lease_of
 from agentmesh.tools.words import description
 
 _NESTING = frozenset({"fork", "task"})
-"""Tools that a sub-agent at the depth limit could only be refused."""
+"""Tools that a sub-agent at the depth limit could never use."""
 
 
 class TaskArgs(BaseModel):
@@ -53,16 +52,16 @@ def _built_in(_workdir: Path) -> Mapping[str, AgentType]:
 
 @dataclass(frozen=True, slots=True)
 class Delegation:
-    """What tasks need to know of the configuration."""
+    """What tasks need from the configuration."""
 
     types: Callable[[Path], Mapping[str, AgentType]] = _built_in
     """The types for a working directory, by name."""
     model_name: Callable[[str], str] = str
-    """The ``provider/model`` that a name means; raises for what cannot be used."""
+    """Return the ``provider/model`` that a name means; raise if it cannot be used."""
     max_steps: Callable[[Path], int] = lambda _workdir: 500
-    """Model calls of one task at most, for a working directory."""
+    """Limit of model calls for one task, by working directory."""
     rules: Permissions = field(default_factory=Permissions)
-    """Of a new session's root: types that they deny are not told of."""
+    """The rules of a new session's root: the description leaves out the types that they deny."""
     skills: Callable[[Path], Mapping[str, Skill]] = _no_skills
     """The skills for a working directory, by name."""
 
@@ -75,14 +74,14 @@ class Task:
     args = TaskArgs
 
     def __init__(self, database: Database, delegation: Delegation, workdir: Path | None = None) -> None:
-        """``workdir``: whose types the description tells of."""
+        """``workdir``: the directory whose types the description lists."""
         self._database = database
         self._delegation = delegation
         self._workdir = workdir
 
     @property
     def description(self) -> str:
-        """The words that the model reads, with the types that it may choose from."""
+        """The description that the model reads, with the types that it may choose from."""
         types = self._delegation.types(self._workdir) if self._workdir else _built_in(Path())
         lines = [f"- {kind.name}: {kind.description}" for kind in agent_types.offered(types, self._delegation.rules)]
         return "\n".join([description(self.name), *lines])
@@ -97,10 +96,10 @@ class Task:
             spec["agent_id"] = str(known.id)
         else:
             spec |= self._new(args, context)
-        self._database.run(steps.task, lease_of(context), spec)
+        self._database.run(steps.task, context.own_lease, spec)
 
     def _new(self, args: TaskArgs, context: ToolContext) -> dict[str, Any]:
-        """Return what a new sub-agent is: never more than its parent."""
+        """Return the settings of a new sub-agent, which never exceed its parent's rights."""
         giver = self._database.run(steps.task_giver, context.agent_id, idempotent=True)
         rules = Permissions.from_json(giver.permissions)
         kind = self._type(args.subagent_type, context.workdir, rules)
@@ -122,7 +121,7 @@ class Task:
         }
 
     def _skills(self, workdir: Path, tools: Sequence[Mapping[str, Any]], rules: Permissions) -> str:
-        """Return what a sub-agent is told of skills: only one that can read them."""
+        """Return the section about skills for the sub-agent's prompt, if it has the tool that reads them."""
         if not any(tool["function"]["name"] == "skill" for tool in tools):
             return ""
         return skills_.section(skills_.offered(self._delegation.skills(workdir), rules))
@@ -136,7 +135,7 @@ class Task:
 
 
 def _tools(args: TaskArgs, kind: AgentType, giver: TaskGiver) -> list[dict[str, Any]]:
-    """Return the definitions of the sub-agent's tools, as its parent has them."""
+    """Return the definitions of the sub-agent's tools, taken from its parent's."""
     definitions = {tool["function"]["name"]: tool for tool in giver.tools}
     allowed = agent_types.tools_for(kind, list(definitions), definitions.keys())
     if giver.depth + 1 >= giver.max_depth:
@@ -153,6 +152,6 @@ def _tools(args: TaskArgs, kind: AgentType, giver: TaskGiver) -> list[dict[str, 
 
 
 def _name(description: str, kind: str) -> str:
-    """Return a name for the sub-agent, made of what its task is called."""
+    """Return a name for the sub-agent, made from the description of its task."""
     words = re.sub(r"[^a-z0-9_.]+", "-", description.lower()).strip("-._")[:31].strip("-._")
     return words if words and words not in ("parent", "user", "all", "root") else kind

@@ -1,4 +1,4 @@
-"""The todo_write tool: the agent's list of what is to be done. The call itself is where the list is kept."""
+"""The todo_write tool: the agent's to-do list. The list is stored in the call itself."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class TodoWrite:
 
     name = "todo_write"
     effect = Effect.READ
-    """It changes nothing but what its own row says."""
+    """It changes only its own row."""
     args: type[BaseModel] = TodoWriteArgs
 
     @property
     def description(self) -> str:
-        """The words that the model reads."""
+        """The description that the model reads."""
         return description(self.name)
 
     def run(self, args: TodoWriteArgs, context: ToolContext) -> Mapping[str, Any]:
-        """Count the items."""
+        """Return how many items there are, and how many are open."""
         by_status = [item.status for item in args.items]
         now = next((item.content for item in args.items if item.status is TodoStatus.IN_PROGRESS), "")
         context.progress(f"to do: {now}" if now else "to do")

@@ -1,4 +1,4 @@
-"""The list of tools that agents see, and how it looks in a model's request."""
+"""The list of tools that agents see, and its form in a request to a model."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def builtin(
 ) -> dict[str, Tool]:
     """Return the built-in tools by name, in alphabetical order.
 
-    ``walls`` are around its commands, by default those that this machine can build and that hide nothing more.
-    ``workdir`` is whose types of sub-agents a new session is told of.
+    ``walls`` are put around its commands; by default those that this machine can build, hiding nothing more.
+    ``workdir`` is the directory whose sub-agent types a new session sees.
     """
     walls = walls or Walls(Sandbox())
     spawner, ledger = Spawner(walls.home), FileLedger(database)
@@ -78,7 +78,7 @@ def definitions(tools: Mapping[str, Tool]) -> list[dict[str, Any]]:
 
 
 def _parameters(tool: Tool) -> dict[str, Any]:
-    """Return the arguments' JSON schema without what only pydantic needs (titles, null defaults)."""
+    """Return the arguments' JSON schema without parts that only pydantic needs (titles, null defaults)."""
     schema = tool.args.model_json_schema()
     schema = _inlined(schema, schema.get("$defs", {}))
     properties = {name: _plain(field) for name, field in schema.get("properties", {}).items()}
@@ -86,7 +86,7 @@ def _parameters(tool: Tool) -> dict[str, Any]:
 
 
 def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
-    """Return a schema without references, which not every model server follows, and without titles."""
+    """Return a schema without titles and without references, which not every model server follows."""
     if isinstance(schema, list):
         return [_inlined(each, definitions) for each in schema]
     if not isinstance(schema, dict):
@@ -95,7 +95,7 @@ def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
         named = definitions[schema["$ref"].rpartition("/")[2]]
         named = {key: value for key, value in named.items() if key != "description"}
         return {**_inlined(named, definitions), **{key: each for key, each in schema.items() if key != "$ref"}}
-    dropped = {"$defs"} | ({"title"} if isinstance(schema.get("title"), str) else set())  # not a field of that name
+    dropped = {"$defs"} | ({"title"} if isinstance(schema.get("title"), str) else set())  # but no field "title"
     return {key: _inlined(each, definitions) for key, each in schema.items() if key not in dropped}
 
 

@@ -1,4 +1,4 @@
-"""The tool wait: the next message, or one from each of several agents."""
+"""The wait tool: the next message, or one from each of several agents."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from agentmesh.domain.errors import UnknownAgent
 from agentmesh.engine.tool import Effect, ToolContext
 from agentmesh.store import waits
 from agentmesh.store.tx import Database
-from agentmesh.tools.verbs import lease_of, resolve
 from agentmesh.tools.words import description
 
 
@@ -36,27 +34,13 @@ class Wait:
 
     @property
     def description(self) -> str:
-        """The words that the model reads."""
+        """The description that the model reads."""
         return description(self.name)
 
     def run(self, args: WaitArgs, context: ToolContext) -> dict[str, Any] | None:
-        """Begin the wait; return its result if it is over at once, None when it goes on."""
-        run = self._database.run
+        """Begin the wait; return its result if it is over at once, None if it goes on."""
+        me, run = context.agent_id, self._database.run
         wanted = None
         if args.from_agents is not None:
-            wanted = run(
-                waits.targets,
-                context.session_id,
-                [self._name(who, context) for who in args.from_agents],
-                idempotent=True,
-            )
-        return run(waits.wait_begin, context.agent_id, wanted, args.timeout, lease=lease_of(context))
-
-    def _name(self, who: str, context: ToolContext) -> str:
-        """Return who is meant, "parent" as its id. Who is unknown gets an entry that says so, and fails nobody else."""
-        if who.strip().lower() != "parent":
-            return who
-        try:
-            return str(resolve(self._database, context, who))
-        except UnknownAgent:
-            return who
+            wanted = run(waits.targets, context.session_id, args.from_agents, me, idempotent=True)
+        return run(waits.wait_begin, me, wanted, args.timeout, lease=context.own_lease)

@@ -1,4 +1,4 @@
-"""Walk through a directory's files in the order of their paths, without what Git ignores."""
+"""Walk through a directory's files, sorted by path, without those that Git ignores."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 _IGNORE_FILE = ".gitignore"
 _IGNORE_BYTES = 1 << 20
 _MAX_STARS = 4
-"""Stars in one name of an ignore pattern: more could make matching take very long, so such a pattern is left out."""
+"""Stars allowed in one name of an ignore pattern: matching more could take very long, so such a pattern is skipped."""
 
 
 class Walk:
-    """One walk below ``base``; links to directories are not followed."""
+    """One walk below ``base``; it does not follow links to directories."""
 
     def __init__(self, base: str, cancel: Cancel, seconds: float) -> None:
         self._base = base
@@ -54,7 +54,7 @@ class Walk:
 
 
 def _entries(directory: str) -> list[tuple[str, bool]]:
-    """Return the entries as sorted pairs of name (a directory's with ``/``) and whether it is a directory."""
+    """Return the entries as sorted pairs: the name (a directory's ends in ``/``) and whether it is a directory."""
     found = []
     try:
         with os.scandir(directory) as entries:
@@ -64,7 +64,7 @@ def _entries(directory: str) -> list[tuple[str, bool]]:
                 elif entry.is_file():
                     found.append((entry.name, False))
     except OSError:
-        return []  # gone meanwhile, or not ours to read
+        return []  # gone meanwhile, or no permission to read it
     return sorted(found)
 
 
@@ -75,12 +75,12 @@ class _Ignores:
         self._specs = specs
 
     def entered(self, directory: str) -> _Ignores:
-        """Return these and the directory's own."""
+        """Return these ignore files plus the directory's own."""
         spec = _spec(os.path.join(directory, _IGNORE_FILE))
         return _Ignores((*self._specs, (directory.rstrip("/") + "/", spec))) if spec is not None else self
 
     def ignored(self, path: str) -> bool:
-        """Whether a path (a directory's with ``/``) is ignored; the innermost file that speaks of it decides."""
+        """Whether a path (a directory's ends in ``/``) is ignored; the innermost file with a match decides."""
         for directory, spec in reversed(self._specs):
             verdict = spec.check_file(path[len(directory) :]).include
             if verdict is not None:
@@ -89,7 +89,7 @@ class _Ignores:
 
 
 def _ignores_above(base: str) -> _Ignores:
-    """Return what the directories from the repository's top down to above ``base`` ignore."""
+    """Return the ignore files that apply above ``base``, from the repository's top down."""
     above: list[str] = []
     directory = base
     while not os.path.lexists(os.path.join(directory, ".git")):
@@ -104,7 +104,7 @@ def _ignores_above(base: str) -> _Ignores:
         ignores = _Ignores(((directory.rstrip("/") + "/", exclude),))
     for parent in reversed(above):
         ignores = ignores.entered(parent)
-    # Who names an ignored directory wants to look into it.
+    # A caller that names an ignored directory wants to look into it.
     return _Ignores() if above and ignores.ignored(base + "/") else ignores
 
 
@@ -122,7 +122,7 @@ def _spec(path: str) -> GitIgnoreSpec | None:
     try:
         return GitIgnoreSpec.from_lines(lines, backend="simple")
     except ValueError:
-        return None  # a pattern that Git would not take either
+        return None  # a pattern that Git would not accept either
 
 
 def _harmless(line: str) -> bool:

@@ -1,7 +1,7 @@
 """Which hosts and addresses ``web_fetch`` may reach: public ones, and those that the user's own configuration names.
 
-A name is resolved once. The addresses that were checked are the ones that are connected to, so that a name server that
-gives another answer a moment later (DNS rebinding) gains nothing.
+A name is resolved once, and the connection goes to the very addresses that were checked. So a name server that gives
+another answer a moment later (DNS rebinding) gains nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from agentmesh.domain.text import one_line
 from agentmesh.engine.tool import ToolError
 
 Address = tuple[socket.AddressFamily, Any]
-"""What a socket connects to: the host is the first part of the second."""
+"""The address that a socket connects to: its family, and a tuple whose first part is the host."""
 
 _PORTS: Final = {"http": 80, "https": 443}
 _NAME: Final = re.compile(r"(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
@@ -31,23 +31,23 @@ _PATH_SAFE: Final = "/%:@!$&'()*+,;=~?[]|"
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 _GLOBAL_V6: Final = ipaddress.ip_network("2000::/3")
 _SPECIAL: Final = tuple(map(ipaddress.ip_network, ("168.63.129.16/32", "192.0.0.0/24", "192.88.99.0/24")))
-"""What Python takes for public: a host of virtual machines, what IETF keeps, relays (older Pythons)."""
+"""Networks that Python takes for public: a host of virtual machines, IETF assignments, relays (older Pythons)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A URL that may be asked for, if its addresses may."""
+    """A URL that may be fetched if its addresses are permitted."""
 
     scheme: str
     host: str
-    """In lower case, as DNS has it; an IPv6 address without brackets."""
+    """In lower case, as in DNS; an IPv6 address without brackets."""
     port: int
     path: str
-    """With the query, without the fragment."""
+    """The path with the query, without the fragment."""
 
     @classmethod
     def parse(cls, url: str) -> Target:
-        """Read a URL; raise ToolError for one that is none, or of a kind that is not fetched."""
+        """Parse a URL; raise ToolError if it is not a URL, or not one that may be fetched."""
         url = url.strip()
         try:
             split = urlsplit(url)
@@ -56,7 +56,7 @@ class Target:
             raise _no_url(url) from error
         if "@" in split.netloc:
             raise ToolError(
-                "A URL with a user name or password in it is not fetched.", "Leave out what stands before the @."
+                "A URL with a user name or password in it is not fetched.", "Leave out everything before the @."
             )
         if split.scheme not in _PORTS or _UNSAFE.search(url):
             raise _no_url(url)
@@ -68,21 +68,21 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """The host, and the port where it is not the scheme's: the Host header."""
+        """The Host header: the host, and the port if it is not the scheme's."""
         return self.shown_host if self.port == _PORTS[self.scheme] else f"{self.shown_host}:{self.port}"
 
     @property
     def shown_host(self) -> str:
-        """The host as it stands in URLs."""
+        """The host in the form of URLs."""
         return f"[{self.host}]" if ":" in self.host else self.host
 
     @property
     def url(self) -> str:
-        """The whole."""
+        """The complete URL."""
         return f"{self.scheme}://{self.authority}{self.path}"
 
     def covers(self, other: Target) -> bool:
-        """Whether who asked for this has asked for the other too: the same host and port, perhaps now by https."""
+        """Whether permission for this URL extends to the other: the same host and port, or its upgrade to https."""
         upgraded = (self.scheme, self.port, other.scheme, other.port) == ("http", 80, "https", 443)
         return self.host == other.host and (upgraded or (self.scheme, self.port) == (other.scheme, other.port))
 
@@ -93,7 +93,7 @@ class Target:
 
 def _host(host: str, url: str) -> str:
     try:
-        if ":" in host and "%" not in host:  # the name of an interface may follow that
+        if ":" in host and "%" not in host:  # an address with the name of an interface is refused
             return str(ipaddress.IPv6Address(host))
         name = host.rstrip(".") if host.isascii() else host.rstrip(".").encode("idna").decode()
     except ValueError as error:
@@ -105,17 +105,17 @@ def _host(host: str, url: str) -> str:
 
 def _no_url(url: str) -> ToolError:
     return ToolError(
-        f"{one_line(url, 200)!r} is no URL that can be fetched.", "Give a whole one, as in https://example.com/page."
+        f"{one_line(url, 200)!r} is not a URL that can be fetched.", "Give a full one: https://example.com/page."
     )
 
 
 def too_late(target: Target) -> ToolError:
-    """Return the refusal of who did not answer in time."""
+    """Return the error for a host that did not answer in time."""
     return ToolError(f"{target.authority} took too long to answer.", "Pass a longer timeout, or try another page.")
 
 
 def is_public(address: str) -> bool:
-    """Whether an address is one of the public internet, also by what an IPv6 address has inside."""
+    """Whether an address is on the public internet; an IPv4 address inside an IPv6 one must be public too."""
     found = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv4Address):
         special = found.is_multicast or found.is_reserved or any(found in network for network in _SPECIAL)
@@ -129,7 +129,7 @@ def is_public(address: str) -> bool:
 
 
 def permitted(target: Target, allow_private: Collection[str], cancel: Cancel, deadline: float) -> list[Address]:
-    """Resolve a target's host and return the addresses that may be connected to; raise ToolError for none."""
+    """Resolve a target's host and return the addresses that it may connect to; raise ToolError if there are none."""
     found = _resolve(target, cancel, deadline)
     if target.is_named_in(allow_private):
         return found
@@ -137,13 +137,13 @@ def permitted(target: Target, allow_private: Collection[str], cancel: Cancel, de
     if not public:
         raise ToolError(
             f"{target.shown_host} has no public address, and only public ones are fetched.",
-            f'The user can allow it in the own configuration: [web] allow_private = ["{target.authority}"].',
+            f'The user can allow it in their own configuration: [web] allow_private = ["{target.authority}"].',
         )
     return public
 
 
 def _resolve(target: Target, cancel: Cancel, deadline: float) -> list[Address]:
-    """Ask the system's resolver in a thread of its own: nothing can interrupt it."""
+    """Ask the system's resolver, in a thread of its own because nothing can interrupt it."""
     answers: SimpleQueue[list[Address] | OSError | None] = SimpleQueue()
 
     def ask() -> None:

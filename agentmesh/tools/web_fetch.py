@@ -40,11 +40,11 @@ class WebFetch:
 
     @property
     def description(self) -> str:
-        """The words that the model reads."""
+        """The description that the model reads."""
         return description(self.name)
 
     def run(self, args: WebFetchArgs, context: ToolContext) -> Mapping[str, Any]:
-        """Follow redirects within the host, and return the page or where it has gone."""
+        """Follow redirects within the host, and return the page, or the address that it has moved to."""
         deadline = time.monotonic() + args.timeout
         asked = target = Target.parse(args.url)
         for _ in range(_REDIRECTS + 1):
@@ -52,17 +52,18 @@ class WebFetch:
             found = self._fetch(target, args.raw, context, deadline)
             if isinstance(found, Mapping):
                 return found
-            # A redirect, already read like a URL that the model gave; followed where this call's permission reaches.
+            # A redirect, already parsed like a URL from the model; follow it only as far as this call's permission
+            # reaches.
             if not asked.covers(found):
                 permitted(found, self._allow_private, context.cancel, deadline)
                 return _led_to(target, found, "It leads to another host")
             if not context.may_follow(found.url):
                 return _led_to(target, found, "It leads to a page that this call was not allowed to read")
             target = found
-        raise ToolError(f"{asked.url} redirects more than {_REDIRECTS} times.", "It may be a circle: try another page.")
+        raise ToolError(f"{asked.url} redirects more than {_REDIRECTS} times.", "It may be a loop: try another page.")
 
     def _fetch(self, target: Target, raw: bool, context: ToolContext, deadline: float) -> Mapping[str, Any] | Target:
-        """Return what is at a target, or the target that it redirects to."""
+        """Return the page at a target, or the target that it redirects to."""
         from agentmesh.tools.web_get import MOST_BYTES, get
         from agentmesh.tools.web_text import is_binary, is_text, kind_of, readable
 
@@ -93,7 +94,7 @@ class WebFetch:
 
 
 def _led_to(target: Target, found: Target, where: str) -> dict[str, Any]:
-    """Return the result of a redirect that is not followed: as a call of its own it is judged on its own."""
+    """Return the result of a redirect that is not followed: the model may call again, which is judged again."""
     note = f"{where}: call web_fetch with that URL if you need it."
     return {"url": target.url, "redirect": found.url, "note": note}
 
@@ -109,15 +110,15 @@ def _no_text(target: Target, kind: str, size: int | None) -> ToolError:
     how_much = f"of {size} bytes" if size is not None else "of unknown size"
     return ToolError(
         f"{target.url} is {one_line(kind, 100)} {how_much}, not text.",
-        "Look for a page that says the same as text, or download it with `bash`.",
+        "Look for the same content as text, or download it with `bash`.",
     )
 
 
 def _advice(status: int) -> str:
     if status in (401, 403, 407):
-        return "It wants a login, or no programs: try another source."
+        return "It wants a login, or refuses programs: try another source."
     if status in (404, 410):
-        return "Check the URL, or look for the page from the site's first one."
+        return "Check the URL, or look for the page from the site's home page."
     return "Try again later, or another source." if status == 429 or status >= 500 else "Try another URL."
 
 

@@ -1,7 +1,7 @@
-"""One HTTP GET for ``web_fetch``: to addresses that were checked before, bounded in time and size, ended by a Cancel.
+"""One HTTP GET for ``web_fetch``: to addresses checked before, limited in time and size, and ended by a Cancel.
 
-By the standard library and not by the model client's: here every connection goes where we say and nowhere else, and no
-proxy, cookie, password file or other setting of the environment has a say.
+It uses the standard library, not the model's client: every connection goes exactly where we say. No proxy, cookie,
+password file or other setting of the environment affects it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     import ssl
 
 MOST_BYTES: Final = 5 << 20
-"""Of a body, both as it comes and unpacked."""
+"""Size limit of a body in bytes, both packed and unpacked."""
 
 _CONNECT_SECONDS: Final = 10.0
 _ADDRESSES: Final = 4
-"""That are tried, of those a name has."""
+"""Addresses of a name that are tried."""
 _TICK: Final = 0.1
 _BLOCK: Final = 1 << 16
 _HEADERS: Final = {
@@ -47,21 +47,21 @@ _HEADERS: Final = {
 
 @dataclass(slots=True)
 class WebResponse:
-    """What a server answered; the body comes when it is read."""
+    """A server's answer; the body arrives when it is read."""
 
     status: int
     reason: str
     location: str
     content_type: str
     length: int | None
-    """Bytes as announced."""
+    """Bytes announced by the server."""
     _response: http.client.HTTPResponse = field(repr=False)
     _encoding: str = ""
     truncated: bool = False
-    """More came than was kept."""
+    """More arrived than was kept."""
 
     def body(self) -> bytes:
-        """Read the body, unpacked, up to the bound."""
+        """Read the body, unpacked, up to the limit."""
         unpack = _Unpacker(self._encoding)
         kept, received = bytearray(), 0
         while len(kept) < MOST_BYTES and received < MOST_BYTES:
@@ -75,7 +75,7 @@ class WebResponse:
         return bytes(kept)
 
     def _complete(self, unpack: _Unpacker) -> None:
-        """Raise unless what came is what was announced; a connection that breaks looks like one that ends."""
+        """Raise unless everything announced has arrived; a broken connection looks like one that ended."""
         import http.client
 
         if self._response.length or not unpack.complete:
@@ -83,7 +83,7 @@ class WebResponse:
 
 
 class _Unpacker:
-    """Takes gzip apart, never more than asked for: a small body may unpack to gigabytes."""
+    """Unpacks gzip, never more than asked for: a small body may unpack to gigabytes."""
 
     def __init__(self, encoding: str) -> None:
         if encoding not in ("", "identity", "gzip", "x-gzip"):
@@ -94,11 +94,11 @@ class _Unpacker:
 
     @property
     def complete(self) -> bool:
-        """Whether what was fed is whole."""
+        """Whether the data fed so far is complete."""
         return self._gzip is None or self._gzip.eof or not self._fed
 
     def feed(self, block: bytes, most: int) -> bytes:
-        """Return what a block unpacks to, at most so many bytes; what does not fit is lost."""
+        """Return the unpacked block, at most ``most`` bytes; the rest is lost."""
         self._fed = True
         if self._gzip is None:
             return block[:most]
@@ -107,9 +107,9 @@ class _Unpacker:
 
 @contextlib.contextmanager
 def get(target: Target, addresses: Sequence[Address], cancel: Cancel, deadline: float) -> Iterator[WebResponse]:
-    """Ask for a target at one of these addresses; lend the answer while it is read.
+    """Request a target at one of these addresses; yield the answer while its body can be read.
 
-    Raise ToolError when there is none, when the deadline (by the monotonic clock) has come, and on a Cancel.
+    Raise ToolError if there is no answer, when the deadline (by the monotonic clock) has passed, and on a Cancel.
     """
     import http.client
 
@@ -126,7 +126,7 @@ def get(target: Target, addresses: Sequence[Address], cancel: Cancel, deadline: 
             connection.sock = sock
             response = stack.enter_context(contextlib.closing(_asked(target, connection)))
             yield _answer(response)
-            if late.is_set() or cancel.is_set():  # an answer without a length ends where the connection does
+            if late.is_set() or cancel.is_set():  # an answer without a length ends with the connection
                 raise TimeoutError
         except (OSError, http.client.HTTPException, zlib.error) as error:
             raise _failure(target, error, cancel, late) from error
@@ -153,7 +153,7 @@ def _answer(response: http.client.HTTPResponse) -> WebResponse:
 
 
 def _connected(target: Target, addresses: Sequence[Address], cancel: Cancel, deadline: float) -> socket.socket:
-    """Return a connection to the first of the addresses that takes one."""
+    """Return a connection to the first address that accepts one."""
     error: OSError = OSError("it has no address")
     for family, address in addresses[:_ADDRESSES]:
         sock = socket.socket(family, socket.SOCK_STREAM)
@@ -176,7 +176,7 @@ def _connected(target: Target, addresses: Sequence[Address], cancel: Cancel, dea
 
 
 def _connect(sock: socket.socket, address: Any, cancel: Cancel, deadline: float) -> None:
-    """Connect, looking at the Cancel meanwhile."""
+    """Connect, checking the Cancel meanwhile."""
     sock.setblocking(False)
     code = sock.connect_ex(address)
     poll = select.poll()
@@ -195,7 +195,7 @@ def _connect(sock: socket.socket, address: Any, cancel: Cancel, deadline: float)
 @contextlib.contextmanager
 def _ended_from_outside(sock: socket.socket, cancel: Cancel, deadline: float, late: threading.Event) -> Iterator[None]:
     """Let a Cancel and the deadline end the connection, whatever blocks on it: a server may send a byte a second."""
-    # TLS takes the socket away from its object, so a second one for the same connection is kept.
+    # TLS detaches the socket from its object, so keep a second one for the same connection.
     with contextlib.closing(sock.dup()) as twin:
 
         def end() -> None:
@@ -237,4 +237,4 @@ def _failure(target: Target, error: Exception, cancel: Cancel, late: threading.E
             f"The certificate of {target.authority} is not valid: {error.verify_message}.", "Do not go on."
         )
     said = one_line(str(error), 200).rstrip(".") or type(error).__name__
-    return ToolError(f"{target.authority} gave no whole answer: {said}.", "Try again, or another page.")
+    return ToolError(f"{target.authority} gave no complete answer: {said}.", "Try again, or another page.")

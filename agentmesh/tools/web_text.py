@@ -1,4 +1,4 @@
-"""A body as text: which kinds are text, which charset they are in, and pages as Markdown."""
+"""A body as text: which media types are text, which charset they are in, and pages as Markdown."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _KNOWN: Final = re.compile(
     r"utf-8|utf-16(-le|-be)?|ascii|iso8859-\d+|cp(125\d|866|874|932|949|950)|mac-roman|koi8-[ru]|gbk|gb2312|gb18030|big5"
     r"|big5hkscs|shift_jis|euc_jp|euc_kr|iso2022_jp|tis-620"
 )
-"""Charsets of the web, by their Python names. Others that Python has are no charsets, or slow with hostile input."""
+"""Charsets of the web, by their Python names. Python's others are not charsets, or are slow with hostile input."""
 _WINDOWS: Final = ("ascii", "iso8859-1")
-"""Pages that say so are read as Windows-1252, as browsers do."""
+"""Pages that declare these are read as Windows-1252, as browsers do."""
 _PROBE: Final = 8192
 
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """What a model may read of a body."""
+    """The part of a body that a model may read."""
 
     content: str
     title: str = ""
@@ -39,22 +39,22 @@ class Readable:
 
 
 def kind_of(content_type: str) -> str:
-    """Return the media type alone: ``text/html``; empty for none."""
+    """Return the media type alone, such as ``text/html``; empty if there is none."""
     return content_type.partition(";")[0].strip().lower()
 
 
 def is_text(kind: str) -> bool:
-    """Whether a media type is text; none may be."""
+    """Whether a media type is text; a missing one may be."""
     return not kind or _TEXT.fullmatch(kind) is not None
 
 
 def is_binary(body: bytes) -> bool:
-    """Whether a body is no text after all, whatever was said of it."""
+    """Whether a body is binary, whatever its media type says."""
     return b"\0" in body[:_PROBE] and not body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
 
 
 def readable(body: bytes, content_type: str, url: str, raw: bool, tick: Callable[[], None]) -> Readable:
-    """Return a body as text, a page as Markdown unless ``raw``."""
+    """Return a body as text; convert a page to Markdown unless ``raw``."""
     kind = kind_of(content_type)
     page = kind in _HTML or (not kind and body[:_PROBE].lstrip()[:1] == b"<")
     text = decoded(body, content_type)
@@ -67,7 +67,11 @@ def readable(body: bytes, content_type: str, url: str, raw: bool, tick: Callable
 
 
 def decoded(body: bytes, content_type: str = "") -> str:
-    """Return a body as text, by its mark, its header, what it says itself, else as UTF-8, else as Windows-1252."""
+    """Return a body as text.
+
+    Its charset comes from the byte order mark, the header, or the document itself, in this order. Otherwise it is
+    UTF-8, or Windows-1252 if that fails.
+    """
     for mark, charset in _MARKS:
         if body.startswith(mark):
             return body[len(mark) :].decode(charset, "replace")

@@ -1,4 +1,4 @@
-"""The words that the model reads about a tool, from ``prompts/<tool>.md``."""
+"""The descriptions of tools that the model reads, from ``prompts/<tool>.md``."""
 
 from __future__ import annotations
 

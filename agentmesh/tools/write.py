@@ -1,4 +1,4 @@
-"""The write tool: a new file, or a new content for one that this agent knows."""
+"""The write tool: a new file, or new content for one that this agent knows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentmesh.tools.replace import existing, locked, replacing
 from agentmesh.tools.words import description
 
 _LIMIT = 64 << 20
-"""Bytes of a file that may be replaced."""
+"""Size limit, in bytes, of a file that may be replaced."""
 
 
 class WriteArgs(BaseModel):
@@ -36,11 +36,11 @@ class Write:
 
     @property
     def description(self) -> str:
-        """The words that the model reads."""
+        """The description that the model reads."""
         return description(self.name)
 
     def run(self, args: WriteArgs, context: ToolContext) -> Mapping[str, Any]:
-        """Replace the file atomically, unless its content is one that this agent has not seen."""
+        """Write the file atomically; refuse if it holds content that this agent has not seen."""
         found = writable_place(context, args.path)
         path, agent = str(found.path), context.agent_id
         content = args.content.encode("utf-8", "replace")

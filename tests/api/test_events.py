@@ -125,7 +125,7 @@ def test_one_handle_is_not_read_by_two(rig: Rig, mesh: agentmesh.Mesh):
     session = mesh.start_session()
     stream = session.events()
     next(stream)
-    with pytest.raises(agentmesh.UsageError, match="being read"):
+    with pytest.raises(agentmesh.UsageError, match="another reader"):
         next(session.events())
     assert isinstance(next(session.events(replay=True)), agentmesh.AgentForked), "a stream apart"
     stream.close()  # type: ignore[attr-defined]

@@ -162,7 +162,7 @@ def test_what_a_tool_returns_is_json(rig: Rig, open_mesh: Open):
     none, text, many, nested, thing, long, longtext = ask(rig, mesh, *(call("give", what=kind) for kind in kinds))
     assert (none, text, many) == ({"result": None}, {"result": "x"}, {"result": [1, "2026-01-01"]})
     assert nested == {"a": {"b": "kelvin"}}
-    assert "is no JSON" in thing["error"]
+    assert "is not JSON" in thing["error"]
     assert len(long["result"]) < 2000
     assert "middle is missing" in long["note"]
     assert len(longtext["result"]) < 2000
@@ -449,7 +449,7 @@ def test_the_command_line_refuses_a_session_that_it_cannot_run(rig: Rig, open_me
     mesh = open_mesh(tools=[weather])
     session = mesh.start_session()
     row = mesh.core.find_session(session=str(session.id), workdir=Path.cwd())
-    with pytest.raises(agentmesh.UsageError, match="only a Python program has: tool weather"):
+    with pytest.raises(agentmesh.UsageError, match="parts of a Python program: tool weather"):
         require_provider(open_mesh().core, row)
     assert not mesh.start_background_worker(session), "that would have none of them"
 
@@ -472,7 +472,7 @@ def test_a_type_of_the_programs_own_has_its_tools_and_words(rig: Rig, open_mesh:
     [
         (agentmesh.AgentType("No Name", "x", "y"), "cannot be called"),
         (agentmesh.AgentType("empty", "", "y"), "needs a description"),
-        (agentmesh.AgentType("odd", "x", "y", tools=("whether",)), "tools that there are not: whether"),
+        (agentmesh.AgentType("odd", "x", "y", tools=("whether",)), "unknown tools: whether"),
     ],
 )
 def test_a_type_that_cannot_be_is_refused(mesh: agentmesh.Mesh, kind: agentmesh.AgentType, why: str):

@@ -27,7 +27,7 @@ def test_a_run_says_once_what_is_wrong_and_goes_on(am, place):
     told = [line for line in done.err.splitlines() if line.startswith("agentmesh: ")]
     refused = "is not used: the type plan is built in, and a project's file may not replace it"
     assert told == [
-        f"agentmesh: {project}/bad.md: description is missing: by it agents know what the type is for.",
+        f"agentmesh: {project}/bad.md: description is missing: it tells agents what the type is for.",
         f"agentmesh: {project}/plan.md: {refused}.",
         f"agentmesh: {user}/config.toml: the rule deny Bash(x) matches no tool; did you mean bash?",
     ]

@@ -141,7 +141,7 @@ def test_17_9_text_in_another_encoding_is_taken_with_its_odd_characters_replaced
 def test_17_9_what_is_no_text_is_refused_before_anything_begins(am, mesh, binary):
     done = am(*PROMPT, stdin=binary)
     assert (done.code, done.out) == (2, "")
-    assert "Standard input is no text" in done.err
+    assert "Standard input is not text" in done.err
     assert "< /dev/null" in done.err
     assert mesh.one("select count(*) from agentmesh.mail") == 0
 

@@ -24,7 +24,7 @@ def test_run_prints_the_roots_last_words_and_a_line_per_change_of_state(am):
     assert done.code == 0, done.err
     assert done.out == "There is 1 file:\n- found.txt\n"
     assert "\x1b" not in done.err
-    assert [line.split("  ")[:2] for line in done.err.splitlines()[:2]] == [["root", "◐ running"], ["root", "○ idle"]]
+    assert [line.split("  ")[:2] for line in done.err.splitlines()[:2]] == [["root", "◐ running"], ["root", "● done"]]
     assert "completed in" in done.err
 
 
@@ -162,7 +162,7 @@ def test_a_model_server_that_is_away_is_told_at_once_on_stderr_and_waited_for(am
     (told,) = [line for line in done.err.splitlines() if "paused" in line]
     assert "(gives up in " in told
     assert told.endswith("openai (model gpt) at http://127.0.0.1:1/v1 cannot be reached: Connection refused")
-    assert "Pauses of 4 s together did not help" in done.err
+    assert "Pauses of 4 s in total did not help" in done.err
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_a_reader_that_leaves_ends_the_run_and_interrupts_its_agents(am, mesh):
         said = run.stderr.read().decode()
         assert run.wait(30) == 130
     assert "Traceback" not in said
-    assert "Nobody reads the events any more." in said
+    assert "The reader of the events has left." in said
     assert "running" not in mesh.column("select status from agentmesh.agents")
 
 

@@ -123,8 +123,8 @@ def test_from_the_dead_and_the_ended_a_new_session_begins(am, mesh, here):
 @pytest.mark.parametrize(
     ("args", "words", "code"),
     [
-        (["--at", "root"], "no AGENT:ROW", 2),
-        (["--at", ":3"], "no AGENT:ROW", 2),
+        (["--at", "root"], "is not AGENT:ROW", 2),
+        (["--at", ":3"], "is not AGENT:ROW", 2),
         (["--at", "root:99"], "has no row 99: its newest is 0", 2),
         (["--at", "nobody:0"], "no agent 'nobody'", 1),
         (["--at", "root:0", "a", "b"], "--at AGENT:ROW [--name NAME]", 2),
@@ -164,8 +164,8 @@ def test_the_tree_of_a_time(am, mesh, here):
 @pytest.mark.parametrize(
     ("time", "words"),
     [
-        ("yesterday", "is no time"),
-        ("2999-01-01", "still to come"),
+        ("yesterday", "is not a time"),
+        ("2999-01-01", "in the future"),
         ("1999-01-01 10:00", "began later"),
         ("", "it is empty"),
     ],

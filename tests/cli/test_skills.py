@@ -59,7 +59,7 @@ def test_doctor_lists_both_and_warns_of_what_is_left_out(am, place):
     skills = "pdf (~/agentmesh/skills/pdf/SKILL.md); release (.agents/skills/release/SKILL.md)"
     assert ("skills", "ok", skills) in said
     assert ("commands", "ok", "/all (.claude/commands/all.md); /greet (.claude/commands/greet.md)") in said
-    no_description = "has no description, by which agents know what it is for; the skill is left out."
+    no_description = "has no description, which tells agents what it is for; the skill is left out."
     no_end = "has front matter without an end: a second line of --- is missing; the command is left out."
     assert [(state, words) for about, state, words in said if about == "guides"] == [
         ("note", f"{place}/.agents/skills/broken/SKILL.md:1: {no_description}"),
@@ -88,4 +88,4 @@ def test_a_pipe_is_sent_as_it_is(am, place, conn):
 def test_a_command_that_says_nothing_is_a_wrong_use(am, place):
     done = am("run", "--model", "demo", "/all")
     assert done.code == 2
-    assert "/all says nothing without arguments." in done.err
+    assert "/all is empty without arguments." in done.err

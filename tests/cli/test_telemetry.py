@@ -143,5 +143,5 @@ def test_what_cannot_be_done_is_said_once(am, collector):
     asked = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
     done = am("run", "--model", "demo", "hello", **asked)
     assert done.code == 0
-    assert done.err.count("no traces are sent: OpenTelemetry's protocol grpc is not spoken here") == 1
+    assert done.err.count("no traces are sent: OpenTelemetry's protocol grpc is not supported here") == 1
     assert collector.bodies == []

@@ -9,7 +9,7 @@ from tests.fixtures.engine import Rig, say
 
 PATIENT = 7200.0
 REFUSED = ScriptedReply("x", fault=Fault(FaultKind.STATUS, status=429, headers={"Retry-After": "3600"}))
-ACTIVITY = "paused % s (gives up in % s): sim (model m) is asked too often (429)"
+ACTIVITY = "paused % s (gives up in % s): rate-limited by sim (model m) (429)"
 
 
 def is_paused(rig: Rig, agent: str) -> bool:

@@ -125,7 +125,7 @@ def test_an_endless_body_without_stream_is_no_answer():
     with misbehaving(body) as server, pytest.raises(CallFailed) as caught:
         ask(server, bounds=SMALL)
     assert (caught.value.kind, len(server.chats)) == ("garbage", 1)
-    assert "more than any answer" in caught.value.message
+    assert "more bytes than any answer" in caught.value.message
 
 
 @pytest.mark.parametrize("piece", [b": nothing\n\n", b"data: ", data(delta(content=""))])
@@ -268,7 +268,7 @@ def test_a_server_that_refuses_the_callers_bound_is_asked_without_it(words):
         reply = model.complete(replace(request(), answer_tokens=20_000), Cancel(), Log().watch())
         model.close()
     assert [seen.json.get("max_tokens") for seen in server.chats] == [20_000, None]
-    assert "refuses an answer of 20,000 tokens" in " ".join(reply.notes)
+    assert "refuses a limit of 20,000 tokens" in " ".join(reply.notes)
 
 
 def test_max_tokens_is_sent_and_renamed_where_the_server_wants_that():

@@ -1,4 +1,4 @@
-"""A model server that is asked too often is left alone by everybody, and asked again gently."""
+"""A model server that limits the rate is left alone by everybody, and asked again gently."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_pauses_use_up_no_retries_and_are_told():
         model.close()
     assert log.retries == []
     assert [why for _, why in log.pauses] == [
-        "acme (model m-1) is asked too often (429)",
+        "rate-limited by acme (model m-1) (429)",
         "acme (model m-1) is overloaded (503)",
     ]
 

@@ -221,5 +221,5 @@ def test_serve_runs_a_script_until_told_to_stop(tmp_path):
 def test_serve_refuses_an_unknown_profile_and_an_impossible_port():
     with pytest.raises(UsageError, match="there is no profile"):
         serve(profile="gpt")
-    with pytest.raises(UsageError, match="70000 is no port"):
+    with pytest.raises(UsageError, match="70000 is not a port"):
         serve(port=70000)

@@ -103,12 +103,12 @@ def test_charsets(kind: str, body: bytes, text: str | None):
         (answer("gone", status="410 Gone"), "answered 410 Gone"),
         (answer("x", status="503 Service Unavailable"), "answered 503 Service Unavailable"),
         (answer("x", Content_Encoding="br"), "packed as 'br'"),
-        (answer("x", Content_Encoding="gzip"), "no whole answer"),
-        (answer("x", Content_Length="9"), "no whole answer: it ended early"),
-        (b"nonsense\r\n\r\n", "no whole answer"),
-        (b"", "no whole answer"),
-        (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200 + b"\r\n", "no whole answer"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "no whole answer"),
+        (answer("x", Content_Encoding="gzip"), "no complete answer"),
+        (answer("x", Content_Length="9"), "no complete answer: it ended early"),
+        (b"nonsense\r\n\r\n", "no complete answer"),
+        (b"", "no complete answer"),
+        (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200 + b"\r\n", "no complete answer"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "no complete answer"),
     ],
 )
 def test_what_cannot_be_read_is_refused_in_words(reply: bytes, words: str):
@@ -259,9 +259,9 @@ def test_a_redirect_to_another_host_is_told_and_not_followed():
         ("http://localhost/", "no public address"),
         ("//0x7f.1/", "no public address"),
         ("http://user:pass@example.com/", "user name or password"),
-        ("file:///etc/passwd", "no URL that can be fetched"),
-        ("gopher://127.0.0.1/", "no URL that can be fetched"),
-        ("http://[::1", "no URL that can be fetched"),
+        ("file:///etc/passwd", "not a URL that can be fetched"),
+        ("gopher://127.0.0.1/", "not a URL that can be fetched"),
+        ("http://[::1", "not a URL that can be fetched"),
     ],
 )
 def test_a_redirect_to_what_may_not_be_fetched_is_refused(location: str, words: str):
@@ -298,7 +298,7 @@ def test_a_circle_of_redirects_is_left():
     ],
 )
 def test_what_is_no_plain_web_address_is_refused(url: str):
-    with pytest.raises(ToolError, match="no URL that can be fetched"):
+    with pytest.raises(ToolError, match="not a URL that can be fetched"):
         call(WebFetch(Web()), HERE, url=url)
 
 

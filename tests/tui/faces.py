@@ -64,7 +64,7 @@ def request(agent: str, tool: str = "bash", arguments: Any = None, **more: Any) 
         "kind": "question" if "question" in more else "approval",
         "tool": "ask_user" if "question" in more else tool,
         "arguments": arguments if arguments is not None else {"command": "git push", "timeout": 120.0},
-        "reason": "" if "question" in more else "it is not known to only read",
+        "reason": "" if "question" in more else "it is not a known read-only command",
         "rules": [] if "question" in more else [{"effect": "allow", "tool": tool, "pattern": "git push *"}],
         "question": None,
         "options": None,

@@ -17,7 +17,7 @@ from agentmesh.tui.conversation.entries import Note, entries_of
 from tests.fixtures.mesh import Mesh
 from tests.tui.test_actions import Person, me  # noqa: F401  the fixture
 
-SHOWING = {"agents", "context", "cost", "export", "new", "search", "sql", "timeline"}
+SHOWING = {"agents", "context", "cost", "diff", "export", "new", "search", "sql", "timeline"}
 """Commands that change nothing here."""
 
 
@@ -62,7 +62,8 @@ def test_17_6_send_leaves_a_line_with_its_sender(mesh: Mesh, me: Person, childre
         "/model demo",
         "/permissions forget all",
         "/reap",
-        "/rename a title",
+        "/rename first one",
+        "/title a title",
         "/send first hello",
         "/system Be brief.",
         "/tools +bash",

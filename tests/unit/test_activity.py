@@ -36,9 +36,9 @@ def test_17_20_the_reason_of_a_pause_stays_in_sight(activity: str, width: int):
         (PAUSED, 30, "paused 4 s: Connection refused"),
         (PAUSED, 20, "paused 4 s: Connect…"),
         (
-            "paused 20 s (gives up in 600 s): sim is asked too often (429)",
+            "paused 20 s (gives up in 600 s): rate-limited by sim (429)",
             45,
-            "paused 20 s: sim is asked too often (429)",
+            "paused 20 s: rate-limited by sim (429)",
         ),
         ("tool: bash with: colons and a long command", 20, "tool: bash with: co…"),
         ("", 40, ""),

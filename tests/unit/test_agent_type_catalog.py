@@ -184,10 +184,10 @@ def test_remarks_name_what_matches_no_tool(place):
     assert [str(problem) for problem in found] == [
         "config.toml: the rule deny web_fetch(https://x/*) matches no tool; the tools are bash, glob, read, write.",
         f"{wrong}: the rule deny Bash matches no tool; did you mean bash?",
-        f"{wrong}: names tools that there are not: raed.",
-        f"{bare}: names tools that there are not: web_search.",
+        f"{wrong}: names unknown tools: raed.",
+        f"{bare}: names unknown tools: web_search.",
         f"{bare}: agents of the type b have no tool at all.",
-        f"{place.workdir}/AGENTS.md: is no text: it has NUL bytes.",
+        f"{place.workdir}/AGENTS.md: is not text: it has NUL bytes.",
     ]
     assert len(remarks(place.workdir, types, [rule], [])) == 1  # where nobody knows the tools
 

@@ -142,11 +142,11 @@ def test_what_is_no_file_is_told_and_never_waited_for(files, tmp_path):
     (tmp_path / "agents" / "circle.md").symlink_to("circle.md")
     (tmp_path / "agents" / "latin.md").write_bytes(b"---\nname: \xe4\n---\n")
     for name, words in [
-        ("pipe.md", "is no file"),
-        ("folder.md", "is no file"),
+        ("pipe.md", "is not a regular file"),
+        ("folder.md", "is not a regular file"),
         ("dangling.md", "a link to nothing"),
         ("circle.md", "cannot be read"),
-        ("latin.md", "is no UTF-8 text"),
+        ("latin.md", "is not UTF-8 text"),
     ]:
         kind, (problem,) = files.write("", name=name)
         assert kind is None
@@ -181,7 +181,7 @@ def test_models(files, model, expected):
 def test_an_unknown_alias_is_the_parents_model_with_a_warning(files, model, claude):
     kind, (problem,) = files.own(f"model: {model}", claude=claude)
     assert kind.model is None
-    assert f"agents/a.md:3: model {model} is no model alias, so the parent's is used" in str(problem)
+    assert f"agents/a.md:3: model {model} is not a model alias, so the parent's is used" in str(problem)
     assert not problem.broken
 
 

@@ -128,8 +128,8 @@ def test_files_are_read_again_when_they_change(place, known):
         ("x.md", b"---\ndescription: x\n", "has front matter without an end"),
         ("x.md", b"---\ndescription: x\n---\n \n", "says nothing below its front matter"),
         ("x.md", b"", "is empty"),
-        ("x.md", b"caf\xe9", "is no UTF-8 text"),
-        ("two words.md", b"x", "has a name that should be of"),
+        ("x.md", b"caf\xe9", "is not UTF-8 text"),
+        ("two words.md", b"x", "should have a name of"),
         ("x.md", b"x" * 70_000, "is larger than 65536 bytes"),
     ],
 )
@@ -152,7 +152,7 @@ def test_a_projects_link_leads_nowhere_outside_and_a_pipe_is_not_waited_for(plac
     assert known.now() == {}
     assert [problem.words.split(";")[0] for problem in known.load().problems] == [
         "leads out of the project by a symbolic link, and is not read",
-        "is no file",
+        "is not a regular file",
     ]
 
 

@@ -79,16 +79,16 @@ def test_what_is_no_text_is_left_out_and_told(tmp_path, content):
     assert found.text == ""
     assert found.problem is not None
     assert found.problem.broken
-    assert str(found.problem).startswith(f"{tmp_path}/AGENTS.md: is no ")
+    assert str(found.problem).startswith(f"{tmp_path}/AGENTS.md: is not ")
     assert system_prompt(tmp_path).endswith("relative paths are below it.")
 
 
 def test_a_pipe_or_a_folder_is_never_waited_for(tmp_path):
     os.mkfifo(tmp_path / "AGENTS.md")
-    assert "is no file" in str(read(tmp_path).problem)
+    assert "is not a regular file" in str(read(tmp_path).problem)
     (tmp_path / "AGENTS.md").unlink()
     (tmp_path / "AGENTS.md").mkdir()
-    assert "is no file" in str(read(tmp_path).problem)
+    assert "is not a regular file" in str(read(tmp_path).problem)
 
 
 def test_a_link_stays_in_the_project(tmp_path):

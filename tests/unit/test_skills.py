@@ -135,7 +135,7 @@ def test_a_rule_hides_what_it_denies(places):
         ("name: x", "has no description"),
         ("name: ../etc\ndescription: D.", "has the name '../etc', which should be of"),
         ("description: D.\n\tname: x", "is not valid YAML"),
-        ("- a\n- b", "has front matter that is no list of keys and values"),
+        ("- a\n- b", "has front matter that is not a list of keys and values"),
     ],
 )
 def test_broken_front_matter_is_told_and_breaks_nothing(places, front, words):
@@ -168,7 +168,7 @@ def test_a_pipe_is_never_waited_for_and_other_things_are_passed_by(places):
     assert places.load().skills == {}
     assert [told.partition(": ")[2] for told in places.told] == [
         "is a link to nothing.",
-        "is no file; the skill is left out.",
+        "is not a regular file; the skill is left out.",
     ]
 
 

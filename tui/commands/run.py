@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 LOG = logger(__name__)
 
-_SLOW = frozenset({SHELL, END_SHELL, INTERRUPT_TREE, "context", "export", "interrupt", "search", "sql", "timeline"})
+_SLOW = frozenset(
+    {SHELL, END_SHELL, INTERRUPT_TREE, "context", "diff", "export", "interrupt", "search", "sql", "timeline"}
+)
 """Calls that may take long or must not wait for others; each gets its own thread."""
 _STOP_SECONDS = 2.0
 
@@ -80,7 +82,7 @@ class CommandRunner:
             outcome = HANDLERS[call.name](ctx, *call.args)
             record(ctx, call, outcome)
         except AgentmeshError as error:
-            outcome = Failed(error.message, error.hint, call.typed)
+            outcome = Failed(error.message, error.advice, call.typed)
         except Exception:
             LOG.exception("%s failed in session %s", call.name, self._session.id)
             outcome = Failed(f"agentmesh itself failed at {call.name}", "The log has the details.", call.typed)

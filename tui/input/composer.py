@@ -13,11 +13,12 @@ from textual.content import Content
 from textual.message import Message
 
 from agentmesh.domain.ids import AgentId
-from agentmesh.tui.commands.calls import SAY, SHELL, Call, Problem
+from agentmesh.tui.commands.calls import SAY, SAY_TO, SHELL, Call, Problem
 from agentmesh.tui.commands.messages import CallRequested
 from agentmesh.tui.input.drafts import Drafts
 from agentmesh.tui.input.history import History
 from agentmesh.tui.input.keys import Keymap
+from agentmesh.tui.input.mention_line import MentionLine
 from agentmesh.tui.input.prompt import Prompt
 from agentmesh.tui.session.state import AgentFace
 from agentmesh.tui.widgets.message import message
@@ -34,7 +35,7 @@ _MOST_LINES = 12
 _SHARE = 3
 """The input has at most a third of the screen."""
 
-_FROM_AFAR = frozenset({SAY, SHELL})
+_FROM_AFAR = frozenset({SAY, SAY_TO, SHELL})
 """Calls that may be made for an agent out of view: nobody needs to see their outcome."""
 
 
@@ -66,8 +67,13 @@ class Composer(Horizontal):
         keymap: Keymap,
         history: History,
         complete: Callable[[str, int], Sequence[Completion]],
+        agent: Callable[[str], AgentFace | None],
     ) -> None:
+        """``agent`` returns the agent of a name."""
         super().__init__(id="composer")
+        self._agent = agent
+        self.mention_line = MentionLine(agent)
+        """Not a part of it: the screen shows it below."""
         self.custom: Callable[[], Mapping[str, CustomCommand]] = dict
         """Returns the custom commands, as their files are now; set when there is a session."""
         self.prompt = Prompt(keymap, history, complete, self._submit)
@@ -75,7 +81,7 @@ class Composer(Horizontal):
         self._history = history
         self._drafts = Drafts()
         self._agent_id: AgentId | None = None
-        self._capturing = False
+        self._capturing = self._is_dead = False
         self._refused: str | None = None
         """The unknown command in the input; entered again in a capture, it is kept as text."""
         self.prompt.placeholder = _PLACEHOLDER.format("Type a message")
@@ -108,8 +114,8 @@ class Composer(Horizontal):
         if face.is_dead:
             self._grave.update(Content(self._ended if has_ended else _DEAD))
         self.set_class(face.capturing, "-capturing")
-        sign = "✗ " if face.is_dead else "(capturing) ❯ " if face.capturing else "❯ "
-        self._sign.update(Content(sign))
+        self._is_dead = face.is_dead
+        self._show_sign()
         self.prompt.placeholder = "" if face.capturing else _PLACEHOLDER.format(f"Message {face.name}")
         self.prompt.disabled = face.is_dead
         if not face.is_dead and self.screen.focused is None:
@@ -120,13 +126,19 @@ class Composer(Horizontal):
         elif move and move.destination and self._move is None:
             self._send_on(move, move.destination)
 
+    @on(Prompt.ModeChanged)
+    def _show_sign(self) -> None:
+        modes = [word for word, holds in (("capturing", self._capturing), ("normal", self.prompt.is_normal)) if holds]
+        sign = "✗ " if self._is_dead else f"({', '.join(modes)}) ❯ " if modes else "❯ "
+        self._sign.update(Content(sign))
+
     def leave(self, call: Call, origin: AgentId) -> tuple[Sequence[str], str]:
         """Return the held input and the typed text for the session that a command has made."""
         move = self._find_move(call, origin)
         for other in self._moves:
             for text in other.held if other is not move else ():
                 self._history.add(text)
-        return (move.held if move else ()), (self.prompt.text if move is self._move else "")
+        return (move.held if move else ()), (self.prompt.whole if move is self._move else "")
 
     def take_over(self, held: Sequence[str], typed: str) -> None:
         """Take over held input and typed text from another session, before any agent is in view."""
@@ -204,7 +216,7 @@ class Composer(Horizontal):
 
     def clear(self) -> bool:
         """Empty the input, the text kept in the history; return whether there was any."""
-        text = self.prompt.text
+        text = self.prompt.whole
         if text.strip():
             self._history.add(text)
         self.prompt.put("")
@@ -240,11 +252,12 @@ class Composer(Horizontal):
         from agentmesh.tui.commands.parse import parse  # not before the first frame
 
         custom = self.custom() if text.lstrip().startswith("/") else {}
-        return parse(text, capturing=capturing, again=again, custom=custom)
+        return parse(text, capturing=capturing, again=again, custom=custom, is_agent=self._agent)
 
     @on(Prompt.Edited)
     def _edited(self, event: Prompt.Edited) -> None:
         event.stop()
+        self.mention_line.look(event.text, capturing=self._capturing)
         if self._refused is not None and _word(event.text) != self._refused:
             self._refused = None
             self.post_message(self.Feedback(""))
@@ -256,8 +269,8 @@ class Composer(Horizontal):
         event.stop()
         try:
             with self.app.suspend():
-                text = editor.edit(self.prompt.text, os.environ)
-            self.prompt.put(text)
+                text = editor.edit(self.prompt.whole, os.environ)
+            self.prompt.put_folded(text)
         except (editor.EditorFailed, SuspendNotSupported) as error:
             self.post_message(self.Feedback(str(error)))
         self.app.refresh()

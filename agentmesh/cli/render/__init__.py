@@ -1,1 +1,1 @@
-"""How things look: trees, tables, conversations, JSON. Text of models, tools and people is data here, never markup."""
+"""Layout: trees, tables, conversations, JSON. Text of models, tools and people is data here, never markup."""

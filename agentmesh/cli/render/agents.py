@@ -37,7 +37,7 @@ _SESSION = (
 
 
 def print_agents(agents: Iterable[AgentView], *, sessions: bool) -> None:
-    """Print agents, one a line; with ``sessions`` the session of each."""
+    """Print agents, one per line; with ``sessions``, the session of each."""
     columns = [Column("SESSION"), *_AGENT] if sessions else _AGENT
     print_block(Grid(columns, ([*([short(a.session_id)] if sessions else []), *_agent(a)] for a in agents)))
 
@@ -57,7 +57,7 @@ def _agent(agent: AgentView) -> list[str | Text]:
 
 
 def print_sessions(sessions: Iterable[SessionSummary]) -> None:
-    """Print sessions, one a line."""
+    """Print sessions, one per line."""
     rows = (
         [
             short(s.id),

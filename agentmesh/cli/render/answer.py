@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _number(text: str) -> Any:
-    """Read a number; NaN and infinities, which JSON has not, stay text."""
+    """Parse a number; NaN and infinities, which JSON lacks, stay text."""
     return json.loads(text) if text not in ("NaN", "Infinity", "-Infinity") else text
 
 
@@ -32,17 +32,17 @@ _READ: Final[Mapping[int, Callable[[str], Any]]] = MappingProxyType(
         **dict.fromkeys(_JSON, json.loads),
     }
 )
-"""How JSON shows a value, by the OID of its type; others stay text."""
+"""How JSON shows a value, by the OID of its type; other types stay text."""
 
 
 def print_rows(answer: QueryResult) -> None:
-    """Print a table, or what is too wide for one field by field, and say how many rows there are."""
+    """Print a table, or one field per line if it is too wide; then the number of rows."""
     from rich.text import Text
 
     from agentmesh.cli.render.screen import Column, Grid, console, print_block
 
     def cell(value: str | None) -> Text:
-        """Keep blanks, which indent plans; only line breaks must go."""
+        """Keep blanks, which indent plans; only replace line breaks."""
         return Text(printable(value or "").expandtabs().replace("\n", "↵"), end="")
 
     numbers = [
@@ -85,7 +85,7 @@ def print_json(answer: QueryResult) -> None:
 
 
 def _unique(columns: list[str]) -> list[str]:
-    """Return the names, each further one of the same with a number."""
+    """Return the names; repeated ones get a number."""
     names: list[str] = []
     for column in columns:
         name, number = column, 1

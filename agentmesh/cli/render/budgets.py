@@ -21,7 +21,7 @@ _BUDGET = (
 
 
 def print_budgets(budgets: Sequence[Budget]) -> None:
-    """Print budgets, a line for each unit."""
+    """Print budgets, one line per unit."""
     rows = [
         [
             budget.name or f"session {short(budget.session_id)}",
@@ -38,7 +38,7 @@ def print_budgets(budgets: Sequence[Budget]) -> None:
 
 
 def print_costs(by: str, lines: Sequence[CostLine]) -> None:
-    """Print costs, and their sum where there is more than one line."""
+    """Print costs, and their sum if there is more than one line."""
     columns = (
         Column(by.upper(), least=12),
         Column("MODEL CALLS", right=True, spare=1),

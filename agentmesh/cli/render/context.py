@@ -1,4 +1,4 @@
-"""What fills a context, as a table."""
+"""The contents of a context, as a table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COLUMNS = (
 
 
 def print_parts(parts: Iterable[Part], whole: int) -> None:
-    """Print parts, one a line; shares are of ``whole`` tokens."""
+    """Print parts, one per line; shares are of ``whole`` tokens."""
     rows: Iterable[list[str | Text]] = (
         [
             cell(part.name, width=60),

@@ -1,4 +1,4 @@
-"""Rows of a transcript as a person reads them."""
+"""Rows of a transcript, for people."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from agentmesh.store.tasks import GivenTask
 
 _FOLDED_LINES = 12
-"""Lines of a tool's result that are shown unless all are asked for."""
+"""Lines of a tool's result that are shown unless all are wanted."""
 _ARGUMENTS_WIDTH = 300
 
 
 def row_text(row: Row, name: str, *, full: bool = False) -> Text | None:
-    """Return one row of the agent called ``name``; results of tools are folded unless ``full``; None for nothing."""
+    """Return one row of the agent called ``name``, or None if it shows nothing; fold tool results unless ``full``."""
     content = row.content
     match row.kind:
         case Kind.USER:
@@ -46,7 +46,7 @@ def row_text(row: Row, name: str, *, full: bool = False) -> Text | None:
 
 
 def task_text(task: GivenTask) -> Text:
-    """Return which sub-agent works on a call of task, and how to see what it does."""
+    """Return which sub-agent works on a task call, and how to watch it."""
     kind = f" ({one_line(task.subagent_type, 60)})" if task.subagent_type else ""
     return _block("  ↳ ", "yellow", f"{task.name}{kind}: agentmesh log {short(task.child)}")
 
@@ -60,7 +60,7 @@ def _answer(content: Any, name: str, full: bool) -> Text | None:
     parts.extend(_call(call, full) for call in content.get("calls") or [])
     if content.get("interrupted"):
         parts.append(_block("· ", "dim", "interrupted here"))
-    if (cut := cut_off(content)) and "ending" not in content:  # an event of its own tells that
+    if (cut := cut_off(content)) and "ending" not in content:  # an event of its own reports that
         parts.append(_block("· ", "dim", cut))
     return Text("\n").join(parts) if parts else None
 
@@ -75,13 +75,13 @@ def _call(call: Any, full: bool) -> Text:
 
 
 def _command(content: Any, full: bool) -> str:
-    """Return what a person had done and what it came to; the messages of a wait follow as mail."""
+    """Return a person's command and its result; the messages of a wait follow as mail."""
     said = _json(content["result"]) if full and "result" in content else commands.outcome(content)
     return f"{commands.typed(content)}: {said}" if said else commands.typed(content)
 
 
 def _result(row: Row, full: bool) -> Text:
-    """Return a tool's result; of a wait who was found how, and of its texts only those that are no messages."""
+    """Return a tool's result; for a wait, each agent's status, and only texts that are not messages."""
     content, result = row.content, row.content.get("result")
     if content.get("name") == "wait" and _is_of_wait(result):
         if not full:
@@ -112,7 +112,7 @@ def _is_of_wait(result: Any) -> TypeGuard[dict[str, Any]]:
 
 
 def _taken(mail: Taken) -> Text:
-    """Return a message that a wait took, as one that came otherwise."""
+    """Return a message that a wait took, in the form of any other message."""
     if mail.by_user:
         return _said("user", "bold green", mail.text)
     return _mail(mail.name, mail.text, mail.automatic)
@@ -127,7 +127,7 @@ def _said(who: str, style: str, text: Any) -> Text:
 
 
 def _block(label: str, style: str, text: Any, body: str | None = None) -> Text:
-    """Return a label and a text whose later lines stand below its first."""
+    """Return a label and a text whose further lines are indented below the first."""
     first, *later = printable(str(text or "")).rstrip().split("\n")
     indent = " " * min(len(label), 4)
     below = "".join(f"\n{indent}{line}".rstrip(" ") for line in later)

@@ -1,4 +1,4 @@
-"""JSON on stdout: one value a line, nothing in it that a terminal would act on."""
+"""JSON on stdout: one value per line, without characters that a terminal would act on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from uuid import UUID
 from agentmesh.domain.rows import AgentView, Request, SessionSummary
 
 _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What JSON may hold as it is, but a terminal acts on or no encoding takes."""
+"""Characters that JSON allows, but that a terminal acts on or that no encoding accepts."""
 
 
 def emit(value: Any) -> None:
@@ -22,7 +22,7 @@ def emit(value: Any) -> None:
 
 
 def dumps(value: Any) -> str:
-    """Return one line of JSON: in the terminal's own letters where its encoding has them all, else in ASCII."""
+    """Return one line of JSON, in ASCII unless the terminal's encoding is a Unicode one."""
     encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower()
     text = json.dumps(value, ensure_ascii="utf" not in encoding, default=_plain)
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
@@ -50,6 +50,7 @@ def agent_data(agent: AgentView) -> dict[str, Any]:
         "depth": agent.depth,
         "status": agent.status,
         "activity": agent.activity,
+        "unseen": agent.unseen,
         "unread": agent.unread,
         "model": agent.model,
         "subagent_type": agent.subagent_type,

@@ -1,4 +1,4 @@
-"""What happens in a run as JSON objects with a ``type``; docs/reference/cli.md lists them."""
+"""The events of a run as JSON objects with a ``type``; docs/reference/cli.md lists them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ Event = dict[str, Any]
 
 
 def forked(agent: AgentView, below: str | None = None) -> Event:
-    """Return the event of an agent's beginning; ``below``: the id of the call of task that it works for."""
+    """Return the event for a new agent; ``below``: the id of the task call that it works for."""
     return {"type": "forked", **_who(agent, below)}
 
 
 def status(agent: AgentView, below: str | None = None) -> Event:
-    """Return the event of a change of status; ``below`` as in ``forked``."""
+    """Return the event for a change of status; ``below`` as in ``forked``."""
     return {"type": "status", **_who(agent, below), "status": agent.status}
 
 
 def of_row(agent: AgentView, row: Row, below: str | None = None) -> Iterator[Event]:
-    """Yield the events that a row of the agent's transcript tells of, in order; ``below`` as in ``forked``."""
+    """Yield the events in a row of the agent's transcript, in order; ``below`` as in ``forked``."""
     content, who = row.content, {**_who(agent, below), "seq": row.seq}
     match row.kind:
         case Kind.USER:
@@ -66,7 +66,7 @@ def _answer(content: Any, who: Event) -> Iterator[Event]:
 
 
 def _arguments(text: Any) -> Any:
-    """Return a call's arguments as the object that they should be, else as the text that the model wrote."""
+    """Return a call's arguments as an object if they are one, otherwise as the model's text."""
     try:
         parsed = jsontext.parse(text)
     except (TypeError, ValueError):

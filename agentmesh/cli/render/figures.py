@@ -16,9 +16,11 @@ STYLES = {AgentStatus.RUNNING: "cyan", AgentStatus.IDLE: "", AgentStatus.DEAD: "
 
 
 def state(agent: AgentView) -> str:
-    """Return ``◐ running``; for an idle agent whose last turn did not end well how it ended, ``▲ failed``."""
+    """Return ``◐ running``; for an idle agent how its last turn ended: ``▲ failed``, or ``● done`` until seen."""
     if has_ended_badly(agent):
         return f"{ENDS[agent.activity]} {agent.activity}"
+    if agent.unseen:
+        return "● done"
     return f"{GLYPHS[AgentStatus(agent.status)]} {agent.status}"
 
 
@@ -26,7 +28,7 @@ def style(agent: AgentView) -> str:
     """Return the colour of its state."""
     if has_ended_badly(agent):
         return "red" if agent.activity == "failed" else "yellow"
-    return STYLES[AgentStatus(agent.status)]
+    return "green" if agent.unseen else STYLES[AgentStatus(agent.status)]
 
 
 def activity(agent: AgentView) -> str:

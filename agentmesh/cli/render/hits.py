@@ -1,4 +1,4 @@
-"""What a search found, as a person reads it."""
+"""The results of a search, for people."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from agentmesh.store.search import Hit
 
 _WIDTH = 400
-"""Characters of a snippet; one word can be long."""
+"""Characters of a snippet; a single word can be long."""
 
 
 def hit_text(hit: Hit, *, sessions: bool) -> Text:
-    """Return where the words stand, and what is around them; with ``sessions`` the session too."""
+    """Return where the words were found, and the text around them; with ``sessions``, the session too."""
     facts = f"  {moment(hit.at)}  {hit.kind.replace('_', ' ')}"
     facts += f" message {hit.mail_id}" if hit.mail_id is not None else ""
     facts += f"  session {short(hit.session_id)}, agent {short(hit.agent_id)}" if sessions else ""

@@ -13,7 +13,7 @@ _RECEIVED = "✓"
 
 
 def print_outcome(outcome: Mapping[str, Any]) -> None:
-    """Print one entry after another, the text of each below it; then the outcome, unless all is well."""
+    """Print one entry after another, each with its text below; then the outcome, unless all is well."""
     for entry in outcome["results"]:
         print(_headline(entry))
         for field in ("message", "output", "error", "hint"):
@@ -27,7 +27,7 @@ def print_outcome(outcome: Mapping[str, Any]) -> None:
 def _headline(entry: Mapping[str, Any]) -> str:
     status = entry.get("status")
     if not status and "message" in entry:
-        return f"{_RECEIVED} message   user"  # the only sender that is no agent
+        return f"{_RECEIVED} message   user"  # the only sender that is not an agent
     sign = _RECEIVED if status == WaitStatus.RECEIVED else GLYPHS[AgentStatus(status)] if status else "?"
     name = one_line(str(entry.get("name") or entry.get("agent_id") or "?"), 60)
     id_ = f" ({str(entry['agent_id'])[:8]})" if entry.get("agent_id") and entry.get("name") else ""

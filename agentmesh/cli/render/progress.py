@@ -1,4 +1,4 @@
-"""The agents of a run on stderr: a live tree in a terminal, else one plain line per change of state."""
+"""The agents of a run on stderr: a live tree in a terminal, otherwise one plain line per change of state."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _TOLD_EVERY = 10.0
 
 
 class Progress(Protocol):
-    """Shows agents as they change; a context manager."""
+    """Shows agents while they change; a context manager."""
 
     def show(self, agents: Sequence[AgentView]) -> None:
-        """Show all agents of the session as they are now."""
+        """Show all agents of the session in their current state."""
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -31,11 +31,11 @@ class Progress(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave the last state in sight."""
+        """Leave the last state on the screen."""
 
 
 def progress(*, quiet: bool) -> Progress:
-    """Return what suits stderr; ``quiet`` shows nothing where lines would be printed."""
+    """Return the kind of progress that suits stderr; ``quiet`` prints no lines."""
     import os
 
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not (quiet and sys.stdout.isatty()):
@@ -61,15 +61,15 @@ class Silence(_Plain):
 
 
 class Lines(_Plain):
-    """One line for each agent that begins or changes its state, and for model calls that wait; no escape byte."""
+    """Prints a line for each agent that begins or changes its state, and for waiting model calls; no escape bytes."""
 
     def __init__(self) -> None:
         self._before: dict[AgentId, str] = {}
         self._told: dict[str, float] = {}
-        """When each reason for a pause was last told."""
+        """When each reason for a pause was last reported."""
 
     def show(self, agents: Sequence[AgentView]) -> None:
-        """Say what changed."""
+        """Print what changed."""
         for agent in agents:
             before = self._before.get(agent.id)
             if agent.status != before:
@@ -80,7 +80,7 @@ class Lines(_Plain):
                 self._tell_pause(agent)
 
     def _tell_pause(self, agent: AgentView) -> None:
-        """Say why nothing happens: once for all agents that pause for one reason, and again every ten seconds."""
+        """Print why nothing happens: once for all agents with the same reason, and again every ten seconds."""
         why, now = agent.activity.partition(": ")[2] or agent.activity, time.monotonic()
         if now - self._told.get(why, -math.inf) >= _TOLD_EVERY:
             self._told[why] = now
@@ -88,7 +88,7 @@ class Lines(_Plain):
 
 
 class LiveTree:
-    """The tree, drawn again in place whenever it is shown."""
+    """The tree, redrawn in place for each update."""
 
     def __init__(self) -> None:
         from rich.live import Live

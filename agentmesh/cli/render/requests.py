@@ -1,4 +1,4 @@
-"""What waits for a person, as a table, and one of it in full."""
+"""Requests that wait for a person: all as a table, or one in full."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COLUMNS = (
 
 
 def print_requests(requests: Iterable[Request]) -> None:
-    """Print requests, one a line."""
+    """Print requests, one per line."""
     rows: Iterable[list[str | Text]] = (
         [
             short(one.id),
@@ -41,12 +41,12 @@ def print_requests(requests: Iterable[Request]) -> None:
 
 
 def print_request(request: Request) -> None:
-    """Print one request in full: what hides in a text is written out."""
+    """Print one request in full, with hidden characters made visible."""
     print(visible("\n".join(_lines(request))))
 
 
 def rules_text(request: Request) -> str:
-    """Return the rules that "always" would add, as the configuration has them."""
+    """Return the rules that "always" would add, as the configuration writes them."""
     return ", ".join(one_line(visible(f"{rule['tool']}({rule['pattern']})"), 200) for rule in request.rules)
 
 

@@ -1,4 +1,4 @@
-"""The one way to rich: consoles on which no text is markup, and tables without borders that fit a terminal."""
+"""The only access to rich: consoles that treat no text as markup, and tables without borders that fit a terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GAP = 2
 
 
 class _Console(Console):
-    """A console that lets the program's top frame see that the reader has left; rich itself would exit with 1."""
+    """A console that reports to the program's top frame that the reader has left; rich itself would exit with 1."""
 
     def on_broken_pipe(self) -> None:
         """Raise BrokenPipeError."""
@@ -27,7 +27,7 @@ class _Console(Console):
 
 
 def console(stream: TextIO | None = None) -> Console:
-    """Return a console on stdout or another stream: markup, emoji codes and highlighting off; no colour in a pipe."""
+    """Return a console on stdout or another stream: no markup, emoji codes or highlighting, no colour in a pipe."""
     stream = stream or sys.stdout
     terminal = stream.isatty()
     return _Console(
@@ -47,19 +47,19 @@ def cell(text: str, style: str = "", width: int = _UNLIMITED) -> Text:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """How a column behaves where the terminal is too narrow for the table."""
+    """How a column behaves if the terminal is too narrow for the table."""
 
     header: str = ""
     right: bool = False
     """Whether it holds numbers."""
     least: int | None = None
-    """Characters to which its cells may be cut; None: they stay whole."""
+    """Characters that its cells keep when they are cut; None: never cut them."""
     spare: int = 0
     """Columns with the highest number are left out first; those with 0 stay."""
 
 
 class Grid:
-    """A table without borders that fits its terminal: columns are left out, and long cells cut, before ids suffer."""
+    """A table without borders that fits its terminal: it drops columns and cuts long cells, but keeps ids whole."""
 
     def __init__(self, columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) -> None:
         self._columns = columns
@@ -70,7 +70,7 @@ class Grid:
 
     @property
     def width(self) -> int:
-        """What it takes to show everything whole."""
+        """The width that shows everything whole."""
         return sum(self._widths) + _GAP * (len(self._widths) - 1)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -78,7 +78,7 @@ class Grid:
         yield from self.lines(options.max_width)
 
     def lines(self, room: int) -> Iterator[Text]:
-        """Yield the table line by line. By hand: rich lays all of its own table out before the first line is seen."""
+        """Yield the table line by line; rich would lay out its whole table before the first line appears."""
         shown = self._fitting(room)
         widths = self._cut(shown, room)
         if any(column.header for column in self._columns):
@@ -101,7 +101,7 @@ class Grid:
         return line
 
     def _fitting(self, room: int) -> list[int]:
-        """Return the columns to show: as few as needed are left out."""
+        """Return the columns to show, leaving out as few as possible."""
         shown = list(range(len(self._columns)))
         for i in sorted(shown, key=lambda i: -self._columns[i].spare):
             if not self._columns[i].spare or sum(map(self._least, shown)) + _GAP * (len(shown) - 1) <= room:
@@ -110,7 +110,7 @@ class Grid:
         return shown
 
     def _cut(self, shown: Sequence[int], room: int) -> dict[int, int]:
-        """Return the width of each column, the longest cut first."""
+        """Return the width of each column; cut the longest first."""
         widths = {i: self._widths[i] for i in shown}
         excess = sum(widths.values()) + _GAP * (len(shown) - 1) - room
         for i in sorted(shown, key=lambda i: self._least(i) - widths[i]):

@@ -1,4 +1,4 @@
-"""Facts, one a line."""
+"""Facts, one per line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agentmesh.domain.text import one_line
 
 
 def print_facts(facts: Mapping[str, object]) -> None:
-    """Print each fact with its name; what is not known is left out."""
+    """Print each fact with its name; leave out unknown ones."""
     width = max(map(len, facts))
     for name, value in facts.items():
         if value is not None:

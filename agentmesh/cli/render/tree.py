@@ -21,7 +21,7 @@ _Children = dict[AgentId | None, list[AgentView]]
 
 
 _DOING = 40
-"""Characters for what an agent does."""
+"""Characters for an agent's activity."""
 _NAME, _ID, _STATE, _ROW = Column(least=16), Column(), Column(), Column()
 _REST = (
     Column(least=12, spare=1),
@@ -38,9 +38,10 @@ def tree_table(
     everything: bool = False,
     rows: Mapping[AgentId, int] | None = None,
 ) -> Grid:
-    """Return the tree, a line per agent, the reaped left out; with ``ids`` also the beginnings of their ids.
+    """Return the tree, one line per agent, without reaped ones; with ``ids``, the beginnings of their ids too.
 
-    Sub-agents whose task is over are in it, dimmed, only with ``everything``. ``rows`` are their newest ones of then.
+    Sub-agents whose task is over are included, dimmed, only with ``everything``. ``rows`` has each agent's newest row
+    at the time that is shown.
     """
     columns = [_NAME, *([_ID] if ids else []), _STATE, *([_ROW] if rows else []), *_REST]
     return Grid(columns, _cells(agents, ids, everything, rows))
@@ -71,7 +72,7 @@ def _cells(
 def tree_data(
     agents: Sequence[AgentView], *, everything: bool = False, rows: Mapping[AgentId, int] | None = None
 ) -> list[dict[str, Any]]:
-    """Return the roots, each with its ``children``, as in ``tree_table``; with ``rows`` also the ``seq`` of each."""
+    """Return the roots, each with its ``children``, as in ``tree_table``; with ``rows``, the ``seq`` of each too."""
     children = _by_parent(agents, everything=everything)
 
     def nested(agent: AgentView) -> dict[str, Any]:
@@ -82,7 +83,7 @@ def tree_data(
 
 
 def _by_parent(agents: Sequence[AgentView], *, everything: bool) -> _Children:
-    """Return the agents below each parent; one whose parent was reaped stands below the nearest one that was not."""
+    """Return the agents below each parent; a reaped parent is replaced by its nearest ancestor that is not reaped."""
     known = {agent.id: agent for agent in agents}
     hidden = frozenset() if everything else resting(agents)
     children: _Children = defaultdict(list)
@@ -96,7 +97,7 @@ def _by_parent(agents: Sequence[AgentView], *, everything: bool) -> _Children:
 
 
 def _lines(agents: Sequence[AgentView], *, everything: bool) -> Iterator[tuple[str, AgentView]]:
-    """Yield each agent with the lines that lead to it."""
+    """Yield each agent with the tree lines that lead to it."""
     children = _by_parent(agents, everything=everything)
 
     def below(parent: AgentId | None, indent: str) -> Iterator[tuple[str, AgentView]]:

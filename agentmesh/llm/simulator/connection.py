@@ -1,6 +1,6 @@
-"""One client connection: reads HTTP/1.1 requests, writes answers, and pauses without losing sight of the client.
+"""One client connection: reads HTTP/1.1 requests, writes answers, and notices during pauses that the client left.
 
-Leaner than http.server, whose header parsing alone costs more than everything here: benchmarks run against it.
+It does less than http.server, whose header parsing alone costs more than everything here: benchmarks run against it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ MAX_BODY = 64 * 1024 * 1024
 
 
 class PeerGone(Exception):
-    """The client has closed the connection, or the server is being stopped."""
+    """The client has closed the connection, or the server is stopping."""
 
 
 class BadRequest(Exception):
-    """The bytes received are no request that can be answered; the connection is closed after the status."""
+    """The bytes received are not a request that can be answered; the connection is closed after the status."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -40,7 +40,7 @@ class HttpRequest:
 
 
 class Connection:
-    """A client's socket, used by one thread; another may shut it down to stop whatever goes on."""
+    """A client's socket, used by one thread; another thread may shut it down to end whatever is going on."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
@@ -48,7 +48,7 @@ class Connection:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def read_request(self) -> HttpRequest | None:
-        """Read the next request; None when the client has closed between two."""
+        """Read the next request; return None if the client closed the connection after the last one."""
         while (end := self._buffer.find(b"\r\n\r\n")) < 0:
             if len(self._buffer) > MAX_HEADERS:
                 raise BadRequest(431, "the headers are larger than 64 KiB")
@@ -88,7 +88,7 @@ class Connection:
         return whole[:length]
 
     def send(self, data: bytes) -> None:
-        """Send all of it."""
+        """Send all bytes."""
         self._socket.sendall(data)
 
     def pause(self, seconds: float) -> None:
@@ -104,11 +104,11 @@ class Connection:
             return
         finally:
             self._socket.settimeout(None)
-        # Early bytes of a next request make the socket readable for good: only the clock is left.
+        # Early bytes of the next request keep the socket readable: only the clock is left.
         time.sleep(max(0.0, until - time.monotonic()))
 
     def hang(self) -> None:
-        """Say nothing more until the client leaves or the server stops."""
+        """Send nothing more until the client leaves or the server stops."""
         while self._socket.recv(65536):
             pass
         raise PeerGone

@@ -1,4 +1,4 @@
-"""What the demo's children do: four jobs with real tools on the current directory."""
+"""What the demo's children do: four jobs with real tools in the current directory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MORE = "One thing more:"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One child of the demo: its name, its prompt, how it begins, and what it makes of the results."""
+    """One child of the demo: its name, its prompt, how it begins, and how it reports the results."""
 
     name: str
     prompt: str
@@ -31,9 +31,9 @@ class Job:
     calls: tuple[ScriptedCall, ...]
     report: Callable[[Sequence[Exchange]], str]
     sends: bool = True
-    """Whether it sends its report to its parent; otherwise it ends its turn with it."""
+    """Whether it sends its report to its parent; otherwise its last answer is the report."""
     instead: ScriptedCall | None = None
-    """What it does when its first call is refused."""
+    """What it does if its first call is refused."""
 
 
 def _count_files(done: Sequence[Exchange]) -> str:
@@ -91,7 +91,7 @@ JOBS: Mapping[str, Job] = {
         Job(
             "test-runner",
             "Look for test files below the current directory and say at the end of your turn what you found. Send "
-            "nothing: your parent shall see you end your turn without a message.",
+            "nothing: your parent should see you end your turn without a message.",
             "I look for test files.",
             (ScriptedCall("glob", {"pattern": "**/{test*,*_test.*,*.test.*}"}),),
             _find_tests,
@@ -111,19 +111,19 @@ JOBS: Mapping[str, Job] = {
 
 
 def more_work(path: str) -> str:
-    """Return the mail by which the root gives the file-reader more work; ``path`` may be empty."""
+    """Return the mail in which the root gives the file-reader more work; ``path`` may be empty."""
     if not path:
         return f"{_MORE} count the names in the current directory itself, hidden ones too, and send me the number."
     return f"{_MORE} read the file {json.dumps(path, ensure_ascii=False)} and send me how many lines it has."
 
 
 def job_of(fork: Fork) -> Job | None:
-    """Return the job whose prompt the fork message carries."""
+    """Return the job whose prompt the fork message has."""
     return next((job for job in JOBS.values() if job.prompt == fork.prompt.strip()), None)
 
 
 def play_job(job: Job, view: ChatRequestView, fork: Fork, mail: Sequence[Mail]) -> ScriptedReply:
-    """Return the child's next step, on its first job or on what its parent has mailed since."""
+    """Return the child's next step, on its first job or on mail from its parent."""
     if not mail:
         return _step(job, view, fork.index, "parent")
     message = mail[-1].message
@@ -152,7 +152,7 @@ def _count_names(done: Sequence[Exchange]) -> str:
 
 
 def _step(job: Job, view: ChatRequestView, since: int, to: str) -> ScriptedReply:
-    """First the tools, then the report by send, then the end of the turn; a job that does not send ends with it."""
+    """Call the tools, then send the report, then end the turn; a job that does not send ends with its report."""
     done = view.exchanges(since)
     found = [exchange for exchange in done if exchange.name != "send"]
     if len(found) < len(job.calls):

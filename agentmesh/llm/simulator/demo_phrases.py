@@ -1,4 +1,4 @@
-"""What the demo's model answers to anything else: that it is scripted, and a few phrases it can act on."""
+"""The demo model's answers to anything else: that it is scripted, and a few phrases on which it can act."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _PHRASES = """\
 _SHOWN = 20
 
 SUMMARY_REQUEST = "will be replaced by a summary"
-"""What stands in the message by which an engine asks for a summary of the conversation."""
+"""Part of the message in which an engine asks for a summary of the conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Phrase:
-    """A phrase, the call it asks for, and the words made from its result."""
+    """A phrase, the call that it asks for, and the text made from the call's result."""
 
     pattern: re.Pattern[str]
     call: Callable[[re.Match[str]], ScriptedCall]
@@ -143,12 +143,12 @@ def _recognize(said: str) -> tuple[_Phrase | None, re.Match[str] | None]:
 
 
 def _prompt_of(view: ChatRequestView, text: str) -> str:
-    """Return the words said, without the introduction of a fork."""
+    """Return the prompt, without the introduction of a fork."""
     return view.fork.prompt if view.fork is not None and view.last_input == view.fork.index else text
 
 
 def _reply_to(view: ChatRequestView, message: Mail | None, said: str) -> str:
-    """Return whom to send the answer: an agent that wrote, or the parent that forked; empty for the user."""
+    """Return the recipient of the answer: the agent that wrote, or the parent that forked; empty for the user."""
     if message is not None:
         return message.sender_id
     return "parent" if view.fork is not None and view.fork.by_parent and said == view.fork.prompt else ""
@@ -163,7 +163,7 @@ def _deliver(done: Sequence[Exchange], answer: str, to: str) -> ScriptedReply:
 
 
 def _help(view: ChatRequestView, done: Sequence[Exchange]) -> ScriptedReply:
-    """Look at the directory, so that something small and real happens, and say what is understood."""
+    """Look at the directory, so that something small and real happens, and list the known phrases."""
     if not done and (not view.tools or "glob" in view.tools):
         return ScriptedReply(
             text="I am a scripted model and understand only a few phrases.",
@@ -174,7 +174,7 @@ def _help(view: ChatRequestView, done: Sequence[Exchange]) -> ScriptedReply:
 
 
 def play_summary(view: ChatRequestView) -> ScriptedReply:
-    """Answer an engine that wants a summary: what was said last, and by whom."""
+    """Answer an engine that wants a summary: repeat the last message."""
     said = [text for _, text in view.own_inputs()][:-1]
     asked = f" The last that was said to me: {one_line(said[-1], 200)}" if said else ""
     return ScriptedReply(text=f"I am a scripted model and remember little.{asked}")

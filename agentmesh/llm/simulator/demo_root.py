@@ -44,7 +44,7 @@ def is_demo_prompt(text: str) -> bool:
 
 
 def play_root(view: ChatRequestView, since: int) -> ScriptedReply | None:
-    """Return the root's next step of the demo asked for in message ``since``; None when it is over."""
+    """Return the root's next step of the demo that message ``since`` asks for; None if the demo is over."""
     done = view.exchanges(since)
     if _is_over(view, since):
         return None
@@ -68,7 +68,7 @@ def play_root(view: ChatRequestView, since: int) -> ScriptedReply | None:
 
 
 _TASK = ScriptedCall("task", {"description": "list the files", "prompt": "list files", "subagent_type": "explore"})
-"""Side by side with the root's own look: done by a sub-agent with a clean context."""
+"""Runs at the same time as the root's own look: a sub-agent with a clean context."""
 
 _INTRO = {
     "wait": "Now I wait for the three that report.",
@@ -104,7 +104,7 @@ def _of(done: Sequence[Exchange], tool: str) -> list[Exchange]:
 
 
 def _is_over(view: ChatRequestView, since: int) -> bool:
-    """Whether the summary was given: the script's last word has no tool calls."""
+    """Whether the summary was given: the script's last message has no tool calls."""
     tail = view.messages[since + 1 :]
     return any(
         message.get("role") == "assistant" and HOW_TO_GO_ON in str(message.get("content") or "") for message in tail
@@ -112,7 +112,7 @@ def _is_over(view: ChatRequestView, since: int) -> bool:
 
 
 def _children(done: Sequence[Exchange]) -> dict[str, _Child]:
-    """Return the children that were really forked, by the name asked for."""
+    """Return the children that were really forked, by the requested name."""
     found = {}
     for exchange in _of(done, "fork"):
         result = exchange.result
@@ -148,14 +148,14 @@ def _summary(done: Sequence[Exchange], children: Mapping[str, _Child], look: fin
 
 
 def _delegated(task: Exchange) -> str:
-    """Return in words what came of the task."""
+    """Describe the result of the task."""
     told = task.result if isinstance(task.result, dict) else {}
     answer = str(told.get("result") or task.error or "nothing").partition("\n")[0].rstrip(":. ")
     return f"{told.get('name', 'a task')}, in a context of its own: {one_line(answer, 200)}."
 
 
 def _told(entry: Mapping[str, Any]) -> str:
-    """Return in words what a wait said of one child."""
+    """Describe a wait's result for one child."""
     status = entry.get("status")
     if status == "received":
         return one_line(str(entry.get("message", "")), 400)

@@ -1,6 +1,6 @@
-"""Error bodies of real servers, for requests refused and for errors inside a stream; ``profiles`` has the sources.
+"""Error bodies of real servers, for refused requests and for errors inside a stream; ``profiles`` has the sources.
 
-Each takes status, message and the parameter at fault (empty for none).
+Each function takes status, message and the parameter at fault (empty if there is none).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def openai_error(status: int, message: str, param: str) -> Json:
 
 
 def openrouter_error(status: int, message: str, _param: str) -> Json:
-    """Return an error body of openrouter.ai, whose code is the status; a provider's words are in the metadata."""
+    """Return an error body of openrouter.ai: its code is the status, and the provider's message is in the metadata."""
     error: Json = {"message": message, "code": status}
     if status in (429, 502):
         error["message"] = "Provider returned error"
@@ -41,7 +41,7 @@ _HTTP_NAMES = {400: "BadRequestError", 401: "Unauthorized", 404: "NotFoundError"
 
 
 def vllm_error(status: int, message: str, param: str) -> Json:
-    """Return an error body of vLLM; a wrong key is answered by its middleware, in another shape."""
+    """Return an error body of vLLM; for a wrong key its middleware answers in another shape."""
     if status == 401:
         return {"error": message}
     kind = _HTTP_NAMES.get(status, "InternalServerError")
@@ -49,13 +49,13 @@ def vllm_error(status: int, message: str, param: str) -> Json:
 
 
 def vllm_old_error(status: int, message: str, _param: str) -> Json:
-    """Return an error body of vLLM before errors were wrapped in an ``error`` object."""
+    """Return an error body of vLLM from before errors were wrapped in an ``error`` object."""
     kind = _HTTP_NAMES.get(status, "InternalServerError")
     return {"object": "error", "message": message, "type": kind, "param": None, "code": status}
 
 
 def llamacpp_error(status: int, message: str, _param: str) -> Json:
-    """Return an error body of llama-server; a prompt that is too long has its counts."""
+    """Return an error body of llama-server; for a prompt that is too long it has the token counts."""
     kind = {400: "invalid_request_error", 401: "authentication_error", 404: "not_found_error", 503: "unavailable_error"}
     error: Json = {"code": status, "message": message, "type": kind.get(status, "server_error")}
     if "exceeds the available context size" in message:
@@ -69,7 +69,7 @@ def plain_error(_status: int, message: str, _param: str) -> Json:
 
 
 def alone(error: Callable[[int, str, str], Json]) -> Callable[[str, Json], Json]:
-    """Return a stream error that is an error body of status 500 and nothing else."""
+    """Return a stream error that consists only of an error body with status 500."""
     return lambda message, _head: error(500, message, "")
 
 
@@ -80,5 +80,5 @@ def openrouter_stream_error(message: str, head: Json) -> Json:
 
 
 def ollama_stream_error(_message: str, head: Json) -> Json:
-    """Return the empty chunk that an error becomes in Ollama's middleware: the words are lost, the stream just ends."""
+    """Return the empty chunk that Ollama's middleware makes of an error: the message is lost, the stream just ends."""
     return head | {"choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": None}]}

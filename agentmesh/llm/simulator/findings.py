@@ -1,4 +1,4 @@
-"""Reads what the demo's tools have found out of their results, and puts it into words."""
+"""Extract the facts from the results of the demo's tools, and put them into words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentmesh.domain.text import one_line
 from agentmesh.llm.simulator.request import Exchange
 
 CAP = 20_000
-"""Files that the demo's commands look at, at most, so that a huge directory costs seconds."""
+"""Limit of files that the demo's commands look at, so that a huge directory takes only seconds."""
 _TEXT_FILE = re.compile(r"\.(md|rst|txt|py|toml|js|ts|go|rs|c|h|java|rb|sh|sql|html|css|cfg|ini)$", re.IGNORECASE)
 _LINE_NUMBER = re.compile(r"^\s*\d+\s*[\t|:→]\s?")
 
@@ -26,7 +26,7 @@ class Listing:
 
     @property
     def count(self) -> str:
-        """How many, in words."""
+        """The number of files, in words."""
         return count_of(len(self.files), "file", more=self.more)
 
 
@@ -36,7 +36,7 @@ def count_of(number: int, noun: str, *, more: bool = False) -> str:
 
 
 def listing(exchange: Exchange | None) -> Listing:
-    """Return the files of a glob result; none for an error."""
+    """Return the files of a glob result; an empty listing for an error."""
     result = exchange.result if exchange else None
     if not isinstance(result, dict):
         return Listing((), more=False)
@@ -46,7 +46,7 @@ def listing(exchange: Exchange | None) -> Listing:
 
 
 def readable(files: tuple[str, ...]) -> str:
-    """Choose a file worth reading aloud: a README first, then other text; none that is hidden; empty for none."""
+    """Return a file worth reading: a README, or else other text, but no hidden one; empty if there is none."""
     open_ones = [name for name in files if not any(part.startswith(".") for part in name.removeprefix("./").split("/"))]
     readmes = [name for name in open_ones if name.rsplit("/", 1)[-1].lower().startswith("readme")]
     texts = [name for name in open_ones if _TEXT_FILE.search(name)]
@@ -68,13 +68,13 @@ def failed(exchange: Exchange) -> bool:
 
 
 def number_in(text: str) -> int | None:
-    """Return the first whole number of the text."""
+    """Return the first whole number in the text."""
     found = re.search(r"\d+", text)
     return int(found[0]) if found else None
 
 
 def largest(text: str) -> list[str]:
-    """Return "name (size)" for each line of ``find -ls``, whose names may hold blanks."""
+    """Return "name (size)" for each line of ``find -ls``; names may hold blanks."""
     found = []
     for line in text.splitlines():
         columns = line.split(None, 10)
@@ -95,7 +95,7 @@ def matches(exchange: Exchange) -> str:
 
 
 def about_file(path: str, exchange: Exchange) -> str:
-    """Return in one sentence what reading the file showed."""
+    """Describe in one sentence what reading the file showed."""
     result = exchange.result
     if exchange.error or not isinstance(result, dict):
         return f"{path} could not be read: {one_line(exchange.error or exchange.text, 120)}"
@@ -115,7 +115,7 @@ def wait_entries(exchange: Exchange | None) -> list[Mapping[str, Any]]:
 
 
 def _unescaped(name: str) -> str:
-    """Undo GNU find's C-style escapes; BSD's prints names as they are."""
+    """Undo GNU find's C-style escapes; BSD's find prints names unchanged."""
     parts = re.split(r"\\([0-7]{3}|.)", name)
     raw = b"".join(
         part.encode() if at % 2 == 0 else bytes([int(part, 8) & 255]) if len(part) == 3 else part.encode()

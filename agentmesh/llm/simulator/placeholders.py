@@ -1,6 +1,6 @@
 """Placeholders of script files: ``{agent}``, ``{result:fork.agent_id}`` and the like, filled from the request.
 
-    {agent} {parent} {model} {step}   who asks, and how many answers it has given since the last input
+    {agent} {parent} {model} {step}   the asking agent, and how many answers it has given since the last input
     {last}                            text of the last message
     {input}                           text of the last message from the user or another agent
     {match:N}                         group N of the rule's ``matches``
@@ -50,7 +50,7 @@ def check(value: Any) -> str:
 
 
 def fill(value: Any, view: ChatRequestView, match: re.Match[str] | None) -> Any:
-    """Return the value with every placeholder filled; one that is a whole string keeps its JSON type."""
+    """Return the value with every placeholder filled; a placeholder that is a whole string keeps its JSON type."""
     if isinstance(value, dict):
         return {key: fill(item, view, match) for key, item in value.items()}
     if isinstance(value, list):

@@ -1,6 +1,6 @@
 """How real Chat Completions servers differ: shapes of streamed events, ids, usage, error bodies, refused parameters.
 
-Each profile names where its behaviour was read or recorded. ``wire`` builds the bytes from them, ``errors`` has the
+Each profile names the source of its behaviour. ``wire`` builds the bytes from the profiles, and ``errors`` has the
 error bodies.
 """
 
@@ -16,12 +16,12 @@ from agentmesh.llm.simulator.errors import Json
 
 
 class UsageEvent(StrEnum):
-    """When a stream tells its usage."""
+    """When a stream reports its usage."""
 
     ASKED = "asked"
     """In an event of its own with empty ``choices``, if the request says ``include_usage``."""
     ALWAYS = "always"
-    """In an event whose one choice has an empty delta and no finish reason, asked for or not."""
+    """Always, in an event whose one choice has an empty delta and no finish reason."""
     NEVER = "never"
 
 
@@ -29,11 +29,11 @@ class CallEvents(StrEnum):
     """How a tool call is spread over events."""
 
     PIECES = "pieces"
-    """First id, type, name and empty arguments; then the arguments in pieces, by index alone."""
+    """First id, type, name and empty arguments; then the arguments in pieces, identified by index alone."""
     NAME_FIRST = "name_first"
     """As PIECES, but the first event has no ``arguments`` at all."""
     WHOLE = "whole"
-    """Each call whole in one event."""
+    """Each call complete in one event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,43 +42,43 @@ class Profile:
 
     name: str
     source: str
-    """Where this behaviour is documented or was seen."""
+    """Where this behaviour is documented or was observed."""
     error: Callable[[int, str, str], Json]
     """Error body from status, message and the parameter at fault."""
     stream_error: Callable[[str, Json], Json]
     """Event that reports an error inside a stream, from its message and the fields common to all events."""
     unauthorized: str
-    """Message of a wrong key."""
+    """Message for a wrong key."""
     streams: bool = True
-    """Whether ``stream: true`` is heeded; otherwise one JSON body comes all the same."""
+    """Whether it honours ``stream: true``; otherwise it sends one JSON body anyway."""
     usage: UsageEvent = UsageEvent.ASKED
     null_usage: bool = False
-    """Whether the other events say ``"usage": null`` when usage was asked for."""
+    """Whether the other events say ``"usage": null`` if usage was asked for."""
     calls: CallEvents = CallEvents.PIECES
     index_zero: bool = False
-    """Whether all tool calls claim index 0."""
+    """Whether all tool calls have index 0."""
     role_event: bool = True
-    """Whether the first event has the role and empty (or null) content only."""
+    """Whether the first event has only the role and empty (or null) content."""
     role_always: bool = False
     """Whether every delta repeats role and content."""
     content_always: bool = False
     """Whether every delta has content, empty beside a tool call."""
     finish_alone: bool = True
-    """Whether the finish reason has an event of its own; otherwise it rides on the last piece."""
+    """Whether the finish reason has an event of its own; otherwise it is part of the last piece."""
     comments: bool = False
     """Whether SSE comments keep the connection alive before the first event."""
     reasoning_field: str = ""
-    """Field that carries reasoning; empty where the server keeps it to itself."""
+    """Field that carries reasoning; empty if the server does not send it."""
     done_after_error: bool = False
     """Whether ``[DONE]`` follows an error inside the stream."""
     strict_history: bool = False
-    """Whether a history with unanswered tool calls is refused."""
+    """Whether it refuses a history with unanswered tool calls."""
     stream_options_alone: str = ""
-    """Words of the refusal of ``stream_options`` without ``stream``; empty where it is ignored."""
+    """Message that refuses ``stream_options`` without ``stream``; empty if the server ignores it."""
     refuses: Mapping[str, str] | None = None
     """Parameters refused with status 400, each with the message."""
     extra: Mapping[str, Any] | None = None
-    """Fields that every event and body have."""
+    """Fields of every event and body."""
     id_prefix: str = "chatcmpl-"
     call_prefix: str = "call_"
     timings: bool = False
@@ -86,7 +86,7 @@ class Profile:
     cost: bool = False
     """Whether usage has ``cost``."""
     cached_tokens: bool = False
-    """Whether usage always tells cached tokens."""
+    """Whether usage always reports cached tokens."""
     null_content: bool = False
     """Whether the role event has null content instead of an empty string."""
     null_logprobs: bool = False

@@ -1,4 +1,4 @@
-"""What a script may answer: text, reasoning, tool calls, pauses, and every way in which a model server can fail."""
+"""The answers that a script may give: text, reasoning, tool calls, pauses, and every way a model server can fail."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ class FaultKind(StrEnum):
     """A way to fail."""
 
     EMPTY = "empty"
-    """Status 200 and nothing in the body."""
+    """Status 200 and an empty body."""
     CUT = "cut"
-    """The connection breaks after some events; the answer is not complete."""
+    """The connection breaks after some events; the answer is incomplete."""
     GARBAGE = "garbage"
-    """An event that is no JSON after some events, then the rest."""
+    """After some events, an event that is not JSON; then the rest."""
     HANG_HEADERS = "hang_headers"
     """The request is read and never answered."""
     HANG_STREAM = "hang_stream"
-    """Nothing more comes after some events; the connection stays open."""
+    """Nothing more arrives after some events; the connection stays open."""
     DISCONNECT = "disconnect"
     """The connection is closed before a status line."""
     STATUS = "status"
-    """An error status with the fault's headers and body (by default the profile's own words)."""
+    """An error status with the fault's headers and body (by default the profile's own message)."""
     ERROR_EVENT = "error_event"
     """An error inside the stream after some events, as the profile's server sends it."""
     NO_DONE = "no_done"
@@ -39,7 +39,7 @@ class FaultKind(StrEnum):
     REPEATED_IDS = "repeated_ids"
     """Every tool call of the reply has the same id."""
     BAD_ARGUMENTS = "bad_arguments"
-    """The arguments of each tool call are cut off, so that they are no JSON."""
+    """The arguments of each tool call are cut off, so that they are not JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Fault:
     body: str | Mapping[str, Any] | None = None
     """For STATUS: an object is sent as JSON, a string as it is, None is the profile's error body."""
     message: str = ""
-    """The words of the error, for STATUS and ERROR_EVENT."""
+    """The error message, for STATUS and ERROR_EVENT."""
     after: int | None = None
     """Events of the stream that are sent first; None: half of them."""
 
@@ -65,9 +65,9 @@ class ScriptedCall:
 
     name: str
     arguments: Mapping[str, Any] | str = field(default_factory=dict)
-    """An object, or the raw text to send in its place."""
+    """An object, or the raw text to send instead."""
     id: str = ""
-    """Made up when empty."""
+    """Made up if empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +78,17 @@ class ScriptedReply:
     reasoning: str = ""
     tool_calls: tuple[ScriptedCall, ...] = ()
     usage: Usage | None = None
-    """None: counted from the request and the reply, four characters to a token."""
+    """None: estimated from the request and the reply, four characters per token."""
     cost_usd: float = 0.0
-    """Where the profile's server reports cost."""
+    """Only if the profile's server reports cost."""
     chunk_size: int = 24
-    """Characters of text per streamed event; 0 sends it in one."""
+    """Characters of text per streamed event; 0 sends it in one event."""
     first_byte_delay: float = 0.0
     """Seconds before the first byte of the answer."""
     chunk_delay: float = 0.0
     """Seconds before each further event of the stream."""
     finish_reason: str = ""
-    """Empty: ``tool_calls`` or ``stop``."""
+    """If empty: ``tool_calls`` or ``stop``."""
     fault: Fault | None = None
 
     def has_fault(self, kind: FaultKind) -> bool:

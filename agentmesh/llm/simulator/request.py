@@ -1,6 +1,6 @@
-"""What a script sees of one chat request: who asks, at which step of its turn, and what its tools have found.
+"""A script's view of one chat request: which agent asks, at which step of its turn, and what its tools have found.
 
-Everything is read from the request itself, so that a script needs no memory and any process can answer.
+Everything is read from the request itself, so a script needs no memory and any process can answer.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FORK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """What the message that carries a fork's prompt says."""
+    """The contents of the message that carries a fork's prompt."""
 
     index: int
     """Position among the request's messages."""
@@ -37,9 +37,9 @@ class Fork:
     parent: str
     parent_id: str
     prompt: str
-    """What follows the introduction, which ends with the first blank line."""
+    """The text after the introduction, which ends with the first blank line."""
     by_parent: bool
-    """Whether the parent gave the prompt, and not the user."""
+    """Whether the parent, and not the user, gave the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,11 @@ class Mail:
     """One message between agents as the model reads it."""
 
     sender: str
-    """Name of the sender; empty where none is given."""
+    """Name of the sender; empty if it is missing."""
     sender_id: str
     message: str
     automatic: bool = False
-    """Whether nobody sent it: the output of a child that ended its turn without a report."""
+    """Whether it was not sent by an agent: the output of a child that ended its turn without a report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +60,15 @@ class Exchange:
 
     name: str
     arguments: Mapping[str, Any]
-    """Empty where they were no JSON object."""
+    """Empty if they were not a JSON object."""
     text: str
     """The result as sent."""
     result: Any
-    """The result parsed; the text itself where it is no JSON."""
+    """The parsed result; the text itself if it is not JSON."""
 
     @property
     def error(self) -> str:
-        """The result's error, or empty."""
+        """The result's error, or an empty string."""
         return str(self.result["error"]) if isinstance(self.result, dict) and "error" in self.result else ""
 
 
@@ -108,7 +108,7 @@ class ChatRequestView:
 
     @cached_property
     def fork(self) -> Fork | None:
-        """The last fork message: whose child asks. None for a root."""
+        """The last fork message, which names the child that asks. None for a root."""
         for index in range(len(self.messages) - 1, -1, -1):
             if self.messages[index].get("role") != "user":
                 continue
@@ -126,12 +126,12 @@ class ChatRequestView:
 
     @property
     def last_text(self) -> str:
-        """Text of the last message, whoever wrote it."""
+        """Text of the last message of any role."""
         return content_text(self.messages[-1]) if self.messages else ""
 
     @cached_property
     def last_input(self) -> int:
-        """Position of the last message from the user or another agent; -1 where there is none."""
+        """Position of the last message from the user or another agent; -1 if there is none."""
         return max((i for i, message in enumerate(self.messages) if message.get("role") == "user"), default=-1)
 
     @property
@@ -149,7 +149,7 @@ class ChatRequestView:
         return sum(message.get("role") == "assistant" for message in self.messages[index + 1 :])
 
     def exchanges(self, since: int | None = None) -> list[Exchange]:
-        """List the tool calls that have a result, after message ``since`` (default: the last input), in call order."""
+        """Return the tool calls with a result, after message ``since`` (default: the last input), in call order."""
         tail = self.messages[(self.last_input if since is None else since) + 1 :]
         results = {m.get("tool_call_id"): content_text(m) for m in tail if m.get("role") == "tool"}
         found = []
@@ -182,7 +182,7 @@ def content_text(message: Mapping[str, Any]) -> str:
 
 
 def read_mail(text: str) -> list[Mail]:
-    """Return the mail that a user message carries; empty when it is plain words of the user."""
+    """Return the mail in a user message; an empty list if the user wrote it."""
     parsed = _parsed(text)
     entries = parsed.get("mail") if isinstance(parsed, dict) else None
     found = []

@@ -1,6 +1,6 @@
-"""Script files for ``agentmesh simulate``: a list of rules, the first that fits the request gives the reply.
+"""Script files for ``agentmesh simulate``: a list of rules; the first that matches the request gives the reply.
 
-The format is described in docs/reference/simulator.md. Loading validates all; errors name file and rule.
+docs/reference/simulator.md describes the format. Loading validates everything; errors name file and rule.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Strict(BaseModel):
 
 
 class ResultCondition(_Strict):
-    """Looks at the last result of one tool since the last input."""
+    """A condition on the last result of one tool since the last input."""
 
     tool: str
     contains: str = ""
@@ -37,7 +37,7 @@ class When(_Strict):
     """Conditions; all that are given must hold."""
 
     agent: str | None = None
-    """Name of the asking agent; ``*`` and ``?`` are wild."""
+    """Name of the asking agent; ``*`` and ``?`` are wildcards."""
     step: int | None = Field(default=None, ge=0)
     """Answers given since the last message from the user or another agent."""
     contains: str | None = None
@@ -48,7 +48,7 @@ class When(_Strict):
     """Text in the last message from the user or another agent."""
     result: ResultCondition | None = None
     model: str | None = None
-    """Model of the request; ``*`` and ``?`` are wild."""
+    """Model of the request; ``*`` and ``?`` are wildcards."""
 
     @field_validator("matches")
     @classmethod
@@ -61,7 +61,7 @@ class When(_Strict):
         return value
 
     def holds(self, view: ChatRequestView) -> bool:
-        """Whether every condition given holds for the request."""
+        """Whether every given condition holds for the request."""
         if self.agent is not None and not fnmatchcase(view.agent, self.agent):
             return False
         if self.model is not None and not fnmatchcase(view.model, self.model):
@@ -179,7 +179,7 @@ class Script(_Strict):
     rules: list[Rule] = Field(min_length=1)
 
     def respond(self, view: ChatRequestView) -> ScriptedReply:
-        """Answer by the first rule that fits; raise NoReply when none does or a placeholder has nothing to show."""
+        """Answer by the first matching rule; raise NoReply if none matches or a placeholder cannot be filled."""
         for number, rule in enumerate(self.rules, 1):
             if rule.when.holds(view):
                 match = re.search(rule.when.matches, view.last_text) if rule.when.matches else None

@@ -1,4 +1,4 @@
-"""Sends one reply over a connection: paced, streamed or whole, and broken in the way its fault asks for."""
+"""Sends one reply over a connection: paced, streamed or whole, and broken as its fault says."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _send_stream(connection: Connection, answer: ScriptedAnswer) -> bool:
 
 
 def _broken(events: list[bytes], answer: ScriptedAnswer) -> tuple[list[bytes], _End]:
-    """Return the events that are sent under the reply's fault, and how the stream ends."""
+    """Return the events to send under the reply's fault, and how the stream ends."""
     fault = answer.reply.fault or Fault(FaultKind.NO_FINISH)
     after = max(len(events) // 2, 1) if fault.after is None else fault.after
     match fault.kind:

@@ -1,4 +1,4 @@
-"""Runs the simulator in the foreground: what ``agentmesh simulate`` does."""
+"""Runs the simulator in the foreground, for ``agentmesh simulate``."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def serve(
     started: Callable[[str], None] = lambda _base_url: None,
     stop: threading.Event | None = None,
 ) -> None:
-    """Serve a script file (the demo's script without one) until ``stop`` is set or Ctrl+C raises KeyboardInterrupt.
+    """Serve a script file (by default the demo's script) until ``stop`` is set or Ctrl+C raises KeyboardInterrupt.
 
-    ``started`` is told the base URL. Raise ConfigError for a bad script, UsageError for a bad profile or a taken port.
+    ``started`` gets the base URL. Raise ConfigError for a bad script, UsageError for a bad profile or an occupied port.
     """
     if script is None:
         responder = demo_responder()
@@ -32,7 +32,7 @@ def serve(
 
         responder = load_script(script)
     if not 0 <= port <= 65535:
-        raise UsageError(f"{port} is no port", hint="ports go from 1 to 65535; 0 chooses a free one")
+        raise UsageError(f"{port} is not a port", hint="ports go from 1 to 65535; 0 chooses a free one")
     try:
         shape = find_profile(profile)
     except ValueError as error:

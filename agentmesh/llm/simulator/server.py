@@ -1,6 +1,6 @@
 """The server: listens on loopback only, asks a script for each reply, and sends it in the shape of a profile.
 
-One thread per connection, since a scripted model mostly pauses; a reply without pauses leaves in one write.
+It uses one thread per connection, since a scripted model mostly pauses; a reply without pauses leaves in one write.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class RecordedRequest:
     """One chat request as it arrived."""
 
     body: dict[str, Any]
-    """Parsed; empty when it was no JSON object."""
+    """Parsed; empty if it was not a JSON object."""
     raw: bytes = field(repr=False)
     headers: dict[str, str] = field(repr=False)
     """Names in lower case."""
@@ -52,7 +52,7 @@ class Simulator:
         port: int = 0,
         record: bool = True,
     ) -> None:
-        """``token``: the only accepted API key. ``models``: the only ones served; None serves any, as "demo"."""
+        """``token``: the only accepted API key. ``models``: the only ones served; None serves any, listed as "demo"."""
         self.profile = find_profile(profile) if isinstance(profile, str) else profile
         self._responder = responder
         self._token = token
@@ -94,7 +94,7 @@ class Simulator:
             return list(self._requests)
 
     def start(self) -> str:
-        """Listen and serve in the background; return the base URL. Raise OSError when the port is taken."""
+        """Listen and serve in the background; return the base URL. Raise OSError if the port is occupied."""
         self._listening = socket.create_server(("127.0.0.1", self._port), backlog=1024)
         self._stopping = False
         self._acceptor = threading.Thread(
@@ -105,12 +105,12 @@ class Simulator:
 
     def stop(self) -> None:
         """Cut every connection and end all threads; safe to call twice."""
-        # Critical section: after it no connection is added.
+        # Critical section: no connection is added after it.
         with self._state:
             if self._stopping or self._listening is None or self._acceptor is None:
                 return
             self._stopping = True
-        # Closing a socket does not wake the thread that accepts on it: a last connection does.
+        # Closing a socket does not wake the thread that accepts on it, so open a last connection.
         socket.create_connection(self._listening.getsockname()).close()
         self._acceptor.join()
         self._listening.close()
@@ -126,14 +126,14 @@ class Simulator:
                 logger.warning("simulator: thread %s did not stop", thread.name)
 
     def __enter__(self) -> Self:
-        """Start."""
+        """Start the server."""
         self.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop."""
+        """Stop the server."""
         self.stop()
 
     def _accept(self, listening: socket.socket) -> None:
@@ -183,7 +183,7 @@ class Simulator:
 
     def _chat(self, connection: Connection, request: HttpRequest) -> bool:
         body = _json_object(request.body)
-        # Critical section: record and tell who waits.
+        # Critical section: record the request and wake waiting threads.
         with self._state:
             self._count += 1
             if self._record:

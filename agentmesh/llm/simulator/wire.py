@@ -33,7 +33,7 @@ def event(value: object) -> bytes:
 
 
 def refusal(profile: Profile, view: ChatRequestView) -> Json | None:
-    """Return the body of a status 400 if such a server would refuse this request, else None."""
+    """Return the body of a status 400 if such a server would refuse this request; otherwise None."""
     for parameter, message in (profile.refuses or {}).items():
         if view.body.get(parameter):
             return profile.error(400, message, parameter)
@@ -70,7 +70,7 @@ class ScriptedAnswer:
         yield DONE
 
     def error(self, message: str) -> bytes:
-        """Return the event by which such a server reports an error inside a stream."""
+        """Return the event with which such a server reports an error inside a stream."""
         return event(self.profile.stream_error(message, self._head("chat.completion.chunk")))
 
     def body(self) -> Json:
@@ -91,7 +91,7 @@ class ScriptedAnswer:
         return body | {"timings": _timings(_usage(reply, self.view))} if profile.timings else body
 
     def _closing(self, head: Json) -> Iterator[Json]:
-        """Yield what follows the last piece: finish reason, usage, timings (on the very last)."""
+        """Yield the events after the last piece: finish reason, usage, timings (on the very last)."""
         profile, closing = self.profile, list[Json]()
         if profile.finish_alone:
             empty = {"role": "assistant", "content": ""} if profile.role_always else {}
@@ -216,7 +216,7 @@ def _timings(usage: Usage) -> dict[str, Any]:
 
 
 def _broken_history(view: ChatRequestView) -> str:
-    """Say what is wrong with the history's tool calls in the words of api.openai.com, or nothing."""
+    """Return what is wrong with the history's tool calls, in the words of api.openai.com, or an empty string."""
     open_ids: list[str] = []
     for position, message in enumerate(view.messages):
         role = message.get("role")

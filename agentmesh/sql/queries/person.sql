@@ -12,7 +12,7 @@ select agentmesh.cancel_capture(%(agent)s);
 
 -- name: fork_captured
 -- Make a child of what was captured; the child.
-select agentmesh.fork_captured(%(parent)s);
+select agentmesh.fork_captured(%(parent)s, %(name)s);
 
 -- name: captured
 -- What the open capture of an agent holds; no rows both for nothing captured and for no capture.
@@ -26,6 +26,10 @@ select agentmesh.open_capture(%(agent)s) is not null;
 -- name: note
 -- Keep a command and what it said; the row's seq.
 select agentmesh.note(%(agent)s, %(content)s);
+
+-- name: see
+-- Note that a person has looked at the end of the last turn; whether that was new.
+select agentmesh.see(%(agent)s);
 
 -- name: retry
 -- Run again after an error.

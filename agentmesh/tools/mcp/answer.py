@@ -1,4 +1,4 @@
-"""The result of a foreign tool as a model reads it: text, within the bound; of all else only what it is."""
+"""The result of an MCP server's tool as a model reads it: text, within the limit; other content is only named."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_WORDS = "it says no more"
 
 
 def result(server: str, answered: CallToolResult, secrets: Secrets, limit: int) -> dict[str, Any]:
-    """Return the JSON result of a call; raise ToolError where the server says that it failed."""
+    """Return the JSON result of a call; raise ToolError if the server reports a failure."""
     parts = [_shown(block) for block in answered.content]
     text = "\n".join(part for part in parts if part)
     structured = answered.structured_content
@@ -31,14 +31,14 @@ def result(server: str, answered: CallToolResult, secrets: Secrets, limit: int) 
 
 
 def bounded(text: str, limit: int) -> tuple[str, bool]:
-    """Return foreign text without escapes and control characters, and whether its middle was cut."""
+    """Return a server's text without escapes and control characters, and whether its middle was cut."""
     capture = Capture(limit)
     capture.feed(text.encode("utf-8", "replace"))
     return capture.text(), capture.truncated
 
 
 def _shown(block: Any) -> str:
-    """Return a part of a result as text; what is none is named with its kind and size."""
+    """Return a part of a result as text; a part that is not text becomes a note with its type and size."""
     match block.type:
         case "text":
             return str(block.text)

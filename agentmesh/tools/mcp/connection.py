@@ -1,6 +1,6 @@
-"""One server: started when it is first needed, ended with this program, started again when it has failed.
+"""The connection to one server: started when first needed, restarted after a failure, ended with this program.
 
-All of it runs in the event loop of the MCP thread. A call is made at most once: what failed is told, not repeated.
+All of it runs in the event loop of the MCP thread. A call is made at most once: a failure is reported, not retried.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult, Tool
 
 _LONGEST_PAUSE: Final = 60.0
-"""Seconds at most between the tries to start a server that fails."""
+"""Longest pause, in seconds, between attempts to start a server that fails."""
 _PATIENCE: Final = 2.0
 """Seconds of such a pause that a call waits out."""
 _SIGN_OF_LIFE: Final = 5.0
-"""Seconds in which a server must answer after a call of it was given up."""
+"""Seconds in which a server must answer a ping after one of its calls was given up."""
 _UNUSED: Final = 60.0
-"""Seconds after which a server is ended again that was only asked for its tools."""
+"""Seconds after which a server is ended that was only asked for its tools."""
 _MOST_PAGES: Final = 50
 
 
 class State(StrEnum):
-    """How a server is."""
+    """The state of a server."""
 
     STOPPED = "not running"
     RUNNING = "running"
@@ -47,11 +47,11 @@ class State(StrEnum):
 
 
 class ServerFailed(Exception):
-    """A server cannot be used; the text says why and can follow its name."""
+    """A server cannot be used; the text says why and can follow the server's name."""
 
 
 class Connection:
-    """The way to one server for the sessions of one directory."""
+    """The connection to one server for the sessions of one directory."""
 
     def __init__(
         self, server: NamedServer, workdir: Path, spawner: Spawner, settings: Mcp, environ: Mapping[str, str]
@@ -59,7 +59,7 @@ class Connection:
         self.server = server
         self.secrets = Secrets(environ)
         self.problem = ""
-        """Why it failed last; empty since it runs."""
+        """Why it failed last; empty while it works."""
         self.listing = Listing()
         """Its tools when it was last started."""
         self._workdir = workdir
@@ -79,26 +79,26 @@ class Connection:
 
     @property
     def state(self) -> State:
-        """How it is at the moment."""
+        """The state at the moment."""
         if self.problem:
             return State.FAILED
         return State.STOPPED if self._is_over() else State.RUNNING
 
     async def tools(self) -> Listing:
-        """Return its tools, starting it if need be; raise ServerFailed."""
+        """Return its tools; start the server if necessary. Raise ServerFailed."""
         await self._session()
         if not self._was_called:
             self._soon(self._end_unused(self._over))
         return self.listing
 
     async def call(self, tool: str, arguments: Mapping[str, Any], timeout: float) -> CallToolResult:
-        """Call a tool by the name that agents use; raise ServerFailed. When cancelled, the server is told."""
+        """Call a tool by the name that agents use; raise ServerFailed. Cancelling also tells the server to stop."""
         self._was_called = True
         session = await self._session()
         own = self.listing.originals.get(tool)
         if own is None:
             names = one_line(", ".join(self.listing.originals) or "none", 500)
-            raise ServerFailed(f"has no such tool any more; it has {names}")
+            raise ServerFailed(f"no longer has this tool; it has {names}")
         self._calls += 1
         try:
             async with asyncio.timeout(timeout):
@@ -111,7 +111,7 @@ class Connection:
             raise ServerFailed(f"did not answer within {timeout:g} s; the call may have taken effect") from error
         except ServerFailed:
             raise
-        except Exception as error:  # of the SDK and what it is built on
+        except Exception as error:  # from the SDK and the libraries below it
             raise ServerFailed(await self._what_happened(error)) from error
         finally:
             self._calls -= 1
@@ -119,7 +119,7 @@ class Connection:
         return result
 
     async def close(self) -> None:
-        """End it."""
+        """End the server."""
         for each in list(self._later):
             each.cancel()
         self._over.set()
@@ -135,15 +135,15 @@ class Connection:
         return self._task is None or self._task.done() or self._over.is_set()
 
     async def _session(self) -> ClientSession:
-        """Return the session, of a server that is started if it does not run."""
+        """Return the session; start the server if it is not running."""
         if self._check is not None:
-            await asyncio.wait([self._check])  # whether it hangs
+            await asyncio.wait([self._check])  # learn first whether it hangs
         if self._task is not None and self._over.is_set():
-            await asyncio.wait([self._task])  # the old one goes first
+            await asyncio.wait([self._task])  # wait until the old one has ended
         if self._is_over():
             pause = self._not_before - time.monotonic()
             if pause > _PATIENCE:
-                raise ServerFailed(f"{self.problem}; it is started again in {pause:.0f} s at the earliest")
+                raise ServerFailed(f"{self.problem}; it can be started again in {pause:.0f} s")
             if pause > 0:
                 await asyncio.sleep(pause)
         if self._is_over():  # another call may have started it meanwhile
@@ -155,7 +155,7 @@ class Connection:
         return await asyncio.shield(self._ready)
 
     async def _live(self, ready: asyncio.Future[ClientSession], over: asyncio.Event) -> None:
-        """Start the server, keep it until it is over or says no more, and see it gone."""
+        """Start the server, keep it until it is no longer wanted or falls silent, and wait for its end."""
         self._way = None
         was_ended = True
         try:
@@ -167,8 +167,8 @@ class Connection:
                 ready.set_result(session)
                 await _first_of(over.wait(), self._lost())
                 was_ended = over.is_set()
-        except Exception as error:  # noqa: BLE001  of the SDK, of a foreign program: all are the server's failure
-            if not (over.is_set() and ready.done()):  # else it was ended, and how that went matters to nobody
+        except Exception as error:  # noqa: BLE001  errors of the SDK or of a foreign program
+            if not (over.is_set() and ready.done()):  # otherwise it was ended, and how no longer matters
                 self._fail(reason(error, self._way, self._settings.start_timeout))
         else:
             if not was_ended:
@@ -189,7 +189,7 @@ class Connection:
         session = await stack.enter_async_context(ClientSession(reading, writing, client_info=me))
         try:
             await session.initialize()
-        except MCPError as error:  # the other way round, some servers end at a request that they do not know
+        except MCPError as error:  # in this order: some servers end at an unknown request
             if error.code not in (METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION):
                 raise
             await session.discover()
@@ -200,14 +200,14 @@ class Connection:
         await self._way.lost()
 
     async def _what_happened(self, error: Exception) -> str:
-        """Return why a call failed, and see to it that a server which is lost is started anew the next time."""
+        """Return why a call failed; if the server is lost, make sure that the next call starts it again."""
         from mcp.shared.exceptions import MCPError
         from mcp_types import CONNECTION_CLOSED
         from pydantic import ValidationError
 
         is_closed = isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
         if isinstance(self._way, Pipes) and is_closed and self._task is not None:
-            await asyncio.wait([self._task])  # which finds out how it ended
+            await asyncio.wait([self._task])  # it finds out how the server ended
             return f"{self.problem or 'was ended'}; the call may have taken effect"
         why = self.secrets.hidden(reason(error, self._way, self._settings.start_timeout))
         is_answer = isinstance(error, ValidationError) or (isinstance(error, MCPError) and not is_closed)
@@ -216,7 +216,7 @@ class Connection:
         return why
 
     async def _see_alive(self, session: ClientSession, over: asyncio.Event) -> None:
-        """End a process that hangs: nobody waits for it any more, and it does not even answer a ping."""
+        """End a process that hangs: its call was given up, and it does not even answer a ping."""
         from mcp.shared.exceptions import MCPError
 
         if self._is_busy() or over.is_set() or isinstance(self._way, Web):
@@ -228,7 +228,7 @@ class Connection:
             if not self._is_busy() and over is self._over:
                 self._end("hung after a call that was given up, and was ended")
         except MCPError:
-            return  # an answer, too
+            return  # an error is an answer too
 
     async def _end_unused(self, over: asyncio.Event) -> None:
         await asyncio.sleep(_UNUSED)
@@ -267,7 +267,7 @@ async def _listed(session: ClientSession) -> list[Tool]:
 
 
 async def _called(session: ClientSession, tool: str, arguments: Mapping[str, Any]) -> CallToolResult:
-    """Call a tool; its result is not held against the server's own schema of it, since a model reads it anyway."""
+    """Call a tool; do not check the result against the server's own schema, because a model reads it anyway."""
     from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult, InputRequiredResult
     from pydantic import TypeAdapter
 
@@ -284,7 +284,7 @@ def _ending(way: Way | None) -> str:
 
 
 async def _first_of(*work: Coroutine[Any, Any, Any]) -> None:
-    """Wait until one of these is done, and end the others."""
+    """Wait until one of these is done, and cancel the others."""
     tasks = [asyncio.create_task(each) for each in work]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -294,6 +294,6 @@ async def _first_of(*work: Coroutine[Any, Any, Any]) -> None:
 
 
 def _seen(ready: asyncio.Future[Any]) -> None:
-    """Note that a failure was seen, also when nobody waits for it any more."""
+    """Mark a failure as retrieved, even if nobody waits for it any more."""
     if not ready.cancelled():
         ready.exception()

@@ -1,4 +1,4 @@
-"""All MCP servers of a process: one thread with an event loop, which agents' threads ask and wait for."""
+"""All MCP servers of a process: one thread with an event loop runs them, and agents' threads send it calls."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NO_LIBRARY: Final = "the package mcp is not installed: pip install 'agentmesh[mc
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """What people are told of a server."""
+    """The state of a server, for people."""
 
     name: str
     source: str
@@ -44,10 +44,10 @@ class ServerState:
 
 
 class Hub:
-    """Starts servers when they are needed, and ends them with itself."""
+    """Starts servers when they are needed, and ends them when it is closed."""
 
     def __init__(self, configured: Callable[[Path], McpServers], settings: Mcp, environ: Mapping[str, str]) -> None:
-        """``configured`` reads anew what holds in a directory: who takes back their trust is heard at the next call."""
+        """``configured`` reads a directory's configuration each time, so that withdrawn trust takes effect at once."""
         self._configured = configured
         self._settings = settings
         self._environ = environ
@@ -58,7 +58,7 @@ class Hub:
         self._connections: dict[tuple[str, str], Connection] = {}
 
     def definitions(self, workdir: Path) -> list[dict[str, Any]]:
-        """Return the tools of a new session, by name; a server that does not answer costs only its own."""
+        """Return the tools for a new session, by name; a server that does not answer loses only its own tools."""
         servers = self._configured(workdir).servers
         if not servers or not has_library():
             return []
@@ -68,7 +68,7 @@ class Hub:
         return sorted(found, key=lambda tool: str(tool["function"]["name"]))
 
     def states(self, workdir: Path) -> list[ServerState]:
-        """Return how the configured servers are; starts none."""
+        """Return the states of the configured servers; start none."""
         states = []
         for each in self._configured(workdir).servers.values():
             made = self._connections.get((str(workdir), each.key))
@@ -78,7 +78,7 @@ class Hub:
         return states
 
     def problems(self, workdir: Path) -> list[Problem]:
-        """Return what to tell people: what may not start, what did not, what was left out."""
+        """Return the problems to show people: servers that must not start or did not, and tools that were left out."""
         configured = self._configured(workdir)
         if configured.servers and not has_library():
             names = ", ".join(each.name for each in configured.servers.values())
@@ -127,7 +127,7 @@ class Hub:
         self._spawner.close()
 
     def _server(self, tool: str, workdir: Path) -> NamedServer:
-        """Return the server of a tool; raise ToolError where it may not be used."""
+        """Return the server of a tool; raise ToolError if it must not be used."""
         configured = self._configured(workdir)
         if not has_library():
             raise ToolError(f"{tool} cannot be called: {NO_LIBRARY}.", _HINT)
@@ -149,7 +149,7 @@ class Hub:
             return self._connections[key]
 
     def _submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
-        # Critical section: at most one start of the thread.
+        # Critical section: start the thread only once.
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
@@ -162,17 +162,17 @@ class Hub:
 
 
 def has_library() -> bool:
-    """Whether the SDK is installed; imports nothing."""
+    """Whether the SDK is installed; does not import it."""
     return importlib.util.find_spec("mcp") is not None
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
-    for name in ("mcp", "client", "httpx2"):  # they log what servers say; we tell what matters, and without secrets
+    for name in ("mcp", "client", "httpx2"):  # they log what servers say; we report what matters, without secrets
         logger = logging.getLogger(name)
         logger.addHandler(logging.NullHandler())
         logger.propagate = False
     asyncio.set_event_loop(loop)
-    import_module("mcp.client.streamable_http")  # takes a second, which no server shall be blamed for
+    import_module("mcp.client.streamable_http")  # takes a second, which must not count as a server's
     try:
         loop.run_forever()
     finally:

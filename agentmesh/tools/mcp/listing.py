@@ -1,4 +1,4 @@
-"""What a server offers, as agents see it: names, descriptions and schemas that every model server takes."""
+"""A server's tools as agents see them: names, descriptions and schemas that every model server accepts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mcp_types import Tool
 
 _LONGEST_NAME: Final = 64
-"""Characters of a tool's name that model servers take."""
+"""Length of a tool's name that model servers accept."""
 _DESCRIPTION: Final = 4_096
 
 
@@ -27,15 +27,15 @@ class Listing:
     """The tools of one server."""
 
     definitions: tuple[dict[str, Any], ...] = ()
-    """As a model's request holds them, by name."""
+    """In the form of a model's request, sorted by name."""
     originals: Mapping[str, str] = field(default_factory=dict)
-    """The server's own names, by those that agents use."""
+    """The server's own names, by the names that agents use."""
     problems: tuple[str, ...] = ()
     """Which tools are left out and why, in words that can follow the server's name."""
 
 
 def tool_name(server: NamedServer, tool: str) -> str:
-    """Return the name by which agents know a tool: the same for the same, in the characters that are allowed."""
+    """Return the name that agents use for a tool: always the same, in permitted characters."""
     name = f"{PREFIX}{server.slug}__{re.sub(r'[^A-Za-z0-9_-]', '_', tool)}"
     if len(name) <= _LONGEST_NAME:
         return name
@@ -43,9 +43,9 @@ def tool_name(server: NamedServer, tool: str) -> str:
 
 
 def listing(server: NamedServer, tools: Sequence[Tool], hidden: Callable[[str], str]) -> Listing:
-    """Return what agents are told of a server's tools; a tool that cannot be offered costs only itself.
+    """Return the tools of a server that agents see; a tool that cannot be offered does not affect the others.
 
-    ``hidden`` takes secrets out of what the server says.
+    ``hidden`` removes secrets from the server's text.
     """
     definitions: dict[str, dict[str, Any]] = {}
     originals: dict[str, str] = {}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def reason(error: BaseException, way: Way | None, start_timeout: float) -> str:
-    """Return the reason behind an error while a server was started or spoken with; secrets are still in it."""
+    """Return why a server failed while it started or was used; the text may still contain secrets."""
     from mcp.shared.exceptions import MCPError
     from mcp_types import CONNECTION_CLOSED
     from pydantic import ValidationError
@@ -25,7 +25,7 @@ def reason(error: BaseException, way: Way | None, start_timeout: float) -> str:
     if isinstance(error, TimeoutError):
         return f"did not start within {start_timeout:g} s{way.last_words() if way else ''}"
     if isinstance(error, ValidationError):
-        return f"answered with what is no valid message{_place(error)}"
+        return f"answered with an invalid message{_place(error)}"
     is_answer = isinstance(error, MCPError) and error.code != CONNECTION_CLOSED
     if way is not None and not (is_answer and isinstance(way, Pipes)) and (ending := way.ending()):
         return ending
@@ -36,7 +36,7 @@ def reason(error: BaseException, way: Way | None, start_timeout: float) -> str:
 
 
 def _place(error: ValidationError) -> str:
-    """Return where in a message the first thing is that is wrong, and what."""
+    """Return where in a message the first mistake is, and which."""
     first = error.errors(include_url=False, include_input=False)[0]
     where = ".".join(str(step) for step in first["loc"])
     words = one_line(f"{where}: {first['msg']}", 200)

@@ -1,4 +1,4 @@
-"""Schemas of foreign tools: made such that model servers take them, and the form of a call's arguments."""
+"""Schemas of MCP tools: converted so that model servers accept them, and used to read a call's arguments."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from agentmesh.domain import jsontext
 from agentmesh.domain.text import one_line, storable_json
 
 _MOST_NODES: Final = 5_000
-"""Parts of a schema; one whose references multiply is cut off here."""
+"""Limit of a schema's parts: stops references that multiply."""
 _DEEPEST: Final = 24
 
 
 class BadSchema(Exception):
-    """A tool cannot be offered; the text says why and can follow its name."""
+    """A tool cannot be offered; the text says why and can follow the tool's name."""
 
 
 def parameters(schema: Any) -> dict[str, Any]:
@@ -46,13 +46,13 @@ def _check(schema: Mapping[str, Any]) -> None:
     try:
         validator_for(schema, default=Draft202012Validator).check_schema(schema)
     except SchemaError as error:
-        raise BadSchema(f"has a schema that is none: {one_line(error.message, 120)}") from error
+        raise BadSchema(f"has an invalid schema: {one_line(error.message, 120)}") from error
     except RecursionError as error:
         raise BadSchema("has a schema that is too deep") from error
 
 
 class _Resolver:
-    """Puts what references name in their place; those that go round in a circle end as anything."""
+    """Replaces references with the schemas that they name; a circular one becomes a schema that accepts anything."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
@@ -85,10 +85,10 @@ class _Resolver:
 
 
 def arguments_of(schema: Mapping[str, Any]) -> type[BaseModel]:
-    """Return the model of a call's arguments: whatever the server takes, read without loss where the form is known."""
+    """Return the model of a call's arguments: it accepts anything, and converts values if their type is known."""
 
     class McpArguments(BaseModel):
-        """Arguments of a tool of an MCP server, which judges them itself."""
+        """Arguments of an MCP server's tool; the server itself judges them."""
 
         model_config = ConfigDict(extra="allow")
 
@@ -105,14 +105,14 @@ def arguments_of(schema: Mapping[str, Any]) -> type[BaseModel]:
 
 
 def fitted(schema: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments in the form that the schema names; ValueError where a needed one is missing or not Unicode."""
+    """Return arguments in the types that the schema names; raise ValueError if one is missing or not valid Unicode."""
     missing = [name for name in schema.get("required", []) if name not in given]
     if missing:
         raise ValueError(f"{', '.join(missing)} {'are' if len(missing) > 1 else 'is'} missing")
     properties = schema.get("properties", {})
     made = {name: _fitted(properties.get(name), value) for name, value in given.items()}
     if not _is_unicode(made):
-        raise ValueError("a text has half of a character in it: a surrogate without its other one")
+        raise ValueError("a text has half of a character in it: an unpaired surrogate")
     return made
 
 
@@ -126,7 +126,7 @@ _KINDS: Final[Mapping[str, type | tuple[type, ...]]] = {
 
 
 def _is_unicode(given: Mapping[str, Any]) -> bool:
-    """Whether it can be sent: at what cannot, the SDK gives up the connection, and so the server with all it knows."""
+    """Whether the SDK can send it: otherwise the SDK drops the connection, and the server loses its state."""
     try:
         json.dumps(given, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -135,7 +135,7 @@ def _is_unicode(given: Mapping[str, Any]) -> bool:
 
 
 def _fitted(schema: Any, value: Any) -> Any:
-    """Read ``"30"`` as 30, and a JSON string as the list or object that it is meant to be."""
+    """Read ``"30"`` as 30, and a JSON string as the list or object that the schema asks for."""
     kind = schema.get("type") if isinstance(schema, dict) else None
     if not isinstance(value, str) or not isinstance(kind, str) or kind not in _KINDS:
         return value

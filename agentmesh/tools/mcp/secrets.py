@@ -1,4 +1,4 @@
-"""Values of the environment in a server's settings: put in when it starts, taken out of all that it says."""
+"""Values of the environment in a server's settings: filled in when it starts, removed from all of its output."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Final
 _REFERENCE: Final = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
 _SECRET_NAME: Final = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|COOKIE|(^|_)PAT($|_)", re.IGNORECASE)
 _SHORTEST: Final = 6
-"""Characters below which a value is too common to be taken out."""
+"""Shortest value that is removed: shorter ones are too common."""
 
 
 class MissingVariable(Exception):
-    """A variable is not set that a server's settings name; the text is its name."""
+    """A variable that a server's settings name is not set; the text is its name."""
 
 
 class Secrets:
-    """Fills in ``${NAME}`` and ``${NAME:-default}``, and remembers what must not be seen again."""
+    """Fills in ``${NAME}`` and ``${NAME:-default}``, and remembers the values that must not be shown."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
         self._found: dict[str, str] = {}
 
     def filled(self, text: str, *, within: str = "") -> str:
-        """Return the text with its variables; ``within`` is the name of the header or variable that it is for.
+        """Return the text with its variables filled in; raise MissingVariable.
 
-        Raise MissingVariable.
+        ``within`` is the name of the header or variable that the text is for.
         """
 
         def value(found: re.Match[str]) -> str:
@@ -40,12 +40,12 @@ class Secrets:
 
         result = _REFERENCE.sub(value, text)
         if _SECRET_NAME.search(within):
-            for part in result.split():  # `Bearer abc`: the word before it is none
+            for part in result.split():  # `Bearer abc`: "Bearer" is too short to be hidden
                 self._remember(part, within)
         return result
 
     def hidden(self, text: str) -> str:
-        """Return text in which every secret is replaced by its name."""
+        """Return text with every secret replaced by its name."""
         for value in sorted(self._found, key=len, reverse=True):
             text = text.replace(value, f"[{self._found[value]}]")
         return text

@@ -1,6 +1,6 @@
-"""A server's process: guarded like a command of an agent, so that nothing of it outlives this program.
+"""A server's process: guarded like a command of an agent, so that no part of it outlives this program.
 
-Its three pipes and the socket of its guard belong to the one event loop of the MCP thread.
+The event loop of the MCP thread owns its three pipes and the socket of its guard.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from agentmesh.tools.process import CALL_VARIABLE, Spawner, sweep
 
 _FOREVER: Final = 10 * 365 * 86_400.0
 _LONGEST_LINE: Final = 32 * 1024 * 1024
-"""Bytes of one message; a server that sends more is ended."""
+"""Size limit of one message, in bytes; a server that sends more is ended."""
 _PIECE: Final = 1 << 16
 _LAST_WORDS: Final = 2_000
-"""Bytes kept of what it writes to its error output, and of what it prints although that is for messages only."""
+"""Bytes kept of its error output, and of other text on its output, which is for messages only."""
 _POLITE: Final = 1.0
-"""Seconds that a server has to end by itself when its input has ended."""
+"""Seconds in which a server may end by itself once its input has ended."""
 _OVERDUE: Final = spawner.GRACE + 3.0
 """Seconds in which its guard must have ended it."""
 
 
 class TooLong(Exception):
-    """A server sent a message that is larger than what is read."""
+    """A server sent a message that exceeds the limit."""
 
 
 class Service:
-    """One process that reads messages from its input and writes some to its output, a line each."""
+    """One process that reads messages from its input and writes messages to its output, one per line."""
 
     def __init__(self, marker: str, control: socket.socket, stdin: int, stdout: int, stderr: int) -> None:
         self._marker = marker
@@ -50,13 +50,13 @@ class Service:
         self._rubbish = b""
         self._fault = ""
         self.silent = asyncio.Event()
-        """Set when no more messages come from it."""
+        """Set when it sends no more messages."""
         self.gone = asyncio.Event()
-        """Set when it and all that it started are gone."""
+        """Set when it and all processes that it started are gone."""
 
     @classmethod
     async def start(cls, spawner: Spawner, argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> Service:
-        """Start it; whether its program could be started at all is known when it is gone."""
+        """Start it; if its program cannot be started at all, that is known once it is gone."""
         starting = asyncio.ensure_future(asyncio.to_thread(_started, spawner, argv, cwd, env))
         try:
             return await asyncio.shield(starting)
@@ -74,20 +74,20 @@ class Service:
         return f"ended{'' if code is None else f' with exit code {code}'}{self.last_words()}"
 
     def last_words(self) -> str:
-        """Return the end of what it said to nobody in particular, in brackets; empty if it said nothing."""
+        """Return the end of its other output, in brackets; empty if there was none."""
         words = one_line(clean(self._errors or self._rubbish), 400)
         return f" (its last words: {words})" if words else ""
 
     def give_up(self, fault: str) -> None:
-        """Note what it did that nobody can go on with."""
+        """Record a fault that makes it impossible to go on."""
         self._fault = fault
 
     def heard_rubbish(self, line: bytes) -> None:
-        """Remember a line that is no message: servers print greetings and logs there."""
+        """Remember a line that is not a message: servers print greetings and logs there."""
         self._rubbish = (self._rubbish + line + b"\n")[-_LAST_WORDS:]
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """Yield what it writes, line by line, until it writes no more; raise TooLong."""
+        """Yield its output, line by line, until it ends; raise TooLong."""
         pending = bytearray()
         while piece := await _read(self._stdout):
             start = len(pending)
@@ -101,7 +101,7 @@ class Service:
                 raise TooLong(f"sent a message of more than {_LONGEST_LINE >> 20} MiB, and was ended")
 
     async def write(self, line: bytes) -> None:
-        """Write a line to it; OSError when it reads no more."""
+        """Write a line to it; raise OSError if it reads no more."""
         from anyio import wait_writable
 
         rest = memoryview(line + b"\n")
@@ -113,27 +113,27 @@ class Service:
                 rest = rest[os.write(self._stdin, rest[:_PIECE]) :]
 
     async def listen(self) -> None:
-        """Keep its last words, until it has none."""
+        """Keep the end of its error output, until that ends."""
         while piece := await _read(self._stderr):
             self._errors = (self._errors + piece)[-_LAST_WORDS:]
 
     async def attend(self) -> None:
-        """Hear its guard until that is gone, and everything with it."""
+        """Read its guard's reports until the guard and all processes below it are gone."""
         reported = b""
         while piece := await _received(self._control):
             *whole, reported = (reported + piece).split(b"\n")
             for line in whole:
                 self._facts |= json.loads(line)
-        if "cause" not in self._facts and "error" not in self._facts:  # the guard was killed itself
+        if "cause" not in self._facts and "error" not in self._facts:  # the guard itself was killed
             await asyncio.to_thread(sweep, f"{CALL_VARIABLE}={self._marker}".encode())
         self.gone.set()
 
     async def stop(self) -> None:
-        """End it: by the end of its input, else by its guard; needs :meth:`attend` to run."""
+        """End it: close its input, then have its guard end it; needs :meth:`attend` to run."""
         from anyio import notify_closing
 
         if self._stdin is not None:
-            notify_closing(self._stdin)  # who waits to write more shall not wait for the next file of this number
+            notify_closing(self._stdin)  # a waiting writer must not wait on the next file with this number
             os.close(self._stdin)
             self._stdin = None
         if await self._is_gone_within(_POLITE):
@@ -152,7 +152,7 @@ class Service:
         return self.gone.is_set()
 
     def close(self) -> None:
-        """Close what is left open here; nobody may be reading any more."""
+        """Close the descriptors that are still open; nobody may be reading any more."""
         for fd in (self._stdin, self._stdout, self._stderr):
             if fd is not None:
                 os.close(fd)
@@ -174,7 +174,7 @@ def _started(spawner: Spawner, argv: Sequence[str], cwd: str, env: Mapping[str, 
     finally:
         os.close(theirs)
         os.close(errors)
-    with contextlib.suppress(OSError):  # a guard that died already says so by end-of-file
+    with contextlib.suppress(OSError):  # a guard that died already reports that by end-of-file
         control.sendall(json.dumps(request).encode() + b"\n")
     for fd in (stdin, stdout, stderr):
         os.set_blocking(fd, False)
@@ -183,7 +183,7 @@ def _started(spawner: Spawner, argv: Sequence[str], cwd: str, env: Mapping[str, 
 
 
 def _discard(starting: asyncio.Future[Service]) -> None:
-    """Close what nobody waits for any more; its guard ends it."""
+    """Close a service that nobody waits for any more; its guard ends it."""
     if not starting.cancelled() and starting.exception() is None:
         starting.result().close()
 

@@ -1,4 +1,4 @@
-"""From a server's settings to a way to it: variables filled in, its environment made, its process started."""
+"""From a server's settings to a way to it: fill in variables, build its environment, start its process."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from agentmesh.tools.process import Spawner
 async def way_to(
     server: NamedServer, workdir: Path, spawner: Spawner, secrets: Secrets, environ: Mapping[str, str]
 ) -> Way:
-    """Return the way to a server; raise MissingVariable, or OSError where nothing can be started at all."""
+    """Return the way to a server; raise MissingVariable, or OSError if no process can be started at all."""
     settings, fill = server.settings, secrets.filled
     if settings.url is not None:
         return Web(fill(settings.url), {name: fill(value, within=name) for name, value in settings.headers.items()})
     named = {name: fill(value, within=name) for name, value in settings.env.items()}
-    me = f"mcp {server.slug}"  # no agent, but what agents must not do it must not either
-    # A server that the user chose imports nothing of a foreign directory, unless its settings name one.
+    me = f"mcp {server.slug}"  # not an agent, but bound by the same limits
+    # A server that the user chose imports nothing from the working directory, unless its settings name a directory.
     its_own = settings.cwd or Path(server.source).is_relative_to(workdir)
     imports = {} if its_own else {"PYTHONSAFEPATH": "1"}
     env = {**command_environment(environ, me), **imports, **named, AGENT_VARIABLE: me}

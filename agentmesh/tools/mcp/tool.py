@@ -1,4 +1,4 @@
-"""A tool of an MCP server, as the engine knows tools."""
+"""A tool of an MCP server, in the engine's form."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from agentmesh.tools.mcp.schema import arguments_of
 
 
 class McpTool:
-    """Made from what an agent's settings say of it, so that no server has to run before it is called."""
+    """Made from the definition in an agent's settings, so that the server need not run before the tool is called."""
 
-    effect = Effect.WRITE  # whatever its server says of it: a hint of a foreign program gives no rights
+    effect = Effect.WRITE  # whatever its server says: a foreign program's hint gives no rights
 
     def __init__(self, definition: Mapping[str, Any], hub: Hub) -> None:
         self._function = definition["function"]
@@ -25,25 +25,25 @@ class McpTool:
 
     @property
     def name(self) -> str:
-        """What the model calls it."""
+        """The name that the model uses."""
         return str(self._function["name"])
 
     @property
     def description(self) -> str:
-        """The words that the model reads: the server's own."""
+        """The server's own description."""
         return str(self._function.get("description", ""))
 
     @cached_property
     def args(self) -> type[BaseModel]:
-        """Whatever the server takes."""
+        """A model that accepts anything the server may accept."""
         return arguments_of(self._function.get("parameters", {}))
 
     def run(self, args: BaseModel, context: ToolContext) -> Mapping[str, Any]:
-        """Call it, at most once."""
+        """Call the tool, at most once."""
         return self._hub.call(self.name, args.model_dump(), context)
 
 
 def tool_of(definition: Mapping[str, Any], hub: Hub) -> McpTool | None:
-    """Return the tool that a definition stands for, None where it is of no MCP server."""
+    """Return the tool for a definition, None if it does not belong to an MCP server."""
     name = str(definition.get("function", {}).get("name", ""))
     return McpTool(definition, hub) if name.startswith(PREFIX) else None

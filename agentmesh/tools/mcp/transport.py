@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _GOODBYE = 2.0
-"""Seconds for the end of a session over HTTP."""
+"""Time limit, in seconds, for ending a session over HTTP."""
 
 
 class Pipes:
@@ -30,7 +30,7 @@ class Pipes:
 
     @asynccontextmanager
     async def streams(self) -> AsyncIterator[TransportStreams]:
-        """Speak with it; whatever happens, it is gone afterwards."""
+        """Exchange messages with the process; on leaving, it is always gone."""
         import anyio
 
         incoming, read = anyio.create_memory_object_stream[Any](0)
@@ -53,15 +53,15 @@ class Pipes:
             self._service.close()
 
     async def lost(self) -> None:
-        """Wait until it says no more."""
+        """Wait until it sends no more messages."""
         await self._service.silent.wait()
 
     def ending(self) -> str:
-        """Return why nobody can speak with it any more; empty while somebody can."""
+        """Return why it cannot be reached any more; empty while it can."""
         return self._service.ending() if self._service.gone.is_set() else ""
 
     def last_words(self) -> str:
-        """Return what it said that is no message."""
+        """Return the end of its output that was not a message."""
         return self._service.last_words()
 
     async def _hear(self, incoming: Incoming) -> None:
@@ -92,7 +92,7 @@ class Pipes:
                         message.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
                     )
             except (OSError, anyio.ClosedResourceError):
-                await incoming.aclose()  # it reads no more: nobody shall wait for an answer
+                await incoming.aclose()  # it reads no more: nobody must wait for an answer
                 self._service.silent.set()
 
 
@@ -106,7 +106,7 @@ def _message(line: bytes) -> Any:
 
 
 class Web:
-    """A way over HTTP; it remembers how the server last answered, which the SDK does not tell."""
+    """A way over HTTP; remembers the status of the server's last answer, which the SDK does not report."""
 
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
         self._url = url
@@ -115,19 +115,19 @@ class Web:
 
     @asynccontextmanager
     async def streams(self) -> AsyncIterator[TransportStreams]:
-        """Speak streamable HTTP."""
+        """Exchange messages by streamable HTTP."""
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
         async def remember(response: httpx2.Response) -> None:
-            if response.request.method == "POST":  # that it has no stream of its own, for example, is no failure
+            if response.request.method == "POST":  # a failed GET may only mean that it offers no stream
                 self._status = response.status_code
 
         async def hurry(request: httpx2.Request) -> None:
-            if request.method == "DELETE":  # a goodbye, for which nobody shall wait
+            if request.method == "DELETE":  # ends the session: do not wait long
                 request.extensions["timeout"] = httpx2.Timeout(_GOODBYE).as_dict()
 
-        # Only a connection has a time of its own: how long an answer takes is the call's matter.
+        # Only connecting has a time limit here: the call limits the time for an answer.
         patience = httpx2.Timeout(None, connect=30.0)
         hooks: dict[str, list[Any]] = {"request": [hurry], "response": [remember]}
         async with (
@@ -141,14 +141,14 @@ class Web:
         await asyncio.Event().wait()
 
     def ending(self) -> str:
-        """Return how it refuses; empty where it does not."""
+        """Return how it refuses; empty if it does not."""
         if self._status < 400:
             return ""
         advice = ": its configuration needs headers that it accepts" if self._status in (401, 403) else ""
         return f"answered HTTP {self._status}{advice}"
 
     def last_words(self) -> str:
-        """Return nothing: all that it says are messages."""
+        """Return an empty string: all its output is messages."""
         return ""
 
 

@@ -1,1 +1,1 @@
-"""Take shell commands apart and judge them."""
+"""Parse shell commands and judge them."""

@@ -1,4 +1,4 @@
-"""Judge one command with its words: whether it is known to only read, and if not, why."""
+"""Judge one command by its words: whether it is known to be read-only, and if not, why."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ from agentmesh.tools.shell.wrappers import find_commands, xargs_command
 
 _PATH_IN_OPTION = re.compile(r"[/~.].*", re.DOTALL)
 _IN_SHELL = frozenset({"cd", "read", "mapfile", "readarray", "set", "command", "type"})
-"""What only bash itself knows: another program cannot run it."""
+"""Builtins of bash, which another program cannot run."""
 _TOOLCHAIN = ("rust-toolchain", "rust-toolchain.toml")
+
+UNKNOWN = "not a known read-only command"
+"""The objection to a command that the table does not have."""
 
 
 class Commands:
@@ -31,7 +34,7 @@ class Commands:
         self._variables = variables
 
     def objection(self, words: Sequence[Word], assigned: Sequence[Assignment] = ()) -> str:
-        """Return why a command is not read-only, or nothing."""
+        """Return why a command is not read-only, or an empty string."""
         name = words[0].text
         if found := prefix_objection(name, assigned):
             return found
@@ -41,7 +44,7 @@ class Commands:
         return next((found for variant in variants if (found := self._one(name, variant))), "")
 
     def hazard(self, words: Sequence[Word]) -> bool:
-        """Whether a command that reads otherwise has an option or operand by which it does more."""
+        """Whether an option or operand makes a command do more that is otherwise read-only."""
         name = words[0].text
         spec = READ_ONLY.get(name)
         if spec is None:
@@ -53,7 +56,7 @@ class Commands:
         return False
 
     def _one(self, name: str, words: list[Word]) -> str:
-        """Return why a command is not read-only, its variables filled in."""
+        """Return why a command is not read-only, once its variables are filled in."""
         masked = [word.masked for word in words]
         if name == "read":
             return read_objection(words)
@@ -71,13 +74,13 @@ class Commands:
             return self._find(words)
         spec = READ_ONLY.get(name)
         if spec is None:
-            return "it is not a command known to only read"
+            return UNKNOWN
         if name in ("test", "[") and (found := bracket_objection(words, self._variables)):
             return found
         return spec.objection(masked) or self._words_objection(name, spec, words) or self._git(name, words)
 
     def _run_by_another(self, words: Sequence[Word] | None) -> str:
-        """Return what is wrong with a command that ``xargs`` or ``find`` runs."""
+        """Return why a command that ``xargs`` or ``find`` runs is not read-only."""
         if words is None or not words[0].known or words[0].text in _IN_SHELL:
             return "what it runs is not known to only read"
         return self._one(words[0].text, list(words[1:]))
@@ -134,7 +137,7 @@ class Commands:
         return next((found for found in objections if found), "")
 
     def _operand(self, spec: Spec, word: Word) -> str:
-        """Return what is wrong with an operand, which may be a path, or nothing."""
+        """Return the objection to an operand, which may be a path, or an empty string."""
         if not (spec.paths or word.glob or word.tilde):
             return ""
         if not (self._paths.inside(word) if word.known else self._paths.begins_inside(word)):
@@ -142,7 +145,7 @@ class Commands:
         return ""
 
     def _option_path(self, word: Word) -> str:
-        """Return what is wrong with a path in an option (``--file=PATH``, ``-fPATH``), or nothing."""
+        """Return the objection to a path in an option (``--file=PATH``, ``-fPATH``), or an empty string."""
         name, equals, value = word.text.partition("=")
         candidates = [value] if equals and name.startswith("--") else [word.text[2:]]
         if not equals and (found := _PATH_IN_OPTION.search(word.text)):
@@ -164,7 +167,7 @@ class Commands:
 
 
 def _sorted(spec: Spec, words: Sequence[Word]) -> tuple[list[Word], list[Word]]:
-    """Return the options and the operands that may be paths, without patterns and values that are none."""
+    """Return the options, and the operands that may be paths, without patterns and values of options."""
     skip = 0 if any(_gives_pattern(word.text) for word in words) else spec.patterns
     options: list[Word] = []
     operands: list[Word] = []
@@ -184,7 +187,7 @@ def _sorted(spec: Spec, words: Sequence[Word]) -> tuple[list[Word], list[Word]]:
 
 
 def _gives_pattern(word: str) -> bool:
-    """Whether an option may take the pattern's place, so that the first operand is a file."""
+    """Whether an option may replace the pattern, so that the first operand is a file."""
     if word.startswith("--"):
         name = word.partition("=")[0]
         return len(name) > 2 and any(full.startswith(name) for full in ("--regexp", "--expression", "--files"))

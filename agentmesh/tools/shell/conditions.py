@@ -1,4 +1,4 @@
-"""Judge ``test``, ``[`` and ``[[``: some of their operators run what stands in a variable."""
+"""Judge ``test``, ``[`` and ``[[``: some of their operators run the content of a variable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RUNS = frozenset({"-v", "-R"})
 
 
 def files_of(words: Sequence[Word]) -> list[Word]:
-    """Return the words that a condition takes for files."""
+    """Return the words that a condition uses as files."""
     return [
         word
         for place, word in enumerate(words)
@@ -28,7 +28,7 @@ def files_of(words: Sequence[Word]) -> list[Word]:
 
 
 def bracket_objection(words: Sequence[Word], variables: Variables) -> str:
-    """Return what is wrong with the words of ``test`` or ``[``."""
+    """Return the objection to the words of ``test`` or ``[``."""
     words = [word for word in words if word.text != "]"]
     if any(word.text in _RUNS for word in words):
         return "it may run code"
@@ -47,7 +47,7 @@ def bracket_objection(words: Sequence[Word], variables: Variables) -> str:
 
 
 def double_bracket_objection(words: Sequence[Word], variables: Variables) -> str:
-    """Return what is wrong with the words of ``[[``, which computes what it compares as numbers."""
+    """Return the objection to the words of ``[[``, which evaluates operands of numeric comparisons as arithmetic."""
     for place, word in enumerate(words):
         if word.text in _RUNS:
             return "it may run code"

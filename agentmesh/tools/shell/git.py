@@ -1,4 +1,4 @@
-"""Which git commands only look, and with which options."""
+"""Which git commands are read-only, and with which options."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _CONFIG_OPTIONS = _GET | frozenset(
 
 
 def split_globals(words: Sequence[str]) -> tuple[list[str], list[str]] | None:
-    """Return the directories of ``-C`` and the words from the subcommand on; None for other global options."""
+    """Return the directories of ``-C``, and the words from the subcommand on; None for other global options."""
     directories: list[str] = []
     rest = list(words)
     while rest and rest[0].startswith("-"):
@@ -81,13 +81,13 @@ def looks_into_files(words: Sequence[str]) -> bool:
 
 
 def git_spec(words: Sequence[str]) -> Spec | None:
-    """Return how the subcommand may be used, if it is one that looks."""
+    """Return how the subcommand may be used, if it is known to be read-only."""
     found = split_globals(words)
     return _GIT.get(found[1][0]) if found and found[1] else None
 
 
 def git_objection(words: Sequence[str]) -> str:
-    """Return why a git command is not known to only look, or nothing."""
+    """Return why a git command is not known to be read-only, or an empty string."""
     found, spec = split_globals(words), git_spec(words)
     if "--help" in words[1:]:
         return "it shows a manual by a program that the configuration names"
@@ -97,7 +97,7 @@ def git_objection(words: Sequence[str]) -> str:
 
 
 def git_hazard(words: Sequence[str]) -> bool:
-    """Whether a git command that otherwise looks is given an option by which it does more."""
+    """Whether an option makes a git command do more that is otherwise read-only."""
     found, spec = split_globals(words), git_spec(words)
     return bool(found and spec and spec.hazard(found[1][1:]))
 

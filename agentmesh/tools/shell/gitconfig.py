@@ -1,7 +1,7 @@
-"""Read a repository's configuration: which of its lines are known to run nothing.
+"""Read a repository's configuration, and find lines that may make git run a program.
 
 Git runs programs that its configuration names (``diff.external``, ``filter.*.clean``, ``gpg.program``, ...). This is a
-list of what is harmless; whatever is not in it, or is not written in the plain form, is an objection.
+list of harmless keys; any key that is not in it, or not written in plain form, is an objection.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _PLAIN = {
     "lfs": "repositoryformatversion",
     "gui": "*",
 }
-"""Keys of sections without a name of their own; ``*`` for all."""
+"""Keys of sections without a subsection; ``*`` for all."""
 _NAMED = {
     "remote": "url pushurl fetch push tagopt prune prunetags mirror skipdefaultupdate gh-resolved",
     "branch": "*",
@@ -62,12 +62,12 @@ _NAMED = {
     "color": "*",
 }
 _OLD_COMMANDS = frozenset({"whatchanged", "pack-redundant"})
-"""Newer versions of git let an alias take their place."""
+"""Newer versions of git let an alias replace them."""
 _FALSE = frozenset({"false", "no", "off", "0"})
 
 
 def config_objection(path: Path) -> str:
-    """Return the first thing in a file of configuration by which git might run a program, or nothing."""
+    """Return why a configuration file might make git run a program, or an empty string."""
     try:
         data = path.read_bytes() if path.stat().st_size <= _MAX_SIZE else None
     except FileNotFoundError:
@@ -91,7 +91,7 @@ def config_objection(path: Path) -> str:
 
 
 def hooks_path(path: Path) -> str | None:
-    """Return the folder of hooks that a file names, in which :func:`config_objection` found nothing."""
+    """Return the hooks folder that a file names; call it only if :func:`config_objection` found nothing there."""
     if not path.is_file():
         return None
     found = re.findall(r"(?im)^[ \t]*hookspath[ \t]*=[ \t]*(.*?)[ \t\r]*$", path.read_bytes().decode("latin-1"))

@@ -1,7 +1,7 @@
-"""Judge a shell command: which parts it has, and which of them are known to only read inside the working directory.
+"""Judge a shell command: its parts, and which of them are known to only read inside the working directory.
 
-The first look, which decides whether a person is asked. What nobody approved runs behind a wall of the kernel besides.
-What is not understood is never taken for harmless.
+The result decides whether a person is asked. A command that nobody approved also runs behind a wall of the kernel. A
+part that is not understood never counts as harmless.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agentmesh.domain.shell import ShellPart, ShellReading
-from agentmesh.tools.shell.commands import Commands
+from agentmesh.tools.shell.commands import UNKNOWN, Commands
 from agentmesh.tools.shell.conditions import double_bracket_objection, files_of
 from agentmesh.tools.shell.parse import Parsed, parse
 from agentmesh.tools.shell.paths import STREAMS, Paths
@@ -28,7 +28,7 @@ _MAX_DEPTH = 4
 
 
 def read_shell(command: str, workdir: Path) -> ShellReading:
-    """Take a command apart and judge its parts; never raises."""
+    """Parse a command and judge its parts; never raises."""
     return _Reader(os.path.realpath(workdir)).read(command, 0)
 
 
@@ -81,7 +81,7 @@ class _Reader:
         within = inner(words) if not piece.assignments else None
         judged = piece.words
         if within is not None and not runs_unseen(within):
-            # `timeout 9 ls` is as good as `ls`; rules see the command that counts.
+            # `timeout 9 ls` is as harmless as `ls`; rules see the inner command.
             also.append(text)
             judged = piece.words[len(words) - len(within) :]
             text, runs_on = _joined(list(within)), False
@@ -89,7 +89,7 @@ class _Reader:
         return ShellPart(
             text=f"{piece.assignments} {text}".strip(),
             read_only=not reason,
-            reason=f"`{_shown(text)}` may do more than read: {reason}" if reason else "",
+            reason=f"`{_shown(text)}` {_complaint(reason)}" if reason else "",
             also=tuple(dict.fromkeys(also)),
             exact_only=runs_on or bool(piece.assignments),
             reads=self._reads(judged),
@@ -98,7 +98,7 @@ class _Reader:
         )
 
     def _reads(self, words: Sequence[Word]) -> tuple[str, ...]:
-        """Return the paths that the words name, or the directories that are read where they name none."""
+        """Return the paths that the words name, or the directories that the command reads if they name none."""
         named = self._paths.named(words[1:])
         spec = READ_ONLY.get(words[0].text)
         if spec is None or spec.recursive is None or not spec.recursive([word.text for word in words[1:]]):
@@ -126,8 +126,12 @@ class _Reader:
 
 
 def _setting(text: str, reason: str) -> ShellPart:
-    shown = f"`{_shown(text)}` may do more than read: {reason}" if reason else ""
+    shown = f"`{_shown(text)}` {_complaint(reason)}" if reason else ""
     return ShellPart(text, not reason, shown, exact_only=True)
+
+
+def _complaint(reason: str) -> str:
+    return f"is {UNKNOWN}" if reason == UNKNOWN else f"may do more than read: {reason}"
 
 
 def _joined(words: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Join the lines of a command that is continued on the next one, as bash does."""
+"""Join lines that end in a backslash with the next one, as bash does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _WHOLE_LINE = re.compile(r"""(?:[^'"\\`#<\n]|<(?!<)|(?<=[^ \t;&|()<>])\#|\\[^\n]
 
 
 def join_lines(command: str) -> str:
-    """Take out the ends of lines that are continued on the next one, where that is beyond doubt."""
+    """Join continued lines, if there is no doubt that bash would."""
     if "\\\n" not in command or not all(_WHOLE_LINE.fullmatch(line) for line in _JOINED.sub("\n", command).split("\n")):
         return command
     return _JOINED.sub(" ", command)

@@ -1,6 +1,6 @@
-"""Take a shell command apart with tree-sitter's grammar of bash.
+"""Parse a shell command with tree-sitter's grammar of bash.
 
-The grammar is not bash: where it and :mod:`agentmesh.tools.shell.scan`, a second reading by bash's own rules, see
+The grammar is not bash, so :mod:`agentmesh.tools.shell.scan` reads the line again by bash's own rules. If the two see
 different commands or words, :func:`parse` reports a problem instead of guessing.
 """
 
@@ -54,7 +54,7 @@ _ONLY_IN_DOUBLE = frozenset({"&&", "||", "(", ")", "<", ">", "=~"})
 
 @dataclass(slots=True)
 class Parsed:
-    """All that a command line consists of, in its order."""
+    """The parts of a command line, in order."""
 
     pieces: list[Piece] = field(default_factory=list)
     problem: str = ""
@@ -62,12 +62,12 @@ class Parsed:
     """Where the grammar sees commands and words."""
 
     def fail(self, problem: str) -> None:
-        """Remember the first thing that was not understood."""
+        """Record the first part that was not understood."""
         self.problem = self.problem or problem
 
 
 def parse(command: str) -> Parsed:
-    """Take a command line apart; never raises."""
+    """Parse a command line; never raises."""
     parsed = Parsed()
     if len(command) > _MAX_LENGTH:
         parsed.fail("it is too long to be judged")
@@ -84,7 +84,7 @@ def parse(command: str) -> Parsed:
 
 
 def _compare(source: bytes, parsed: Parsed) -> None:
-    """Report a problem where the grammar and the scanner differ."""
+    """Report a problem if the grammar and the scanner differ."""
     try:
         found = scan(source)
     except UnclearError:
@@ -109,7 +109,7 @@ def _parser() -> Parser:
 
 
 def _visit(node: Node, parsed: Parsed, depth: int) -> None:
-    """Take one statement apart, and all that is in it."""
+    """Parse one statement and everything in it."""
     kind = node.type
     if depth > _MAX_DEPTH:
         parsed.fail("it is nested too deeply")
@@ -125,7 +125,7 @@ def _visit(node: Node, parsed: Parsed, depth: int) -> None:
 
 
 def _take(node: Node, parsed: Parsed) -> None:
-    """Note what a node that is no plain command does itself, apart from what is in it."""
+    """Record what a node does that is not a plain command, apart from the commands inside it."""
     kind = node.type
     first = node.children[0].type if node.children else ""
     if kind == "test_command":
@@ -198,7 +198,7 @@ def _test_words(node: Node, parsed: Parsed, *, double: bool) -> list[Word]:
 
 
 def _assignment(node: Node, parsed: Parsed) -> Assignment:
-    """Return what a variable is set to; a name that is no plain one stays as it is written."""
+    """Return what a variable is set to; a name that is not plain keeps its source text."""
     name, *values = node.named_children
     words = tuple(read_word(value, parsed.fail) for value in values if value.type in WORD_NODES)
     if len(words) != len(values) or len(words) > 1:
@@ -209,7 +209,7 @@ def _assignment(node: Node, parsed: Parsed) -> Assignment:
 
 
 def _loop(node: Node, parsed: Parsed) -> Assignment:
-    """Return the variable of a loop."""
+    """Return the variable of a loop, with the values that it takes."""
     name = source_of(node.child_by_field_name("variable"))
     listed = [child for child in node.named_children if child.type in WORD_NODES]
     words = [word for child in listed for word in read_words(child, parsed.fail)]

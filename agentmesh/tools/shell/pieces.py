@@ -1,4 +1,4 @@
-"""What a command line consists of, once it is taken apart."""
+"""The parts of a parsed command line."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ class Assignment:
     text: str
     name: str
     values: tuple[Word, ...]
-    """All that it may be set to."""
+    """All values that it may get."""
 
 
 @dataclass(frozen=True, slots=True)
 class Simple:
-    """A command and its words; the first is its name."""
+    """A command and its words; the first word is its name."""
 
     words: tuple[Word, ...]
     assignments: str = ""
-    """The source of assignments in front of it."""
+    """The source of the assignments in front of it."""
     assigned: tuple[Assignment, ...] = ()
     source: str = ""
 
@@ -39,7 +39,7 @@ class Redirect:
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """What stands between ``[[`` and ``]]``."""
+    """The content of ``[[ ... ]]``."""
 
     text: str
     words: tuple[Word, ...]
@@ -47,7 +47,7 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """An expansion, an arithmetic command, or what declares variables; what it runs is listed apart."""
+    """An expansion, an arithmetic command, or a declaration; the commands inside it are listed separately."""
 
     text: str
 

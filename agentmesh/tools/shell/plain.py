@@ -27,7 +27,7 @@ FILTERS = frozenset(
         "[",
     ]
 )
-"""Commands that only read, whatever comes to them from before a ``|``."""
+"""Commands that only read, whatever they get through a pipe."""
 _RESERVED = (
     r"(?:if|then|else|elif|fi|for|while|until|do|done|case|esac|select|function|coproc|time|in|exec|eval|trap|source|\."
     r"|alias|unalias|set|shopt|hash|enable|export|declare|typeset|local|readonly|unset|read|builtin|command|env|xargs)"
@@ -47,10 +47,10 @@ def plain_line(line: str) -> bool:
 
 
 def plain_filter(name: str, source: str) -> bool:
-    """Whether the source of one command is plain, and the command one of the filters."""
+    """Whether a command is one of the filters, and its source is plain."""
     return name in FILTERS and re.fullmatch(_COMMAND, source) is not None and len(source) <= _MAX_LENGTH
 
 
 def plain_redirect(source: str) -> bool:
-    """Whether a redirection throws messages away, and nothing else."""
+    """Whether a redirection discards error messages, and does nothing else."""
     return re.fullmatch(r"2>[ \t]?/dev/null", source) is not None

@@ -1,4 +1,4 @@
-"""Find the repository that a git command would use, and say why git might run a program of it."""
+"""Find the repository that a git command would use, and say why git might run one of its programs."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from agentmesh.tools.shell.gitconfig import config_objection, hooks_path
 
 _MAX_INDEX = 64 * 1024 * 1024
 _GITLINK = b"\x00\x00\xe0\x00"
-"""The mode of a submodule, as the index writes it."""
+"""The mode of a submodule, as stored in the index."""
 _HOOK = "post-index-change"
-"""The one hook that commands which only look may run: by writing down what they found out about files."""
+"""The one hook that read-only commands may run: they do so when they store what they learned about files."""
 
 
 def repository_objection(start: str, root: str, *, files: bool) -> str:
-    """Return why a git command that starts in a directory may run a program, or nothing.
+    """Return why a git command that starts in a directory may run a program, or an empty string.
 
-    ``root`` is the working directory; ``files``: the command may look into the files of the working tree, and so into
-    submodules.
+    ``root`` is the working directory. ``files`` means that the command may look into files of the working tree, and so
+    into submodules.
     """
     place = os.path.realpath(start)
     opened = False
     while True:
         entry = Path(place, ".git")
         if _within(place, root):
-            # Git passes over what is no repository, so all of them count up to the working directory.
+            # Git skips entries that are not repositories, so check every one up to the working directory.
             found = _entry_objection(entry, root, files=files)
             if found:
                 return found
@@ -40,7 +40,7 @@ def repository_objection(start: str, root: str, *, files: bool) -> str:
 
 
 def _entry_objection(entry: Path, root: str, *, files: bool) -> str:
-    """Return what is wrong with one directory in which git looks for a repository."""
+    """Return the objection to one directory in which git looks for a repository."""
     if _is_bare(str(entry.parent)):
         return f"{entry.parent} looks like a repository without a working tree"
     if not os.path.lexists(entry):
@@ -54,7 +54,7 @@ def _entry_objection(entry: Path, root: str, *, files: bool) -> str:
 def git_directories(workdir: Path) -> tuple[str, ...]:
     """Return the directories outside a working directory that git needs there: those of a verified linked worktree.
 
-    The administrative directory must point back at the working directory, so that a ``.git`` file that somebody wrote
+    The worktree's administrative directory must point back at the working directory, so that a forged ``.git`` file
     opens no other repository.
     """
     root = os.path.realpath(workdir)
@@ -125,7 +125,7 @@ def _contents_objection(tree: Path, own: Path, common: Path, *, files: bool) -> 
 
 
 def _index_objection(own: Path) -> str:
-    """Return whether submodules are checked out: git runs itself in each, with a configuration of its own."""
+    """Return an objection if submodules are checked out: git runs itself in each, with its own configuration."""
     try:
         for path in (own / "index", *own.glob("sharedindex.*")):
             if path.exists() and (path.stat().st_size > _MAX_INDEX or _GITLINK in path.read_bytes()):
@@ -136,7 +136,7 @@ def _index_objection(own: Path) -> str:
 
 
 def _is_bare(place: str) -> bool:
-    """Whether git may take a directory itself for a repository."""
+    """Whether git may take the directory itself for a repository."""
     return os.path.lexists(os.path.join(place, "HEAD")) and any(
         os.path.lexists(os.path.join(place, name)) for name in ("objects", "commondir")
     )

@@ -1,7 +1,7 @@
 """Find the commands of a shell line without a grammar: a second reading, made by bash's own rules.
 
-The judge takes a line for understood only where this scanner and tree-sitter's grammar see the same commands with the
-same words. The scanner knows the plain part of bash and gives up on everything else.
+The judge accepts a line only if this scanner and tree-sitter's grammar see the same commands with the same words. The
+scanner knows the plain part of bash and gives up on everything else.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class UnclearError(Exception):
 
 @dataclass(slots=True)
 class Found:
-    """What the scanner saw, as places in the line's bytes."""
+    """The scanner's findings, as offsets in the line's bytes."""
 
     commands: set[int] = field(default_factory=set)
     """Where the names of commands begin."""
@@ -38,7 +38,7 @@ class Found:
 
 
 def scan(line: bytes) -> Found:
-    """Return the commands and words of a line; raises UnclearError."""
+    """Return the commands and words of a line; raise UnclearError."""
     scanner = _Scanner(line.decode("latin-1"))
     scanner.commands_until("")
     if scanner.document:
@@ -54,13 +54,13 @@ class _Scanner:
         self._at = 0
         self.found = Found()
         self.document: tuple[str, bool, bool] | None = None
-        """A here-document that begins on the next line: its delimiter, tabs before it, quoted."""
+        """A here-document that begins on the next line: its delimiter, whether tabs are stripped, whether quoted."""
 
     def _peek(self, ahead: int = 0) -> str:
         return self._line[self._at + ahead : self._at + ahead + 1]
 
     def commands_until(self, end: str) -> None:
-        """Read commands until the text ends, or the character that closes a substitution."""
+        """Read commands until the text ends, or until the character that closes a substitution."""
         first, target, quiet = True, False, False
         while True:
             char = self._peek()
@@ -94,7 +94,7 @@ class _Scanner:
         self._at += 1
 
     def _note(self, start: int, first: bool, quiet: bool) -> tuple[bool, bool]:
-        """Remember a word; return whether the next may be a command's name, and whether it is to be passed over."""
+        """Record a word; return whether the next one may be a command's name, and whether to skip it."""
         word = self._line[start : self._at]
         if first and word in _UNSUPPORTED:
             raise UnclearError
@@ -156,7 +156,7 @@ class _Scanner:
             self.commands_until(")")
 
     def _redirects(self) -> bool:
-        """Whether a redirection begins here, and not a process substitution."""
+        """Whether a redirection, and not a process substitution, begins here."""
         if self._peek() in ("<", ">"):
             return self._peek(1) != "("
         return self._line.startswith("&>", self._at)
@@ -259,7 +259,7 @@ class _Scanner:
         self._at = found.end()
 
     def _test(self) -> None:
-        """Pass over what is between ``[[`` and ``]]``, but for the commands in it."""
+        """Skip the content of ``[[ ... ]]``, but record the commands in it."""
         while True:
             start = self._at
             char = self._peek()

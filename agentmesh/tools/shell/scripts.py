@@ -1,4 +1,4 @@
-"""Judge the small languages in arguments: which scripts of ``sed`` and ``awk`` only print."""
+"""Judge scripts in arguments: which scripts of ``sed`` and ``awk`` only print."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _BRACKET = r"\[\^?\]?(?:\[:[a-z]+:\]|\\[a-z]|[^\]\[\\\n{0}])*\]"
 
 
 def _between(delimiter: str) -> str:
-    """Return the pattern of a text that ends at a delimiter, whether or not brackets hide one."""
+    """Return a pattern for text up to a delimiter, which a bracket expression may contain."""
     quoted = re.escape(delimiter)
     return rf"(?:[^{quoted}\\\[\n]|\\[^\n]|{_BRACKET.format(quoted)})*"
 
@@ -37,7 +37,7 @@ _MAX_SCRIPT = 2000
 
 
 def sed_objection(words: Sequence[str]) -> str:
-    """Return what is wrong with the words after ``sed``: only options and scripts that print are known."""
+    """Return the objection to the words after ``sed``: only options and scripts that print are known."""
     scripts: list[str] = []
     operands: list[str] = []
     value = False
@@ -67,7 +67,7 @@ _AWK_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 
 
 def awk_objection(words: Sequence[str]) -> str:
-    """Return what is wrong with the words after ``awk``: a program that prints, and no other option."""
+    """Return the objection to the words after ``awk``: only a program that prints is known, and few options."""
     rest = list(words)
     if rest in (["--version"], ["-V"], ["-W", "version"]):
         return ""
@@ -82,10 +82,10 @@ def awk_objection(words: Sequence[str]) -> str:
 
 
 def awk_program_objection(program: str) -> str:
-    """Return what is wrong with a program: whether it may run a command, or write to a file.
+    """Return the objection to a program that may run a command or write to a file.
 
-    Whether ``/`` begins a pattern depends on what stands before it, so texts in quotes are only taken out where there
-    is no other ``/`` and no comment.
+    Whether ``/`` begins a pattern depends on the text before it. So quoted texts are removed only if there is no other
+    ``/`` and no comment.
     """
     if "\0" in program or re.search(r"system|getline|@|\\\n|ARGV", program):
         return "its program may run or write"
@@ -99,7 +99,7 @@ def awk_program_objection(program: str) -> str:
 
 
 def _redirects(program: str) -> bool:
-    """Whether a ``>`` may stand after ``print`` outside parentheses."""
+    """Whether a ``>`` may follow ``print`` outside parentheses."""
     depth, printing = 0, False
     for piece in re.findall(r"print|[(){};>]", program):
         if piece in "()":

@@ -1,4 +1,4 @@
-"""How one command may be used without anybody being asked."""
+"""How one command may be used without asking a person."""
 
 from __future__ import annotations
 
@@ -9,49 +9,49 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """How a command may be used without anybody being asked."""
+    """How a command may be used without asking a person."""
 
     bad_short: str = ""
-    """Letters of short options that make it write or run."""
+    """Letters of short options that make it write or run something."""
     bad_long: tuple[str, ...] = ()
-    """Long options that do, or any abbreviation of them."""
+    """Long options that do the same; abbreviations count too."""
     further_short: str = ""
-    """Letters of short options by which it reads what its operands do not name."""
+    """Letters of short options that make it read more than its operands name."""
     further_long: tuple[str, ...] = ()
     patterns: int = 0
-    """How many of its first operands are no paths."""
+    """How many of its first operands are not paths."""
     values: frozenset[str] = frozenset()
-    """Options that always take a value which is no path, as the next word or after ``=``."""
+    """Options that always take a value that is not a path, as the next word or after ``=``."""
     texts: frozenset[str] = frozenset()
-    """Options that take one only after ``=``."""
+    """Options that take such a value only after ``=``."""
     paths: bool = True
     """Its operands may be paths."""
     counted: bool = False
-    """One operand more would be written to: how many there are must be known."""
+    """It would write to one operand more, so their number must be known."""
     check: Callable[[Sequence[str]], str] | None = None
-    """Takes the words after the name, NUL in place of what is not known; returns what is wrong with them."""
+    """Takes the words after the name, with NUL for unknown text; returns the objection to them."""
     judges_scripts: bool = False
-    """The check looks at a script or a subcommand, which it may only not understand."""
+    """The check reads a script or a subcommand, so an objection may only mean that it does not understand it."""
     recursive: Callable[[Sequence[str]], bool] | None = None
-    """Whether it reads what is below the current directory when no operand names a path."""
+    """Whether it reads everything below the current directory if no operand names a path."""
 
     @property
     def harmless(self) -> bool:
-        """Whether no option can do harm, so that an unexpected one does none either."""
+        """Whether no option can do harm, so that an unexpected one cannot either."""
         return not self.bad_short and not self.bad_long and self.check is None
 
     @property
     def unlimited(self) -> bool:
-        """Whether it has no option that matters at all."""
+        """Whether no option matters at all."""
         return self.harmless and not self.further_short and not self.further_long
 
     def hazard(self, words: Sequence[str]) -> str:
-        """Return by which option or operand it writes, runs or reaches further, or nothing."""
+        """Return the option or operand that makes it write, run something or reach further, or an empty string."""
         found = _bad_option(words, self.bad_short + self.further_short, self.bad_long + self.further_long)
         return found or ("" if self.judges_scripts else self._checked(words))
 
     def objection(self, words: Sequence[str]) -> str:
-        """Return why these words are not read-only, or nothing."""
+        """Return why these words are not read-only, or an empty string."""
         return self.hazard(words) or self._checked(words)
 
     def _checked(self, words: Sequence[str]) -> str:
@@ -83,7 +83,7 @@ def exactly(*uses: str) -> Callable[[Sequence[str]], str]:
 
 
 def at_most(most: int) -> Callable[[Sequence[str]], str]:
-    """Return a check that there are at most so many operands: one more would be written to."""
+    """Return a check that there are at most ``most`` operands: the command would write to one more."""
 
     def check(words: Sequence[str]) -> str:
         before = words[: words.index("--")] if "--" in words else words

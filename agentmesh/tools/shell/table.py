@@ -1,4 +1,4 @@
-"""Which commands only read, with which options; everything that is not listed here is taken to write."""
+"""Which commands are read-only, with which options; any other command is assumed to write."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _pip(words: Sequence[str]) -> str:
 
 
 def _names_no_path(patterns: int = 0) -> Callable[[Sequence[str]], bool]:
-    """Return a check that there are no more operands than patterns."""
+    """Return a check that all operands are patterns."""
     return lambda words: sum(not word.startswith("-") for word in words) <= patterns
 
 
@@ -201,7 +201,7 @@ _SHORT_VERSIONS = {
 
 
 def shows_version(words: Sequence[str]) -> bool:
-    """Whether a command only prints its version or its help, and reads nothing before."""
+    """Whether a command only prints its version or its help, and reads nothing before that."""
     if len(words) != 2:
         return False
     name, option = words

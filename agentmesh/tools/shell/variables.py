@@ -1,4 +1,4 @@
-"""Judge the variables of a command line: what they may be set to, and whether an expansion may run or set something."""
+"""Judge the variables of a command line: their possible values, and whether an expansion may run or set something."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ORDINARY = re.compile(
     r"(?!(?:http|https|ftp|no|all)_proxy$|auto_resume$|histchars$)[a-z_][a-z0-9_]*|[A-Z]|SHA|FILES?|DIRS?|COUNT|COMMIT|"
     r"BRANCH|BASE|NAME|TOTAL|RESULT|OUT|LINE|ROOT|START|STOP|VERSION"
 )
-"""Names that neither bash nor a program gives a meaning to."""
+"""Names without a meaning to bash or to any program."""
 _BEFORE_COMMAND = {
     "LC_ALL": r"C|POSIX|C\.UTF-8|[a-z]{2}_[A-Z]{2}\.(?:UTF-8|utf8)",
     "LC_COLLATE": "C|POSIX",
@@ -46,10 +46,10 @@ _READ_OPTIONS = re.compile("-[rs]+|-r?d|-r?a")
 
 
 class Variables:
-    """What the variables of one command line may be, whatever the order in which its commands run."""
+    """The possible values of one command line's variables, whatever the order in which its commands run."""
 
     def __init__(self, pieces: Iterable[Piece], dashed: Callable[[Word], bool]) -> None:
-        """``dashed``: whether a word with ``*`` stands for something that starts with a dash."""
+        """``dashed``: whether a pattern may expand to a name that starts with a dash."""
         self._dashed = dashed
         self._values: dict[str, tuple[Word, ...]] = {}
         for piece in pieces:
@@ -60,7 +60,7 @@ class Variables:
                     self._values[word.text] = (Word("$", known=False, split=True),)
 
     def variants(self, words: Sequence[Word]) -> list[list[Word]]:
-        """Return the commands that a command may be, where all values are written in the line."""
+        """Return the commands that a command may become, if the line contains all values."""
         choices = [self._choices(word) for word in words]
         total = 1
         for choice in choices:
@@ -83,12 +83,12 @@ class Variables:
         return chosen
 
     def _texts(self, name: str) -> list[str]:
-        """Return all values of a variable; none where one of them is not written in the line."""
+        """Return all values of a variable; an empty list if the line does not contain one of them."""
         values = self._values.get(name, ())
         return [value.text for value in values] if all(v.known and not v.glob and not v.tilde for v in values) else []
 
     def is_number(self, name: str) -> bool:
-        """Whether a variable is set in the line, and to numbers only."""
+        """Whether the line sets a variable, and only to numbers."""
         values = self._values.get(name, ())
         return bool(values) and all(self._numeric(value, name) for value in values)
 
@@ -100,14 +100,14 @@ class Variables:
         return _COUNTED.fullmatch(value.text) is not None
 
     def number(self, word: Word) -> bool:
-        """Whether a word is a number for sure."""
+        """Whether a word is certainly a number."""
         found = _NAMED.fullmatch(word.text)
         if found and not word.known:
             return self.is_number(found[1] or found[2])
         return (not word.known and word.text in ("$#", "$?", "$$")) or self._numeric(word)
 
     def undashed(self, word: Word) -> bool:
-        """Whether a word that is not known is no option for sure."""
+        """Whether an unknown word is certainly not an option."""
         start = word.masked[:1]
         if start == "-":
             return False
@@ -134,13 +134,13 @@ class Variables:
         return _REVISION.fullmatch(value.text) is not None or _COUNTED.fullmatch(value.text) is not None
 
     def objection(self, text: str) -> str:
-        """Return why an expansion, or an arithmetic command, may do more than look at a variable."""
+        """Return why an expansion or an arithmetic command may do more than read a variable."""
         if text.startswith(("((", "$((")):
             return self.arithmetic_objection(text)
         return "" if _EXPANSION.fullmatch(text) else "it may set a variable or run what one holds"
 
     def arithmetic_objection(self, text: str, setting: str = "") -> str:
-        """Return what is wrong with arithmetic: bash runs the substitutions in the values of its variables."""
+        """Return the objection to arithmetic: bash runs substitutions in the values of its variables."""
         found = _ARITHMETIC.fullmatch(text)
         if found is None or _SETS.search(found["expression"]):
             return "its arithmetic may set a variable or run what one holds"
@@ -150,14 +150,14 @@ class Variables:
 
 
 def setting_objection(assignment: Assignment) -> str:
-    """Return why a variable may not be set without asking."""
+    """Return why a variable must not be set without asking."""
     if not _ORDINARY.fullmatch(assignment.name):
         return f"it sets {assignment.name}, which programs may read"
     return ""
 
 
 def prefix_objection(name: str, assigned: Sequence[Assignment]) -> str:
-    """Return why a variable may not be set for one command."""
+    """Return why a variable must not be set for one command."""
     for one in assigned:
         value = one.values[0]
         if name == "read" and one.name == "IFS":
@@ -172,7 +172,7 @@ def prefix_objection(name: str, assigned: Sequence[Assignment]) -> str:
 
 
 def read_objection(words: Sequence[Word]) -> str:
-    """Return what is wrong with ``read``, which sets the variables that it names."""
+    """Return the objection to ``read``, which sets the variables that it names."""
     value = False
     for word in words:
         if value:

@@ -1,4 +1,4 @@
-"""Words of a shell command as tree-sitter's grammar of bash sees them, with their quotes taken off."""
+"""Words of a shell command as tree-sitter's grammar of bash sees them, without their quotes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 Fail = Callable[[str], None]
-"""Takes, in words, what was not understood."""
+"""Takes a description of what was not understood."""
 WORD_NODES = frozenset(
     {
         "word",
@@ -45,21 +45,21 @@ _WRONG_IN_WORD = re.compile(r"(?<!\\)(?:\\\\)*[<>|&;()\"'`$]")
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word of a command, its quotes taken off."""
+    """One word of a command, without its quotes."""
 
     text: str
     known: bool = True
-    """False when it holds an expansion: then ``text`` is its source."""
+    """False if it holds an expansion: then ``text`` is its source."""
     glob: bool = False
     """It holds unquoted ``*``, ``?`` or brackets."""
     tilde: bool = False
     """It starts with an unquoted ``~``, or has one where bash may expand it."""
     split: bool = False
-    """It holds an expansion without quotes: it may become several words, or none."""
+    """It holds an unquoted expansion: it may become several words, or none."""
 
     @property
     def masked(self) -> str:
-        """Its text, with NUL in place of all from the first expansion on."""
+        """Its text, with NUL for everything from the first expansion on."""
         if self.known:
             return self.text
         found = _EXPANSION.search(self.text)
@@ -67,7 +67,7 @@ class Word:
 
 
 def read_words(node: Node, fail: Fail) -> list[Word]:
-    """Return the words that one becomes once braces are expanded: mostly itself."""
+    """Return the words that a word becomes once braces are expanded: usually itself."""
     source = source_of(node)
     if not _BRACED.fullmatch(source):
         return [read_word(node, fail)]
@@ -78,7 +78,7 @@ def read_words(node: Node, fail: Fail) -> list[Word]:
 
 
 def _expanded(source: str) -> list[str]:
-    """Return what a word with braces stands for; nothing where that is too much, or not plain."""
+    """Return the words that braces expand to; an empty list if they are too many, or not plain."""
     found = _BRACES.search(source)
     if found is None:
         return [] if "{" in source or "}" in source else [source]
@@ -91,7 +91,7 @@ def _expanded(source: str) -> list[str]:
 
 
 def _between(first: str, last: str) -> list[str]:
-    """Return what ``{1..3}`` or ``{a..c}`` stands for, in rising order."""
+    """Return the words that ``{1..3}`` or ``{a..c}`` expands to, in rising order."""
     if re.fullmatch(r"-?\d{1,6}", first, re.ASCII) and re.fullmatch(r"-?\d{1,6}", last, re.ASCII):
         low, high = sorted((int(first), int(last)))
         return [str(number) for number in range(low, high + 1)] if high - low < _MAX_BRACED else []
@@ -144,7 +144,7 @@ def _string(node: Node, source: str) -> Word:
 
 
 def covered(node: Node, *, blank: bool = True) -> bool:
-    """Whether the children are all of a node's text, but for blanks: nothing was skipped."""
+    """Whether the children cover all of a node's text, except blanks: nothing was skipped."""
     text = node.text or b""
     place = node.start_byte
     for child in node.children:

@@ -1,4 +1,4 @@
-"""Commands that run other commands: which one it is, where the words say so."""
+"""Commands that run other commands: find the other command, if the words name it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _XARGS_VALUES = {"-n": r"\d+", "-L": r"\d+", "-P": r"\d+", "-I": r"\S+", "-d": r
 
 
 def inner(words: Sequence[str]) -> Sequence[str] | None:
-    """Return the command that a wrapper runs, when its words say so without doubt."""
+    """Return the command that a wrapper runs, if its words name it without doubt."""
     name, rest = words[0], words[1:]
     if name == "timeout" and rest and re.fullmatch(r"\d+(?:\.\d+)?[smhd]?", rest[0]):
         rest = rest[1:]
@@ -38,7 +38,7 @@ def runs_unseen(words: Sequence[str]) -> bool:
 
 
 def xargs_command(words: Sequence[Word]) -> list[Word] | None:
-    """Return the command that ``xargs`` runs with what it reads, where its options are known."""
+    """Return the command that ``xargs`` runs with the words that it reads, if its options are known."""
     rest = list(words[1:])
     replaced = ""
     while rest and rest[0].known and rest[0].text.startswith("-"):
@@ -61,7 +61,7 @@ def xargs_command(words: Sequence[Word]) -> list[Word] | None:
 
 
 def find_commands(words: Sequence[Word]) -> tuple[list[Word], list[list[Word]]] | None:
-    """Return ``find``'s own words, and the commands that it runs by ``-exec``; None where they are not clear."""
+    """Return ``find``'s own words, and the commands that it runs by ``-exec``; None if they are not clear."""
     own: list[Word] = []
     commands: list[list[Word]] = []
     rest = list(words)
@@ -79,7 +79,7 @@ def find_commands(words: Sequence[Word]) -> tuple[list[Word], list[list[Word]]] 
 
 
 def script(words: Sequence[Word]) -> str | None:
-    """Return the command line that ``bash -c '...'``, ``eval '...'`` or ``trap '...'`` runs, when it stands there."""
+    """Return the command line that ``bash -c '...'``, ``eval '...'`` or ``trap '...'`` runs, if it is in the words."""
     name = words[0].text.rsplit("/", 1)[-1]
     if name == "eval" and len(words) > 1 and all(word.known for word in words):
         return " ".join(word.text for word in words[1:])
@@ -91,7 +91,7 @@ def script(words: Sequence[Word]) -> str | None:
 
 
 def opaque(words: Sequence[Word]) -> bool:
-    """Whether a command runs code that is neither in the command line nor in a file it names."""
+    """Whether a command runs code that is neither in the command line nor in a file that it names."""
     name = words[0].text.rsplit("/", 1)[-1]
     if name in _SHELLS:
         if len(words) == 2 and words[1].text == "--version":

@@ -1,1 +1,1 @@
-"""Walls of the kernel around the commands of agents."""
+"""Walls around the commands of agents, enforced by the kernel."""

@@ -1,4 +1,4 @@
-"""Build a wall with bubblewrap: namespaces of the command's own, in which only what it may see is mounted."""
+"""Build a wall with bubblewrap: separate namespaces, in which only the files are mounted that the command may see."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _FILE_CAPABILITIES: Final = (
     "CAP_SETGID",
     "CAP_SETUID",
 )
-"""What root keeps for an approved command: to work with files of other users and to start programs as them."""
+"""Capabilities that root keeps for an approved command: to use other users' files and start programs as them."""
 _HIDDEN_SYSTEM: Final = ("/run", "/tmp")  # noqa: S108  replaced, not used
-"""Where sockets of other programs lie: services, desktops, terminals, container engines."""
+"""Where other programs keep sockets: services, desktops, terminals, container engines."""
 _KEPT_OF_RUN: Final = ("/run/current-system", "/etc/resolv.conf")
 
 _KEY_LISTS: Final = ("/proc/keys", "/proc/key-users")
@@ -29,8 +29,8 @@ _KEY_LISTS: Final = ("/proc/keys", "/proc/key-users")
 
 
 def program() -> str:
-    """Return the path of bubblewrap; empty where it is not installed."""
-    # Not by a relative or empty entry of PATH: a file of the working directory must not stand for it.
+    """Return the path of bubblewrap; empty if it is not installed."""
+    # Skip relative and empty entries of PATH: a file of the working directory must not pass for it.
     path = ":".join(part for part in os.environ.get("PATH", os.defpath).split(":") if part.startswith("/"))
     return shutil.which("bwrap", path=path) or ""
 
@@ -77,7 +77,7 @@ def _approved(view: View) -> Iterator[str]:
     if view.temporary:
         yield from ("--bind", view.temporary, "/tmp")  # noqa: S108
     outer = [path for path in view.hidden if not is_below(path, view.workdir)]
-    # A hidden path may lie in a cache, and a cache or the working directory in a hidden folder: the inner one wins.
+    # A hidden path may be in a cache, and a cache or the working directory in a hidden folder: the inner one wins.
     for path in sorted((*view.writable, *outer), key=_depth):
         yield from _covered([path]) if path in outer else ("--bind", path, path)
     yield from ("--bind", view.workdir, view.workdir)
@@ -86,7 +86,7 @@ def _approved(view: View) -> Iterator[str]:
 
 
 def _kernel_settings() -> Iterator[str]:
-    """Yield the arguments that keep root from changing the kernel's settings, for which it needs no capability."""
+    """Yield arguments that keep root from changing the kernel's settings: that needs no capability."""
     if os.geteuid() == 0:
         for name in ("sys", "sysrq-trigger", "fs", "acpi", "scsi", "mtrr"):
             if os.path.exists(f"/proc/{name}"):
@@ -101,7 +101,7 @@ def _shown(path: str) -> tuple[str, str, str]:
 
 
 def _covered(paths: Iterator[str] | list[str] | tuple[str, ...]) -> Iterator[str]:
-    """Yield the arguments that put something empty over each path."""
+    """Yield the arguments that cover each path with something empty."""
     for path in paths:
         if os.path.isdir(path):
             yield from ("--tmpfs", path)

@@ -1,8 +1,8 @@
 """Confine the calling process before it executes a command: Landlock, seccomp, and no capabilities.
 
 The spawner loads this file by its path, so it uses the standard library only. What to confine arrives as plain data,
-made by ``landlock.py`` and ``seccomp.py``. Linux only. Numbers are those of the kernel's headers
-``linux/prctl.h``, ``linux/capability.h`` and ``linux/landlock.h``.
+made by ``landlock.py`` and ``seccomp.py``. Linux only. Numbers are those of the kernel's headers ``linux/prctl.h``,
+``linux/capability.h`` and ``linux/landlock.h``.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _VERSION = 1
 _LANDLOCK_RULE_PATH_BENEATH = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PRCTL, _SYSCALL = _LIBC.prctl, _LIBC.syscall
-"""Looked up before the fork: a library loaded by each child costs it a millisecond."""
+"""Looked up before the fork: loading a library in each child costs a millisecond."""
 
 
 def landlock_version() -> int:
-    """Return the version of the kernel's Landlock interface; 0 where there is none."""
+    """Return the version of the kernel's Landlock interface; 0 if it has none."""
     return max(int(_SYSCALL(_SYS_LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)), 0)
 
 
 def with_filter(argv: list[str], how: dict[str, Any]) -> tuple[list[str], list[int]]:
-    """Return the command line, and descriptors to hand on; bubblewrap reads its filter of system calls from one.
+    """Return the command line, and the descriptors that it needs: bubblewrap reads its filter of system calls from one.
 
     Bubblewrap needs calls that the filter refuses, so it loads the filter itself, right before the command.
     """
@@ -52,10 +52,10 @@ def with_filter(argv: list[str], how: dict[str, Any]) -> tuple[list[str], list[i
 
 
 def confine(how: dict[str, Any]) -> None:
-    """Confine this process for good, as ``how`` says; raise OSError where the kernel refuses a part of it.
+    """Confine this process for good, as ``how`` says; raise OSError if the kernel refuses a part of it.
 
-    Call it between fork and exec. Order matters: capabilities are dropped while that is still allowed, and the filter
-    of system calls comes last, because it may refuse what the others need.
+    Call it between fork and exec. Order matters: capabilities are dropped while that is still allowed. The filter of
+    system calls comes last, because it may refuse calls that the other steps need.
     """
     _checked(_PRCTL(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     if how.get("capabilities") is not None:
@@ -79,7 +79,7 @@ def _keep_capabilities(kept: int) -> None:
     _PRCTL(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     for number in range(_LAST_CAPABILITY + 1):
         if not kept >> number & 1 and _PRCTL(_PR_CAPBSET_DROP, number, 0, 0, 0) < 0:
-            break  # the kernel knows no more of them, or refuses it without CAP_SETPCAP: then there are none to drop
+            break  # the kernel knows no further ones, or refuses without CAP_SETPCAP: then there are none to drop
     kept &= _permitted() if kept else 0
     low, high = kept & 0xFFFFFFFF, kept >> 32
     header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)
@@ -88,13 +88,13 @@ def _keep_capabilities(kept: int) -> None:
 
 
 def _permitted() -> int:
-    """Return the capabilities that this process has; it can keep no more."""
+    """Return the capabilities that this process has; it cannot keep others."""
     with open("/proc/self/status", "rb") as file:
         return next(int(line.split()[1], 16) for line in file if line.startswith(b"CapPrm:"))
 
 
 def _restrict_files(how: dict[str, Any]) -> None:
-    """Allow what the rules name below their paths, and nothing else of what the ruleset handles."""
+    """Allow what the rules name below their paths, and refuse all other accesses that the ruleset handles."""
     attributes = struct.pack("QQQ", how["files"], how["network"], how["scoped"])[: how["size"]]
     ruleset = _SYSCALL(_SYS_LANDLOCK_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0)
     _checked(ruleset, "landlock_create_ruleset")
@@ -108,7 +108,7 @@ def _allow(ruleset: int, path: str, allowed: int) -> None:
     try:
         below = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
-        return  # it has gone meanwhile: what is not there needs no rule
+        return  # it is gone meanwhile, so it needs no rule
     try:
         rule = struct.pack("=Qi", allowed, below)
         added = _SYSCALL(_SYS_LANDLOCK_ADD_RULE, ruleset, _LANDLOCK_RULE_PATH_BENEATH, rule, 0)

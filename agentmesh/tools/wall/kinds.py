@@ -19,24 +19,24 @@ from agentmesh.tools.wall import bubblewrap, confine, landlock, seatbelt, seccom
 from agentmesh.tools.wall.view import View, approved_view, reading_view
 
 _SECONDS: Final = 10.0
-"""For one try whether a kind of wall works."""
+"""Time limit for trying out one kind of wall."""
 _FILE_CAPABILITIES: Final = sum(1 << number for number in (0, 1, 3, 4, 5, 6, 7, 10))
-"""Of ``linux/capability.h``, the same that bubblewrap.py names: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID,
-SETUID and NET_BIND_SERVICE."""
+"""Bits of ``linux/capability.h`` for the capabilities that bubblewrap.py names: CHOWN, DAC_OVERRIDE, FOWNER, FSETID,
+KILL, SETGID, SETUID and NET_BIND_SERVICE."""
 
 
 @dataclass(frozen=True, slots=True)
 class Walled:
-    """How a command is to be run."""
+    """How to run a command."""
 
     argv: list[str]
     env: dict[str, str]
     confine: dict[str, Any] | None = None
-    """What the spawner does to the process before it executes ``argv``."""
+    """What the spawner applies to the process before it executes ``argv``."""
     note: str = ""
-    """What to tell the model about the wall when the command fails; empty without a wall."""
+    """Note about the wall for the model, if the command fails; empty without a wall."""
     warning: str = ""
-    """Why there is no wall, where that has not been said yet."""
+    """Why there is no wall, unless that was reported before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class _Kind:
 
     name: str
     try_out: Callable[[], str]
-    """Return why it does not work here; empty where it works."""
+    """Returns why it does not work here; empty if it works."""
 
 
 def first_that_works(wanted: str) -> tuple[str, str]:
@@ -90,7 +90,7 @@ def _try_seatbelt() -> str:
 
 
 def _tried(kind: str, failed: str) -> str:
-    """Build both walls of a kind around a command that does nothing; return what went wrong, empty for nothing."""
+    """Build both walls of a kind around a command that does nothing; return what went wrong, or an empty string."""
     with tempfile.TemporaryDirectory(prefix="agentmesh-") as folder:
         here = Path(folder)
         for reading in (True, False):
@@ -119,7 +119,7 @@ def _tried(kind: str, failed: str) -> str:
 
 
 def built(kind: str, argv: Sequence[str], env: dict[str, str], seen: View, note: str) -> Walled:
-    """Return a command with its wall of a kind."""
+    """Return a command behind a wall of a kind."""
     if kind == "bubblewrap":
         return Walled([*bubblewrap.arguments(bubblewrap.program(), seen), *argv], env, _beside_mounts(seen), note)
     if kind == "seatbelt":
@@ -141,10 +141,10 @@ def built(kind: str, argv: Sequence[str], env: dict[str, str], seen: View, note:
 
 
 def _beside_mounts(seen: View) -> dict[str, Any]:
-    """Return what confines a command beside bubblewrap's mounts; bubblewrap loads the filter itself, at the end."""
+    """Return the further limits of a command behind bubblewrap's mounts; bubblewrap loads the filter itself, last."""
     rules = seccomp.Filter(reading=seen.reading, namespaces=True)
     scope = landlock.scope_only(confine.landlock_version())
     return {
-        "landlock": scope if seen.network else None,  # without a network of its own it could reach abstract sockets
+        "landlock": scope if seen.network else None,  # without its own network it could reach abstract sockets
         "filter": base64.b64encode(seccomp.program(rules)).decode(),
     }

@@ -1,7 +1,7 @@
 """Build a wall with Landlock: rules that the kernel checks whenever a process opens, makes or removes a file.
 
-Landlock (``linux/landlock.h``) allows paths; what no rule names is refused. It hides contents, not existence: ``stat``
-still answers for a name. It does not guard sockets and metadata; the filter of system calls does.
+Landlock (``linux/landlock.h``) allows paths, and refuses any that no rule names. It hides contents, not existence:
+``stat`` still works on a name. It does not guard sockets and metadata; the filter of system calls does.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _KERNEL_FILES: Final = tuple(
 )
 
 SCOPED_VERSION: Final = 6
-"""From this version on a process can be kept from signalling others, and from their abstract sockets."""
+"""From this version on, a process can be kept from signalling others and from using their abstract sockets."""
 TRUNCATE_VERSION: Final = 3
 _SIZES: Final = {1: 8, 2: 8, 3: 8, 4: 16, 5: 16}
-"""Bytes of ``struct landlock_ruleset_attr`` that a version knows; 24 from the sixth on."""
+"""Size in bytes of ``struct landlock_ruleset_attr`` by version; 24 from version 6 on."""
 
 
 def ruleset(view: View, version: int) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def ruleset(view: View, version: int) -> dict[str, Any]:
 
 
 def scope_only(version: int) -> dict[str, Any] | None:
-    """Return a ruleset that leaves files alone and keeps signals and abstract sockets inside; None where it cannot."""
+    """Return a ruleset without file rules that contains signals and abstract sockets; None if the kernel is too old."""
     if version < SCOPED_VERSION:
         return None
     return {"files": 0, "network": 0, "scoped": _scoped(version), "size": 24, "rules": []}
@@ -83,9 +83,9 @@ def _closed(view: View) -> tuple[str, ...]:
 
 
 def _private() -> tuple[str, ...]:
-    """Return what an approved command does not see beside the mesh: other programs' sockets, memory and terminals.
+    """Return what else an approved command must not see: other programs' sockets, memory and terminals.
 
-    Of /dev it sees ``_DEVICES``, as behind bubblewrap.
+    In /dev it sees only ``_DEVICES``, as behind bubblewrap.
     """
     found = ["/dev", "/tmp", "/run"]  # noqa: S108  closed, not used
     names = os.path.realpath("/etc/resolv.conf")
@@ -97,7 +97,7 @@ def _devices(handled: int) -> Iterator[tuple[str, int]]:
 
 
 def _granted(path: str, allowed: int, closed: Collection[str]) -> Iterator[tuple[str, int]]:
-    """Yield rules that allow all below a path but what is closed; a rule cannot take back what another one gives."""
+    """Yield rules that allow everything below a path but ``closed``; no rule can take back what another one allows."""
     inside = [each for each in closed if is_below(each, path)]
     if not inside:
         yield path, allowed
@@ -109,11 +109,11 @@ def _granted(path: str, allowed: int, closed: Collection[str]) -> Iterator[tuple
 def _entries(folder: str) -> list[str]:
     try:
         with os.scandir(folder) as entries:
-            return [entry.path for entry in entries if not entry.is_symlink()]  # a link may lead to what is closed
+            return [entry.path for entry in entries if not entry.is_symlink()]  # a link may lead to a closed path
     except OSError:
         return []
 
 
 def _fitting(path: str, allowed: int) -> int:
-    """Return the rights that the kernel takes for a path: for a file none that only a directory can have."""
+    """Return the rights that the kernel accepts for a path: a file has none that only apply to directories."""
     return allowed if os.path.isdir(path) else allowed & ~_ONLY_DIRECTORIES

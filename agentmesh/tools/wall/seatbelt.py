@@ -1,7 +1,7 @@
 """Build a wall with macOS's Seatbelt: a profile for ``sandbox-exec``.
 
-Written after Apple's own profiles in ``/System/Library/Sandbox/Profiles``. No Mac was at hand: tests look at its text
-only, while the other walls are tested by attack.
+It follows Apple's own profiles in ``/System/Library/Sandbox/Profiles``. No Mac was available: tests check only the
+profile's text, while they attack the other walls.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Filters of system calls: what a walled command may not ask of the kernel, as a program for seccomp.
+"""Filters of system calls: what a walled command must not ask of the kernel, as a program for seccomp.
 
 A filter sees the number and the arguments of a call, not the paths behind pointers. It closes what mounts and Landlock
 leave open: sockets, changes of metadata, keys, other processes' priorities. The program is classic BPF as in
@@ -130,7 +130,7 @@ _NUMBERS: Final[dict[str, tuple[int | None, int | None]]] = {
     "utimes": (235, None),
     "vhangup": (153, 58),
 }
-"""Of a call on x86_64 and on aarch64; None where it does not exist."""
+"""Numbers of each call on x86_64 and on aarch64; None if it does not exist there."""
 
 
 def _names(text: str) -> frozenset[str]:
@@ -142,7 +142,7 @@ _MACHINE: Final = _names(
     "ioperm iopl kexec_file_load kexec_load keyctl open_by_handle_at perf_event_open quotactl quotactl_fd reboot "
     "request_key setdomainname sethostname settimeofday swapoff swapon syslog uselib userfaultfd vhangup"
 )
-"""The machine as a whole, and the user's keys: no command of an agent has business there."""
+"""Calls about the machine as a whole and the user's keys: no command of an agent needs them."""
 _MOUNTS: Final = _names(
     "chroot fsconfig fsmount fsopen fspick mount mount_setattr move_mount open_tree open_tree_attr pivot_root setns "
     "umount2 unshare"
@@ -159,11 +159,11 @@ _METADATA: Final = _names(
 _SYSTEM_V: Final = _names(
     "mq_notify mq_open mq_unlink msgctl msgget msgrcv msgsnd semctl semget semop semtimedop shmat shmctl shmget"
 )
-"""Also what uses such an object: its number can be guessed."""
+"""Calls that use such an object are included: its number can be guessed."""
 _WATCHING: Final = _names("inotify_add_watch")
-"""Landlock lets a process hear what others do with files that it may not read."""
+"""Landlock lets a process watch what others do with files that it must not read."""
 _RINGS: Final = _names("io_uring_enter io_uring_register io_uring_setup")
-"""They make the other calls without passing the filter."""
+"""They make other calls that bypass the filter."""
 _SIGNALS: Final = _names("kill pidfd_send_signal rt_sigqueueinfo rt_tgsigqueueinfo tkill")
 
 _NEW_NAMESPACES: Final = 0x7E020080
@@ -181,18 +181,18 @@ _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What a filter refuses beyond the machine itself."""
+    """What a filter refuses beyond calls about the machine itself."""
 
     reading: bool
-    """For a command that nobody approved: no sockets, no namespaces, no look into other processes."""
+    """For a command that nobody approved: no sockets, no namespaces, no access to other processes."""
     namespaces: bool
-    """The command has namespaces of its own: mounts, processes and System V objects need no further filter."""
+    """The command has its own namespaces: mounts, processes and System V objects need no further filter."""
     network: bool = True
-    """Sockets of the Internet are allowed; with ``namespaces`` the network's own namespace decides instead."""
+    """Internet sockets are allowed; with ``namespaces``, the network namespace decides instead."""
     signals: bool = True
-    """Signals are kept in the wall by something else."""
+    """Something else keeps signals inside the wall."""
     truncate: bool = True
-    """Truncating by path is kept in the wall by something else."""
+    """Something else keeps truncating by path inside the wall."""
 
     @property
     def refused(self) -> frozenset[str]:
@@ -212,13 +212,13 @@ class Filter:
 
 
 def supported() -> bool:
-    """Return whether the numbers of this machine's calls are known."""
+    """Whether the numbers of this machine's calls are known."""
     return platform.machine() in _ARCHITECTURES
 
 
 @functools.lru_cache(maxsize=16)
 def program(rules: Filter, machine: str = "") -> bytes:
-    """Return the filter as an array of ``struct sock_filter`` for a machine, this one by default."""
+    """Return the filter as an array of ``struct sock_filter``, for this machine by default."""
     machine = machine or platform.machine()
     column = list(_ARCHITECTURES).index(machine)
 
@@ -230,12 +230,12 @@ def program(rules: Filter, machine: str = "") -> bytes:
         _instruction(_EQUAL, _ARCHITECTURES[machine], 1, 0),
         _refuse(errno.ENOSYS),
         _instruction(_LOAD, _NUMBER_AT),
-        _instruction(_AT_LEAST, _NEWEST + 1, 0, 1),  # the x32 calls of x86_64 too: their numbers have bit 30
+        _instruction(_AT_LEAST, _NEWEST + 1, 0, 1),  # includes the x32 calls of x86_64: their numbers have bit 30
         _refuse(errno.ENOSYS),
     ]
     for number in numbers(rules.refused):
         code += _when(number, [_refuse(errno.EPERM)])
-    # Where the arguments of clone3 lie a filter cannot look; without it the C library uses clone.
+    # A filter cannot see the arguments of clone3, which are in memory. Without it the C library uses clone.
     if rules.reading or not rules.namespaces:
         for number in numbers(frozenset({"clone3"})):
             code += _when(number, [_refuse(errno.ENOSYS)])
@@ -250,7 +250,7 @@ def program(rules: Filter, machine: str = "") -> bytes:
 
 
 def _ioctls(numbers: list[int], rules: Filter) -> list[bytes]:
-    """Refuse typing into a terminal; for a reading command without mounts of its own, attributes of files too."""
+    """Refuse input into a terminal; for a reading command without its own mounts, refuse attributes of files too."""
     requests = [_TIOCSTI, _TIOCLINUX]
     if rules.reading and not rules.namespaces:
         requests += _FILE_ATTRIBUTES
@@ -261,13 +261,13 @@ def _ioctls(numbers: list[int], rules: Filter) -> list[bytes]:
 
 
 def _limits(numbers: list[int]) -> list[bytes]:
-    """Refuse to look at or change the limits of another process."""
+    """Refuse to read or change the limits of another process."""
     body = [_argument(0), _instruction(_EQUAL, 0, 1, 0), _refuse(errno.EPERM)]
     return [line for number in numbers for line in _when(number, body)]
 
 
 def _internet_only(numbers: list[int]) -> list[bytes]:
-    """Refuse every kind of socket but those of the Internet and the one that name look-ups ask the kernel by."""
+    """Refuse every kind of socket except Internet sockets and netlink, which name look-ups need."""
     body = [_argument(0)]
     for kind in (_AF_INET, _AF_INET6, _AF_NETLINK):
         body += [_instruction(_EQUAL, kind, 0, 1), _instruction(_RETURN, _ALLOW)]

@@ -1,8 +1,8 @@
 """What a walled command sees of the machine, in terms that every kind of wall can build.
 
-There are two walls. *Reading* is around a command that nobody approved: the working directory and the system's programs
-read-only, nothing else. *Approved* is around every other command: all can be read but the mesh, and writing is confined
-to the working directory, temporary files and caches.
+There are two walls. *Reading* is around a command that nobody approved: it sees the working directory and the system's
+programs, read-only, and nothing else. *Approved* is around every other command: it can read everything except the mesh,
+and write only to the working directory, temporary files and caches.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SYSTEM_FILES: Final = tuple(
         "terminfo",
     )
 )
-"""Of /etc only what programs need to run: it has secrets too."""
+"""The files of /etc that programs need to run: /etc also holds secrets."""
 _TOOL_FOLDERS: Final = {
     "CONDA_PREFIX": "",
     "GOROOT": "",
@@ -55,10 +55,10 @@ _TOOL_FOLDERS: Final = {
     "RUSTUP_HOME": "toolchains",
     "VIRTUAL_ENV": "",
 }
-"""Variables that name where a language lives, and which part of it holds programs."""
+"""Variables that name where a language is installed, and the part of it that holds programs."""
 _MOST_WITHHELD: Final = 2000
 _FRESH: Final = 5.0
-"""Seconds for which the folders of programs are not looked for again: that takes half a millisecond of a call."""
+"""Seconds until the folders of programs are looked up again: a look-up adds half a millisecond to a call."""
 
 
 class TooManyWithheld(Exception):
@@ -67,24 +67,24 @@ class TooManyWithheld(Exception):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What one command sees; all paths are real paths of what exists."""
+    """What one command sees; all paths are real paths that exist."""
 
     workdir: str
     reading: bool
     """For a command that nobody approved; otherwise for an approved one."""
     readable: tuple[str, ...] = ()
-    """Visible beside the working directory to a reading command; an approved one sees everything."""
+    """Visible to a reading command besides the working directory; an approved one sees everything."""
     writable: tuple[str, ...] = ()
-    """Where an approved command may write beside the working directory and its temporary files."""
+    """Where an approved command may write besides the working directory and its temporary files."""
     hidden: tuple[str, ...] = ()
     """Files and directories of the mesh: never seen."""
     withheld: tuple[str, ...] = ()
-    """Files and directories in the working directory that the session's rules keep from being read."""
+    """Files and directories in the working directory that the session's rules withhold from reading."""
     network: bool = False
     temporary: str = ""
-    """A directory for temporary files of the command or its session; empty where the wall makes a new one."""
+    """A directory for temporary files of the command or its session; empty if the wall makes a new one."""
     etc: str = ""
-    """A directory that a reading command sees as /etc, made by :func:`copy_etc`; empty: the real files are named."""
+    """A directory that a reading command sees as /etc, made by :func:`copy_etc`; if empty, it sees the real files."""
 
 
 def reading_view(
@@ -131,7 +131,7 @@ def approved_view(
 
 
 def copy_etc(folder: str) -> None:
-    """Copy what programs need of /etc: one directory costs one mount, and twelve files cost twelve."""
+    """Copy the files that programs need from /etc: one directory costs one mount, twelve files would cost twelve."""
     for path in _present(_SYSTEM_FILES):
         copy = os.path.join(folder, os.path.basename(path))
         if os.path.isdir(path):
@@ -147,7 +147,7 @@ def existing(paths: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Whether a real path is the folder or lies in it."""
+    """Whether a real path is the folder or is below it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
@@ -173,7 +173,7 @@ def withheld_paths(workdir: Path, is_withheld: Callable[[str], bool] | None) -> 
 def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
-            yield from (entry for entry in entries if not entry.is_symlink())  # what a link leads to is judged there
+            yield from (entry for entry in entries if not entry.is_symlink())  # a link's target has rules of its own
     except OSError:
         return
 
@@ -190,16 +190,16 @@ def _programs_and_files(env: Mapping[str, str], workdir: str, *, files: bool) ->
 
 @functools.lru_cache(maxsize=16)
 def _looked_for(candidates: tuple[str, ...], workdir: str, files: bool, _period: int) -> tuple[str, ...]:
-    """Return what exists of the system's files, where wanted, and all folders of programs; look once a period."""
+    """Return the folders of programs, and the system's files if wanted; look once per period."""
     return (*(_present(_SYSTEM_FILES) if files else ()), *_programs(candidates, workdir))
 
 
 def _programs(candidates: tuple[str, ...], workdir: str) -> list[str]:
-    """Return the folders of programs: the system's, those of PATH, and where languages live."""
+    """Return the folders of programs: the system's, those of PATH, and those of languages."""
     shown = _present(_SYSTEM)
     home = os.path.realpath(os.path.expanduser("~"))
     for path in existing([path for path in candidates if path.startswith("/")]):
-        # Not the home itself, nor what holds it or the working directory: that would show more than programs.
+        # Not the home itself, nor a folder that holds it or the working directory: that would show more than programs.
         holds_more = is_below(home, path) or is_below(workdir, path)
         if os.path.isdir(path) and not holds_more and not any(is_below(path, each) for each in shown):
             shown.append(path)

@@ -1,4 +1,4 @@
-"""Put a command behind the wall that fits it, of the kind that this machine can build."""
+"""Put a command behind the wall that fits it, of a kind that this machine can build."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ _GIT_SETTINGS_FOR_READING: Final = {
     "protocol.allow": "never",
     "safe.bareRepository": "explicit",
 }
-"""Git's own settings for looking without running what a repository's configuration names; the wall is what holds."""
+"""Git's settings for reading without running a program that a repository names; the wall is the actual protection."""
 
 
 class Walls:
-    """Builds the walls of one worker; looks once at what the machine can do."""
+    """Builds the walls of one worker; checks only once what the machine can do."""
 
     def __init__(self, settings: SandboxSettings, hidden: Sequence[Path] = ()) -> None:
         """``hidden``: where the mesh keeps its data, sockets, configuration and logs."""
@@ -64,16 +64,19 @@ class Walls:
 
     @property
     def kind(self) -> str:
-        """The kind of wall that this machine builds: bubblewrap, landlock or seatbelt; empty where it builds none."""
+        """The kind of wall that this machine builds: bubblewrap, landlock or seatbelt; empty if it builds none."""
         return self._look()[0]
 
     def problem(self) -> str:
-        """Return why no wall can be built here; empty where one can."""
+        """Return why no wall can be built here; empty if one can."""
         return self._look()[1]
 
     def home(self) -> str:
-        """Return the directory of all temporary files, made at the first call; a worker that dies leaves it behind."""
-        # Critical section: there is one.
+        """Return the directory of all temporary files; make it at the first call.
+
+        ``close`` removes it, and so does the end of the program. If the worker is killed, the spawner removes it.
+        """
+        # Critical section: make it only once.
         with self._lock:
             return self._made_home()
 
@@ -94,7 +97,7 @@ class Walls:
         session: str,
         withheld: Callable[[str], bool] | None = None,
     ) -> Iterator[Walled]:
-        """Return how to run a command; raise ToolError where it must not run without a wall.
+        """Yield how to run a command; raise ToolError if it must not run without a wall.
 
         A command that nobody approved never runs without one, whatever the settings say.
         """
@@ -129,7 +132,7 @@ class Walls:
             )
         if self._settings.bash == "off":
             return Walled(list(argv), dict(env))
-        # Critical section: one command says it, not one of each agent.
+        # Critical section: only one command of the worker reports it.
         with self._lock:
             first, self._warned = not self._warned, True
         warning = f"There is no sandbox here ({self.problem()}): approved commands run without." if first else ""
@@ -157,8 +160,8 @@ class Walls:
         return _APPROVED_NOTE.format(network="" if seen.network else ", and there is no network")
 
     def _folder(self, name: str, fill: Callable[[str], None] = lambda _folder: None) -> str:
-        """Return a directory of this worker's, made and filled at the first call, that goes with the worker."""
-        # Critical section: one directory a name, filled before anybody gets it.
+        """Return a directory of this worker, made and filled at the first call, and removed with the worker."""
+        # Critical section: one directory per name, filled before anybody gets it.
         with self._lock:
             if name not in self._folders or not os.path.isdir(self._folders[name]):
                 made = tempfile.mkdtemp(dir=self._made_home())
@@ -168,7 +171,7 @@ class Walls:
 
     @contextmanager
     def _temporary(self, kind: str) -> Iterator[str]:
-        """Make an empty directory for one command where the wall cannot put one over /tmp."""
+        """Make an empty directory for one command, if the wall cannot put one over /tmp."""
         if kind == "bubblewrap":
             yield ""
             return
@@ -186,7 +189,7 @@ class Walls:
         return self._home[0]
 
     def _look(self) -> tuple[str, str]:
-        # Critical section: the machine is tried out once, by whoever comes first.
+        # Critical section: the first caller tries out the machine, once.
         with self._lock:
             if self._looked is None:
                 self._looked = first_that_works(self._settings.wall)
