@@ -50,6 +50,11 @@ class EntryView(VerticalGroup, can_focus=True):
         self.key = key
         self.unfolded = False
 
+    @property
+    def opens_itself(self) -> bool:
+        """Whether it is unfolded unless a person folds it."""
+        return False
+
     def allow_focus(self) -> bool:
         """Refuse the focus while the message is in progress: it has no row yet."""
         return bool(self.key)

@@ -188,16 +188,15 @@ class Scrollback(WindowedScroll, can_focus=False):
 
     def toggle_folds(self) -> None:
         """Unfold all calls, or fold them."""
-        self.folds.all_calls = not self.folds.all_calls
-        self.folds.different.clear()
+        self.folds.toggle_calls()
         for view in self._calls:
-            view.unfold(self.folds.all_calls)
+            view.unfold(self.folds.wanted(view))
 
     @on(EntryView.Folded)
     def _folded(self, event: EntryView.Folded) -> None:
         """Remember what a person folds, and keep its head where it is."""
         event.stop()
-        self.folds.different ^= {event.entry.key}
+        self.folds.chosen[event.entry.key] = event.entry.unfolded
         self.release_anchor()
         self.keep(event.entry)
         self.let_go()
@@ -250,6 +249,7 @@ class Scrollback(WindowedScroll, can_focus=False):
                 view = self._views.get(entry.key)
                 if view is not None:
                     view.settle(entry)
+                    view.unfold(self.folds.wanted(view))
             if row.content.get("event") == "killed":
                 self._is_killed = True
                 for view in self._calls:
@@ -273,11 +273,13 @@ class Scrollback(WindowedScroll, can_focus=False):
         from agentmesh.tui.conversation.entry_views import view_of
 
         view = view_of(entry)
-        view.unfolded = self.folds.wanted(view)
         if view.is_call:
             view.settle(self._results.get(entry.key), is_over=self._is_killed)
             if self._board:
                 self._inform(view, self._board)
+        view.unfolded = self.folds.wanted(view)
+        if view.is_call:
+            view.on_unfold()
         self._dim({entry.key: view})
         return view
 

@@ -14,8 +14,7 @@ from textual.widget import Widget
 
 from agentmesh.domain.text import one_line
 from agentmesh.tui.conversation import tool_text
-from agentmesh.tui.conversation.diff import diff_content
-from agentmesh.tui.conversation.entries import ToolCall, ToolResult
+from agentmesh.tui.conversation.entries import OPEN_LINES, ToolCall, ToolResult
 from agentmesh.tui.conversation.entry import EntryView
 from agentmesh.tui.widgets.formats import duration
 from agentmesh.tui.widgets.plain import Plain
@@ -106,6 +105,7 @@ class ToolCallView(EntryView):
         self._result: Any = _NOT_YET
         self._seconds: float | None = None
         self._is_cut = self._is_asking = False
+        self._diff: str | None = None
 
     def compose(self) -> ComposeResult:
         """Show the line."""
@@ -116,6 +116,7 @@ class ToolCallView(EntryView):
         self._is_cut = is_over
         if result is not None:
             self._result, self._seconds = result.result, result.seconds
+            self._diff = tool_text.diff_of(self._call.name, self._call.arguments, self._result)
         self.on_unfold()
         self.set_class(self._state is CallState.FAILED, "-failed")
         if self.unfolded:
@@ -132,9 +133,10 @@ class ToolCallView(EntryView):
 
     def body(self) -> Iterable[Widget]:
         """Return the diff of an edit, a to-do list as such, else arguments and result."""
-        diff = tool_text.diff_of(self._call.name, self._call.arguments, self._result)
-        if diff is not None:
-            yield Plain(diff_content(diff), classes="diff")
+        if self._diff is not None:
+            from agentmesh.tui.conversation.diff import DiffView  # with the first change, not before the first frame
+
+            yield DiffView(self._diff, tool_text.path_of(self._call.arguments), classes="diff")
             return
         items = tool_text.checklist(self._call.name, self._call.arguments)
         arguments = items or tool_text.arguments_in_full(self._call.arguments)
@@ -152,6 +154,11 @@ class ToolCallView(EntryView):
             self._seconds,
             runs=self._state in (CallState.OPEN, CallState.ASKING),
         )
+
+    @property
+    def opens_itself(self) -> bool:
+        """Whether it shows a change that is short enough to be read in passing."""
+        return self._diff is not None and self._diff.count("\n") <= OPEN_LINES
 
     @property
     def look(self) -> Look:
