@@ -171,8 +171,8 @@ class Provider(NamedTuple):
 class Tui(NamedTuple):
     """How the terminal UI looks and behaves."""
 
-    theme: Annotated[Literal["auto", "dark", "light"], word("auto", "dark", "light")] = "auto"
-    """auto: as the terminal says, else dark."""
+    theme: Annotated[str, _LINE] = "auto"
+    """``dark``, ``light`` or one of Textual's, as `/theme` lists them; auto: as the terminal says, else dark."""
     on_exit: Annotated[Literal["finish", "interrupt"], word("finish", "interrupt")] = "finish"
     """What becomes of agents that run when it is left: they finish in the background, or are interrupted."""
     bell: Annotated[bool, boolean] = True

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 from agentmesh.tui.board.outward import POP_TITLE, PUSH_TITLE
-from tests.fixtures.engine import Rig
+from tests.fixtures.engine import Rig, say
 from tests.fixtures.terminal import Desk
 
 
@@ -63,3 +64,27 @@ def test_ctrl_z_suspends_to_the_shell_and_fg_brings_the_screen_back(desk: Desk, 
     shown.until("again leaves")
     shown.press("ctrl+c")
     shown.until("Go on with", "shell>")
+
+
+_SGR = re.compile(rb"\x1b\[([\d;:]*)m")
+
+
+def test_without_colours_not_one_is_written(desk: Desk, rig: Rig):
+    rig.script("root", say("# A title\n\nSome **bold** words, `code`:\n\n```python\nprint(1)\n```\n\nand the end."))
+    rig.worker()
+    shown = desk.open(NO_COLOR="1")
+    shown.enter("/nonsense")
+    shown.until("There is no command")
+    shown.press("ctrl+c")
+    shown.enter("hello")
+    shown.until("and the end.")
+    shown.press("ctrl+p")
+    shown.until("Agents")
+    shown.press("escape")
+    shown.until(lambda text: "Agents" not in text)
+    shown.enter("/theme nord")
+    shown.until("nord until you leave")
+    shown.leave()
+    codes = {int(code) for found in _SGR.findall(shown.output) for code in re.split(b"[;:]", found) if code}
+    assert codes
+    assert not [code for code in codes if 30 <= code <= 49 or 90 <= code <= 107], codes
