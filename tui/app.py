@@ -317,7 +317,7 @@ class MeshApp(App[None], inherit_bindings=False):
         try:
             if name is not None:
                 self._use_theme(theme.theme_for(os.environ, name))
-                self._say_theme(name)
+                self._keep_theme(name)
                 return
         except AgentmeshError as error:
             self.main.say(f"{error.message} {error.hint}", "$text-error")
@@ -327,7 +327,7 @@ class MeshApp(App[None], inherit_bindings=False):
         def chosen(name: str | None) -> None:
             self._use_theme(theme.theme_for(os.environ, name) if name else before)
             if name:
-                self._say_theme(name)
+                self._keep_theme(name)
 
         def preview(name: str) -> None:
             self._use_theme(theme.theme_for(os.environ, name))
@@ -339,8 +339,17 @@ class MeshApp(App[None], inherit_bindings=False):
             self.register_theme(theme.theme_of(name))
             self.theme = name
 
-    def _say_theme(self, name: str) -> None:
-        self.main.say(f'{name} until you leave. To keep it: [tui] theme = "{name}" in config.toml', "$text-success")
+    @work(thread=True, exclusive=True, group="theme")
+    def _keep_theme(self, name: str) -> None:
+        """Write the theme into the user's configuration; if that fails, say how to keep it."""
+        from agentmesh.config.user_file import set_values
+
+        try:
+            said, style = f"{name}, kept in {set_values(os.environ, {('tui', 'theme'): name})}", "$text-success"
+        except AgentmeshError as error:
+            said, style = f"{name} until you leave: {error.message}", "$text-warning"
+        # Not before what was typed has been handled: that takes the last reply away.
+        self.call_from_thread(self.main.call_after_refresh, self.main.say, said, style)
 
     def _submit(self, event: CallRequested) -> None:
         if self._link:

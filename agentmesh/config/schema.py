@@ -147,12 +147,14 @@ class ModelCalls(NamedTuple):
 
 
 class Provider(NamedTuple):
-    """A server that speaks Chat Completions. Its key is never written here, only the variable that holds it."""
+    """A server that speaks Chat Completions. Its key is never written here, only where it is."""
 
     base_url: Annotated[str, _url]
     """URL above ``/chat/completions``; may hold a password."""
     api_key_env: Annotated[str | None, optional(_LINE)] = None
     """Environment variable with the API key; none for servers that want no key."""
+    stored_key: Annotated[Literal["keyring", "file"] | None, optional(word("keyring", "file"))] = None
+    """Where `agentmesh setup` has put the API key; used if the variable is not set."""
     headers: Annotated[Mapping[str, str], entries(_HEADER, _HEADER)] = _NONE
     """Further headers of every request."""
     context_window: Annotated[int | None, optional(_up_to(_INT4, least=1))] = None

@@ -57,7 +57,14 @@ def test_an_unknown_theme_is_one_sentence_with_the_near_names():
     assert "\x1b" not in caught.value.message
 
 
-def test_what_is_highlighted_is_shown_and_escape_takes_it_back():
+@pytest.fixture(autouse=True)
+def configuration(tmp_path, monkeypatch):
+    """Where a chosen theme is written."""
+    monkeypatch.setenv("AGENTMESH_CONFIG_DIR", str(tmp_path))
+    return tmp_path / "config.toml"
+
+
+def test_what_is_highlighted_is_shown_and_escape_takes_it_back(configuration):
     async def scene(show: Show) -> None:
         await enter(show, "/theme")
         await show.until(lambda: isinstance(show.app.screen, Chooser))
@@ -70,9 +77,20 @@ def test_what_is_highlighted_is_shown_and_escape_takes_it_back():
         await show.type("gruv")
         await show.until(lambda: show.app.theme == "gruvbox")
         await show.press("enter")
-        await show.sees('theme = "gruvbox"')
+        await show.sees("gruvbox, kept in")
         assert show.app.theme == "gruvbox"
         assert asked(show) == []
+        assert configuration.read_text() == '[tui]\ntheme = "gruvbox"\n'
+
+    puppet(scene, size=(100, 30))
+
+
+def test_a_configuration_that_cannot_be_written_is_said(configuration):
+    configuration.write_text("model = ")
+
+    async def scene(show: Show) -> None:
+        await enter(show, "/theme nord")
+        await show.sees("nord until you leave:")
 
     puppet(scene, size=(100, 30))
 
