@@ -29,7 +29,12 @@ def model_checks(settings: Settings, environ: Mapping[str, str] = os.environ) ->
         key = key_of(environ, name, provider).strip()
         if provider.api_key_env and not key and "api.openai.com" in provider.base_url:
             if needed:
-                yield "broken", f"models {name}", f"{provider.api_key_env} is not set", "Set it to your API key."
+                yield (
+                    "broken",
+                    f"models {name}",
+                    f"{provider.api_key_env} is not set",
+                    "Set it to your API key, or run agentmesh setup.",
+                )
             continue
         yield _ask(name, provider, key, wanted[1] if needed and wanted else None)
     if wanted:
