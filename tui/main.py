@@ -89,6 +89,17 @@ def main(
     return app.return_code or 0
 
 
+def set_up(settings: Settings, environ: Mapping[str, str] = os.environ) -> bool:
+    """Ask for a model on the first screen, where there is a terminal; return whether one was set up."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or environ.get("TERM") == "dumb":
+        return False
+    from agentmesh.tools.below import require_person_there
+    from agentmesh.tui.setup import SetupApp
+
+    require_person_there(settings, "use the terminal UI")
+    return bool(SetupApp(settings, environ).run())
+
+
 def choose(
     mesh: Mesh,
     workdir: Path,
@@ -123,9 +134,9 @@ def _newest(mesh: Mesh) -> str | None:
 
 
 def _welcome(keymap: Keymap) -> str:
-    from agentmesh.tui.session.first_start import answering, welcome
+    from agentmesh.tui.session.first_start import welcome
 
-    return welcome(answering(), keymap.label("app.help"))
+    return welcome(keymap.label("app.help"))
 
 
 def _open(

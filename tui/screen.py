@@ -234,6 +234,7 @@ class MainScreen(Screen[None]):
 
     def asked(self, call: Call, agent_id: AgentId, at: float) -> None:
         """Show what is on its way; ``at``: when it was asked for, as ``time.monotonic()``."""
+        self._leave_presses.end()
         self.pending_calls.began(call, agent_id, at)
         self._refresh_lines()
         self.set_timer(LATE, self._refresh_lines)

@@ -47,6 +47,7 @@ _SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = MappingProxyType
             "budget": ("budget", "Show or cap what the session or an agent may use."),
         },
         "Run the machinery": {
+            "setup": ("setup", "Choose a model server, and keep its key."),
             "doctor": ("doctor", "Say what works and what does not."),
             "serve": ("serve", "Show the terminal UI in a browser of this machine."),
             "worker": ("worker", "Run agents in the foreground."),
@@ -65,7 +66,8 @@ _MEANT: Final[Mapping[str, str]] = MappingProxyType(
         "agents": "agentmesh ps",
         "cancel": "agentmesh interrupt",
         "chat": "agentmesh",
-        "config": "agentmesh doctor",
+        "config": "agentmesh setup, agentmesh doctor",
+        "login": "agentmesh setup",
         "continue": "agentmesh -c",
         "history": "agentmesh log AGENT",
         "list": "agentmesh ps, agentmesh sessions",

@@ -140,20 +140,6 @@ def test_a_default_key_gives_way_to_a_bound_one_and_the_help_says_so(desk: Desk,
     shown.until("(no key)", "Next sibling, also with text", "(F8 is for: Pick an agent)")
 
 
-def test_without_colours_nothing_is_coloured(desk: Desk, rig: Rig):
-    rig.fork("alpha")
-    shown = desk.open(NO_COLOR="1")
-    shown.until("Message root")
-    shown.enter("/nonsense")
-    shown.until("There is no command")
-    assert _is_grey(shown.colours), shown.colours
-
-
-def _is_grey(colours: set[str]) -> bool:
-    """Whether each is the terminal's own, or has as much red as green and blue."""
-    return all(colour in ("default", "black", "white") or colour[:2] == colour[2:4] == colour[4:] for colour in colours)
-
-
 def test_the_screen_follows_the_window_and_fits_a_narrow_one(desk: Desk, rig: Rig):
     rig.fork("a-name-that-is-quite-long")
     rig.script("root", say("word " * 60 + "end."))

@@ -32,6 +32,7 @@ class Argument(Enum):
     ROW = "row"
     """``@12``, or ``@`` to pick one; absent if the word does not begin with ``@``."""
     FORMAT = "format of an export"
+    THEME = "theme"
 
 
 class Parameter(NamedTuple):
@@ -138,6 +139,12 @@ _LIST = (
     Command("sessions", "Go to another session", on_screen=True),
     Command("sql", "Ask the views: v_agents, v_mail, v_transcript, ...", (Parameter("query", Argument.TEXT),)),
     Command("system", "The agent's system prompt, from its next turn on", (Parameter("text", Argument.TEXT, False),)),
+    Command(
+        "theme",
+        "Choose the colours; each theme is shown while it is highlighted",
+        (Parameter("name", Argument.THEME, False),),
+        on_screen=True,
+    ),
     Command("timeline", "Who did what when: all agents, or one with all below it", (_ANY_AGENT,)),
     Command("title", "Give the session a title", (Parameter("text", Argument.TEXT),)),
     Command(
