@@ -36,7 +36,8 @@ begin
   end if;
 end $$;
 
-comment on function agentmesh.require_read_committed is 'LOCK, then LOOK works only where each statement has a snapshot of its own.';
+comment on function agentmesh.require_read_committed is
+  'Refuse other isolation levels: LOCK, then LOOK works only if each statement has its own snapshot.';
 
 create function agentmesh.require_body(body text) returns void
 language plpgsql as $$
@@ -66,4 +67,4 @@ begin
 end $$;
 
 comment on function agentmesh.require_answer is
-  'The words of an answer, checked: {"decision": "once" | "always" | "no", "reason"?, "arguments"?} or {"text"}.';
+  'Refuse an answer that does not have its form: {"decision": "once" | "always" | "no", "reason"?, "arguments"?} or {"text"}.';

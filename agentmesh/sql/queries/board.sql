@@ -1,8 +1,9 @@
 -- name: agents
--- The agents of a session as a screen shows them, oldest first, with their ancestors (the reaped too). Of a large session only those that
--- a person may look for: the oldest that live, the newest of the dead, who runs; the root, who asks, who is wanted, and of these the
--- newest children, the siblings and whom they wait for. Every part goes by an index and has a limit ("offset 0": the planner would
--- rather hash all agents), so that it costs the same in a session of 100,000; and the view is asked once for all of them.
+-- The agents of a session as a screen shows them, oldest first, with their ancestors (even reaped ones). A large
+-- session shows only those that a person may look for: the oldest living and the newest dead agents, the root, and
+-- those that run, ask or are wanted. It adds the newest children and the siblings of these, and the agents that they
+-- wait for. Every part uses an index and has a limit, so that it costs the same in a session of 100,000 ("offset 0":
+-- otherwise the planner would hash all agents). The view is asked once for all of them.
 with recursive looked (id) as (
   select s.root_id from agentmesh.sessions s where s.id = %(session)s
   union
@@ -43,12 +44,12 @@ from agentmesh.v_agents v join agentmesh.agents a on a.id = v.id
 where v.id = any (array(select id from shown)) and v.session_id = %(session)s order by v.created_at, v.id;
 
 -- name: working
--- How many agents of a session run, external ones aside; no more than so many are counted.
+-- How many agents of a session run, without external ones; it counts no further than a limit.
 select count(*) from (
   select from agentmesh.agents where session_id = %(session)s and status = 'running' and not external limit %(most)s) r;
 
 -- name: used
--- What a session has used in all; a cost of null when no call of those agents had a known price.
+-- The total usage of a session; the cost is null if no call of those agents had a known price.
 select coalesce(u.tokens, 0) + b.tokens as tokens,
   case when coalesce(u.cost_usd, 0) + b.cost_usd > 0
     or not exists (select from agentmesh.agents a where a.id = any (%(agents)s) and a.unpriced_calls > 0) then coalesce(u.cost_usd, 0) + b.cost_usd end as cost_usd
@@ -56,7 +57,7 @@ from (select coalesce(sum(tokens), 0)::bigint as tokens, coalesce(sum(cost_usd),
 left join agentmesh.session_usage u on u.session_id = %(session)s;
 
 -- name: waits
--- The waits of these agents: for whom, in the order asked, and whose message lies there already.
+-- The waits of these agents: the targets in the order asked, and those that have sent a message already.
 select h.waiter,
   case when h.targets is not null then array(
     select (t.item ->> 'id')::uuid from jsonb_array_elements(h.targets) with ordinality as t (item, n) where t.item ->> 'id' is not null order by t.n) end as targets,
@@ -65,13 +66,13 @@ select h.waiter,
 from agentmesh.wait h where h.waiter = any (%(agents)s);
 
 -- name: pending
--- What the user wrote to these agents that they have not read, oldest first.
+-- The user's messages that these agents have not read, oldest first.
 select m.id, m.recipient, left(m.body, %(width)s) as body
 from agentmesh.mail m where m.recipient = any (%(agents)s) and m.sender is null and m.read_at is null and m.withdrawn_at is null order by m.id;
 
 -- name: before
--- Rows of an agent before a seq, of all kinds, newest first. seconds: how long a call took (tools that only read have no
--- start of their own: they start with their step), and how long ago a step was written.
+-- Rows of an agent before a seq, of all kinds, newest first. seconds: how long a call took (tools that only read have
+-- no start of their own: they start with their step), and how long ago a step was written.
 select t.agent_id, t.seq, t.kind, t.content,
   case t.kind when 'tool_result' then extract(epoch from c.ended_at - coalesce(c.started_at, s.created_at))::double precision
     when 'assistant' then extract(epoch from clock_timestamp() - t.created_at)::double precision end as seconds
@@ -105,7 +106,8 @@ order by l.generation, t.seq desc limit %(limit)s;
 select coalesce(sum(upto), 0)::bigint from agentmesh.lineage(%(agent)s) where generation > 0;
 
 -- name: left
--- How many agents of a session run, and what it may still spend; null: without a cap. untouched: nothing has ever happened in it.
+-- How many agents of a session run, and what it may still spend; null: no cap. untouched: nothing has ever happened in
+-- it.
 select (select count(*) from agentmesh.agents a where a.session_id = s.id and a.status = 'running' and not a.external) as running,
   (s.max_tokens - u.tokens)::bigint as tokens, s.max_cost_usd - u.cost_usd as cost_usd,
   r.turn = 0 and not exists (select from agentmesh.agents a where a.parent_id = r.id) and not exists (select from agentmesh.transcript t where t.agent_id = r.id) as untouched

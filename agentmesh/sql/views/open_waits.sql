@@ -7,4 +7,4 @@ create view agentmesh.open_waits as
                     and m.read_at is null and m.withdrawn_at is null offset 0);
 
 comment on view agentmesh.open_waits is
-  'Edges of waits that are not met yet: the waiter has no message of a target that still runs. Reports do not count: a running target that reported earlier is working on something newer. "offset 0": one look into the index for each target; as a join, planned while the mailbox was empty, it goes through all unread mail for each, and 10,000 targets take seconds.';
+  'Edges of waits that are not met yet: the waiter has no message of a target that still runs. Reports do not count: a running target that reported earlier is working on something newer. "offset 0": one index look-up per target. As a join, planned while the mailbox was empty, it would go through all unread mail for each target, and 10,000 targets would take seconds.';
