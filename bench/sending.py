@@ -20,7 +20,7 @@ from psycopg import sql
 from agentmesh.domain.ids import AgentId
 from agentmesh.sql import statement
 from agentmesh.store import mailbox, workers
-from agentmesh.store.callers import caller
+from agentmesh.store.call import caller
 from agentmesh.store.status import agent_channel
 from bench.harness import Bench, Figure, Target, Values, ratio
 from bench.pictures import Bars, Wanted

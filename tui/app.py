@@ -32,6 +32,7 @@ from agentmesh.tui.session import messages
 
 if TYPE_CHECKING:
     from agentmesh.domain.rows import Session
+    from agentmesh.tui.board.board_screen import BoardScreen
     from agentmesh.tui.conversation.scrollback import Scrollback
     from agentmesh.tui.link import Link, Opened
     from agentmesh.tui.session.state import Board
@@ -193,7 +194,50 @@ class MeshApp(App[None], inherit_bindings=False):
     def _request_settled(self, event: messages.RequestSettled) -> None:
         self.main.presenter.settled(event.request)
 
+    @on(messages.DetailsRead)
+    def _details_read(self, event: messages.DetailsRead) -> None:
+        if board := self.main.board_screen:
+            board.show_details(event.details, event.ran)
+
+    @on(messages.EverybodyRead)
+    def _everybody_read(self, event: messages.EverybodyRead) -> None:
+        if board := self.main.board_screen:
+            board.show_everybody(event.agents)
+
+    @on(messages.LinesStreamed)
+    def _lines_streamed(self, event: messages.LinesStreamed) -> None:
+        if board := self.main.board_screen:
+            board.show_lines(event.lines)
+
     # From the screen
+
+    @on(MainScreen.Saw)
+    def _saw(self, event: MainScreen.Saw) -> None:
+        if self._link:
+            self._link.feed.see(event.agent_id)
+
+    def on_board_screen_looked(self, event: BoardScreen.Looked) -> None:
+        """Have it read what it shows. (Named as Textual finds it: the board is imported when it is opened.)"""
+        if self._link:
+            self._link.feed.watch(event.watched)
+
+    def on_board_screen_seen(self, event: BoardScreen.Seen) -> None:
+        """Note that a person has seen it."""
+        if self._link:
+            self._link.feed.see(event.agent_id)
+
+    async def on_board_screen_went(self, event: BoardScreen.Went) -> None:
+        """Go to the agent, if need be in its own session."""
+        if self.session and event.session == self.session.id:
+            self.main.navigation.go(event.agent_id, event.name)
+        elif self.opened:
+            from agentmesh.store import sessions
+
+            try:
+                await self._switch(await asyncio.to_thread(self.opened.mesh.database.run, sessions.get, event.session))
+                self.main.navigation.expect(event.agent_id)
+            except AgentmeshError as error:
+                self.main.say(str(error), "$text-error")
 
     @on(Views.Wanted)
     def _wanted(self, event: Views.Wanted) -> None:
@@ -241,7 +285,9 @@ class MeshApp(App[None], inherit_bindings=False):
                 self.main.action_answer_requests()
             case "sessions":
                 self._pick_session(event.time)
-            case "kill":
+            case "board":
+                self.main.action_open_board()
+            case "kill" if not event.is_confirmed:
                 self._confirm_kill(event)
             case _:
                 self._submit(event)
@@ -335,6 +381,8 @@ class MeshApp(App[None], inherit_bindings=False):
             self.main.presenter.rings = self.opened.mesh.settings.tui.bell
             self.main.presenter.opens_dialogs = self.opened.mesh.settings.tui.open_requests
             self.main.presenter.has_files = self.session.host == self.opened.mesh.place.host
+            if self.main.presenter.has_files:
+                self.main.composer.mention_line.workdir = Path(self.session.workdir)
             if board:
                 self.main.show_board(board)
             self._link = self._make_link(self.opened, self.session, board)

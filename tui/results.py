@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agentmesh.tui.commands.calls import Call, Done
+from agentmesh.tui.commands.calls import SAY, Call, Done, Review
 from agentmesh.tui.commands.messages import CallRequested
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ def _page(screen: MainScreen, call: Call, agent_id: AgentId, done: Done) -> Call
         from agentmesh.tui.board.row_choosers import hit_chooser
 
         return partial(screen.app.push_screen, hit_chooser(done.hits), partial(_go_to_hit, screen))
+    if done.review:
+        return partial(_review, screen, done.review)
     if done.points:
         return partial(_pick_point, screen, done.points, agent_id)
     if _is_long(done.text):
@@ -70,6 +72,20 @@ def _go_to_hit(screen: MainScreen, hit: Hit | None) -> None:
     if hit.seq is not None and (board.get(hit.agent_id) or not board.is_whole):
         screen.views.seek(hit.agent_id, hit.seq)
     screen.navigation.go(hit.agent_id, hit.name)
+
+
+def _review(screen: MainScreen, review: Review) -> None:
+    """Show changes; notes on them go to their agent as one message."""
+    from agentmesh.tui.review.notes import Notes
+    from agentmesh.tui.review.page import ReviewPage
+
+    if screen.notes is None:
+        screen.notes = Notes()
+
+    def send(text: str) -> None:
+        screen.app.post_message(CallRequested(Call(SAY, (text,), text), review.agent.id))
+
+    screen.app.push_screen(ReviewPage(review, screen.notes, send))
 
 
 def _pick_point(screen: MainScreen, points: Sequence[Point], agent_id: AgentId) -> None:

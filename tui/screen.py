@@ -46,9 +46,11 @@ from agentmesh.tui.widgets.double_press import DoublePress
 from agentmesh.tui.widgets.formats import plural
 
 if TYPE_CHECKING:
+    from agentmesh.tui.board.board_screen import BoardScreen
     from agentmesh.tui.board.tree import SideTree
     from agentmesh.tui.commands.complete import Completion
     from agentmesh.tui.conversation.task_call import TaskCallView
+    from agentmesh.tui.review.notes import Notes
 
 _MODES = (PermissionMode.ASK, PermissionMode.EDITS, PermissionMode.PLAN)
 """What Shift+Tab goes round; ``all`` is only ever typed."""
@@ -69,6 +71,13 @@ class MainScreen(Screen[None]):
     class Leave(Message):
         """A person wants to leave the program."""
 
+    class Saw(Message):
+        """A person looks at an agent the end of whose last turn nobody has seen."""
+
+        def __init__(self, agent_id: AgentId) -> None:
+            super().__init__()
+            self.agent_id = agent_id
+
     class Sought(Message):
         """An agent is to come into view that is not on the board."""
 
@@ -83,7 +92,7 @@ class MainScreen(Screen[None]):
         self.views = Views()
         self._cursor = EntryCursor(self.views)
         self.completer = Completer(workdir, self._list_files_again)
-        self.composer = Composer(keymap, history, self._complete)
+        self.composer = Composer(keymap, history, self._complete, self._named)
         self.quiet = QuietInput(self, self.composer.prompt, self.say)
         self.pending_calls = PendingCalls()
         self.status_lines = StatusLines(keymap)
@@ -99,8 +108,12 @@ class MainScreen(Screen[None]):
         key = keymap.label("agent.interrupt")
         self.interrupt_key = InterruptKey(self, self.navigation, self.pending_calls, key, self.say)
         self._leave_presses = DoublePress(_LEAVE_SECONDS)
+        self._board_screen: BoardScreen | None = None
+        """While it is open."""
         self._tree: SideTree | None = None
         """Made and mounted when it is first wanted: the first frame need not wait for it."""
+        self.notes: Notes | None = None
+        """On changes that were reviewed: they stay until they are sent or another session is shown."""
         self._was_shown = False
         self._laid_out: Size | None = None
         """For which size, last."""
@@ -116,6 +129,7 @@ class MainScreen(Screen[None]):
         with Vertical(id="bottom"):  # docked: whatever stands above it, it is on the screen
             yield self.status_lines.separator
             yield self.composer
+            yield self.composer.mention_line
             yield self.status_lines.status_line
             yield KeyLine(self.keymap)
 
@@ -153,6 +167,8 @@ class MainScreen(Screen[None]):
         self.pending_calls.seen(board.read_at)
         self.navigation.show_board(board)
         self.presenter.show(board)
+        if self._board_screen:
+            self._board_screen.show_board(board)
 
     def show_trouble(self, sentence: str | None) -> None:
         """Say what is wrong with the way to the database or to a worker; None: nothing."""
@@ -190,6 +206,8 @@ class MainScreen(Screen[None]):
         if shown := self.views.current:
             shown.follow(board)
         self.composer.show(face, has_ended=board.session.ended_at is not None)
+        if face.view.unseen and self._board_screen is None:
+            self.app.post_message(self.Saw(face.id))
         self._refresh_lines()
 
     def _seek(self, agent_id: AgentId) -> None:
@@ -259,6 +277,27 @@ class MainScreen(Screen[None]):
 
         chooser = agent_chooser(board, in_view, lambda name: self._ask(Call("agents", (name,), name)))
         self.app.push_screen(chooser, picked)
+
+    def action_open_board(self) -> None:
+        """Show all agents at a glance."""
+        board = self.navigation.board
+        if board is None:
+            return
+        from agentmesh.tui.board.board_screen import BoardScreen
+        from agentmesh.tui.requests import words
+
+        def closed(_: None) -> None:
+            self._board_screen = None
+            if board := self.navigation.board:
+                self.navigation.show_board(board)  # what was not looked at is now
+
+        self._board_screen = BoardScreen(board, self.keymap, words.asks)
+        self.app.push_screen(self._board_screen, closed)
+
+    @property
+    def board_screen(self) -> BoardScreen | None:
+        """The board while it is open."""
+        return self._board_screen
 
     def action_next_need(self) -> None:
         """Go to the next agent that cannot go on without a person."""
@@ -426,6 +465,9 @@ class MainScreen(Screen[None]):
 
     def _complete(self, text: str, cursor: int) -> Sequence[Completion]:
         return self.completer.complete(text, cursor, self.navigation.board, self.composer.custom)
+
+    def _named(self, name: str) -> AgentFace | None:
+        return self.navigation.board.named(name) if self.navigation.board else None
 
     def _list_files_again(self) -> None:
         self.set_timer(_LISTING, self.composer.prompt.complete_anew)

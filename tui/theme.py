@@ -51,6 +51,7 @@ THEMES = (DARK, LIGHT)
 ROLES: Mapping[str, str] = {
     "received": "$text-success",
     "running": "$text-accent",
+    "done": "bold $text-success",
     "idle": "$dim",
     "dead": "$text-error",
     "failed": "bold $text-error",

@@ -102,6 +102,15 @@ class Agent:
         """End it and all its descendants for good; return the agents that died, none if it was dead already."""
         return self._link.run(agents.kill, self.id, idempotent=True)
 
+    def rename(self, name: str) -> str:
+        """Give it another name, by the rule of fork; return the name. Its id, mail and waits stay.
+
+        Raise BadName, ReservedName, NameTaken, or NameFixed for the root and external agents.
+        """
+        name = as_text(name, "the name of an agent")
+        self.name = self._link.run(agents.rename, self.id, name, idempotent=True)
+        return self.name
+
     def interrupt(self) -> bool:
         """Stop what it does now; it stays idle until it gets a message. Return whether it was running."""
         return self._link.run(agents.interrupt, self.id, idempotent=True)

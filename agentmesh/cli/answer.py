@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +14,7 @@ from agentmesh.cli.render.data import emit, request_data
 from agentmesh.cli.serving import start_worker_if_none
 from agentmesh.cli.talk import say
 from agentmesh.domain import jsontext
-from agentmesh.domain.errors import UnknownRequest, UsageError
+from agentmesh.domain.errors import RequestOver, UnknownRequest, UsageError
 from agentmesh.domain.text import one_line
 
 if TYPE_CHECKING:
@@ -24,16 +25,14 @@ _DECISIONS = ("once", "always", "no")
 
 
 @click.command()
-@click.argument("request", type=NAMED, required=False)
-@click.argument("answer", required=False)
+@click.argument("words", nargs=-1, metavar="[REQUEST]... [ANSWER]")
 @click.option("--reason", metavar="TEXT", help="With no: why; the agent reads it.")
 @click.option("--arguments", metavar="JSON", help="With once or always: all arguments of the call, instead of its own.")
 @click.option("-a", "--all", "everything", is_flag=True, help="List what waits in the newest 50 sessions.")
 @json_option
 @place_options()
 def answer(
-    request: str | None,
-    answer: str | None,
+    words: Sequence[str],
     *,
     reason: str | None,
     arguments: str | None,
@@ -45,6 +44,7 @@ def answer(
 
     \b
       agentmesh answer 3f2a once                   it may run
+      agentmesh answer 3f2a 9c1b 77d0 once         each of them may run
       agentmesh answer 3f2a once --arguments JSON  it may run, with these arguments
       agentmesh answer 3f2a always                 all similar calls may run too, in this session: see RULES
       agentmesh answer 3f2a no --reason "not now"  it is refused, and the agent reads why
@@ -52,16 +52,19 @@ def answer(
 
     Only a person answers: a command that an agent runs is refused.
     """
+    chosen, answer = [NAMED.convert(word, None, None) for word in words[:-1] or words], words[-1] if words[1:] else None
     given = {"--reason": reason, "--arguments": arguments}
     if answer is None and (wrong := [name for name, value in given.items() if value is not None]):
         raise UsageError(f"Without an ANSWER there is no use for {' and '.join(wrong)}.")
     with place.mesh("answer") as mesh:
-        if request is None:
+        requests = [_resolve(mesh, place, who) for who in chosen]
+        if not requests:
             _list(_pending(mesh, place, everything=everything), as_json=as_json)
         elif answer is None:
-            _show(_resolve(mesh, place, request), as_json=as_json)
+            _show(requests[0], as_json=as_json)
         else:
-            _answer(mesh, place, request, answer, reason=reason, arguments=arguments, as_json=as_json)
+            _check_together(requests)
+            _answer(mesh, requests, answer, reason=reason, arguments=arguments, as_json=as_json)
 
 
 def _pending(mesh: Mesh, place: PlaceOptions, *, everything: bool) -> list[Request]:
@@ -107,25 +110,49 @@ def _show(request: Request, *, as_json: bool) -> None:
     print_request(request)
 
 
+def _check_together(requests: Sequence[Request]) -> None:
+    """Raise UsageError for several requests that cannot have the same answer."""
+    if len(requests) == 1:
+        return
+    if question := next((one for one in requests if one.kind == "question"), None):
+        raise UsageError(f"{question.name} asks a question: answer it alone.")
+    if len({one.id for one in requests}) < len(requests):
+        raise UsageError("One request is named twice.", hint="The last word is the answer: once, always or no.")
+
+
 def _answer(
-    mesh: Mesh, place: PlaceOptions, who: str, given: str, *, reason: str | None, arguments: str | None, as_json: bool
+    mesh: Mesh, chosen: Sequence[Request], given: str, *, reason: str | None, arguments: str | None, as_json: bool
 ) -> None:
+    """Answer each request; one that is over keeps no other from its answer, and is raised at the end."""
     from agentmesh.store import requests, sessions
 
-    request = _resolve(mesh, place, who)
-    if request.kind == "question":
-        if reason is not None or arguments is not None:
-            raise UsageError(f"{request.name} asks a question: its answer is a text, without options.")
-        words: dict[str, Any] = {"text": text_argument(given, "answer").strip()}
-    else:
-        words = _decision(request, given, reason, arguments)
-    mesh.database.run(requests.answer, request.id, words, f"{mesh.place.os_user} (agentmesh answer)")
-    if as_json:
-        emit({"request_id": request.id, "agent_id": request.agent_id, "name": request.name, "answer": words})
-    else:
-        say(_told(request, words))
-        print(request.id)
-    start_worker_if_none(mesh, mesh.database.run(sessions.get, request.session_id, idempotent=True))
+    words = [_words(request, given, reason, arguments) for request in chosen]
+    answered, over = [], None
+    for request, said in zip(chosen, words, strict=True):
+        try:
+            mesh.database.run(requests.answer, request.id, said, f"{mesh.place.os_user} (agentmesh answer)")
+        except RequestOver as error:
+            over = error
+            continue
+        answered.append({"request_id": request.id, "agent_id": request.agent_id, "name": request.name, "answer": said})
+        if not as_json:
+            say(_told(request, said))
+            print(request.id)
+    if as_json and answered:
+        emit(answered[0] if len(chosen) == 1 else answered)
+    for session in {request.session_id for request in chosen}:
+        start_worker_if_none(mesh, mesh.database.run(sessions.get, session, idempotent=True))
+    if over is not None:
+        raise over
+
+
+def _words(request: Request, given: str, reason: str | None, arguments: str | None) -> dict[str, Any]:
+    """Return the answer to a request as the database takes it."""
+    if request.kind != "question":
+        return _decision(request, given, reason, arguments)
+    if reason is not None or arguments is not None:
+        raise UsageError(f"{request.name} asks a question: its answer is a text, without options.")
+    return {"text": text_argument(given, "answer").strip()}
 
 
 def _decision(request: Request, given: str, reason: str | None, arguments: str | None) -> dict[str, Any]:

@@ -23,8 +23,10 @@ _SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = MappingProxyType
         },
         "Look": {
             "ps": ("look", "List agents."),
+            "board": ("board", "Show all agents, those that need you first."),
             "tree": ("look", "Show the session's agents as a tree."),
             "log": ("log", "Show an agent's conversation."),
+            "diff": ("diff", "Show what an agent and all below it changed in files."),
             "search": ("search", "Find words in all conversations and mail."),
             "timeline": ("timeline", "Draw who did what when."),
             "export": ("export", "Write a session as JSON lines, Markdown or one HTML page."),
@@ -40,6 +42,7 @@ _SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = MappingProxyType
             "kill": ("verbs", "End an agent and all its descendants for good."),
             "answer": ("answer", "List what waits for a person, and answer it."),
             "interrupt": ("verbs", "Stop what agents are doing now; they stay idle."),
+            "rename": ("verbs", "Give an agent another name."),
             "reap": ("verbs", "Hide the dead."),
             "budget": ("budget", "Show or cap what the session or an agent may use."),
         },

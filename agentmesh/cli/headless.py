@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from agentmesh.domain.errors import AgentmeshError, DatabaseUnreachable, Interru
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import AgentView, Row, Session
 from agentmesh.domain.states import AgentStatus, Kind
-from agentmesh.store import agents, mailbox
+from agentmesh.store import agents, mailbox, person
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
@@ -118,6 +119,8 @@ class Headless:
                     raise worker.failed
             after = self._tell_all(None)
         self._conclude(before, after)
+        with suppress(AgentmeshError):  # who started the run reads its answer here
+            self._mesh.database.run(person.see, self._session.root_id, idempotent=True)
         self._result.seconds = round(time.monotonic() - started, 3)
         return self._result
 

@@ -1,4 +1,4 @@
-"""``agentmesh send``, ``kill``, ``reap`` and ``interrupt``: the verbs for people."""
+"""``agentmesh send``, ``kill``, ``rename``, ``reap`` and ``interrupt``: the verbs for people."""
 
 from __future__ import annotations
 
@@ -65,6 +65,25 @@ def kill(agent: str, *, as_json: bool, place: PlaceOptions) -> None:
         print(f"{one.id}  {one.name}")
     if not killed:
         say(f"{label(ref)} was dead already.")
+
+
+@click.command()
+@click.argument("agent", type=NAMED)
+@click.argument("name", type=NAMED)
+@json_option
+@place_options()
+def rename(agent: str, name: str, *, as_json: bool, place: PlaceOptions) -> None:
+    """Give AGENT another NAME, by the rule of fork. Its id, mail and waits stay. Prints the name."""
+    from agentmesh.store import agents
+
+    with place.mesh("rename") as mesh:
+        ref, _ = find_agent(mesh, place, agent)
+        named = Ref(ref.id, mesh.database.run(agents.rename, ref.id, name, idempotent=True))
+    if as_json:
+        emit({**named.json(), "was": ref.name})
+    else:
+        say(f"{label(ref)} is {named.name} now." if named.name != ref.name else f"{label(ref)} has this name already.")
+        print(named.name)
 
 
 @click.command()

@@ -8,7 +8,7 @@
     │   ├── UnknownAgent, AmbiguousAgent, DeadAgent, OtherSession, SelfTarget
     │   ├── UnknownSession, SessionEnded, SessionRunning
     │   ├── EmptyMessage, MessageTooLarge, KeyReused, MailRead
-    │   ├── BadName, ReservedName
+    │   ├── BadName, ReservedName, NameFixed, NameTaken
     │   ├── RootUnkillable, NotDescendant
     │   ├── BadWait, WaitBusy, WaitCircle, AgentBusy
     │   ├── NoCapture, NothingToRetry, NoMark, NothingToCompact
@@ -171,6 +171,18 @@ class ReservedName(Refused):
     """The name is reserved."""
 
     code = "AM031"
+
+
+class NameFixed(Refused):
+    """The agent keeps its name."""
+
+    code = "AM036"
+
+
+class NameTaken(Refused):
+    """Another agent of the session has the name."""
+
+    code = "AM037"
 
 
 class RootUnkillable(Refused):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 import glob
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from agentmesh.domain.command_prefixes import command_prefix
 from agentmesh.domain.matching import allows, names_any, restricts
 from agentmesh.domain.parts import WRITING, Part, parts_of
 from agentmesh.domain.shell import ShellReading
@@ -149,16 +149,26 @@ def judge(
     return replace(verdict, allowed_by=allowed_by, outside=outside and verdict.decision is Decision.ASK)
 
 
+def uncovered(
+    tool: str,
+    arguments: Mapping[str, Any],
+    proposed: Layer,
+    rules: Layer,
+    shell: Callable[[str], ShellReading],
+    locate: Callable[[str], str],
+    root: str = "",
+) -> str:
+    """Return the first part of a call that the proposed rules allow and these do not; "" if these allow each."""
+    parts = parts_of(tool, arguments, shell, locate, root)
+    asked = (part for part in parts if not part.only_restricts and _layer_says(proposed, part) is Decision.ALLOW)
+    return next((part.text or tool for part in asked if _layer_says(rules, part) is not Decision.ALLOW), "")
+
+
 def says(rules: Permissions, tool: str, text: str) -> Decision | None:
     """Return what rules alone decide about a call that is no command and names no path; None leaves it to the mode."""
     return _said(rules, Part(frozenset({tool}), text))
 
 
-_SUBCOMMAND = re.compile(
-    r"(apt|apt-get|brew|bundle|cargo|docker|dotnet|gh|git|go|gradle|helm|hg|kubectl|make|mix|mvn|npm|npx|pip|pip3|pnpm|"
-    r"poetry|podman|rustup|svn|systemctl|terraform|uv|yarn) [a-z][a-z:-]*(?= |$)"
-)
-"""The start of a command whose first word takes subcommands: ``git commit``. What ``rm`` takes are files."""
 _STRICTNESS = {Decision.DENY: 0, Decision.ASK: 1, Decision.ALLOW: 2}
 
 
@@ -208,15 +218,15 @@ def _judge_part(mode: PermissionMode, part: Part, rules: Permissions, session: L
 def _like(part: Part) -> Rule:
     """Return the rule that allows a part and others like it: a command with its subcommand, a folder, a host."""
     if part.tools == WRITING or part.path:
-        folder, _, name = part.text.rpartition("/")
-        pattern = f"{glob.escape(folder)}/**" if folder else glob.escape(name)
+        folder = part.text.rpartition("/")[0]
+        pattern = f"{glob.escape(folder)}/**" if folder else glob.escape(part.text)
         return Rule(Decision.ALLOW, "write" if part.tools == WRITING else "read", pattern)
     tool = next(iter(part.tools))
     if tool == "bash":
         is_exact = part.exact or part.hazard
-        subcommand = None if is_exact else _SUBCOMMAND.match(part.text)
+        prefix = "" if is_exact else command_prefix(part.text)
         exact = part.text if is_exact else glob.escape(part.text)
-        return Rule(Decision.ALLOW, tool, f"{subcommand[0]} *" if subcommand else exact)
+        return Rule(Decision.ALLOW, tool, f"{prefix} *" if prefix else exact)
     if tool == "web_fetch":
         url = parse_url(part.text)
         return Rule(Decision.ALLOW, tool, f"{url.site}/*" if url and not url.has_user else part.text)

@@ -106,6 +106,8 @@ class AgentView:
     subagent_type: str | None = None
     clean: bool = False
     """Whether it is the sub-agent of a task: it inherits nothing, and is listed with the others only while it works."""
+    unseen: bool = False
+    """Whether it is idle after a turn that a person asked for, and no person has looked at the end of that turn."""
 
     @property
     def is_working(self) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from agentmesh.domain.activity import fitted
 from agentmesh.domain.rows import Agent
-from agentmesh.engine.feed import Feed
+from agentmesh.engine.feed import Feed, Message
 from agentmesh.llm.port import Watch
 
 _LONGEST: Final = 300
@@ -42,9 +44,17 @@ def retrying(seconds: float, why: str) -> str:
     return fitted(f"retrying in {seconds:.0f} s: {why}", _LONGEST)
 
 
-def watch(feed: Feed, agent: Agent, after: int, times: TokenTimes) -> Watch:
-    """Return what a model call of this agent tells; ``after`` is the newest own row that it is asked with."""
+@contextmanager
+def watched(feed: Feed, agent: Agent, after: int, times: TokenTimes) -> Iterator[Watch]:
+    """Yield what a model call of this agent tells; ``after`` is the newest own row that it is asked with."""
     message = feed.message(agent.session_id, agent.id, after)
+    try:
+        yield _watch(feed, agent, message, times)
+    finally:
+        message.end()
+
+
+def _watch(feed: Feed, agent: Agent, message: Message, times: TokenTimes) -> Watch:
 
     def reasoning(_piece: str) -> None:
         times.seen()

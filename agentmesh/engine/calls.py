@@ -38,7 +38,7 @@ from agentmesh.engine.asking import Asking
 from agentmesh.engine.threads import Threads
 from agentmesh.engine.tool import Effect, Gate, Rights, Tool, ToolContext, ToolError
 from agentmesh.store import steps
-from agentmesh.store.callers import Lease
+from agentmesh.store.call import Lease
 from agentmesh.store.tx import Database
 
 LOG = logger(__name__)

@@ -30,6 +30,8 @@ _KEY = len('"00000000-0000-4000-8000-000000000000":[1000000,1000000,""],')
 """Bytes that an agent takes in it besides its text."""
 _STEPS = _PAYLOAD // len(" 00000000-0000-4000-8000-000000000000")
 """Agents of which one NOTIFY says that rows of theirs were stored."""
+_REPEATED = 4
+"""Payloads of one flush with text that was told before: a long answer must not keep back what others say."""
 _SHORTEST = 18
 """Bytes of text below which an agent's piece is left out: its row comes anyway."""
 
@@ -43,6 +45,8 @@ class Message:
         self._after = after
         self._said = 0
         self._pieces: list[str] = []
+        self._whole: list[str] = []
+        """What was taken so far: a screen that opens in the middle of an answer asks for it."""
 
     def text(self, piece: str) -> None:
         """Add a piece."""
@@ -52,12 +56,16 @@ class Message:
         """Take back what was said: the call is made again."""
         self._feed.say(self, None)
 
+    def end(self) -> None:
+        """Forget the text: the call is over, and its row comes."""
+        self._feed.end(self)
+
     # Of the feed, which holds its lock:
 
     def add(self, piece: str | None) -> None:
         """Add a piece; with None begin again."""
         if piece is None:
-            self._said, self._pieces = 0, []
+            self._said, self._pieces, self._whole = 0, [], []
         else:
             self._pieces.append(piece)
 
@@ -65,7 +73,13 @@ class Message:
         """Return what has gathered."""
         text, place = "".join(self._pieces), self._said
         self._said, self._pieces = place + len(text), []
+        self._whole.append(text)
         return Piece(self._after, place, text)
+
+    def taken(self, place: int) -> Piece:
+        """Return what was taken from a place on."""
+        self._whole = ["".join(self._whole)]
+        return Piece(self._after, place, self._whole[0][place:])
 
 
 class Piece(NamedTuple):
@@ -76,6 +90,14 @@ class Piece(NamedTuple):
     place: int
     """How many characters of the answer came before it."""
     text: str
+
+
+class _Repeat:
+    """What a screen is still to be told of an answer that it did not see begin."""
+
+    def __init__(self, message: Message) -> None:
+        self.message = message
+        self.place = 0
 
 
 class Feed:
@@ -89,6 +111,10 @@ class Feed:
         self._activities: dict[AgentId, str] = {}
         self._messages: dict[AgentId, Message] = {}
         """Of which there is something to say."""
+        self._streaming: dict[AgentId, Message] = {}
+        """The answers that are being made."""
+        self._repeats: dict[tuple[AgentId, str], _Repeat] = {}
+        """By agent and by the channel of the screen that asked."""
         self._stepped: dict[SessionId, set[AgentId]] = defaultdict(set)
         """Whose new rows nobody was told of yet."""
         self._thread = Loop(self._run, "feed")
@@ -131,9 +157,28 @@ class Feed:
             known = self._messages.get(message.agent)
             message.add(piece)
             if known is not message:  # of later pieces, which come per token, it is
-                self._messages[message.agent] = message
+                self._messages[message.agent] = self._streaming[message.agent] = message
+            if piece is None:
+                self._forget(message)  # every screen hears that it begins again
         if known is None:
             self._dirty.set()
+
+    def end(self, message: Message) -> None:
+        """Repeat nothing more of an answer."""
+        with self._lock:
+            if self._streaming.get(message.agent) is message:
+                del self._streaming[message.agent]
+            self._forget(message)
+
+    def repeat(self, agent: AgentId, channel: str) -> None:
+        """Tell a screen, on its own channel, what the agent's answer in progress has said so far, if there is one."""
+        with self._lock:
+            if message := self._streaming.get(agent):
+                self._repeats[agent, channel] = _Repeat(message)
+                self._dirty.set()
+
+    def _forget(self, message: Message) -> None:
+        self._repeats = {key: one for key, one in self._repeats.items() if one.message is not message}
 
     def _run(self) -> None:
         flushes = 0
@@ -144,7 +189,7 @@ class Feed:
             notifications = self._flush(with_activities=flushes % _ACTIVITY_EVERY == 1)
             self._stopping.wait(_INTERVAL * max(notifications, 1))
             with self._lock:
-                waiting = bool(self._activities)
+                waiting = bool(self._activities or self._repeats)
             if waiting:
                 self._dirty.set()
         self._flush(with_activities=True)
@@ -157,11 +202,13 @@ class Feed:
             for agent, message in self._messages.items():
                 pieces[message.session][agent] = message.take()
             self._messages = {}
+            repeated = self._repeated()  # after the pieces were taken: the next ones go on where this ends
             stepped, self._stepped = self._stepped, defaultdict(set)
             activities = self._activities if with_activities else {}
             if with_activities:
                 self._activities = {}
         messages = [(status.session_channel(session), _payload(agents)) for session, agents in pieces.items()]
+        messages += repeated
         messages += [
             (status.session_channel(session), hint) for session in stepped for hint in _steps(stepped[session])
         ]
@@ -177,6 +224,20 @@ class Feed:
             LOG.warning("screens were not told what %d agents do: %s", len(silent), error, exc_info=not is_known)
         return len(messages)
 
+    def _repeated(self) -> list[tuple[str, str]]:
+        """Return the next payloads for screens that asked, by channel; the lock is held."""
+        found: list[tuple[str, str]] = []
+        for (agent, channel), repeat in list(self._repeats.items()):
+            left = repeat.message.taken(repeat.place)
+            while left.text and len(found) < _REPEATED:
+                piece = _oldest(left, _PAYLOAD - _KEY)
+                found.append((channel, _live({str(agent): piece})))
+                repeat.place += len(piece.text)
+                left = Piece(left.after, repeat.place, left.text[len(piece.text) :])
+            if not left.text:
+                del self._repeats[agent, channel]
+        return found
+
 
 def _steps(agents: set[AgentId]) -> list[str]:
     """Return ``steps agent agent ...``, more than one where one is too short."""
@@ -189,7 +250,19 @@ def _payload(agents: dict[AgentId, Piece]) -> str:
     most = _PAYLOAD // (_KEY + _SHORTEST)
     room = _PAYLOAD // min(len(agents), most) - _KEY
     shown = {str(agent): _newest(piece, room) for agent, piece in list(agents.items())[:most]}
+    return _live(shown)
+
+
+def _live(shown: dict[str, Piece]) -> str:
     return "live " + json.dumps(shown, separators=(",", ":"))
+
+
+def _oldest(piece: Piece, room: int) -> Piece:
+    """Return the beginning of a piece whose text takes at most so many bytes as JSON."""
+    text = piece.text[:room]
+    while len(json.dumps(text)) - 2 > room:
+        text = text[: len(text) * 2 // 3]
+    return Piece(piece.after, piece.place, text)
 
 
 def _newest(piece: Piece, room: int) -> Piece:

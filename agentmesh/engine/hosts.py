@@ -16,7 +16,7 @@ from enum import Enum, auto
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Agent
 from agentmesh.engine.turn import Runner
-from agentmesh.store.callers import Lease
+from agentmesh.store.call import Lease
 
 
 class Holder(Enum):

@@ -18,7 +18,7 @@ from agentmesh.engine.conversation import Conversation
 from agentmesh.engine.engine import Engine
 from agentmesh.llm.port import CallCancelled, CallFailed, ChatRequest, Reply, Watch
 from agentmesh.store import context
-from agentmesh.store.callers import Lease
+from agentmesh.store.call import Lease
 from agentmesh.store.steps import Granted
 
 _FEW = 4000

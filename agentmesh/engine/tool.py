@@ -18,7 +18,7 @@ from agentmesh.domain.cancel import Cancel
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.permissions import Verdict
 from agentmesh.domain.rows import Allowance
-from agentmesh.store.callers import Lease
+from agentmesh.store.call import Lease
 
 
 class Effect(StrEnum):
@@ -74,6 +74,13 @@ class ToolContext:
     """Tell people what the tool is doing; a few words."""
     aside: Callable[[], AbstractContextManager[None]] = nullcontext
     """Wait for other agents in it: meanwhile the worker gives the place of this call's thread to one of them."""
+
+    @property
+    def own_lease(self) -> Lease:
+        """The lease, which the engine gives to every verb."""
+        if self.lease is None:
+            raise ValueError("a verb needs a lease")
+        return self.lease
 
 
 class Tool(Protocol):

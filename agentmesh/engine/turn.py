@@ -27,7 +27,7 @@ from agentmesh.engine.summary_call import Compactor, NoSummary, Stopped, too_lon
 from agentmesh.engine.tool import Rights, Tool, ToolContext
 from agentmesh.llm.port import CallCancelled, CallFailed, ChatRequest, Reply
 from agentmesh.store import steps, transcript
-from agentmesh.store.callers import Lease
+from agentmesh.store.call import Lease
 
 Stored = TypeVar("Stored")
 
@@ -237,8 +237,8 @@ class Runner:
         most = budgeting.shortened(self._granted, budgeting.wanted(self._engine.model, agent.model))
         request = ChatRequest(agent.model, conversation.messages, conversation.tools, answer_tokens=most)
         try:
-            watch = call_progress.watch(self._engine.feed, agent, conversation.last_seq, times)
-            reply = self._engine.model.complete(request, self._cancel, watch)
+            with call_progress.watched(self._engine.feed, agent, conversation.last_seq, times) as watch:
+                reply = self._engine.model.complete(request, self._cancel, watch)
         except CallCancelled as cancelled:
             times.void()
             return self._cancelled(cancelled.partial, usage(cancelled.partial, "cancelled"))

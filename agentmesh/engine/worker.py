@@ -30,7 +30,7 @@ from agentmesh.domain.rows import Agent
 from agentmesh.engine.crew import Crew
 from agentmesh.engine.engine import Engine
 from agentmesh.store import schema, workers
-from agentmesh.store.status import PAUSE_CHANNEL, WORK_CHANNEL, agent_channel
+from agentmesh.store.status import PAUSE_CHANNEL, REPEAT, WORK_CHANNEL, agent_channel, is_screen_channel
 from agentmesh.store.workers import Identity
 
 LOG = logger(__name__)
@@ -229,7 +229,10 @@ class Worker:
         agent = _agent_of(channel)
         if agent is None:
             return
-        if payload in ("interrupt", "dead"):
+        if payload.startswith(REPEAT):
+            if is_screen_channel(channel := payload.removeprefix(REPEAT)):
+                self._engine.feed.repeat(agent, channel)
+        elif payload in ("interrupt", "dead"):
             self._crew.attend(agent)
         else:
             self._crew.poke(agent)

@@ -27,7 +27,7 @@ from agentmesh.domain.log import logger
 from agentmesh.domain.rows import Session
 from agentmesh.domain.states import PermissionMode
 from agentmesh.store import external, workers
-from agentmesh.store.callers import Lease
+from agentmesh.store.call import Lease
 from agentmesh.store.errors import translated
 from agentmesh.store.listener import Listener
 from agentmesh.store.status import agent_channel

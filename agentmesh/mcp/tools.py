@@ -20,14 +20,13 @@ from agentmesh.engine.tool import Tool, ToolContext, ToolError
 from agentmesh.mcp.member import Member
 from agentmesh.mcp.transcript import ReadTranscript, ReadTranscriptArgs
 from agentmesh.store import agents, mailbox
-from agentmesh.store.callers import Lease
+from agentmesh.store.call import Lease
 from agentmesh.store.tx import Database
 from agentmesh.tools import toolset
 from agentmesh.tools.fork import Fork, ForkArgs
 from agentmesh.tools.kill import Kill, KillArgs
 from agentmesh.tools.list_agents import ListAgents, ListAgentsArgs
 from agentmesh.tools.send import Send, SendArgs
-from agentmesh.tools.verbs import resolve
 from agentmesh.tools.wait import Wait, WaitArgs
 
 _NO_DATABASE = cast(Database, None)
@@ -97,23 +96,22 @@ def _fork(member: Member, args: ForkArgs) -> dict[str, Any]:
 
 
 def _send(member: Member, args: SendArgs) -> dict[str, Any]:
-    database, key = member.mesh.database, uuid.uuid4().hex
+    run, me, key = member.mesh.database.run, member.agent_id, uuid.uuid4().hex
 
     def deed(lease: Lease) -> dict[str, Any]:
-        recipient = resolve(database, _context(member, lease), args.to)
-        mail = database.run(mailbox.send, member.agent_id, recipient, args.message, key, lease=lease, idempotent=True)
-        to = database.run(agents.get, recipient, idempotent=True)
-        return {"status": "sent", "to": Ref(to.id, to.name).json(), "message_id": mail}
+        to = run(agents.resolve, member.session.id, args.to, me, idempotent=True)
+        mail = run(mailbox.send, me, to.id, args.message, key, lease=lease, idempotent=True)
+        return {"status": "sent", "to": to.json(), "message_id": mail}
 
     return _noting(member.act(deed), member.ensure_served())
 
 
 def _kill(member: Member, args: KillArgs) -> dict[str, Any]:
-    database = member.mesh.database
+    run, me = member.mesh.database.run, member.agent_id
 
     def deed(lease: Lease) -> list[Ref]:
-        target = resolve(database, _context(member, lease), args.agent_id)
-        return database.run(agents.kill, target, member.agent_id, lease=lease)
+        target = run(agents.resolve, member.session.id, args.agent_id, me, idempotent=True)
+        return run(agents.kill, target.id, me, lease=lease)
 
     return {"killed": [ref.json() for ref in member.act(deed)]}
 

@@ -15,7 +15,6 @@ from agentmesh.domain.text import printable
 from agentmesh.engine.tool import Effect, ToolContext
 from agentmesh.store import agents, transcript
 from agentmesh.store.tx import Database
-from agentmesh.tools.verbs import resolve
 
 _ROWS = 1000
 """Rows that are looked at, from the end."""
@@ -47,8 +46,9 @@ class ReadTranscript:
 
     def run(self, args: ReadTranscriptArgs, context: ToolContext) -> dict[str, Any]:
         """Return the end of the agent's conversation."""
-        agent = resolve(self._database, context, args.agent_id)
-        return tail(self._database, agent, args.max_characters)
+        me, run = context.agent_id, self._database.run
+        agent = run(agents.resolve, context.session_id, args.agent_id, me, idempotent=True)
+        return tail(self._database, agent.id, args.max_characters)
 
 
 def tail(database: Database, agent: AgentId, limit: int) -> dict[str, Any]:

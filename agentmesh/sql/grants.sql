@@ -16,7 +16,7 @@ begin
     grant usage on schema agentmesh to agentmesh_worker;
     grant execute on all functions in schema agentmesh to agentmesh_worker;
     revoke execute on function agentmesh.grant_roles, agentmesh.start_session, agentmesh.set_mode, agentmesh.set_budget, agentmesh.answer,
-      agentmesh.allow, agentmesh.forget_rules, agentmesh.set_endpoints, agentmesh.forget_bills from agentmesh_worker;
+      agentmesh.allow, agentmesh.forget_rules, agentmesh.set_endpoints, agentmesh.forget_bills, agentmesh.rename from agentmesh_worker;
     grant select on all tables in schema agentmesh to agentmesh_worker;
     grant insert on agentmesh.settings, agentmesh.workers, agentmesh.agents, agentmesh.activity, agentmesh.transcript,
       agentmesh.mail, agentmesh.wait, agentmesh.waits, agentmesh.tool_calls, agentmesh.tasks, agentmesh.model_calls,
@@ -30,7 +30,7 @@ begin
     grant insert (session_id, agent_id, seq, ordinal, kind, tool, arguments, reason, rules, question, options) on agentmesh.requests to agentmesh_worker;
     grant update (title, attended, ended_at, tree_version) on agentmesh.sessions to agentmesh_worker;
     grant update (backend_pid, seen_at, lost_at, back_at, server_started_at, ended_at, endpoints) on agentmesh.workers to agentmesh_worker;
-    grant update (status, model, settings_id, turn, started_turn, interrupt_turn, compact_turn, held_mail, owes_report, agent_wakes, ended_seq,
+    grant update (status, model, settings_id, turn, started_turn, interrupt_turn, compact_turn, held_mail, owes_report, agent_wakes, ended_seq, ended_as, unseen,
       worker_id, epoch, queued_at, tool_calls, model_calls, input_tokens, output_tokens, cached_tokens, cost_usd, unpriced_calls,
       died_at, killed_by, reaped_at) on agentmesh.agents to agentmesh_worker;
     grant update (activity, at) on agentmesh.activity to agentmesh_worker;
@@ -48,11 +48,11 @@ begin
   if exists (select from pg_roles where rolname = 'agentmesh_person') then  -- a member of agentmesh_worker
     grant usage on schema agentmesh to agentmesh_person;
     grant execute on function agentmesh.start_session, agentmesh.set_mode, agentmesh.set_budget, agentmesh.answer, agentmesh.allow,
-      agentmesh.forget_rules, agentmesh.set_endpoints, agentmesh.forget_bills to agentmesh_person;
+      agentmesh.forget_rules, agentmesh.set_endpoints, agentmesh.forget_bills, agentmesh.rename to agentmesh_person;
     grant insert on agentmesh.sessions to agentmesh_person;
     grant delete on agentmesh.model_bills to agentmesh_person;
     grant update (permission_mode, rules, max_tokens, max_cost_usd, endpoints) on agentmesh.sessions to agentmesh_person;
-    grant update (max_tokens, max_cost_usd) on agentmesh.agents to agentmesh_person;
+    grant update (max_tokens, max_cost_usd, name) on agentmesh.agents to agentmesh_person;
   end if;
 end $$;
 

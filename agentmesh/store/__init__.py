@@ -6,7 +6,7 @@ The protocol that all functions in the database follow, and every statement here
  2. Lock order: the session's row (``lock_session``); then all agents' rows that will be touched, once, by id
     (``lock_agents``); then requests; then mail, waits, calls and transcripts of locked agents; last the session's row
     in session_usage (``reserve``, by begin_step alone), and after it reservations alone, by id; NOTIFY comes at commit.
- 3. The session's row is taken by fork, kill, reap, end, delete and by a wait that registers for listed agents.
+ 3. The session's row is taken by fork, kill, rename, reap, end, delete and by a wait that registers for listed agents.
  4. Agents: send {sender, recipient}; fork {parent, as a tool}; kill {subtree, killer}; wait_begin {waiter, targets};
     the end of a turn {agent, parent}; everything else {the agent}; release of a worker {its agents}.
  5. Lock, then look in a new statement, then write. Facts about a locked row come from the locking statement.

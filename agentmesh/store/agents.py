@@ -1,4 +1,4 @@
-"""Agents: fork, kill, interrupt, and finding one by what people and models call it."""
+"""Agents: fork, kill, interrupt, rename, and finding one by what people and models call it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ from agentmesh.domain.rows import Agent, AgentView, Ref, ToolSettings
 from agentmesh.domain.states import AgentStatus, Kind
 from agentmesh.domain.text import one_line, storable
 from agentmesh.sql import statement
-from agentmesh.store.callers import Lease, caller
+from agentmesh.store.call import Lease, caller, scalar, typed_row
 from agentmesh.store.mailbox import require_size
-from agentmesh.store.scalar import scalar
-from agentmesh.store.typed import typed_row
 
 _BY_PREFIX = 2
 
@@ -63,6 +61,14 @@ def interrupt(conn: Connection, agent: AgentId) -> bool:
     return scalar(conn, statement("agents.interrupt"), {"agent": agent}, bool)
 
 
+def rename(conn: Connection, agent: AgentId, name: str) -> str:
+    """Give an agent another name; return it as it is now.
+
+    Raise BadName, ReservedName, NameTaken, NameFixed, DeadAgent or UnknownAgent when refused.
+    """
+    return scalar(conn, statement("agents.rename"), {"agent": agent, "name": storable(name)}, str)
+
+
 def get(conn: Connection, agent: AgentId) -> Agent:
     """Return the agent or raise UnknownAgent."""
     with conn.cursor(row_factory=typed_row(Agent)) as cursor:
@@ -78,18 +84,21 @@ def settings(conn: Connection, settings_id: str) -> ToolSettings:
         return cast(ToolSettings, cursor.execute(statement("agents.settings"), {"settings": settings_id}).fetchone())
 
 
-def resolve(conn: Connection, session: SessionId, who: str) -> Ref:
+def resolve(conn: Connection, session: SessionId, who: str, asker: AgentId | None = None) -> Ref:
     """Return the agent of the session with this full id, this exact name or, if only one, this prefix of its id.
 
-    Tried in this order. A prefix has at least 4 hex digits. Raise UnknownAgent or AmbiguousAgent with close matches.
+    Tried in this order. A prefix has at least 4 hex digits. For an agent that asks, "parent" is its parent. Raise
+    UnknownAgent or AmbiguousAgent with close matches.
     """
-    (found,) = resolve_all(conn, session, [who])
+    (found,) = resolve_all(conn, session, [who], asker)
     if isinstance(found, Refused):
         raise found
     return found
 
 
-def resolve_all(conn: Connection, session: SessionId, asked: Sequence[str]) -> list[Ref | Refused]:
+def resolve_all(
+    conn: Connection, session: SessionId, asked: Sequence[str], asker: AgentId | None = None
+) -> list[Ref | Refused]:
     """Resolve several as ``resolve`` does, in one statement; what cannot be resolved is returned as its error."""
     texts = [storable(who).strip() for who in asked]
     asked = [text.lower() for text in texts]
@@ -97,6 +106,7 @@ def resolve_all(conn: Connection, session: SessionId, asked: Sequence[str]) -> l
     with conn.cursor(row_factory=dict_row) as cursor:
         values = {
             "session": session,
+            "asker": asker,
             "asked": asked,
             "first": [first for first, _ in bounds],
             "last": [last for _, last in bounds],
@@ -105,7 +115,7 @@ def resolve_all(conn: Connection, session: SessionId, asked: Sequence[str]) -> l
     found: list[list[dict[str, Any]]] = [[] for _ in texts]
     for match in matches:
         found[match["n"] - 1].append(match)
-    return [_chosen(conn, session, text, rows) for text, rows in zip(texts, found, strict=True)]
+    return [_chosen(conn, session, asker, text, rows) for text, rows in zip(texts, found, strict=True)]
 
 
 def _prefixed(who: str) -> tuple[UUID | None, UUID | None]:
@@ -114,15 +124,26 @@ def _prefixed(who: str) -> tuple[UUID | None, UUID | None]:
     return bounds if bounds and str(bounds[0]).startswith(who) else (None, None)
 
 
-def _chosen(conn: Connection, session: SessionId, who: str, found: list[dict[str, Any]]) -> Ref | Refused:
+def _chosen(
+    conn: Connection, session: SessionId, asker: AgentId | None, who: str, found: list[dict[str, Any]]
+) -> Ref | Refused:
     """Return the agent that the best way of matching leaves, or why there is none."""
     if found and (found[0]["how"] != _BY_PREFIX or len(found) == 1):
         return Ref(found[0]["id"], found[0]["name"])
     if found:
         names = ", ".join(f"{row['name']} ({row['id']})" for row in found[:5])
         return AmbiguousAgent(f"{who!r} fits more than one agent", hint=f"Give more of the id: {names}.")
-    hint = _close(conn, session, who.lower())
+    if asker is not None and who.lower() == "parent":
+        return UnknownAgent("the root has no parent", hint="End your turn with an answer: the user reads it.")
+    hint = _renamed(conn, session, who.lower()) or _close(conn, session, who.lower())
     return UnknownAgent(f"there is no agent {one_line(who, 60)!r} in this session", hint=hint)
+
+
+def _renamed(conn: Connection, session: SessionId, who: str) -> str:
+    """Return what the agent is called now that had this name, "" when none had it."""
+    with conn.cursor(row_factory=class_row(Ref)) as cursor:
+        ref = cursor.execute(statement("agents.renamed"), {"session": session, "name": who}).fetchone()
+    return f"{one_line(who, 60)} was renamed: it is {ref.name} ({short(ref.id)}) now." if ref else ""
 
 
 def _close(conn: Connection, session: SessionId, who: str) -> str:

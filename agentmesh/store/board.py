@@ -16,9 +16,8 @@ from agentmesh.domain.ids import AgentId, MailId, SessionId
 from agentmesh.domain.rows import AgentView, Row
 from agentmesh.domain.states import AgentStatus, Kind
 from agentmesh.sql import statement
+from agentmesh.store.call import scalar, typed_row
 from agentmesh.store.mailbox import with_mail
-from agentmesh.store.scalar import scalar
-from agentmesh.store.typed import typed_row
 
 _PENDING_WIDTH = 4_000
 """Characters of an unread message that a screen gets."""
@@ -29,6 +28,14 @@ _NEAR = 100
 """Of a larger session: who runs, and children, siblings and awaited agents of each that is wanted."""
 MOST_WORKING = 10_000
 """Agents that run are counted up to here."""
+_SAID = 400
+"""Characters of an agent's last words that a board reads."""
+_LOOKED = 30
+"""Rows of an agent in which its last words are looked for."""
+_CALLS = 200
+"""Calls of an agent that its strip of the last minutes reads."""
+_SESSIONS, _FEW = 100, 20
+"""Of all sessions: so many, and of each so many agents of a kind."""
 _NOT_SHOWN = ("path", "tree_tokens", "tree_cost_usd")
 _VIEW = tuple(field.name for field in fields(AgentView) if field.name not in _NOT_SHOWN)
 
@@ -42,6 +49,39 @@ class Standing(NamedTuple):
     ended_with: Kind | None
     """Kind of the row that its last turn ended with."""
     capturing: bool
+
+
+class Detail(NamedTuple):
+    """What a board says of an agent beside its state."""
+
+    id: AgentId
+    model: str
+    model_calls: int
+    since: float
+    """Seconds that it has stood as it does."""
+    said: str
+    """The end of what it wrote last, or of the error that ended its turn; empty if there is neither."""
+    context_tokens: int | None
+    """Tokens of its last model call, with the answer; None before the first."""
+
+
+class Ran(NamedTuple):
+    """A stretch of time in which an agent worked."""
+
+    id: AgentId
+    began: float
+    """Seconds ago."""
+    ended: float
+
+
+class Elsewhere(NamedTuple):
+    """An agent of any session."""
+
+    view: AgentView
+    session: str
+    """The session's title, or the beginning of its id."""
+    asks: bool
+    """Whether it waits for the answer to a request."""
 
 
 class StandingWait(NamedTuple):
@@ -126,6 +166,31 @@ def pending(conn: Connection, agents: Collection[AgentId]) -> list[PendingMail]:
         return cursor.execute(statement("board.pending"), values).fetchall()
 
 
+def details(conn: Connection, agents: Collection[AgentId]) -> list[Detail]:
+    """Return the details of these agents, in no order."""
+    with conn.cursor(row_factory=class_row(Detail)) as cursor:
+        return cursor.execute(
+            statement("board.details"), {"agents": list(agents), "width": _SAID, "looked": _LOOKED}
+        ).fetchall()
+
+
+def ran(conn: Connection, agents: Collection[AgentId], seconds: float) -> list[Ran]:
+    """Return when these agents worked within the last seconds, in no order; stretches may overlap."""
+    with conn.cursor(row_factory=class_row(Ran)) as cursor:
+        values = {"agents": list(agents), "seconds": seconds, "most": _CALLS}
+        return cursor.execute(statement("board.ran"), values).fetchall()
+
+
+def everywhere(conn: Connection, sessions: int = _SESSIONS, few: int = _FEW) -> list[Elsewhere]:
+    """Return agents of the newest open sessions: those that need a person, those that run, and the roots.
+
+    At most ``few`` of a kind and session.
+    """
+    with conn.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute(statement("board.everywhere"), {"sessions": sessions, "few": few}).fetchall()
+    return [Elsewhere(_view(row), row["session"], row["asks"]) for row in rows]
+
+
 def newest(conn: Connection, agent: AgentId, limit: int, before: int | None = None) -> list[Row]:
     """Return the agent's own newest rows (before a seq, if given), oldest first, at most so many."""
     values = {"agent": agent, "before": _ALL if before is None else before, "limit": limit}
@@ -148,11 +213,15 @@ def inherited(conn: Connection, agent: AgentId, limit: int) -> tuple[list[Row], 
 
 
 def _standing(row: dict[str, Any]) -> Standing:
-    view = {name: row[name] for name in _VIEW}
     ended = row["ended_with"]
     return Standing(
-        AgentView(**{**view, "status": AgentStatus(view["status"])}),
+        _view(row),
         row["running_for"],
         Kind(ended) if ended is not None else None,
         row["capturing"],
     )
+
+
+def _view(row: dict[str, Any]) -> AgentView:
+    view = {name: row[name] for name in _VIEW}
+    return AgentView(**{**view, "status": AgentStatus(view["status"])})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -27,8 +27,8 @@ from agentmesh.sql import statement
 _FOLDER: Final = Path(sql.__file__).parent
 _GRANTS: Final = "grants.sql"
 """It is applied whenever anything else is: a new table or function has no rights yet."""
-_FUNCTION: Final = re.compile(r"^create function agentmesh\.(\w+)\(.*?\$\$(.*?)\$\$", re.MULTILINE | re.DOTALL)
-_VIEW: Final = re.compile(r"^create view agentmesh\.(\w+)", re.MULTILINE)
+_FUNCTION: Final = re.compile(r"^create function agentmesh\.(\w+)(\(.*?\$\$.*?\$\$);", re.MULTILINE | re.DOTALL)
+_VIEW: Final = re.compile(r"^create view agentmesh\.(\w+)(.*?);$", re.MULTILINE | re.DOTALL)
 
 
 @cache
@@ -74,22 +74,45 @@ def bring_up_to_date(connection: psycopg.Connection, where: str) -> None:
 
 
 def differences(connection: psycopg.Connection) -> list[str]:
-    """Say of each function and view that is not as this program's files have it what it is, and how it differs."""
-    bodies = {name: body for text in files().values() for name, body in _FUNCTION.findall(text)}
-    views = {f"view agentmesh.{name}" for text in files().values() for name in _VIEW.findall(text)}
-    with connection.transaction():
+    """Say which functions and views are not as this program's files have them: missing, different or unexpected.
+
+    Each is compared with a temporary copy that PostgreSQL makes from the file, so also by its arguments, its settings
+    and its options. A role that may make nothing temporary learns only what is missing or unexpected.
+    """
+    copied = {label: create for text in files().values() for label, create in _copies(text)}
+    with connection.transaction(force_rollback=True):
         _prepare(connection)
         ours = {each for _, objects in _stored(connection).values() for each in objects}
-        functions = connection.execute(statement("code.functions")).fetchall()
-        found_views = {view for (view,) in connection.execute(statement("code.views"))}
-    found = {name: body for each, name, body in functions if each in ours}
-    unexpected = {each for each, _, _ in functions if each not in ours} | (found_views - views)
+        _make(connection, copied.values())
+        rows = connection.execute(statement("code.definitions")).fetchall()
+    found = {label: definition for each, label, definition in rows if each in ours}
+    wanted = {label: definition for each, label, definition in rows if each is None}
     return [
-        *(f"function {name} is missing" for name in sorted(bodies.keys() - found.keys())),
-        *(f"function {name} differs" for name in sorted(found) if bodies.get(name) != found[name]),
-        *(f"{view} is missing" for view in sorted(views - found_views)),
-        *(f"{each} is unexpected" for each in sorted(unexpected)),
+        *(f"{label} is missing" for label in sorted(copied.keys() - found.keys())),
+        *(f"{label} differs" for label in sorted(found) if wanted and wanted.get(label) != found[label]),
+        *(f"{each} is unexpected" for each in sorted(each for each, _, _ in rows if each and each not in ours)),
     ]
+
+
+def _copies(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each function and view of a file as ``differences`` names it, and the statement that makes a copy."""
+    for name, rest in _FUNCTION.findall(text):
+        yield f"function {name}", f"create function pg_temp.{name}{rest}"
+    for name, rest in _VIEW.findall(text):
+        yield f"view agentmesh.{name}", f"create temporary view {name}{rest}"
+
+
+def _make(connection: psycopg.Connection, copies: Iterable[str]) -> None:
+    """Make temporary copies, if this role may; a copy that needs something missing is left out."""
+    connection.execute("select set_config('check_function_bodies', 'off', true)")
+    for create in copies:
+        try:
+            with connection.transaction():
+                connection.execute(create.encode())
+        except (pg.InsufficientPrivilege, pg.ReadOnlySqlTransaction):
+            return
+        except pg.ProgrammingError:
+            continue
 
 
 def _prepare(connection: psycopg.Connection) -> None:

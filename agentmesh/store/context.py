@@ -13,9 +13,8 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus
 from agentmesh.domain.text import storable
 from agentmesh.sql import statement
-from agentmesh.store.callers import Lease, caller
+from agentmesh.store.call import Lease, caller, scalar
 from agentmesh.store.jsonb import jsonb
-from agentmesh.store.scalar import scalar
 from agentmesh.store.steps import Granted, Planned, asked, granted
 
 _BYTES_PER_TOKEN = 4

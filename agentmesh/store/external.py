@@ -13,8 +13,7 @@ from psycopg import Connection
 from agentmesh.domain.ids import AgentId, SessionId, WorkerId
 from agentmesh.domain.text import storable
 from agentmesh.sql import statement
-from agentmesh.store.callers import Lease, caller
-from agentmesh.store.scalar import scalar
+from agentmesh.store.call import Lease, caller, scalar
 
 
 def guest(conn: Connection, session: SessionId, name: str) -> AgentId:

@@ -15,8 +15,7 @@ from agentmesh.domain.ids import AgentId, MailId
 from agentmesh.domain.rows import Row
 from agentmesh.domain.text import bytes_of, storable
 from agentmesh.sql import statement
-from agentmesh.store import prepared
-from agentmesh.store.callers import Lease, caller
+from agentmesh.store.call import Lease, caller, scalar
 
 _MOST_BYTES: Final = 262_144
 
@@ -46,10 +45,7 @@ def send(
     require_size(body)
     key = storable(key) if key is not None else None
     values = {"sender": sender, "recipient": recipient, "body": storable(body), "key": key, **caller(lease)}
-    sent = prepared.value(conn, statement("mailbox.send"), values, int)
-    if sent is None:
-        raise TypeError("send returned no id")
-    return MailId(sent)
+    return MailId(scalar(conn, statement("mailbox.send"), values, int))
 
 
 def with_mail(conn: Connection, rows: Sequence[Row]) -> list[Row]:

@@ -11,8 +11,8 @@ from psycopg import Connection
 from agentmesh.domain.ids import AgentId, MailId, SessionId
 from agentmesh.domain.text import storable
 from agentmesh.sql import statement
+from agentmesh.store.call import scalar
 from agentmesh.store.jsonb import jsonb
-from agentmesh.store.scalar import scalar
 
 
 def begin_capture(conn: Connection, agent: AgentId) -> bool:
@@ -40,17 +40,22 @@ def is_capturing(conn: Connection, agent: AgentId) -> bool:
     return scalar(conn, statement("person.is_capturing"), {"agent": agent}, bool)
 
 
-def fork_captured(conn: Connection, parent: AgentId) -> AgentId:
-    """End the capture and make a child called fork, fork-2, ... of its text; without any text the child is idle.
+def fork_captured(conn: Connection, parent: AgentId, name: str = "fork") -> AgentId:
+    """End the capture and make a child of its text; without any text the child is idle.
 
     Refused as any fork is; the capture then stays open.
     """
-    return AgentId(scalar(conn, statement("person.fork_captured"), {"parent": parent}, UUID))
+    return AgentId(scalar(conn, statement("person.fork_captured"), {"parent": parent, "name": storable(name)}, UUID))
 
 
 def note(conn: Connection, agent: AgentId, content: Mapping[str, Any]) -> int:
     """Keep a command and what it said as a row that no model sees; return its seq."""
     return scalar(conn, statement("person.note"), {"agent": agent, "content": jsonb(dict(content))}, int)
+
+
+def see(conn: Connection, agent: AgentId) -> bool:
+    """Note that a person has looked at the end of the agent's last turn; return whether that was new."""
+    return scalar(conn, statement("person.see"), {"agent": agent}, bool)
 
 
 def retry(conn: Connection, agent: AgentId) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import select
-from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, LiteralString
 
 import psycopg
@@ -67,10 +66,6 @@ class KeptConnection(BoundedConnection):
 
     def __init__(self, pgconn: PGconn, row_factory: RowFactory[TupleRow] = tuple_row) -> None:
         super().__init__(pgconn, row_factory)
-        self.executed: Counter[str] = Counter()
-        """Statements that may be worth preparing, and how often they have run; see ``prepared``."""
-        self.prepared: dict[str, bytes] = {}
-        """Those that are, and their names."""
         self.is_pooled = False
         """Whether it is one of a pool's."""
         self.pooled_again = 0.0

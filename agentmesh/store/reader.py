@@ -20,10 +20,10 @@ from psycopg.types.string import TextLoader
 from agentmesh.domain.errors import ConfigError, DatabaseError, ReaderMissing, Timeout
 from agentmesh.domain.text import one_line, printable, storable
 from agentmesh.sql import statement
+from agentmesh.store.call import scalar
 from agentmesh.store.deadline import ANSWER_SECONDS
 from agentmesh.store.errors import domain_error, is_connection_failure
 from agentmesh.store.pool import KeptConnection, connect, describe
-from agentmesh.store.scalar import scalar
 
 READER: Final = "agentmesh_reader"
 _VIEWS: Final = (

@@ -13,9 +13,8 @@ from agentmesh.domain.ids import SessionId, beginning_with
 from agentmesh.domain.rows import Request
 from agentmesh.domain.text import storable
 from agentmesh.sql import statement
+from agentmesh.store.call import scalar, typed_row
 from agentmesh.store.jsonb import jsonb
-from agentmesh.store.scalar import scalar
-from agentmesh.store.typed import typed_row
 
 
 def pending(conn: Connection, session: SessionId) -> list[Request]:

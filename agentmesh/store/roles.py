@@ -28,8 +28,9 @@ FOR_PERSONS: Final = (
     "forget_rules",
     "set_endpoints",
     "forget_bills",
+    "rename",
 )
-"""Functions that decide what agents may do and spend: a worker may not call them."""
+"""Functions that decide what agents may do and spend, and their names: a worker may not call them."""
 
 _MADE_BY: Final = {
     READER: f"create role {READER} login;  -- reads the views; `agentmesh sql` logs in as it",

@@ -17,9 +17,8 @@ from agentmesh.domain.rows import Session, SessionSummary
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import storable
 from agentmesh.sql import statement
+from agentmesh.store.call import scalar, typed_row
 from agentmesh.store.jsonb import jsonb
-from agentmesh.store.scalar import scalar
-from agentmesh.store.typed import typed_row
 
 
 class NewSession(NamedTuple):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
+from uuid import uuid4
 
 from psycopg import Connection
 
@@ -13,6 +15,9 @@ from agentmesh.sql import statement
 
 WORK_CHANNEL = "agentmesh_work"
 PAUSE_CHANNEL = "agentmesh_pause"
+REPEAT: Final = "repeat "
+"""Begins a payload of an agent's channel that asks for its answer in progress; the channel to answer on follows."""
+_SCREEN: Final = re.compile("screen_[0-9a-f]{32}")
 _LONGEST: Final = 400
 """Bytes of an activity, as the table has it; the reason of a pause is the longest."""
 
@@ -25,6 +30,21 @@ def agent_channel(agent: AgentId) -> str:
 def session_channel(session: object) -> str:
     """Return the channel that feeds screens."""
     return f"session_event_{session}"
+
+
+def screen_channel() -> str:
+    """Return a channel for one screen alone, always another one."""
+    return f"screen_{uuid4().hex}"
+
+
+def is_screen_channel(channel: str) -> bool:
+    """Return whether a channel that somebody names may be one screen's: anybody may notify."""
+    return _SCREEN.fullmatch(channel) is not None
+
+
+def ask_for_text(conn: Connection, agent: AgentId, channel: str) -> None:
+    """Ask the worker that runs an agent for what its answer in progress has said so far, on a screen's channel."""
+    publish(conn, [(agent_channel(agent), f"{REPEAT}{channel}")])
 
 
 def set_activities(conn: Connection, activities: Mapping[AgentId, str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,12 +15,9 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Allowance, OpenCall, Row, Standing
 from agentmesh.domain.states import AgentStatus, Kind
 from agentmesh.sql import statement
-from agentmesh.store import prepared
-from agentmesh.store.callers import Lease, caller
+from agentmesh.store.call import Lease, caller, scalar, typed_row
 from agentmesh.store.jsonb import jsonb, written
 from agentmesh.store.mailbox import require_size
-from agentmesh.store.scalar import scalar
-from agentmesh.store.typed import typed_row
 
 Results = Mapping[int, Mapping[str, Any]]
 """What tool calls of a step returned, by their ordinals."""
@@ -128,7 +124,7 @@ def begin_step(
     """
     found = written(_entries(results, seen)) if results else None
     values = {"agent": lease.agent_id, "after": after, "results": found, **asked(planned), **caller(lease)}
-    begun = _document(conn, "steps.begin_step", values)
+    begun = scalar(conn, statement("steps.begin_step"), values, dict)
     if begun.get("interrupted"):
         raise TurnInterrupted(f"agent {lease.agent_id} was interrupted", hint="End its turn.")
     rows = [Row(lease.agent_id, seq, Kind(kind), content) for seq, kind, content in begun["rows"]]
@@ -179,7 +175,8 @@ def finish_step(
         "after": after,
         **caller(lease),
     }
-    finished = _document(conn, "steps.finish_step" if after is None else "steps.finish_step_once", values)
+    name = "steps.finish_step" if after is None else "steps.finish_step_once"
+    finished = scalar(conn, statement(name), values, dict)
     allowance = finished["allowance"]
     return FinishedStep(finished["seq"], AgentStatus(finished["status"]), allowance and Allowance.from_json(allowance))
 
@@ -272,14 +269,6 @@ def open_calls(conn: Connection, agent: AgentId) -> list[OpenCall]:
     """Return the agent's calls without a result, in the order asked."""
     with conn.cursor(row_factory=typed_row(OpenCall)) as cursor:
         return cursor.execute(statement("steps.open_calls"), {"agent": agent}).fetchall()
-
-
-def _document(conn: Connection, name: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one of the two statements of each step; return the JSON object that it returns."""
-    found = prepared.value(conn, statement(name), values, json.loads)
-    if not isinstance(found, dict):
-        raise TypeError(f"{name} returned {found!r}")
-    return found
 
 
 def _entries(results: Results, seen: Seen | None) -> list[dict[str, Any]]:

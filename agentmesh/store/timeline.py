@@ -12,7 +12,7 @@ from psycopg.rows import class_row
 from agentmesh.domain.ids import AgentId, MailId, SessionId
 from agentmesh.domain.states import AgentStatus
 from agentmesh.sql import statement
-from agentmesh.store.typed import typed_row
+from agentmesh.store.call import typed_row
 
 _PAGE = 500
 

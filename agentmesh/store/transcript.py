@@ -8,9 +8,8 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Row
 from agentmesh.domain.todos import Todo, read_todos
 from agentmesh.sql import statement
+from agentmesh.store.call import scalar, typed_row
 from agentmesh.store.mailbox import with_mail
-from agentmesh.store.scalar import scalar
-from agentmesh.store.typed import typed_row
 
 
 def context(conn: Connection, agent: AgentId, upto: int | None = None) -> list[Row]:

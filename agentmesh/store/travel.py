@@ -17,8 +17,7 @@ from agentmesh.domain.states import Kind
 from agentmesh.domain.text import storable
 from agentmesh.sql import statement
 from agentmesh.store import agents
-from agentmesh.store.scalar import scalar
-from agentmesh.store.typed import typed_row
+from agentmesh.store.call import scalar, typed_row
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ class Database:
         self._making = threading.Lock()
         self._lock = threading.Lock()
         self._at_hand = first
-        """One that nobody uses: the way through the pool costs who was just woken a tenth of a send."""
+        """A spare connection, used before the pool: without it P3 is 1.98 × the floor instead of 1.79, of 2.00."""
         if first:
             first.pooled_again = time.monotonic() + _AT_HAND
         self._lent: set[KeptConnection] = set()
@@ -82,7 +82,7 @@ class Database:
         self._renewed_at = 0.0
         """When (monotonic) the server was last found to be another, or back; connections from before go."""
         self._asking = 0
-        """Callers that found none at hand and have none yet; after ``close`` one more, so that none is kept."""
+        """Callers that wait for a connection of the pool; ``close`` adds one, so that no spare one is kept."""
 
     def run(self, function: Callable[..., Result], /, *args: Any, idempotent: bool = False, **kwargs: Any) -> Result:
         """Return ``function(connection, *args, **kwargs)``, repeated while PostgreSQL says that it changed nothing.

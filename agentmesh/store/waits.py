@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from psycopg import Connection
@@ -16,17 +15,21 @@ from agentmesh.domain.rows import Ref, Wait
 from agentmesh.domain.states import WaitOutcome
 from agentmesh.domain.text import storable
 from agentmesh.sql import statement
-from agentmesh.store import agents, prepared
-from agentmesh.store.callers import Lease, caller
-from agentmesh.store.scalar import scalar
+from agentmesh.store import agents
+from agentmesh.store.call import Lease, caller, scalar
 
 
-def targets(conn: Connection, session: SessionId, asked: Sequence[str]) -> list[dict[str, Any]]:
-    """Resolve the agents to wait for, in the order asked, duplicates merged; an entry may carry its error instead."""
+def targets(
+    conn: Connection, session: SessionId, asked: Sequence[str], waiter: AgentId | None = None
+) -> list[dict[str, Any]]:
+    """Resolve the agents to wait for, in the order asked, duplicates merged; an entry may carry its error instead.
+
+    A waiter that asks by itself may call its parent "parent".
+    """
     if not asked:
         raise BadWait("from_agents is empty", hint="List agents, or leave it out to wait for a message from anyone.")
     resolved: dict[Any, dict[str, Any]] = {}
-    for who, found in zip(asked, agents.resolve_all(conn, session, asked), strict=True):
+    for who, found in zip(asked, agents.resolve_all(conn, session, asked, waiter), strict=True):
         if isinstance(found, Ref):
             resolved.setdefault(found.id, {"agent_id": str(found.id), "id": str(found.id)})
         else:
@@ -49,8 +52,7 @@ def wait_begin(
     """
     wanted = Jsonb(list(for_whom)) if for_whom is not None else None
     values = {"waiter": waiter, "targets": wanted, "timeout": timeout, **caller(lease)}
-    with conn.cursor(row_factory=scalar_row) as cursor:
-        return cast("dict[str, Any] | None", cursor.execute(statement("waits.begin"), values).fetchone())
+    return _result(conn, "waits.begin", values)
 
 
 def wait_take(
@@ -58,7 +60,7 @@ def wait_take(
 ) -> dict[str, Any] | None:
     """Return the result of the agent's wait if it ends now (in any case with ``final``); None while it goes on."""
     values = {"waiter": waiter, "final": final, **caller(lease)}
-    return prepared.value(conn, statement("waits.take"), values, json.loads)
+    return _result(conn, "waits.take", values)
 
 
 def registered(conn: Connection, waiter: AgentId) -> Wait | None:
@@ -70,3 +72,8 @@ def registered(conn: Connection, waiter: AgentId) -> Wait | None:
 def still_open(conn: Connection, waiter: AgentId) -> int:
     """Return how many of the agents that the wait is for still run and have sent nothing."""
     return scalar(conn, statement("waits.still_open"), {"waiter": waiter}, int)
+
+
+def _result(conn: Connection, name: str, values: Mapping[str, Any]) -> dict[str, Any] | None:
+    with conn.cursor(row_factory=scalar_row) as cursor:
+        return cast("dict[str, Any] | None", cursor.execute(statement(name), values).fetchone())

@@ -11,9 +11,8 @@ from psycopg.rows import class_row, dict_row
 from agentmesh.domain.ids import AgentId, SessionId, WorkerId
 from agentmesh.domain.rows import Agent, Attention
 from agentmesh.sql import statement
-from agentmesh.store.scalar import scalar
+from agentmesh.store.call import scalar, typed_row
 from agentmesh.store.schema import Schema
-from agentmesh.store.typed import typed_row
 
 
 class Identity(NamedTuple):

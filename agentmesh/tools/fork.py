@@ -7,7 +7,6 @@ from pydantic import BaseModel, Field
 from agentmesh.engine.tool import Effect, ToolContext
 from agentmesh.store import agents
 from agentmesh.store.tx import Database
-from agentmesh.tools.verbs import lease_of
 from agentmesh.tools.words import description
 
 
@@ -35,4 +34,4 @@ class Fork:
 
     def run(self, args: ForkArgs, context: ToolContext) -> None:
         """Fork the agent; the verb writes the result."""
-        self._database.run(agents.fork, context.agent_id, args.name, args.prompt, lease=lease_of(context))
+        self._database.run(agents.fork, context.agent_id, args.name, args.prompt, lease=context.own_lease)

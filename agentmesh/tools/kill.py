@@ -7,7 +7,6 @@ from pydantic import BaseModel, Field
 from agentmesh.engine.tool import Effect, ToolContext
 from agentmesh.store import agents
 from agentmesh.store.tx import Database
-from agentmesh.tools.verbs import lease_of, resolve
 from agentmesh.tools.words import description
 
 
@@ -34,5 +33,6 @@ class Kill:
 
     def run(self, args: KillArgs, context: ToolContext) -> None:
         """Kill the agent; the verb writes the result."""
-        target = resolve(self._database, context, args.agent_id)
-        self._database.run(agents.kill, target, context.agent_id, lease=lease_of(context))
+        me, run = context.agent_id, self._database.run
+        target = run(agents.resolve, context.session_id, args.agent_id, me, idempotent=True).id
+        run(agents.kill, target, me, lease=context.own_lease)

@@ -12,7 +12,6 @@ from agentmesh.engine.tool import ToolContext, ToolError
 from agentmesh.store import files
 from agentmesh.store.files import Known
 from agentmesh.store.tx import Database
-from agentmesh.tools.verbs import lease_of
 
 
 class FileLedger:
@@ -58,7 +57,7 @@ def refuse_unseen(known: Known, agent_id: AgentId, shown: str, found: bytes, *, 
 
 def _step(context: ToolContext) -> int:
     """Return the transcript row that asks for the call: a fork inherits what was seen together with that step."""
-    seq = lease_of(context).seq
+    seq = context.own_lease.seq
     if seq is None:
         raise ValueError("a call of a tool has a step")
     return seq

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pydantic import BaseModel, Field
 
 from agentmesh.engine.tool import Effect, ToolContext
-from agentmesh.store import mailbox
+from agentmesh.store import agents, mailbox
 from agentmesh.store.tx import Database
-from agentmesh.tools.verbs import lease_of, resolve
 from agentmesh.tools.words import description
 
 
@@ -35,5 +34,6 @@ class Send:
 
     def run(self, args: SendArgs, context: ToolContext) -> None:
         """Send the message; the verb writes the result."""
-        recipient = resolve(self._database, context, args.to)
-        self._database.run(mailbox.send, context.agent_id, recipient, args.message, lease=lease_of(context))
+        me, run = context.agent_id, self._database.run
+        recipient = run(agents.resolve, context.session_id, args.to, me, idempotent=True).id
+        run(mailbox.send, me, recipient, args.message, lease=context.own_lease)

@@ -21,7 +21,6 @@ from agentmesh.store import agents, steps
 from agentmesh.store.steps import TaskGiver
 from agentmesh.store.tx import Database
 from agentmesh.tools.prompt import system_prompt
-from agentmesh.tools.verbs import lease_of
 from agentmesh.tools.words import description
 
 _NESTING = frozenset({"fork", "task"})
@@ -97,7 +96,7 @@ class Task:
             spec["agent_id"] = str(known.id)
         else:
             spec |= self._new(args, context)
-        self._database.run(steps.task, lease_of(context), spec)
+        self._database.run(steps.task, context.own_lease, spec)
 
     def _new(self, args: TaskArgs, context: ToolContext) -> dict[str, Any]:
         """Return the settings of a new sub-agent, which never exceed its parent's rights."""

@@ -6,11 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from agentmesh.domain.errors import UnknownAgent
 from agentmesh.engine.tool import Effect, ToolContext
 from agentmesh.store import waits
 from agentmesh.store.tx import Database
-from agentmesh.tools.verbs import lease_of, resolve
 from agentmesh.tools.words import description
 
 
@@ -41,25 +39,8 @@ class Wait:
 
     def run(self, args: WaitArgs, context: ToolContext) -> dict[str, Any] | None:
         """Begin the wait; return its result if it is over at once, None if it goes on."""
-        run = self._database.run
+        me, run = context.agent_id, self._database.run
         wanted = None
         if args.from_agents is not None:
-            wanted = run(
-                waits.targets,
-                context.session_id,
-                [self._name(who, context) for who in args.from_agents],
-                idempotent=True,
-            )
-        return run(waits.wait_begin, context.agent_id, wanted, args.timeout, lease=lease_of(context))
-
-    def _name(self, who: str, context: ToolContext) -> str:
-        """Return the name, or the parent's id for "parent".
-
-        An unknown name stays as it is: the result has an entry that says so, and the other names still work.
-        """
-        if who.strip().lower() != "parent":
-            return who
-        try:
-            return str(resolve(self._database, context, who))
-        except UnknownAgent:
-            return who
+            wanted = run(waits.targets, context.session_id, args.from_agents, me, idempotent=True)
+        return run(waits.wait_begin, me, wanted, args.timeout, lease=context.own_lease)

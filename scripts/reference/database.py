@@ -13,7 +13,17 @@ from scripts.reference.pages import code, prose, table
 
 FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "The verbs": ("fork", "send", "wait_begin", "wait_take", "kill", "reap", "interrupt"),
-    "People": ("answer", "set_mode", "set_budget", "set_model", "retry", "take_back", "fork_captured", "capture"),
+    "People": (
+        "answer",
+        "rename",
+        "set_mode",
+        "set_budget",
+        "set_model",
+        "retry",
+        "take_back",
+        "fork_captured",
+        "capture",
+    ),
     "What the model is sent": ("clear", "mark", "rewind", "compact", "context", "spans", "marks"),
     "Sessions": ("start_session", "fork_session", "rename_session", "end_session", "delete_session"),
     "Looking": ("search", "subtree", "ancestors", "path"),

@@ -6,7 +6,12 @@ from agentmesh.tui.commands.catalog import COMMANDS
 from agentmesh.tui.input.keys import DEFAULTS, label
 from scripts.reference.pages import code, table
 
-_PLACES = {"screen": "everywhere", "prompt": "in the input", "scrollback": "in the conversation, after Tab"}
+_PLACES = {
+    "screen": "everywhere",
+    "prompt": "in the input",
+    "scrollback": "in the conversation, after Tab",
+    "board": "on the board",
+}
 
 
 def slash_commands() -> str:

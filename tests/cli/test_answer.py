@@ -113,6 +113,39 @@ def test_an_approval_is_answered(am, mesh, approval, args, answer, told):
     assert by.endswith("(agentmesh answer)")
 
 
+@pytest.mark.parametrize(
+    ("args", "answer", "told"),
+    [
+        (["once"], {"decision": "once"}, ["Allowed bash for root, once.", "Allowed bash for other, once."]),
+        (["no", "--reason", "later"], {"decision": "no", "reason": "later"}, ["Refused bash for root."]),
+    ],
+)
+def test_several_are_answered_at_once(am, mesh, here, approval, args, answer, told):
+    other = mesh.ask(mesh.fork(here, "other", "go"))
+    done = am("answer", str(approval)[:8], str(other), *args)
+    assert done.code == 0, done.err
+    assert done.out.split() == [str(approval), str(other)]
+    assert all(one in done.err for one in told)
+    assert [answered(mesh, one)[0] for one in (approval, other)] == [answer, answer]
+
+
+def test_of_several_the_rest_is_answered_if_one_is_over(am, mesh, here, approval):
+    other, third = (mesh.ask(mesh.fork(here, name, "go")) for name in ("other", "third"))
+    assert am("answer", str(other), "no").code == 0
+    done = am("answer", str(approval), str(other), str(third), "once", "--json")
+    assert done.code == 1
+    assert "has answered this request of other" in done.err
+    assert [answered(mesh, one)[0]["decision"] for one in (approval, other, third)] == ["once", "no", "once"]
+    assert [one["request_id"] for one in done.data] == [str(approval), str(third)]
+
+
+def test_several_are_answered_only_if_all_are_known_approvals(am, mesh, here, approval, question):
+    for others, code in (([str(question)], 2), (["zzzz"], 1), ([str(approval)], 2)):
+        assert am("answer", str(approval), *others, "once").code == code
+    assert am("answer", str(approval), str(approval)[:8]).code == 2
+    assert answered(mesh, approval)[0] is answered(mesh, question)[0] is None
+
+
 def test_a_question_is_answered_in_words(am, mesh, here, question):
     done = am("answer", str(question)[:8], "the second one", "--json")
     assert done.code == 0, done.err

@@ -23,11 +23,11 @@ def test_an_agent_that_failed_or_was_stopped_does_not_look_like_one_that_finishe
         how(child)
         return child
 
-    ended("done", lambda child: (mesh.begin(child), mesh.answer(child)))
+    ended("well", lambda child: (mesh.begin(child), mesh.answer(child)))
     failed = ended("broken", lambda child: mesh.run(steps.fail_turn, mesh.begin(child), {"error": "401"}))
     ended("spent", lambda child: mesh.run(steps.fail_turn, mesh.begin(child), {"error": "no room", "kind": "limit"}))
     ended("stopped", stopped)
-    expected = {"done": "○ idle", "broken": "▲ failed", "spent": "▣ out of budget", "stopped": "⏸ interrupted"}
+    expected = {"well": "● done", "broken": "▲ failed", "spent": "▣ out of budget", "stopped": "⏸ interrupted"}
     for command in ("ps", "tree"):
         lines = am(command).out.splitlines()
         for name, state in expected.items():
@@ -36,7 +36,7 @@ def test_an_agent_that_failed_or_was_stopped_does_not_look_like_one_that_finishe
             assert line.count(state[2:]) == 1, "said once"
     listed = {one["name"]: (one["status"], one["activity"]) for one in am("ps", "--json").data}
     assert listed["broken"] == ("idle", "failed")
-    assert listed["done"] == ("idle", "")
+    assert listed["well"] == ("idle", "")
     mesh.send(None, failed, "go on")
     assert view(mesh, failed).activity == "queued", "it is about the last turn only"
     mesh.begin(failed)

@@ -200,7 +200,7 @@ def test_a_database_of_a_development_version_is_refused_with_what_to_do(am, conn
     conn.execute("drop table agentmesh.release")
     done = am(*words)
     assert done.code == 1
-    assert "has schema 0001, which no release of agentmesh made" in done.err
+    assert f"has schema {schema.head()}, which no release of agentmesh made" in done.err
     assert "drop schema agentmesh cascade" in done.err
     assert "Traceback" not in done.err
 

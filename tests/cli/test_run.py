@@ -24,7 +24,7 @@ def test_run_prints_the_roots_last_words_and_a_line_per_change_of_state(am):
     assert done.code == 0, done.err
     assert done.out == "There is 1 file:\n- found.txt\n"
     assert "\x1b" not in done.err
-    assert [line.split("  ")[:2] for line in done.err.splitlines()[:2]] == [["root", "◐ running"], ["root", "○ idle"]]
+    assert [line.split("  ")[:2] for line in done.err.splitlines()[:2]] == [["root", "◐ running"], ["root", "● done"]]
     assert "completed in" in done.err
 
 

@@ -79,6 +79,18 @@ def test_kill_tells_who_died_and_a_second_kill_is_no_error(am, mesh, here):
     assert am("reap", "--json").data == {"reaped": 2}
 
 
+def test_rename_gives_an_agent_another_name(am, mesh, here):
+    child = mesh.fork(here, "child")
+    done = am("rename", "child", "Code Reviewer")
+    assert (done.code, done.out.strip()) == (0, "code-reviewer")
+    assert f"child ({str(child)[:8]}) is code-reviewer now." in done.err
+    again = am("rename", str(child), "code-reviewer", "--json")
+    assert again.data == {"agent_id": str(child), "name": "code-reviewer", "was": "code-reviewer"}
+    lost = am("send", "child", "x")
+    assert (lost.code, "code-reviewer" in lost.err) == (1, True)
+    assert am("rename", "root", "boss").code == 1
+
+
 def test_interrupt_stops_one_or_all(am, mesh, here):
     first, second = mesh.fork(here, "first", "x"), mesh.fork(here, "second", "x")
     assert am("interrupt", "first", "--json").data == {"interrupted": [{"agent_id": str(first), "name": "first"}]}

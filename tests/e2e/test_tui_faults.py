@@ -116,7 +116,7 @@ def test_nothing_that_others_write_reaches_the_terminal_as_more_than_text(desk: 
     shown.until("❯ [@click=app.quit]press[/]")
     shown.press("enter")
     shown.until("The end.")
-    shown.enter(f"/rename {HOSTILE}".translate(dict.fromkeys(range(32))))
+    shown.enter(f"/title {HOSTILE}".translate(dict.fromkeys(range(32))))
     shown.press("ctrl+down")
     shown.until("[alpha]", "[/x] [bold]b[/bold]")
     shown.enter("/sql select name, text, content from v_transcript order by created_at")

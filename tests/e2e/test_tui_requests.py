@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from agentmesh.domain.states import PermissionMode
 from agentmesh.store import requests
+from agentmesh.tui.requests.key_guard import GRACE
 from tests.fixtures.engine import Rig, call, do, say
 from tests.fixtures.terminal import Desk, Terminal
 
@@ -79,8 +82,11 @@ def test_always_settles_what_other_agents_ask_too(desk: Desk, asking: Rig):
     asking.fork("beta", "go")
     shown.until("1 of 2", "bash(git init *)", KEYS)
     shown.type("a")
-    shown.until("Again allows it")
-    shown.type("a")
+    shown.until("one rule a line", "Enter asks once more")
+    shown.press("enter")
+    shown.until("Enter again allows it")
+    time.sleep(GRACE)
+    shown.press("enter")
     shown.until(no_dialog, "Allowed from now on, in this session: bash(git init *)")
     asking.rest()
     assert all((asking.workdir / name).is_dir() for name in ("alpha", "beta"))

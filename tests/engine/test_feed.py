@@ -7,8 +7,8 @@ import psycopg
 import pytest
 
 from agentmesh.domain.ids import AgentId
-from agentmesh.engine.feed import Feed
-from agentmesh.store.status import session_channel
+from agentmesh.engine.feed import Feed, _Repeat
+from agentmesh.store.status import is_screen_channel, screen_channel, session_channel
 from agentmesh.store.tx import Database
 from tests.fixtures.engine import until
 from tests.fixtures.mesh import Mesh
@@ -106,3 +106,79 @@ def test_what_cannot_be_told_does_not_silence_what_comes_after(mesh: Mesh, feed:
     until(lambda: not feed._activities)
     feed.message(mesh.session, mesh.root, after=7).text("more")
     heard(mesh.conn, 1)
+
+
+# What is told again
+
+
+def asked(mesh: Mesh) -> str:
+    """Return a channel on which a screen asks and listens."""
+    channel = screen_channel()
+    mesh.conn.execute(f'listen "{channel}"')
+    return channel
+
+
+def repeated(mesh: Mesh, channel: str, length: int) -> str:
+    """Return the text that comes on a channel, so long; each piece goes on where the last one ended."""
+    text: str = ""
+    for heard_one in mesh.conn.notifies(timeout=20):
+        assert heard_one.channel == channel
+        assert len(heard_one.payload.encode()) < 8000
+        ((after, place, piece),) = json.loads(heard_one.payload.removeprefix("live ")).values()
+        assert (after, place) == (7, len(text))
+        text += str(piece)
+        if len(text) >= length:
+            return text
+    raise AssertionError(f"only {len(text)} characters came")
+
+
+@pytest.mark.parametrize("said", ["short", "x" * 100_000, "🙂\n" * 9_000])
+def test_a_screen_that_comes_late_is_told_all_of_it_on_its_own_channel(mesh: Mesh, feed: Feed, said: str):
+    message = feed.message(mesh.session, mesh.root, after=7)
+    for start in range(0, len(said), 5_000):
+        message.text(said[start : start + 5_000])
+    until(lambda: not feed._messages)
+    one, other = asked(mesh), screen_channel()
+    feed.repeat(mesh.root, one)
+    assert repeated(mesh, one, len(said)) == said
+    feed.repeat(mesh.root, other)
+    until(lambda: not feed._repeats)
+    assert list(mesh.conn.notifies(timeout=0)) == []
+
+
+def test_an_answer_that_ended_or_begins_again_is_not_repeated(mesh: Mesh, feed: Feed):
+    message = feed.message(mesh.session, mesh.root, after=7)
+    message.text("half")
+    until(lambda: not feed._messages)
+    with feed._lock:
+        feed._repeats[mesh.root, "x"] = _Repeat(message)
+    message.void()
+    assert not feed._repeats
+    message.text("whole")
+    until(lambda: not feed._messages)
+    channel = asked(mesh)
+    feed.repeat(mesh.root, channel)
+    assert repeated(mesh, channel, 5) == "whole"
+    message.end()
+    feed.repeat(mesh.root, channel)
+    assert not feed._repeats
+    assert not feed._streaming
+
+
+def test_text_that_nobody_took_yet_comes_once_and_live(mesh: Mesh, feed: Feed):
+    mesh.conn.execute(f'listen "{session_channel(mesh.session)}"')
+    message = feed.message(mesh.session, mesh.root, after=7)
+    channel = asked(mesh)
+    with feed._lock:  # before the next flush
+        message.add("all of it")
+        feed._messages[mesh.root] = feed._streaming[mesh.root] = message
+    feed.repeat(mesh.root, channel)
+    found = list(mesh.conn.notifies(timeout=10, stop_after=2))
+    assert [json.loads(one.payload[5:])[str(mesh.root)][1:] for one in found] == [[0, "all of it"]] * 2
+    assert [one.channel for one in found] == [session_channel(mesh.session), channel]
+
+
+@pytest.mark.parametrize("channel", ["agentmesh_work", "screen_", "session_event_0", "screen_" + "g" * 32])
+def test_a_worker_answers_on_no_other_channel(channel: str):
+    assert is_screen_channel(screen_channel())
+    assert not is_screen_channel(channel)

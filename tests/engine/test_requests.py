@@ -68,7 +68,9 @@ def test_no_is_the_result_of_the_call_with_its_reason(asking: Rig):
     (request,) = pending(asking)
     answer(asking, request.id, decision="no", reason="write a test first")
     asking.rest()
-    assert "write a test first" in asking.results()[0]["error"]
+    refused = asking.results()[0]
+    assert refused["error"] == "the user refused this call: write a test first"
+    assert refused["hint"].startswith("Heed what the user says")
     assert not (asking.workdir / "made").exists()
     assert asking.last() == ("not made", None)
 
@@ -142,6 +144,21 @@ def test_a_rule_of_always_is_no_leave_for_another_command(asking: Rig):
     assert request.arguments["command"] == "git init y && touch z"
     assert [rule["pattern"] for rule in request.rules] == ["touch z"]
     answer(asking, request.id, decision="no")
+    asking.rest()
+
+
+def test_always_with_rules_of_ones_own_allows_these_instead(asking: Rig):
+    asking.script("root", do(call("bash", command="git init x")), do(call("bash", command="git init y")), say("ok"))
+    asking.worker()
+    asking.prompt()
+    (request,) = pending(asking)
+    narrower = [{"effect": "allow", "tool": "bash", "pattern": "git init x *"}]
+    answer(asking, request.id, decision="always", rules=narrower)
+    until((asking.workdir / "x").exists)
+    (again,) = until(lambda: [r for r in asking.db.run(requests.pending, session_of(asking)) if r.id != request.id])
+    assert again.arguments["command"] == "git init y"
+    assert asking.db.run(requests.rules, session_of(asking)) == narrower
+    answer(asking, again.id, decision="no")
     asking.rest()
 
 
@@ -298,7 +315,19 @@ def test_what_is_no_answer_is_refused_and_nothing_is_lost(asking: Rig):
     asking.worker()
     asking.prompt()
     approval, question = pending(asking, 2)
-    for words in ({}, {"decision": "maybe"}, {"text": "yes"}, {"decision": "once", "arguments": [1]}):
+    rule = {"effect": "allow", "tool": "bash", "pattern": "x"}
+    bad: list[Any] = [
+        "bash(x)",
+        [],
+        [rule, 1],
+        {},
+        1,
+        [rule | {"effect": "deny"}],
+        [rule | {"tool": 1}],
+        [{"tool": "x"}],
+    ]
+    wrong: list[dict[str, Any]] = [{}, {"decision": "maybe"}, {"text": "yes"}, {"decision": "once", "arguments": [1]}]
+    for words in (*wrong, *({"decision": "always", "rules": rules} for rules in bad)):
         with pytest.raises(BadAnswer):
             answer(asking, approval.id, **words)
     with pytest.raises(BadAnswer):

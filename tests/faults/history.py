@@ -20,7 +20,7 @@ import psycopg
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import WaitOutcome
 from agentmesh.store import agents, mailbox, schema, steps, waits, workers
-from agentmesh.store.callers import Lease
+from agentmesh.store.call import Lease
 from tests.faults.cluster import Cluster, own_folder
 from tests.fixtures.mesh import Mesh
 

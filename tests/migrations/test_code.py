@@ -158,9 +158,68 @@ def test_what_somebody_changed_by_hand_is_named(conn, damage, said):
     assert said in code.differences(conn)
 
 
+@pytest.mark.parametrize(
+    ("damage", "name"),
+    [
+        ("alter function agentmesh.path(uuid) security invoker", "path"),
+        ("alter function agentmesh.path(uuid) reset search_path", "path"),
+        ("alter function agentmesh.path(uuid) set search_path = public, pg_catalog", "path"),
+        ("alter function agentmesh.path(uuid) volatile", "path"),
+        ("alter function agentmesh.path(uuid) strict", "path"),
+        ("alter function agentmesh.subtree(uuid) rows 1000", "subtree"),
+        ("alter function agentmesh.lock_class() security definer", "lock_class"),
+        ("alter function agentmesh.lock_class() set jit = on", "lock_class"),
+        ("alter function agentmesh.lock_class() cost 1", "lock_class"),
+    ],
+)
+def test_a_setting_of_a_function_that_somebody_changed_is_named(conn, damage, name):
+    conn.execute(damage)
+    assert code.differences(conn) == [f"function {name} differs"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(" returns text", " returns varchar"), ("agent uuid", "agent uuid default null")]
+)
+def test_another_result_or_default_of_a_function_is_named(conn, old, new):
+    (whole,) = [found[0] for found in FUNCTION.finditer(text("functions/names.sql")) if found[1] == "path"]
+    assert old in whole
+    conn.execute("drop function agentmesh.path cascade")
+    conn.execute(whole.replace(old, new, 1))
+    assert "function path differs" in code.differences(conn)
+
+
+@pytest.mark.parametrize("view", ["open_waits", "v_agents"])
+def test_a_view_with_another_body_is_named(conn, view):
+    (body,) = conn.execute("select pg_get_viewdef(%s::regclass)", [f"agentmesh.{view}"]).fetchone()
+    conn.execute(f"create or replace view agentmesh.{view} as select * from ({body.rstrip(';')}) all_rows limit 1")
+    assert code.differences(conn) == [f"view agentmesh.{view} differs"]
+
+
+def test_an_option_of_a_view_that_somebody_changed_is_named(conn):
+    conn.execute("alter view agentmesh.v_mail reset (security_barrier)")
+    conn.execute("alter view agentmesh.v_cost set (security_invoker = true)")
+    assert code.differences(conn) == ["view agentmesh.v_cost differs", "view agentmesh.v_mail differs"]
+
+
+def test_looking_for_differences_leaves_nothing_behind(conn):
+    code.differences(conn)
+    assert conn.execute("select count(*) from pg_class where relnamespace = pg_my_temp_schema()").fetchone() == (0,)
+    assert conn.execute("select count(*) from pg_proc where pronamespace = pg_my_temp_schema()").fetchone() == (0,)
+
+
+def test_who_may_make_nothing_temporary_still_learns_what_is_missing(conn, database_url):
+    conn.execute(f"revoke temporary on database {conn.info.dbname} from public")
+    conn.execute("drop function agentmesh.context")
+    with psycopg.connect(database_url, autocommit=True) as other:
+        other.execute("set role agentmesh_worker")
+        assert code.differences(other) == ["function context is missing"]
+
+
 def test_an_upgrade_puts_back_what_somebody_changed(database_url, conn):
     conn.execute("drop function agentmesh.context")
     conn.execute("drop view agentmesh.v_stuck")
+    conn.execute("alter function agentmesh.path(uuid) security invoker")
+    conn.execute("alter view agentmesh.v_mail reset (security_barrier)")
     schema.upgrade(database_url)
     assert code.differences(conn) == []
 

@@ -10,7 +10,7 @@ import pytest
 from agentmesh.domain.errors import DeadAgent, Fenced
 from agentmesh.domain.states import AgentStatus, WaitOutcome
 from agentmesh.store import agents, mailbox, steps, waits, workers
-from agentmesh.store.callers import Lease
+from agentmesh.store.call import Lease
 from agentmesh.store.errors import translated
 from tests.fixtures.blocking import Stage
 from tests.fixtures.invariants import violations

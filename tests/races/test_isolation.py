@@ -29,6 +29,7 @@ def verbs(mesh: Mesh) -> dict[str, Callable[[psycopg.Connection], Any]]:
         "send": lambda c: mailbox.send(c, None, a, "x"),
         "kill": lambda c: agents.kill(c, a),
         "interrupt": lambda c: agents.interrupt(c, a),
+        "rename": lambda c: agents.rename(c, a, "b"),
         "reap": lambda c: sessions.reap(c, mesh.session),
         "wait_begin": lambda c: waits.wait_begin(c, mesh.root, None, 5, wait),
         "wait_take": lambda c: waits.wait_take(c, mesh.root, WaitOutcome.TIMEOUT, wait),

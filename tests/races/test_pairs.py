@@ -88,6 +88,7 @@ VERBS: dict[str, Verb] = {
     "interrupt of a parent": lambda conn, s: agents.interrupt(conn, s.root),
     "claim": lambda conn, s: workers.claim(conn, s.worker, 10),
     "release": lambda conn, s: workers.release(conn, s.leases[s.a].worker_id),
+    "rename": lambda conn, s: agents.rename(conn, s.a, "new"),
     "reap": lambda conn, s: sessions.reap(conn, s.session),
     "guest joins": lambda conn, s: external.join(conn, s.worker, external.guest(conn, s.session, "away")),
     "guest sends": lambda conn, s: mailbox.send(conn, s.guest.agent_id, s.a, "hello", None, s.guest),
@@ -97,7 +98,7 @@ VERBS: dict[str, Verb] = {
     "guest leaves": lambda conn, s: workers.release(conn, s.guest.worker_id),
     "end session": lambda conn, s: sessions.end_session(conn, s.session),
 }
-REFUSALS = {"AM001", "AM002", "AM005", "AM011", "AM016", "AM051", "AM053", "AM070"}
+REFUSALS = {"AM001", "AM002", "AM005", "AM011", "AM016", "AM037", "AM051", "AM053", "AM070"}
 """What one verb may do to the other; 40001 is a wait that says "call again"."""
 
 

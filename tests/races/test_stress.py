@@ -20,7 +20,7 @@ from agentmesh.domain.errors import Refused, WaitCircle
 from agentmesh.domain.ids import AgentId, WorkerId
 from agentmesh.domain.states import WaitOutcome
 from agentmesh.store import agents, mailbox, steps, waits, workers
-from agentmesh.store.callers import Lease
+from agentmesh.store.call import Lease
 from agentmesh.store.errors import translated
 from agentmesh.store.tx import is_unchanged
 from tests.fixtures.invariants import violations

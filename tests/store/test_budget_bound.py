@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from agentmesh.domain.budgets import Budget, Cap, Unit
 from agentmesh.domain.ids import AgentId
 from agentmesh.store import budgets, sessions, steps, workers
-from agentmesh.store.callers import Lease
+from agentmesh.store.call import Lease
 from tests.fixtures.invariants import violations
 from tests.fixtures.mesh import MODEL, Mesh
 

@@ -15,7 +15,7 @@ from agentmesh.domain.errors import BadArgument, BudgetSpent, DeadAgent, OtherSe
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.states import AgentStatus
 from agentmesh.store import budgets, person, sessions, steps, workers
-from agentmesh.store.callers import Lease
+from agentmesh.store.call import Lease
 from tests.fixtures.invariants import violations
 from tests.fixtures.mesh import Mesh
 

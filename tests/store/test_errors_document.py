@@ -14,7 +14,7 @@ import pytest
 
 from agentmesh.domain import errors
 from agentmesh.domain.errors import AgentmeshError
-from agentmesh.store import agents, code, mailbox, requests, schema, steps, waits, workers
+from agentmesh.store import agents, code, external, mailbox, requests, schema, steps, waits, workers
 from agentmesh.store.errors import translated
 from agentmesh.store.pool import connect, describe
 from agentmesh.store.tx import Database
@@ -133,6 +133,10 @@ def mail_read(mesh: Mesh) -> None:
     mail = mesh.send(None, mesh.root)
     mesh.begin(mesh.root)
     mesh.conn.execute("select agentmesh.take_back(%s)", [mail])
+
+
+def external_renamed(mesh: Mesh) -> None:
+    mesh.run(agents.rename, mesh.run(external.guest, mesh.session, "guest"), "x")
 
 
 def depth(mesh: Mesh) -> None:
@@ -280,6 +284,10 @@ SCENES: dict[str, list[Callable[[Mesh], Any]]] = {
     "ChildrenLimit": [children_one_idle, children_all_busy],
     "AgentsLimit": [too_many_agents],
     "BudgetSpent": [tokens_spent, money_spent, agents_own_spent],
+    "NameFixed": [lambda mesh: mesh.run(agents.rename, mesh.root, "x"), external_renamed],
+    "NameTaken": [
+        lambda mesh: mesh.run(agents.rename, mesh.fork(mesh.root, "a"), mesh.name(mesh.fork(mesh.root, "b")))
+    ],
     "RootUnkillable": [lambda mesh: mesh.kill(mesh.root)],
     "NotDescendant": [not_descendant],
     "BadWait": [
@@ -300,6 +308,7 @@ SCENES: dict[str, list[Callable[[Mesh], Any]]] = {
         answers("question", '{"decision": "no"}'),
         answers("approval", '{"text": "yes"}'),
         answers("approval", '{"decision": "once", "arguments": 3}'),
+        answers("approval", '{"decision": "always", "rules": []}'),
     ],
     "NotATask": [no_task],
     "DatabaseError": [no_rights],

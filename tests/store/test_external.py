@@ -10,7 +10,7 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Attention
 from agentmesh.domain.states import AgentStatus
 from agentmesh.store import agents, external, sessions, waits, workers
-from agentmesh.store.callers import Lease
+from agentmesh.store.call import Lease
 from tests.fixtures.invariants import violations
 from tests.fixtures.mesh import HOST, MODEL, USER, Mesh, entry
 

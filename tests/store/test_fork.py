@@ -15,7 +15,7 @@ from agentmesh.domain.errors import (
 )
 from agentmesh.domain.states import AgentStatus
 from agentmesh.store import agents, sessions, workers
-from agentmesh.store.callers import Lease
+from agentmesh.store.call import Lease
 from tests.fixtures.mesh import Mesh, unknown
 
 pytestmark = pytest.mark.only_rows

@@ -27,7 +27,7 @@ from agentmesh.domain.errors import (
 from agentmesh.domain.ids import AgentId, WorkerId
 from agentmesh.domain.states import WaitOutcome
 from agentmesh.store import requests, sessions, steps, waits, workers
-from agentmesh.store.callers import Lease
+from agentmesh.store.call import Lease
 from tests.fixtures.invariants import violations
 from tests.fixtures.mesh import Mesh
 from tests.store.model import USER, Call, Model, ModelAgent

@@ -101,6 +101,19 @@ def test_an_agent_of_another_session_is_unknown_but_can_be_found_anywhere(mesh: 
     assert mesh.run(agents.anywhere, "stranger") == []
 
 
+def test_an_agent_that_asks_calls_its_parent_parent(mesh: Mesh):
+    child = mesh.fork(mesh.root, "child")
+    grandchild = mesh.fork(child, "grandchild")
+    for who in ("parent", "Parent", " parent "):
+        assert mesh.run(agents.resolve, mesh.session, who, grandchild) == Ref(child, "child")
+    assert mesh.run(agents.resolve, mesh.session, "root", grandchild).id == mesh.root
+    with pytest.raises(UnknownAgent, match="the root has no parent") as caught:
+        mesh.run(agents.resolve, mesh.session, "parent", mesh.root)
+    assert caught.value.hint == "End your turn with an answer: the user reads it."
+    with pytest.raises(UnknownAgent, match="no agent 'parent'"):  # a person has none
+        mesh.run(agents.resolve, mesh.session, "parent")
+
+
 def test_what_is_read_for_many_does_not_grow_with_the_session(mesh: Mesh):
     there = [add(mesh, f"{n:08x}-0000-4000-8000-000000000001", f"a{n}") for n in range(600)]
     read = "select seq_tup_read + coalesce(idx_tup_fetch, 0) from pg_stat_xact_user_tables where relname = 'agents'"

@@ -116,7 +116,7 @@ def test_what_a_person_does_needs_no_owner(limited: Rig, worker_url: str):
     rig.db.run(person.rename_session, session, "a title")
     rig.db.run(person.begin_capture, rig.root)
     rig.db.run(person.capture, rig.root, "captured")
-    rig.db.run(person.fork_captured, rig.root)
+    rig.db.run(agents.rename, rig.db.run(person.fork_captured, rig.root), "another")
     rig.db.run(context.mark, rig.root, "here")
     rig.db.run(context.rewind, rig.root, "here")
     rig.db.run(person.note, rig.root, {"text": "a note"})
@@ -187,6 +187,8 @@ A_WORKER_MAY_NOT = [
     'select agentmesh.answer(gen_random_uuid(), \'{"decision": "always"}\')',
     "select agentmesh.allow(gen_random_uuid(), '[]')",
     "select agentmesh.forget_rules(gen_random_uuid())",
+    "select agentmesh.rename(gen_random_uuid(), 'x')",
+    "update agentmesh.agents set name = 'x'",
     "insert into agentmesh.sessions (workdir, host, os_user, permission_mode) values ('/', 'h', 'u', 'all')",
     "update agentmesh.sessions set permission_mode = 'all'",
     "update agentmesh.sessions set rules = '[]'",

@@ -12,6 +12,7 @@ from agentmesh.domain.errors import (
     EmptyMessage,
     Fenced,
     KeyReused,
+    MailboxFull,
     MessageTooLarge,
     OtherSession,
     SelfTarget,
@@ -187,6 +188,24 @@ def test_25_wake_ups_by_agents_alone_are_the_last(mesh: Mesh):
     mesh.answer(b)
     mesh.send(a, b, "hello")
     assert mesh.status(b) is AgentStatus.RUNNING, "a word from a person starts the count anew"
+
+
+def test_a_held_agent_with_a_full_mailbox_hears_a_person_and_tells_agents_so(mesh: Mesh):
+    a, b = mesh.fork(mesh.root, "a"), mesh.fork(mesh.root, "b")
+    mesh.conn.execute("update agentmesh.sessions set max_unread = 3")
+    mesh.conn.execute("update agentmesh.agents set agent_wakes = 25 where id = %s", [b])
+    for n in range(3):
+        mesh.send(a, b, str(n))
+    with pytest.raises(MailboxFull, match="is full: 3 unread messages") as refused:
+        mesh.send(a, b, "one too many")
+    assert refused.value.hint == "It stays idle until a person writes to it: tell the user."
+    assert mesh.status(b) is AgentStatus.IDLE
+    mesh.send(None, b, "go on")
+    with pytest.raises(MailboxFull) as refused:
+        mesh.send(None, b, "it runs now, and reads first")
+    assert refused.value.hint.startswith("Do not retry at once")
+    mesh.begin(b)
+    assert [content["text"] for _, content in mesh.rows(b)][-4:] == ["0", "1", "2", "go on"]
 
 
 def test_the_25th_turn_in_a_row_ends_idle_though_mail_came_meanwhile(mesh: Mesh):

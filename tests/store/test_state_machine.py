@@ -14,7 +14,7 @@ from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.rows import Allowance
 from agentmesh.domain.states import WaitOutcome
 from agentmesh.store import agents, context, sessions, steps, waits, workers
-from agentmesh.store.callers import Lease
+from agentmesh.store.call import Lease
 from tests.fixtures.mesh import Mesh, unknown
 
 pytestmark = pytest.mark.only_rows
@@ -105,6 +105,7 @@ VERBS: dict[str, Callable[[Subject], Any]] = {
     "wait goes on": lambda s: s.mesh.run(waits.wait_take, s.id, None, s.lease),
     "wait ends": lambda s: s.mesh.run(waits.wait_take, s.id, WaitOutcome.TIMEOUT, s.lease),
     "interrupt": lambda s: s.mesh.interrupt(s.id),
+    "rename": lambda s: s.mesh.run(agents.rename, s.id, "another"),
     "reap": lambda s: s.mesh.run(sessions.reap, s.mesh.session, s.id),
     "claim": lambda s: s.mesh.claim(worker=s.mesh.join()),
     "release of its worker": lambda s: s.mesh.run(workers.release, s.lease.worker_id),

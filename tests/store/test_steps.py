@@ -9,7 +9,7 @@ import pytest
 from agentmesh.domain.errors import AgentBusy, Fenced, TurnInterrupted
 from agentmesh.domain.states import AgentStatus
 from agentmesh.store import steps, workers
-from agentmesh.store.callers import Lease
+from agentmesh.store.call import Lease
 from tests.fixtures.mesh import Mesh
 
 pytestmark = pytest.mark.only_rows

@@ -15,7 +15,7 @@ from agentmesh.domain.cancel import Cancel
 from agentmesh.domain.ids import AgentId, SessionId, WorkerId
 from agentmesh.domain.text import storable_json
 from agentmesh.engine.tool import Tool, ToolContext
-from agentmesh.store.callers import Lease
+from agentmesh.store.call import Lease
 from agentmesh.store.tx import Database
 from agentmesh.tools.read import Read
 

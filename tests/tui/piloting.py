@@ -29,6 +29,7 @@ from agentmesh.tui.input.keys import Keymap
 from agentmesh.tui.link import Opened
 from agentmesh.tui.session.messages import BoardChanged, RowsArrived, TextStreamed
 from agentmesh.tui.session.state import AgentFace, Board
+from agentmesh.tui.session.watching import Watched
 from tests.fixtures.mesh import Mesh
 from tests.tui.faces import board, face, id_of
 from tests.tui.posted import mesh_of
@@ -45,6 +46,8 @@ class Hand:
         self.dropped: list[AgentId] = []
         self.asked: list[tuple[Call, AgentId]] = []
         self.older_asked: list[int] = []
+        self.seen: list[AgentId] = []
+        self.watched: list[Watched] = []
 
     def start(self) -> None:
         pass
@@ -57,6 +60,12 @@ class Hand:
 
     def unfollow(self, agent: AgentId) -> None:
         self.dropped.append(agent)
+
+    def see(self, agent: AgentId) -> None:
+        self.seen.append(agent)
+
+    def watch(self, watched: Watched) -> None:
+        self.watched.append(watched)
 
     def older(self, agent: AgentId, before_seq: int) -> None:
         self.older_asked.append(before_seq)

@@ -62,7 +62,7 @@ def test_the_first_thing_said_titles_the_session_and_a_name_given_stays(mesh: Me
     mesh.conn.execute("update agentmesh.sessions set title = ''")
     me.types("Look at\n[red]this[/] directory")
     assert mesh.one("select title from agentmesh.sessions") == "Look at [red]this[/] directory"
-    me.types("/rename mine")
+    me.types("/title mine")
     me.types("and that one")
     assert mesh.one("select title from agentmesh.sessions") == "mine"
 
@@ -264,8 +264,8 @@ def test_tools_are_taken_away_and_given_back(mesh: Mesh, me: Person):
     assert "read" in refused.hint
 
 
-def test_rename_and_new(mesh: Mesh, me: Person, tmp_path):
-    me.types("/rename a good title")
+def test_title_and_new(mesh: Mesh, me: Person, tmp_path):
+    me.types("/title a good title")
     assert mesh.run(sessions.get, mesh.session).title == "a good title"
     done = me.types("/new")
     assert (done.session.workdir, done.session.id != mesh.session) == (str(tmp_path), True)
@@ -405,3 +405,37 @@ def test_cost_is_a_table_by_agent_with_its_sum(mesh: Mesh, me: Person):
         ("total", "1", "950", "?"),
     ]
     assert "1 model call has no known price" in done.text
+
+
+# Names
+
+
+def test_an_agent_gets_another_name_and_its_conversation_says_so(mesh: Mesh, me: Person):
+    child = mesh.fork(mesh.root, "child", "work")
+    assert me.types("/rename child Reviewer").text == f"child ({str(child)[:8]}) is reviewer now."
+    assert mesh.rows(child)[-1][1]["text"] == "renamed from child to reviewer"
+    assert me.types("/send reviewer hello").text.startswith("Sent to reviewer")
+    refused = me.types("/rename reviewer root")
+    assert (refused.text, refused.typed) == ("the name 'root' is reserved", "/rename reviewer root")
+    assert "reviewer" in me.types("/send child hello").hint
+
+
+def test_fork_takes_a_name_and_a_prompt(mesh: Mesh, me: Person):
+    idle = me.types("/fork fixer")
+    assert (mesh.name(idle.goto), mesh.status(idle.goto)) == ("fixer", "idle")
+    assert idle.text == "Forked fixer; it waits for what you write."
+    runs = me.types('/fork fixer "Fix it."')
+    assert (runs.text, mesh.name(runs.goto), mesh.status(runs.goto)) == ("Forked fixer-2.", "fixer-2", "running")
+    assert mesh.unread(runs.goto) == ["Fix it."]
+    mesh.send(None, mesh.root, "one")
+    mesh.answer(mesh.root)
+    later = me.types("/fork @1 early Go on.")
+    assert (mesh.name(later.goto), mesh.unread(later.goto)) == ("early", ["Go on."])
+
+
+def test_a_capture_becomes_a_child_of_the_name_given_but_takes_no_other_prompt(mesh: Mesh, me: Person):
+    me.types("/capture")
+    me.types("captured")
+    assert isinstance(me.types("/fork fixer and more"), Failed)
+    made = me.types("/fork fixer")
+    assert (mesh.name(made.goto), mesh.unread(made.goto)) == ("fixer", ["captured"])

@@ -13,7 +13,7 @@ from tests.tui.faces import board, face
 def test_commands_are_listed_alphabetically_and_each_can_be_done():
     assert list(COMMANDS) == sorted(COMMANDS)
     on_screen = {name for name, command in COMMANDS.items() if command.on_screen}
-    assert on_screen == {"agents", "answer", "exit", "help", "sessions"}
+    assert on_screen == {"agents", "answer", "board", "exit", "help", "sessions"}
     assert set(COMMANDS) - on_screen <= set(HANDLERS)
 
 
@@ -31,6 +31,11 @@ def test_nothing_is_no_input(text):
         ("!ls -l", (SHELL, ("ls -l",))),
         ("/fork", ("fork", ())),
         (" / fork ", ("fork", ())),
+        ("/fork fixer", ("fork", ("fixer",))),
+        ("/fork fixer look at @README.md", ("fork", ("fixer", "look at @README.md"))),
+        ("/diff tester", ("diff", ("tester",))),
+        ("/fork @12 fixer two\nlines", ("fork", ("@12", "fixer", "two\nlines"))),
+        ("/rename tester Reviewer", ("rename", ("tester", "Reviewer"))),
         ("/KILL", ("kill", ())),
         ("/kill tester", ("kill", ("tester",))),
         ('/send tester say "hi" twice', ("send", ("tester", 'say "hi" twice'))),
@@ -67,7 +72,10 @@ def test_inputs_become_calls(text, call):
         ("/wait soon", "soon is no number", "Usage"),
         ("/wait nan", "nan is no number", "Usage"),
         ("/mode fast", "fast is no mode", "Usage"),
-        ("/fork now", "now is no place to begin at", "Usage: /fork [@row]"),
+        ("/fork @now", "@now is no place to begin at", "Usage: /fork [@row]"),
+        ("/fork Look at it", "Look is no name for an agent: 1 to 32 of a-z", "Usage: /fork [@row] [name] [prompt]"),
+        ("/rename tester", "/rename needs a name", "Usage: /rename agent name"),
+        ("/rename a good title", "/rename takes 2 arguments", "Usage: /rename agent name"),
         ("/kill a b", "/kill takes one argument", "Usage: /kill [agent]"),
         ("/tools bash", "bash is neither", "Usage"),
         ("!", "shell command", ""),
@@ -148,6 +156,6 @@ def test_a_completion_replaces_the_word_at_the_cursor(seen):
     assert found.description.startswith("◐ running · tool: bash (")
 
 
-@pytest.mark.parametrize("text", ["", "hello", "see /kill", "/send tester hel", "/rename x", "/nope x", "/fork \n"])
+@pytest.mark.parametrize("text", ["", "hello", "see /kill", "/send tester hel", "/title x", "/nope x", "/fork \n"])
 def test_where_nothing_can_be_known_nothing_is_offered(text, seen):
     assert texts(text, seen) == []

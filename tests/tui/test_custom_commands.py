@@ -74,7 +74,7 @@ def test_the_screen_completes_sends_and_explains_them():
         assert show.typed == ""
         await show.press("up")
         assert show.typed == "/review a.py"
-        await show.press("ctrl+c", "f1", *["pagedown"] * 2)
+        await show.press("ctrl+c", "f1", *["down"] * 50)
         await show.sees("Custom commands and skills", "Reads PDF", "(yours, skill: ~/.claude/skills/pdf/SKILL.md)")
         await show.sees("Reviews [b]a file[/b]", "(project: .claude/commands/review.md)")
         await show.sees("not used: a built-in command has this name")
@@ -85,7 +85,7 @@ def test_the_screen_completes_sends_and_explains_them():
 
 def test_without_any_the_help_has_no_place_for_them():
     async def scene(show: Show) -> None:
-        await show.press("f1", *["pagedown"] * 2)
+        await show.press("f1", *["down"] * 40)
         await show.sees("/wait timeout", "Keys  (")
         assert "Custom commands" not in show.text
 

@@ -113,11 +113,11 @@ def test_a_fork_at_a_row_and_at_none(mesh: Mesh, on_screen):
         await show.type("/fork @")
         await show.press("enter")
         await show.sees("root has been told nothing yet")
-        await show.type("/fork there")
-        await show.press("enter")
-        await show.sees("there is no place to begin at: @ lists them")
+        await show.type("/fork @there")
+        await show.press("escape", "enter")
+        await show.sees("@there is no place to begin at: @ lists them")
         talk(mesh, mesh.root, "one")
-        for _ in range(len("/fork there")):
+        for _ in range(len("/fork @there")):
             await show.press("backspace")
         await show.type("/fork @9")
         await show.press("enter")

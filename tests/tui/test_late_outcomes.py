@@ -43,7 +43,7 @@ def test_a_key_pressed_while_a_fork_is_made_holds(mesh: Mesh, stage: Stage, on_s
     on_screen(scene)
 
 
-@pytest.mark.parametrize("command", ["/rename x", "/clear", "/model x", "/mode plan", "hello"])
+@pytest.mark.parametrize("command", ["/title x", "/clear", "/model x", "/mode plan", "hello"])
 def test_a_key_pressed_while_a_command_is_carried_out_holds(command):
     async def scene(show: Show) -> None:
         await show.board(*family())

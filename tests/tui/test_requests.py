@@ -14,9 +14,10 @@ from agentmesh.tui.commands.calls import ANSWER, Call, Done, Failed
 from agentmesh.tui.commands.messages import ActionDone
 from agentmesh.tui.requests.dialog import RequestDialog
 from agentmesh.tui.requests.key_guard import KeyGuard
+from agentmesh.tui.requests.options import options
 from agentmesh.tui.requests.proposals import proposal
 from agentmesh.tui.requests.queue import RequestQueue
-from agentmesh.tui.requests.replies import BadEdit, edit_text, edited, refused
+from agentmesh.tui.requests.replies import BadEdit, always, edit_text, edited, proposed_rules, refused
 from agentmesh.tui.requests.words import banner, settled_text
 from agentmesh.tui.screen import MainScreen
 from agentmesh.tui.session.messages import RequestSettled
@@ -214,8 +215,8 @@ def test_too_much_says_that_it_is_cut():
 @pytest.fixture(autouse=True)
 def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let keys count at once; what is about the first moment says so itself."""
-    monkeypatch.setattr("agentmesh.tui.requests.dialog.GRACE", 0.0)
-    monkeypatch.setattr("agentmesh.tui.requests.dialog.BURST", 0.05)
+    monkeypatch.setattr("agentmesh.tui.requests.guarded_dialog.GRACE", 0.0)
+    monkeypatch.setattr("agentmesh.tui.requests.guarded_dialog.BURST", 0.05)
     monkeypatch.setattr("agentmesh.tui.input.quiet.QUIET", 0.0)
 
 
@@ -269,11 +270,12 @@ def test_a_request_shows_at_once_whoever_is_in_view_with_the_askers_lineage():
         (["down", "enter"], {"decision": "once"}),
         (["1"], {"decision": "once"}),
         (["enter", "y"], {"decision": "once"}),
-        (["a", "a"], {"decision": "always"}),
-        (["down", "down", "enter", "enter"], {"decision": "always"}),
-        (["2", "2"], {"decision": "always"}),
-        (["a", "y"], {"decision": "once"}),
-        (["a", "escape", "a", "y"], {"decision": "once"}),
+        (["a", "enter", "enter"], {"decision": "always"}),
+        (["down", "down", "enter", "enter", "enter"], {"decision": "always"}),
+        (["2", "enter", "enter"], {"decision": "always"}),
+        (["a", "escape", "y"], {"decision": "once"}),
+        (["a", "enter", "escape", "y"], {"decision": "once"}),
+        (["a", "enter", "x", "enter", "backspace", "enter", "enter"], {"decision": "always"}),
         (["n", "enter"], {"decision": "no"}),
         (["n", *"later", "enter"], {"decision": "no", "reason": "later"}),
         (["n", "escape", "y"], {"decision": "once"}),
@@ -327,7 +329,7 @@ def test_an_open_question_has_its_field_at_once_and_keeps_a_draft():
 
 
 def test_keys_of_the_first_moment_answer_nothing(monkeypatch):
-    monkeypatch.setattr("agentmesh.tui.requests.dialog.GRACE", 3600.0)
+    monkeypatch.setattr("agentmesh.tui.requests.guarded_dialog.GRACE", 3600.0)
 
     async def scene(show: Show) -> None:
         await show.board(asking("alpha"))
@@ -344,8 +346,8 @@ def test_keys_of_the_first_moment_answer_nothing(monkeypatch):
 @pytest.mark.parametrize("grace", [0.0, 3600.0], ids=["later", "in the first moment"])
 @pytest.mark.parametrize("word", ["stop", "maybe", "yes", "always", "no", "11", "aa"])
 def test_a_word_typed_into_a_dialog_answers_nothing_and_goes_to_the_input(word, grace, monkeypatch):
-    monkeypatch.setattr("agentmesh.tui.requests.dialog.GRACE", grace)
-    monkeypatch.setattr("agentmesh.tui.requests.dialog.BURST", 3600.0)
+    monkeypatch.setattr("agentmesh.tui.requests.guarded_dialog.GRACE", grace)
+    monkeypatch.setattr("agentmesh.tui.requests.guarded_dialog.BURST", 3600.0)
 
     async def scene(show: Show) -> None:
         await show.board(asking("alpha"))
@@ -370,17 +372,104 @@ def test_enter_after_a_word_sends_nothing_but_the_word():
     assert answers(puppet(scene)) == []
 
 
-def test_always_asks_again():
+def test_always_shows_its_rules_and_asks_again():
     async def scene(show: Show) -> None:
         await show.board(asking("alpha"))
         await opened(show)
         await press(show, "a")
-        await show.sees("Always, for all agents of this session? Again allows it", "Esc goes back")
+        await show.sees("one rule a line", "bash(git push *)", "Enter asks once more", "Esc goes back")
+        await press(show, "enter")
+        await show.sees("Allow this from now on? Enter again allows it", "Esc goes back")
         await press(show, "escape")
         await show.sees("↑ ↓ Enter or a key chooses")
         assert isinstance(show.app.screen, RequestDialog)
 
     assert puppet(scene).calls == []
+
+
+def test_a_held_enter_confirms_nothing(monkeypatch):
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha"))
+        dialog = await opened(show)
+        await press(show, "a")
+        dialog._confirm_guard = KeyGuard(3600.0)
+        await press(show, "enter", "enter", "enter")
+        await show.sees("Enter again allows it")
+
+    assert puppet(scene).calls == []
+
+
+def test_a_rule_without_a_line_of_its_own_is_chosen_twice():
+    two_lines = [{"effect": "allow", "tool": "bash", "pattern": "set -e\nmake"}]
+
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha", request("alpha", rules=two_lines)))
+        await opened(show)
+        await press(show, "a")
+        await show.sees("Always, for all agents of this session? Again allows it", "Esc goes back")
+        await press(show, "y")
+        await closed(show)
+
+    assert answers(puppet(scene)) == [{"decision": "once"}]
+
+
+def test_the_rules_of_always_are_edited(tmp_path: Path):
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha"))
+        await opened(show)
+        await press(show, "a", "left", "left", "left")
+        await press(show, "minus", "n")
+        await show.sees("bash(git push-n *)")
+        await press(show, "enter")
+        await show.sees("No rule here covers `git push`")
+        await press(show, "backspace", "backspace", "enter")
+        await show.sees("Enter again allows it")
+        await press(show, "ctrl+u", "enter")
+        await show.sees("A line should be a rule")
+        await press(show, "escape")
+
+    assert puppet(scene).calls == []
+
+
+RULES = [{"effect": "allow", "tool": "bash", "pattern": "pytest *"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "no rule left"),
+        ("\n \n", "no rule left"),
+        ("bash", "allows every command"),
+        ("bash(*)", "allows every command"),
+        ("*", "name one tool"),
+        ("bash(sh -c *)", "runs any other program"),
+        ("bash(python *)", "allows every program"),
+        ("bash(pytest *)\nwrite", "allows every file"),
+        ("bash(pytest *)ll right", "should be a rule"),
+        ("bash(pytest *)ll right (go)", "covers `pytest -q"),
+        ("bash(pytest -x *)", "covers `pytest -q tests`"),
+        ("bash(mypy *)", "covers `pytest -q tests`"),
+        ("pytest *", "should be a rule"),
+        ("read(../x)", "cannot be used"),
+    ],
+)
+def test_rules_that_will_not_do_are_refused_in_words(text: str, says: str, tmp_path: Path):
+    asked = request("alpha", arguments={"command": "pytest -q tests"}, rules=RULES)
+    with pytest.raises(BadEdit, match=says):
+        always(asked, text, tmp_path)
+
+
+def test_edited_rules_are_the_answer(tmp_path: Path):
+    asked = request("alpha", arguments={"command": "pytest -q tests"}, rules=RULES)
+    assert proposed_rules(asked) == "bash(pytest *)"
+    assert always(asked, "bash(pytest *)\n", tmp_path) == {"decision": "always"}
+    narrower, more = ({"effect": "allow", "tool": "bash", "pattern": one} for one in ("pytest -q *", "mypy *"))
+    text = " bash(pytest -q *)\n\nbash(mypy *)"
+    assert always(asked, text, tmp_path) == {"decision": "always", "rules": [narrower, more]}
+    write = request("a", "write", {"path": "src/a/x"}, rules=[narrower | {"tool": "write", "pattern": "src/a/**"}])
+    assert always(write, "write(src/**)", tmp_path)["rules"] == [narrower | {"tool": "write", "pattern": "src/**"}]
+    tool = request("a", "mcp__x", {"n": 1}, rules=[narrower | {"tool": "mcp__x", "pattern": "*"}])
+    assert proposed_rules(tool) == "mcp__x"
 
 
 def test_dialogs_that_open_by_their_key_only():
@@ -410,7 +499,7 @@ def test_several_queue_up_and_each_is_answered_for_its_own_agent():
         await press(show, "y")
         await show.sees("gamma asks: may it use bash?")
         await opened(show)
-        await press(show, "a", "a")
+        await press(show, "a", "enter", "enter")
         await closed(show)
 
     app = puppet(scene)
@@ -428,6 +517,8 @@ def test_later_puts_all_aside_and_a_key_or_a_command_brings_them_back():
         await show.board(asking("alpha", ONE), asking("beta", TWO))
         assert isinstance(show.app.screen, MainScreen), "it does not ask again by itself"
         await show.type("/answer")
+        await press(show, "enter")
+        await show.sees("2 requests wait", "Esc later")
         await press(show, "enter")
         await opened(show)
         await press(show, "escape")
@@ -567,6 +658,66 @@ def test_wrong_json_stays_in_the_field_and_says_why():
     assert answers(puppet(scene)) == [{"decision": "once"}]
 
 
+def writing(pattern: str = "src/**", **more: Any) -> Any:
+    more = {"rules": [{"effect": "allow", "tool": "write", "pattern": pattern}], **more}
+    return request("alpha", "edit", {"path": "src/a.py", "old": "a", "new": "b"}, **more)
+
+
+@pytest.mark.parametrize("keys", [["s", "s"], ["down", "down", "down", "enter", "enter"]])
+def test_accepting_edits_from_now_on_allows_this_one_and_sets_the_mode(keys):
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha", writing()))
+        await opened(show)
+        await show.sees("s accept edits", "from now on, by all agents, in the working directory")
+        await press(show, keys[0], *keys[1:-1])
+        await show.sees("Accept all edits in the working directory? Again accepts")
+        await press(show, keys[-1])
+        await closed(show)
+
+    app = puppet(scene)
+    assert answers(app) == [{"decision": "once"}]
+    assert app.calls[-1] == Call("mode", ("edits",))
+
+
+def test_accepting_edits_is_asked_again_and_can_be_left():
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha", writing()))
+        await opened(show)
+        await press(show, "s", "escape")
+        await show.sees("Esc later")
+        await press(show, "s", "a", "escape", "s", "y")
+        await closed(show)
+
+    app = puppet(scene)
+    assert answers(app) == [{"decision": "once"}]
+    assert len(app.calls) == 1
+
+
+@pytest.mark.parametrize("shown", [writing("/etc/**"), writing("/x"), request("alpha"), writing(rules=[])])
+def test_edits_are_accepted_only_where_the_mode_covers_them(shown):
+    assert "edits" not in [option.name for option in options(shown)]
+
+
+def test_a_reason_is_kept_while_a_person_looks_again():
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha"))
+        dialog = await opened(show)
+        await press(show, "n")
+        await show.sees("Why not? The agent reads it", "Enter refuses, also without a reason")
+        await press(show, *"why", "escape")
+        await show.sees("Esc later")
+        await press(show, "escape")
+        await closed(show)
+        await press(show, "f2")
+        dialog = await opened(show)
+        await press(show, "n")
+        await show.until(lambda: dialog.focused)
+        await press(show, *"so", "enter")
+        await closed(show)
+
+    assert answers(puppet(scene)) == [{"decision": "no", "reason": "whyso"}]
+
+
 def test_a_rule_that_nobody_could_make_is_not_offered():
     async def scene(show: Show) -> None:
         await show.board(asking("alpha", request("alpha", rules=[])))
@@ -590,6 +741,21 @@ def test_a_long_command_scrolls_and_the_choices_stay_in_sight():
         await show.sees("echo line 199", "y once")
 
     puppet(scene)
+
+
+@pytest.mark.parametrize("size", [(40, 10), (40, 12), (60, 14)])
+def test_a_low_screen_has_room_for_the_answers(size):
+    long = {"command": "pytest -q tests && echo done > log.txt", "timeout": 120}
+    rules = [{"effect": "allow", "tool": "bash", "pattern": one} for one in ("pytest *", "> log.txt")]
+
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha", request("alpha", arguments=long, rules=rules)))
+        await opened(show)
+        await show.sees("alpha asks", "pytest -q", "y once", "a always", "Esc")
+        await press(show, "a")
+        await show.sees("pytest -q", "bash(> log.txt)", "Enter asks once more")
+
+    puppet(scene, size=size)
 
 
 def test_the_bell_rings_for_what_is_new_unless_it_is_switched_off(monkeypatch):

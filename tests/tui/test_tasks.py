@@ -9,7 +9,7 @@ import pytest
 
 from agentmesh.domain.states import Kind
 from agentmesh.store import steps
-from agentmesh.store.callers import Lease
+from agentmesh.store.call import Lease
 from agentmesh.tui.board.rotation import neighbours
 from agentmesh.tui.session.notices import notices
 from agentmesh.tui.session.state import AgentFace

@@ -180,6 +180,16 @@ def test_an_allow_rule_says_nothing_of_an_option_that_does_harm(pattern: str, co
     assert _bash(command, "allow bash *", f"ask bash {pattern}") == "ask"
 
 
+def test_always_allows_a_folder_and_a_file_at_the_top_only_where_it_is():
+    def always(path: str) -> list[str]:
+        return [rule.pattern for rule in _judge("write", path=path).always]
+
+    assert always("src/a.py") == ["src/**"]
+    assert always("a.py") == ["a.py"]
+    assert always("/etc/x/a") == ["/etc/x/**"]
+    assert always("/a.py") == ["/a.py"]
+
+
 def test_always_allows_a_web_host_and_nothing_wider():
     def always(url: str) -> list[str]:
         return [rule.pattern for rule in _judge("web_fetch", url=url).always]

@@ -72,6 +72,11 @@ class Navigation:
         elif not self.board.is_whole:
             self._seek(agent_id)
 
+    def expect(self, agent_id: AgentId) -> None:
+        """Bring an agent into view as soon as there is a board that has it."""
+        self._expected = agent_id
+        self._seek(agent_id)
+
     def missed(self, agent_id: AgentId, name: str) -> None:
         """Say why an expected agent does not come into view."""
         if self._expected == agent_id:

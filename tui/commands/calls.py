@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from agentmesh.domain.changes import Change
     from agentmesh.domain.ids import AgentId
-    from agentmesh.domain.rows import Session
+    from agentmesh.domain.rows import Ref, Session
     from agentmesh.export.lanes import Timeline
     from agentmesh.store.reader import QueryResult
     from agentmesh.store.search import Hit
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 SAY = "say"
 """Call of plain text: mail from the user to the agent in view; args ``(text,)``."""
+SAY_TO = "say to"
+"""Call of a text that begins with ``@name``: mail from the user to that agent; args ``(name, text)``."""
 CAPTURED = "captured"
 """Call of an input during a capture; args ``(text,)``."""
 SHELL = "shell"
@@ -26,14 +29,14 @@ INTERRUPT_TREE = "interrupt tree"
 TAKE_BACK = "take back"
 """Call without a slash command: withdraw an unread message of the user (``AgentFace.pending``); args ``(mail id,)``."""
 ANSWER = "the answer to a request"
-"""Call of a dialog: answer what an agent asks; args ``(request id, answer as JSON)``."""
+"""Call of a dialog: answer what agents ask; args ``(request ids with blanks between them, answer as JSON)``."""
 
 
 class Call(NamedTuple):
     """One thing that a person asked for."""
 
     name: str
-    """A command's name, or SAY, CAPTURED, SHELL, END_SHELL, INTERRUPT_TREE, TAKE_BACK, ANSWER."""
+    """A command's name, or SAY, SAY_TO, CAPTURED, SHELL, END_SHELL, INTERRUPT_TREE, TAKE_BACK, ANSWER."""
     args: tuple[str, ...] = ()
     """In the order of the parameters; missing optional ones at the end are left out."""
     typed: str = ""
@@ -48,6 +51,17 @@ class Problem(NamedTuple):
     """The nearest command, or the usage."""
     again_captures: bool = False
     """During a capture: the same input entered again is captured (``parse(..., again=True)``)."""
+
+
+class Review(NamedTuple):
+    """What an agent, with all below it, changed in files."""
+
+    agent: Ref
+    changes: Sequence[Change]
+    is_cut: bool
+    """Whether there are older changes too."""
+    has_below: bool
+    """Whether agents below it made some of them."""
 
 
 class Done(NamedTuple):
@@ -65,6 +79,8 @@ class Done(NamedTuple):
     """What /timeline shows."""
     hits: Sequence[Hit] = ()
     """What /search found, for the person to choose from."""
+    review: Review | None = None
+    """What /diff shows."""
     points: Sequence[Point] = ()
     """Where a fork can begin, for the person to choose from."""
     draft: str = ""

@@ -20,13 +20,17 @@ class Argument(Enum):
     MODE = "mode"
     MODEL = "model"
     TOOL = "tool"
+    WORD = "word"
+    """One word that only the person knows."""
+    NAME = "name"
+    """A word that can be an agent's name as it is."""
     TEXT = "text"
     """The rest of the input, as it is."""
     WORDS = "words to look for"
     """The same, with its quotes: they make a phrase."""
     NUMBER = "number"
     ROW = "row"
-    """``@12``, or ``@`` to pick one."""
+    """``@12``, or ``@`` to pick one; absent if the word does not begin with ``@``."""
     FORMAT = "format of an export"
 
 
@@ -55,7 +59,7 @@ class Command(NamedTuple):
     """One line."""
     parameters: tuple[Parameter, ...] = ()
     on_screen: bool = False
-    """The app carries it out itself (agents, answer, exit, help, sessions); others go to ``CommandRunner.submit``."""
+    """The app carries it out itself (agents, board, help, ...); others go to ``CommandRunner.submit``."""
 
     @property
     def usage(self) -> str:
@@ -69,6 +73,7 @@ _ANY_AGENT = Parameter("agent", Argument.AGENT, required=False)
 _LIST = (
     Command("agents", "Pick an agent from the tree of all, or go to one", (_ANY_AGENT,), on_screen=True),
     Command("answer", "Answer what agents ask you", on_screen=True),
+    Command("board", "All agents at a glance, those that need you first", on_screen=True),
     Command(
         "budget",
         "Show or cap what the session, or an agent with all below it, may use: 5 (USD), 2M (tokens), none",
@@ -80,6 +85,7 @@ _LIST = (
     Command("compact", "Replace what came before by a summary that the model writes"),
     Command("context", "What fills the agent's context"),
     Command("cost", "What the session's model calls used, by agent"),
+    Command("diff", "What an agent with all below it changed, by file; c notes something on a line", (_ANY_AGENT,)),
     Command("exit", "Leave; running agents go on in the background", on_screen=True),
     Command(
         "export",
@@ -88,8 +94,12 @@ _LIST = (
     ),
     Command(
         "fork",
-        "Make a child of the captured text, or an idle one, and go to it; @ lets you pick where it begins",
-        (Parameter("@row", Argument.ROW, required=False),),
+        "Make a child of the captured text, of a prompt, or an idle one, and go to it; @ lets you pick where it begins",
+        (
+            Parameter("@row", Argument.ROW, required=False),
+            Parameter("name", Argument.NAME, required=False),
+            Parameter("prompt", Argument.TEXT, required=False),
+        ),
     ),
     Command("help", "Commands and keys", on_screen=True),
     Command(
@@ -110,7 +120,9 @@ _LIST = (
         (Parameter("forget N|all", Argument.TEXT, required=False),),
     ),
     Command("reap", "Take the dead out of the rotation", (Parameter("agent", Argument.DEAD, required=False),)),
-    Command("rename", "Give the session a title", (Parameter("name", Argument.TEXT),)),
+    Command(
+        "rename", "Give an agent another name (/title names the session)", (_AGENT, Parameter("name", Argument.WORD))
+    ),
     Command("retry", "Run the agent's last turn again after an error or an interrupt"),
     Command(
         "rewind",
@@ -127,6 +139,7 @@ _LIST = (
     Command("sql", "Ask the views: v_agents, v_mail, v_transcript, ...", (Parameter("query", Argument.TEXT),)),
     Command("system", "The agent's system prompt, from its next turn on", (Parameter("text", Argument.TEXT, False),)),
     Command("timeline", "Who did what when: all agents, or one with all below it", (_ANY_AGENT,)),
+    Command("title", "Give the session a title", (Parameter("text", Argument.TEXT),)),
     Command(
         "tools",
         "List the agent's tools, or change them from its next turn on: -bash, +bash",

@@ -26,6 +26,7 @@ ACTING = frozenset(
         "retry",
         "rewind",
         "send",
+        "title",
     }
 )
 """Without ``wait``, whose verb writes the row, and ``new``, which does not change this session."""

@@ -27,6 +27,8 @@ _MODES = MappingProxyType(
     }
 )
 _LIMIT = 15
+_AGENTS = 5
+"""Agents that are offered before files."""
 
 
 _NO_CUSTOM: Mapping[str, CustomCommand] = MappingProxyType({})
@@ -67,6 +69,13 @@ def completions(
     start = word.start() if word else cursor
     found = best(before[start:], _values(parameter.kind, board), lambda value: value[0], _LIMIT)
     return [Completion(f"{value} ", start, value, description) for value, description in found]
+
+
+def agents(fragment: str, start: int, board: Board) -> list[Completion]:
+    """Return the living agents that the ``@`` at ``start``, the beginning of the input, may mean; best first."""
+    living = [_agent(face) for face in board.faces.values() if not face.is_dead]
+    found = best(fragment, living, lambda value: value[0], _AGENTS)
+    return [Completion(f"@{name} ", start, name, f"to it: {description}") for name, description in found]
 
 
 def _built_in(command: Command) -> Completion:

@@ -1,39 +1,73 @@
-"""Carries out /fork, from captured text or from an earlier message."""
+"""Carries out /fork: from captured text, from a prompt, or from an earlier message."""
 
 from __future__ import annotations
 
 from agentmesh.domain.errors import UsageError
+from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus
 from agentmesh.store import agents, person, sessions, travel
 from agentmesh.tui.commands.calls import Done
 from agentmesh.tui.commands.context import CommandContext
 
+_NAME = "fork"
+"""Of a child that was given none."""
 
-def fork_at(ctx: CommandContext, point: str) -> Done:
-    """Make an idle child that begins where the agent in view was at a row (``@12``), and go to it.
+
+def fork(ctx: CommandContext, *args: str) -> Done:
+    """Make a child and go to it; ``args``: ``@row``, name and prompt, each of which may be absent.
+
+    A prompt makes it run; without one it gets what was captured, or is idle.
+    """
+    point, (name, prompt) = _parts(args)
+    if point is not None:
+        return _fork_at(ctx, point, name, prompt)
+    if prompt is None:
+        child = ctx.run(person.fork_captured, ctx.in_view, name or _NAME)
+    else:
+        _refuse_in_capture(ctx)
+        child = ctx.run(agents.fork, ctx.in_view, name or _NAME, prompt)
+    made = ctx.run_idempotent(agents.get, child)
+    return _made(ctx, made.id, f"Forked {made.name}", is_running=made.status == AgentStatus.RUNNING)
+
+
+def _parts(args: tuple[str, ...]) -> tuple[str | None, tuple[str | None, str | None]]:
+    point = args[0] if args and args[0].startswith("@") else None
+    name, prompt, *_ = (*(args if point is None else args[1:]), None, None)
+    return point, (name, prompt)
+
+
+def _fork_at(ctx: CommandContext, point: str, name: str | None, prompt: str | None) -> Done:
+    """Make a child that begins where the agent in view was at a row (``@12``), and go to it.
 
     ``@`` lists the places. What is dead has no children: a new session begins with a copy.
     """
-    if ctx.run_idempotent(person.is_capturing, ctx.in_view):
-        raise UsageError("a capture is open, and /fork makes a child of it", hint="/cancel ends it; the text stays.")
+    _refuse_in_capture(ctx)
     me = ctx.run_idempotent(agents.get, ctx.in_view)
     if point == "@":
+        if name is not None:
+            raise UsageError("@ lists places to begin at, and takes no name", hint=f"Name the row: /fork @12 {name}.")
         points = ctx.run_idempotent(travel.points, me.id)
         return Done(points=points) if points else Done(f"{me.name} has been told nothing yet.")
+    row = int(point[1:])
     if me.status == AgentStatus.DEAD:
-        made = ctx.run(travel.fork_session, me.id, int(point[1:]))
+        if name is not None:
+            raise UsageError(
+                f"{me.name} is dead: a new session begins, with an agent called root", hint=f"/fork {point}"
+            )
+        made = ctx.run(travel.fork_session, me.id, row)
         text = f"A new session, a copy of {me.name} at row {made.upto}; it waits for what you write."
         return Done(text, session=ctx.run_idempotent(sessions.get, made.session_id))
-    made = ctx.run(travel.fork_at, me.id, "fork", int(point[1:]))
-    return Done(f"Forked {made.name} at row {made.upto}; it waits for what you write.", goto=made.id)
+    made = ctx.run(travel.fork_at, me.id, name or _NAME, row, prompt)
+    return _made(ctx, made.id, f"Forked {made.name} at row {made.upto}", is_running=prompt is not None)
 
 
-def fork(ctx: CommandContext, point: str | None = None) -> Done:
-    """Make a child of the captured text, or an idle one (from an earlier place, if one is given), and go to it."""
-    if point is not None:
-        return fork_at(ctx, point)
-    child = ctx.run_idempotent(agents.get, ctx.run(person.fork_captured, ctx.in_view))
-    if child.status == AgentStatus.RUNNING:
+def _made(ctx: CommandContext, child: AgentId, text: str, *, is_running: bool) -> Done:
+    if is_running:
         ctx.ensure_served()
-        return Done(f"Forked {child.name}.", goto=child.id)
-    return Done(f"Forked {child.name}; it waits for what you write.", goto=child.id)
+        return Done(f"{text}.", goto=child)
+    return Done(f"{text}; it waits for what you write.", goto=child)
+
+
+def _refuse_in_capture(ctx: CommandContext) -> None:
+    if ctx.run_idempotent(person.is_capturing, ctx.in_view):
+        raise UsageError("a capture is open, and /fork makes a child of it", hint="/cancel ends it; the text stays.")

@@ -15,7 +15,7 @@ from agentmesh.domain.ids import MailId
 from agentmesh.domain.rows import AgentView
 from agentmesh.domain.text import one_line, printable
 from agentmesh.store import agents, mailbox, person, requests, sessions, waits
-from agentmesh.tui.commands import budgets, calls, exports, fork, model_context, permissions, search, settings
+from agentmesh.tui.commands import budgets, calls, diff, exports, fork, model_context, permissions, search, settings
 from agentmesh.tui.commands.calls import Done
 from agentmesh.tui.commands.context import CommandContext, label
 from agentmesh.tui.widgets.formats import listed
@@ -40,6 +40,15 @@ def say(ctx: CommandContext, text: str) -> Done:
         if not ctx.run_idempotent(sessions.get, ctx.session.id).title:
             ctx.run_idempotent(person.rename_session, ctx.session.id, one_line(text, _TITLE))
     return Done()
+
+
+def say_to(ctx: CommandContext, who: str, text: str) -> Done:
+    """Write to another agent than the one in view, as the user."""
+    ref = ctx.agent(who)
+    ctx.run_persistently(requests.set_attended, ctx.session.id, True)
+    ctx.run_persistently(mailbox.send, None, ref.id, text, f"tui-{uuid.uuid4()}")
+    ctx.ensure_served()
+    return Done(f"Sent to {label(ref)}.")
 
 
 def captured(ctx: CommandContext, text: str) -> Done:
@@ -127,6 +136,13 @@ def reap(ctx: CommandContext, who: str | None = None) -> Done:
     return Done(f"{count} agent{'s' if count > 1 else ''} left the rotation." if count else "Nobody is dead.")
 
 
+def rename(ctx: CommandContext, who: str, name: str) -> Done:
+    """Give an agent another name."""
+    ref = ctx.agent(who)
+    named = ctx.run_idempotent(agents.rename, ref.id, name)
+    return Done(f"{label(ref)} is {named} now." if named != ref.name else f"{label(ref)} has this name already.")
+
+
 def send(ctx: CommandContext, who: str, message: str) -> Done:
     """Send mail from the agent in view."""
     ref = ctx.agent(who)
@@ -168,6 +184,7 @@ def retry(ctx: CommandContext) -> Done:
 HANDLERS: Mapping[str, Callable[..., Done]] = MappingProxyType(
     {
         calls.SAY: say,
+        calls.SAY_TO: say_to,
         calls.CAPTURED: captured,
         calls.SHELL: shell,
         calls.END_SHELL: end_shell,
@@ -182,6 +199,7 @@ HANDLERS: Mapping[str, Callable[..., Done]] = MappingProxyType(
         "compact": model_context.compact,
         "context": model_context.context,
         "cost": budgets.cost,
+        "diff": diff.diff,
         "export": exports.export,
         "fork": fork.fork,
         "interrupt": interrupt,
@@ -192,13 +210,14 @@ HANDLERS: Mapping[str, Callable[..., Done]] = MappingProxyType(
         "new": settings.new,
         "permissions": permissions.permissions,
         "reap": reap,
-        "rename": settings.rename,
+        "rename": rename,
         "retry": retry,
         "rewind": model_context.rewind,
         "search": search.search,
         "send": send,
         "sql": settings.sql,
         "system": settings.system,
+        "title": settings.title,
         "timeline": exports.timeline,
         "tools": settings.tools,
         "wait": wait,

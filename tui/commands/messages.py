@@ -20,6 +20,8 @@ class CallRequested(Message):
     call: Call
     agent_id: AgentId
     """The agent that was in view then: when this is handled, another one may be."""
+    is_confirmed: bool = False
+    """Whether the person has been asked already if this is really wanted."""
 
 
 @message

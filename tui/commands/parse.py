@@ -5,14 +5,15 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import one_line
-from agentmesh.tui.commands.calls import CAPTURED, SAY, SHELL, Call, Problem
-from agentmesh.tui.commands.catalog import COMMANDS, Argument, Command
+from agentmesh.tui.commands.calls import CAPTURED, SAY, SAY_TO, SHELL, Call, Problem
+from agentmesh.tui.commands.catalog import COMMANDS, Argument, Command, Parameter
+from agentmesh.tui.commands.mentions import addressed
 
 if TYPE_CHECKING:
     from agentmesh.config.custom_commands import CustomCommand
@@ -38,6 +39,8 @@ _MEANT: Mapping[str, str] = MappingProxyType(
 _NAME = re.compile(r"/[ \t]*(\S*)[ \t]*")
 _WORD = re.compile(r"\S+")
 _ROW = re.compile(r"@[0-9]{0,15}")
+_AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,31}")
+"""What the database takes as a name without changing it."""
 
 
 def parse(
@@ -46,10 +49,12 @@ def parse(
     capturing: bool = False,
     again: bool = False,
     custom: Mapping[str, CustomCommand] = _NO_CUSTOM,
+    is_agent: Callable[[str], object] = lambda _name: False,
 ) -> Call | Problem | None:
     """Parse an input; return None if it is empty. ``again``: the same input is entered a second time in a capture.
 
-    A ``custom`` command becomes its text, as if that had been typed.
+    A ``custom`` command becomes its text, as if that had been typed. ``is_agent`` says whether ``@name`` at the
+    beginning is an agent; otherwise it is text.
     """
     stripped = text.strip()
     if not stripped:
@@ -64,6 +69,10 @@ def parse(
     if stripped.startswith("!"):
         command = stripped[1:].strip()
         return Call(SHELL, (command,), text) if command else Problem("! runs a shell command: !ls")
+    if (to := addressed(stripped)) and is_agent(to.name):
+        if not to.text:
+            return Problem(f"Nothing follows @{to.name}.", f"Write what {to.name} is to read.")
+        return Call(SAY_TO, (to.name, to.text), text)
     return Call(SAY, (text.rstrip(),), text)
 
 
@@ -112,31 +121,37 @@ def _arguments(command: Command, rest: str) -> tuple[tuple[str, ...], str]:
     args: list[str] = []
     for parameter in command.parameters:
         rest = rest.lstrip()
+        if parameter.kind is Argument.ROW and not rest.startswith("@"):
+            continue
         if parameter.kind in (Argument.TEXT, Argument.WORDS) and rest:
             args.append(rest if parameter.kind is Argument.WORDS else _unquoted(rest))
             return tuple(args), ""
         taken = _WORD.findall(rest) if parameter.many else _WORD.findall(rest)[:1]
         if not taken and parameter.required:
             return (), f"/{command.name} needs {_with_article(parameter.name)}."
+        if wrong := next(filter(None, (_wrong_value(parameter, value) for value in taken)), ""):
+            return (), wrong
         args += taken
         rest = "" if parameter.many or not taken else rest[len(taken[0]) :]
-    if rest.strip():
-        return (), f"/{command.name} takes {_at_most(command)}."
-    return tuple(args), _wrong_value(command, args)
+    return (tuple(args), "") if not rest.strip() else ((), f"/{command.name} takes {_at_most(command)}.")
 
 
-def _wrong_value(command: Command, args: list[str]) -> str:
-    """Return what is wrong with values of a closed set."""
-    for parameter, value in zip(command.parameters, args, strict=False):
-        if parameter.kind is Argument.MODE and value not in list(PermissionMode):
-            return f"{one_line(value, 30)} is no mode: {', '.join(PermissionMode)}."
-        if parameter.kind is Argument.NUMBER and not _is_number(value):
-            return f"{one_line(value, 30)} is no number of seconds."
-        if parameter.kind is Argument.ROW and not _ROW.fullmatch(value):
-            return f"{one_line(value, 30)} is no place to begin at: @ lists them, @12 is row 12."
-        if parameter.kind is Argument.TOOL:
-            return next((f"{one_line(v, 30)} is neither -name nor +name." for v in args if v[0] not in "+-"), "")
-    return ""
+def _wrong_value(parameter: Parameter, value: str) -> str:
+    """Return what is wrong with a value of a closed set."""
+    shown = one_line(value, 30)
+    match parameter.kind:
+        case Argument.MODE if value not in list(PermissionMode):
+            return f"{shown} is no mode: {', '.join(PermissionMode)}."
+        case Argument.NUMBER if not _is_number(value):
+            return f"{shown} is no number of seconds."
+        case Argument.ROW if not _ROW.fullmatch(value):
+            return f"{shown} is no place to begin at: @ lists them, @12 is row 12."
+        case Argument.NAME if not _AGENT_NAME.fullmatch(value):
+            return f"{shown} is no name for an agent: 1 to 32 of a-z, 0-9, _ . and -."
+        case Argument.TOOL if value[0] not in "+-":
+            return f"{shown} is neither -name nor +name."
+        case _:
+            return ""
 
 
 def _is_number(value: str) -> bool:

@@ -11,16 +11,35 @@ from agentmesh.domain.errors import RequestOver, UsageError
 from agentmesh.store import agents, requests, sessions
 from agentmesh.tui.commands.calls import Done
 from agentmesh.tui.commands.context import CommandContext
-from agentmesh.tui.widgets.formats import rule_text
+from agentmesh.tui.widgets.formats import plural, rule_text
 
 if TYPE_CHECKING:
     from agentmesh.domain.rows import Request
 
 
-def answer(ctx: CommandContext, request: str, words: str) -> Done:
-    """Answer a request."""
-    by = f"{ctx.mesh.place.os_user} (terminal UI)"
+def answer(ctx: CommandContext, ids: str, words: str) -> Done:
+    """Answer requests, all with the same words."""
     said: dict[str, Any] = json.loads(words)
+    chosen = ids.split()
+    if len(chosen) == 1:
+        _answer_one(ctx, ids, said)
+        ctx.ensure_served()
+        return Done(_outcome_text(ctx.run_idempotent(requests.resolve, ids), said))
+    late = 0
+    for request in chosen:
+        try:
+            _answer_one(ctx, request, said)
+        except RequestOver:
+            late += 1
+    ctx.ensure_served()
+    verb = "Refused" if said["decision"] == "no" else "Allowed"
+    others = f"; {plural(late, 'other')} had an answer already" if late else ""
+    return Done(f"{verb} {plural(len(chosen) - late, 'request')}{others}.")
+
+
+def _answer_one(ctx: CommandContext, request: str, said: Mapping[str, Any]) -> None:
+    """Answer a request; raise RequestOver if somebody else was first."""
+    by = f"{ctx.mesh.place.os_user} (terminal UI)"
     try:
         ctx.run_persistently(requests.answer, UUID(request), said, by)
     except RequestOver:
@@ -28,8 +47,6 @@ def answer(ctx: CommandContext, request: str, words: str) -> Done:
         now = ctx.run_idempotent(requests.resolve, request)
         if (now.answer, now.answered_by) != (said, by):
             raise
-    ctx.ensure_served()
-    return Done(_outcome_text(ctx.run_idempotent(requests.resolve, request), said))
 
 
 def _outcome_text(request: Request, said: Mapping[str, Any]) -> str:
@@ -40,7 +57,7 @@ def _outcome_text(request: Request, said: Mapping[str, Any]) -> str:
     if said["decision"] == "once":
         edited = " as you have edited it" if "arguments" in said else ""
         return f"Allowed {request.tool} for {request.name}, once{edited}."
-    rules = ", ".join(rule_text(rule) for rule in request.rules)
+    rules = ", ".join(rule_text(rule) for rule in said.get("rules") or request.rules)
     return f"Allowed from now on, in this session: {rules}. /permissions shows it and takes it back."
 
 

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 LOG = logger(__name__)
 
-_SLOW = frozenset({SHELL, END_SHELL, INTERRUPT_TREE, "context", "export", "interrupt", "search", "sql", "timeline"})
+_SLOW = frozenset(
+    {SHELL, END_SHELL, INTERRUPT_TREE, "context", "diff", "export", "interrupt", "search", "sql", "timeline"}
+)
 """Calls that may take long or must not wait for others; each gets its own thread."""
 _STOP_SECONDS = 2.0
 

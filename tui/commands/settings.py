@@ -90,9 +90,9 @@ def tools(ctx: CommandContext, *changes: str) -> Done:
     return Done()
 
 
-def rename(ctx: CommandContext, title: str) -> Done:
+def title(ctx: CommandContext, text: str) -> Done:
     """Give the session a title."""
-    ctx.run_idempotent(person.rename_session, ctx.session.id, title)
+    ctx.run_idempotent(person.rename_session, ctx.session.id, text)
     return Done()
 
 

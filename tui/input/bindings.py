@@ -21,7 +21,7 @@ def bindings_of(place: str) -> list[Binding]:
 
 def textual_keymap(keymap: Keymap) -> dict[str, str]:
     """Return what the configuration changed, for ``App.set_keymap``."""
-    true = {key.id: key.keys for place in ("screen", "scrollback") for key in keymap.bindings(place)}
+    true = {key.id: key.keys for place in ("screen", "scrollback", "board") for key in keymap.bindings(place)}
     return {
         key.id: true.get(key.id, _UNBOUND) for key in DEFAULTS if key.place != "prompt" and true.get(key.id) != key.keys
     }

@@ -1,4 +1,4 @@
-"""What can stand at the cursor of the input: slash commands and their arguments, and files after ``@``."""
+"""What can stand at the cursor of the input: slash commands and their arguments, agents and files after ``@``."""
 
 from __future__ import annotations
 
@@ -28,13 +28,21 @@ class Completer:
         """Return what may stand at the cursor, best first; nothing before there is a board."""
         if board is None:
             return ()
-        from agentmesh.tui.commands.complete import Completion, completions  # with all commands: after the first frame
+        from agentmesh.tui.commands.complete import Completion, agents, completions  # after the first frame
         from agentmesh.tui.input.files import mention
+        from agentmesh.tui.widgets.fuzzy import best
 
         if asked := mention(text, cursor):
             if not self.files.is_complete:
                 self._list_again()
-            return [Completion(f"@{path} ", asked.start, path) for path in self.files.matches(asked.fragment)]
+            known = [Completion(f"@{path} ", asked.start, path) for path in self.files.matches(asked.fragment)]
+            if not text[: asked.start].strip():
+                known = best(
+                    asked.fragment,
+                    [*agents(asked.fragment, asked.start, board), *known],
+                    lambda one: one.text[1:].rstrip(),
+                )
+            return known
         return completions(text, cursor, board, custom() if text.startswith("/") else {})
 
     @cached_property

@@ -13,11 +13,12 @@ from textual.content import Content
 from textual.message import Message
 
 from agentmesh.domain.ids import AgentId
-from agentmesh.tui.commands.calls import SAY, SHELL, Call, Problem
+from agentmesh.tui.commands.calls import SAY, SAY_TO, SHELL, Call, Problem
 from agentmesh.tui.commands.messages import CallRequested
 from agentmesh.tui.input.drafts import Drafts
 from agentmesh.tui.input.history import History
 from agentmesh.tui.input.keys import Keymap
+from agentmesh.tui.input.mention_line import MentionLine
 from agentmesh.tui.input.prompt import Prompt
 from agentmesh.tui.session.state import AgentFace
 from agentmesh.tui.widgets.message import message
@@ -34,7 +35,7 @@ _MOST_LINES = 12
 _SHARE = 3
 """The input has at most a third of the screen."""
 
-_FROM_AFAR = frozenset({SAY, SHELL})
+_FROM_AFAR = frozenset({SAY, SAY_TO, SHELL})
 """Calls that may be made for an agent out of view: nobody needs to see their outcome."""
 
 
@@ -66,8 +67,13 @@ class Composer(Horizontal):
         keymap: Keymap,
         history: History,
         complete: Callable[[str, int], Sequence[Completion]],
+        agent: Callable[[str], AgentFace | None],
     ) -> None:
+        """``agent`` returns the agent of a name."""
         super().__init__(id="composer")
+        self._agent = agent
+        self.mention_line = MentionLine(agent)
+        """Not a part of it: the screen shows it below."""
         self.custom: Callable[[], Mapping[str, CustomCommand]] = dict
         """Returns the custom commands, as their files are now; set when there is a session."""
         self.prompt = Prompt(keymap, history, complete, self._submit)
@@ -240,11 +246,12 @@ class Composer(Horizontal):
         from agentmesh.tui.commands.parse import parse  # not before the first frame
 
         custom = self.custom() if text.lstrip().startswith("/") else {}
-        return parse(text, capturing=capturing, again=again, custom=custom)
+        return parse(text, capturing=capturing, again=again, custom=custom, is_agent=self._agent)
 
     @on(Prompt.Edited)
     def _edited(self, event: Prompt.Edited) -> None:
         event.stop()
+        self.mention_line.look(event.text, capturing=self._capturing)
         if self._refused is not None and _word(event.text) != self._refused:
             self._refused = None
             self.post_message(self.Feedback(""))

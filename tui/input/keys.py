@@ -23,7 +23,7 @@ class Key(NamedTuple):
     """Textual's action, of the screen or of the prompt (see ``place``)."""
     help: str
     place: str = "screen"
-    """``screen``, ``prompt`` or ``scrollback``: who has the binding."""
+    """``screen``, ``prompt``, ``scrollback`` or ``board``: who has the binding."""
     footer: bool = False
     """Whether the footer shows it."""
 
@@ -37,6 +37,7 @@ DEFAULTS: tuple[Key, ...] = (
     Key("rotate.next_always", "f8", "rotate('next')", "Next sibling, also with text in the input"),
     Key("agents.pick", "ctrl+p", "pick_agent", "Pick an agent", footer=True),
     Key("agents.tree", "ctrl+t", "toggle_tree", "Tree of all agents"),
+    Key("board.open", "f12", "open_board", "Board: all agents, those that need you first"),
     Key("task.enter", "f3", "enter_task", "Go to the sub-agent of the newest task"),
     Key("needs.next", "f9", "next_need", "Go to an agent that needs you"),
     Key("requests.answer", "f2", "answer_requests", "Answer what agents ask you", footer=True),
@@ -63,6 +64,20 @@ DEFAULTS: tuple[Key, ...] = (
     Key("entry.older", "up", "near(-1)", "The entry above", place="scrollback"),
     Key("entry.newer", "down", "near(1)", "The entry below", place="scrollback"),
     Key("entry.leave", "tab", "screen.to_prompt", "Back to the input", place="scrollback"),
+    Key("board.go", "enter", "go", "Go to the agent", place="board"),
+    Key("board.select", "space", "select", "Select the agent, or no longer", place="board"),
+    Key("board.interrupt", "ctrl+x", "interrupt", "Interrupt the selected agents", place="board"),
+    Key("board.kill", "delete", "kill", "Kill the selected agents", place="board"),
+    Key("board.answer", "f2", "answer", "Answer what agents ask you", place="board"),
+    Key("board.write", "tab", "write", "Write one message to the selected agents", place="board"),
+    Key("board.seen", "ctrl+s", "seen", "Mark the selected agents as seen", place="board"),
+    Key("board.everywhere", "f12", "everywhere", "All sessions, or this one", place="board"),
+    Key("board.up", "up", "move(-1)", "The agent above", place="board"),
+    Key("board.down", "down", "move(1)", "The agent below", place="board"),
+    Key("board.page_up", "pageup", "page(-1)", "A page up", place="board"),
+    Key("board.page_down", "pagedown", "page(1)", "A page down", place="board"),
+    Key("board.top", "home", "page(-100000)", "To the first agent", place="board"),
+    Key("board.bottom", "end", "page(100000)", "To the last agent", place="board"),
 )
 
 

@@ -18,22 +18,19 @@ from agentmesh.tui.conversation.diff import diff_content
 from agentmesh.tui.input.keys import Keymap
 from agentmesh.tui.requests.choices import Choices
 from agentmesh.tui.requests.field import Field
-from agentmesh.tui.requests.key_guard import GRACE, KeyGuard
+from agentmesh.tui.requests.guarded_dialog import LOW, GuardedDialog
 from agentmesh.tui.requests.options import Option, options
 from agentmesh.tui.requests.proposals import Proposal
-from agentmesh.tui.requests.replies import BadEdit, Reply, edit_text, edited, refused
+from agentmesh.tui.requests.replies import BadEdit, Reply, always, edit_text, edited, proposed_rules, refused
 from agentmesh.tui.requests.words import lineage
 from agentmesh.tui.widgets import dialog
-from agentmesh.tui.widgets.dialog import Dialog
 from agentmesh.tui.widgets.plain import Plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from uuid import UUID
-
-    from textual.timer import Timer
 
     from agentmesh.domain.rows import Request
+    from agentmesh.tui.requests.queue import RequestQueue
 
 _DIALOG_STYLES = Path(dialog.__file__).with_name("dialog.tcss")
 _SCROLLS = {
@@ -44,14 +41,6 @@ _SCROLLS = {
 }
 
 
-_FRAME = 4
-"""Lines of the border, and around the proposal."""
-BURST = 0.3
-"""Seconds that a letter waits for another one: who types a word does not answer, but writes to an agent."""
-_LOOK = 0.05
-"""Seconds between two looks whether keys count."""
-
-
 class _FieldText(NamedTuple):
     """What the field is for."""
 
@@ -60,10 +49,23 @@ class _FieldText(NamedTuple):
 
 
 _FIELDS = {
+    "always": _FieldText(
+        "Allow from now on, for all agents of this session (one rule a line):", "Enter asks once more"
+    ),
     "no": _FieldText("Why not? The agent reads it.", "Enter refuses, also without a reason · Esc goes back"),
     "edit": _FieldText("What is to run instead:", "Enter allows it as it stands here"),
     "text": _FieldText("Your answer:", "Enter answers"),
 }
+
+
+_KEPT = ("text", "no")
+"""Purposes of the field whose text is kept until the request is answered."""
+_CONFIRMED = {
+    "always": "Always, for all agents of this session? Again allows it",
+    "edits": "Accept all edits in the working directory? Again accepts",
+    "rules": "Allow this from now on? Enter again allows it",
+}
+"""What is asked before an answer that allows more than one call."""
 
 
 class Rest(Vertical):
@@ -77,11 +79,10 @@ class Rest(Vertical):
         self.post_message(self.Resized())
 
 
-class RequestDialog(Dialog[Reply]):
+class RequestDialog(GuardedDialog[Reply]):
     """Returns a Reply; None if it was closed because the request was settled."""
 
     CSS_PATH: ClassVar[CSSPathType | None] = [_DIALOG_STYLES, Path(__file__).with_name("dialog.tcss")]
-    AUTO_FOCUS = ""
 
     def __init__(
         self,
@@ -90,36 +91,24 @@ class RequestDialog(Dialog[Reply]):
         place: tuple[int, int],
         keymap: Keymap,
         *,
+        workdir: Path = Path("/"),
         draft: str = "",
         type_on: Callable[[str], None] = lambda _: None,
     ) -> None:
         """``type_on`` takes words that were typed into the dialog: they are for the input below it."""
-        super().__init__()
+        super().__init__(type_on)
         self.request = request
-        self._shown, self._place, self._keymap = shown, place, keymap
-        self._key_guard = KeyGuard(GRACE)
+        self._shown, self._place, self._keymap, self._workdir = shown, place, keymap, workdir
         self._draft = draft
         self._choices = Choices(options(request))
         self._field = Field(keymap)
+        self._list_keys = next(
+            (key.keys.split(",") for key in keymap.bindings("screen") if key.id == "requests.answer"), []
+        )
         self._for = ""
         """What the field is for, while it is shown."""
-        self._type_on = type_on
-        self._typed = ""
-        """A letter that may be the beginning of a word."""
-        self._typing: Timer | None = None
-        self._confirming = False
-        """Whether "always" was chosen once; the second time counts."""
-        self._is_over = False
-
-    @property
-    def request_id(self) -> UUID:
-        """Which request is asked about."""
-        return self.request.id
-
-    @property
-    def takes_keys(self) -> bool:
-        """Whether keys count by now."""
-        return self._key_guard.is_over(time.monotonic())
+        self._confirming = ""
+        """What was chosen once and counts the second time: "always", "edits"."""
 
     @property
     def is_choosing(self) -> bool:
@@ -127,9 +116,14 @@ class RequestDialog(Dialog[Reply]):
         return not self._for
 
     @property
+    def has_field(self) -> bool:
+        """Whether a field is shown."""
+        return bool(self._for)
+
+    @property
     def draft(self) -> str:
         """The text that was typed and not submitted."""
-        text = self._field.text if self._for == "text" else ""
+        text = self._field.text if self._for in _KEPT else self._draft
         return text if text.strip() else ""
 
     def compose(self) -> ComposeResult:
@@ -137,7 +131,7 @@ class RequestDialog(Dialog[Reply]):
         with Vertical(classes="dialog request"):
             with Rest():
                 yield Plain(id="title", classes="title")
-                yield Plain(self._origin(), classes="detail")
+                yield Plain(self._origin(), id="origin", classes="detail")
             with VerticalScroll(id="proposal", can_focus=False):
                 yield Plain(diff_content(self._shown.text) if self._shown.is_diff else self._shown.text)
             with Rest():
@@ -149,20 +143,12 @@ class RequestDialog(Dialog[Reply]):
 
     def on_mount(self) -> None:
         """Show the choices; keys count a moment after they were drawn."""
-        self.query_one("#remark").display = bool(self._shown.remark)
         self.show_place(self._place)
         self._ask("" if self._choices.options else "text")
-        self.call_after_refresh(self._appeared)
+        super().on_mount()
 
-    def _appeared(self) -> None:
-        self._key_guard.appeared(time.monotonic())
-        self._take_keys()
-
-    def _take_keys(self) -> None:
-        """As soon as keys count, name them, and give the field of an open question the focus."""
-        if not self.takes_keys:
-            self.set_timer(_LOOK, self._take_keys)
-            return
+    def keys_begin(self) -> None:
+        """Name the keys, and give the field of an open question the focus."""
         self._show_keys()
         if self._for:
             self._field.focus()
@@ -173,11 +159,26 @@ class RequestDialog(Dialog[Reply]):
         if event:
             event.stop()
         taken = sum(rest.outer_size.height for rest in self.query(Rest))
-        self.query_one("#proposal").styles.max_height = max(self.size.height - _FRAME - taken, 3)
+        least = 1 if self.has_class("-low") else 3
+        self.query_one("#proposal").styles.max_height = max(self.size.height - self._frame - taken, least)
+
+    @property
+    def _frame(self) -> int:
+        """Lines of the border, and around the proposal."""
+        return 2 if self.has_class("-low") else 4
 
     def on_resize(self) -> None:
-        """Fit into the new size."""
+        """Fit into the new size: a low screen has room for the ways to answer, not for what explains them."""
+        self.set_class(self.size.height < LOW, "-low")
+        self.query_one("#remark").display = bool(self._shown.remark) and not self.has_class("-low")
         self._fit()
+
+    def show_queue(self, queue: RequestQueue) -> bool:
+        """Show its place in the queue; return whether its request still waits."""
+        waits = queue.waits(self.request.id)
+        if waits:
+            self.show_place(queue.place(self.request.id))
+        return waits
 
     def show_place(self, place: tuple[int, int]) -> None:
         """Say which of how many this is."""
@@ -188,76 +189,37 @@ class RequestDialog(Dialog[Reply]):
         self.query_one("#title", Plain).update(Content.assemble(f"{self.request.name} {one_line(what, 60)}", queue))
         self._show_keys()
 
-    def close(self) -> None:
-        """Close it because the request was settled; under another dialog, once that is closed."""
-        self._is_over = True
-        if self.app.screen is self:
-            self.dismiss(None)
-
-    def on_screen_resume(self) -> None:
-        """Close it now, if it was to be closed."""
-        if self._is_over:
-            self.dismiss(None)
-
     # Keys
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Let Esc do nothing within the first moment."""
-        if action == "leave" and not self._key_guard.is_over(time.monotonic()):
-            return False
-        return super().check_action(action, parameters)
 
     def action_leave(self) -> None:
         """Esc: back to the choices; from there put the request aside."""
         if (self._for and self._choices.options) or self._confirming:
-            self._confirming = False
+            self._draft, self._confirming = self.draft, ""
             self._ask("")
         else:
-            self._leave(Reply("later", draft=self.draft))
+            self.leave(Reply("later", draft=self.draft))
 
-    def on_key(self, event: events.Key) -> None:
-        """Handle the keys of the choices, which have no focus, so that the time of each key is known."""
-        event.stop()
-        event.prevent_default()
-        counts = self._key_guard.counts(event.time)
-        if event.is_printable and event.character and not self._for:
-            self._type(event.character)
-            return
-        self._end_typing()  # a letter, then Enter: the letter is a choice
-        if not counts or self._is_over:
-            return
+    def take_key(self, event: events.Key) -> None:
+        """Scroll the proposal, go on to the next request or to the list of all, or move in the choices."""
         if event.key in _SCROLLS:
             getattr(self.query_one("#proposal", VerticalScroll), f"action_{_SCROLLS[event.key]}")()
         elif event.key == "tab" and self._for in ("", "text"):
-            self._leave(Reply("next", draft=self.draft))
+            self.leave(Reply("next", draft=self.draft))
+        elif event.key in self._list_keys:
+            self.leave(Reply("list", draft=self.draft))
         elif self._for:
             self._field.focus()
         elif chosen := self._choices.press(event):
             self._choose(chosen)
 
-    def _type(self, character: str) -> None:
-        """Hold a letter for a moment; if another follows, put the request aside and give the word to the input."""
-        if self._is_over:
-            self._type_on(character)
-        elif self._typed:
-            self._stop_typing()
-            self._type_on(self._typed + character)
-            self._leave(Reply("later"))
-        else:
-            self._typed = character
-            self._typing = self.set_timer(BURST, self._end_typing)
-
-    def _end_typing(self) -> None:
-        """Take the letter that was held as a choice, if keys count."""
-        self._stop_typing()
-        typed, self._typed = self._typed, ""
-        if typed and not self._is_over and self.takes_keys and (chosen := self._choices.named(typed)):
+    def take_letter(self, letter: str) -> None:
+        """Choose what has this key."""
+        if chosen := self._choices.named(letter):
             self._choose(chosen)
 
-    def _stop_typing(self) -> None:
-        if self._typing is not None:
-            self._typing.stop()
-            self._typing = None
+    def put_aside(self) -> None:
+        """Leave the request for later."""
+        self.leave(Reply("later"))
 
     @on(Choices.Clicked)
     def _clicked(self, event: Choices.Clicked) -> None:
@@ -266,18 +228,24 @@ class RequestDialog(Dialog[Reply]):
             self._choose(event.option)
 
     def _choose(self, option: Option) -> None:
-        is_confirmed, self._confirming = self._confirming, option.name == "always"
+        is_confirmed = self._confirming == option.name
+        self._confirming = option.name if option.name in _CONFIRMED else ""
         match option.name:
-            case "always" if not is_confirmed:
+            case "always" if proposed_rules(self.request):
+                self._confirming = ""
+                self._ask("always")
+            case "always" | "edits" if not is_confirmed:
                 self._show_keys()
+            case "edits":
+                self.leave(Reply("edits", {"decision": "once"}))
             case "once" | "always":
-                self._leave(Reply("answer", {"decision": option.name}))
+                self.leave(Reply("answer", {"decision": option.name}))
             case "go":
-                self._leave(Reply("go"))
+                self.leave(Reply("go"))
             case "no" | "edit" | "text":
                 self._ask(option.name)
             case _:
-                self._leave(Reply("answer", {"text": option.value}))
+                self.leave(Reply("answer", {"text": option.value}))
 
     # The field
 
@@ -290,12 +258,21 @@ class RequestDialog(Dialog[Reply]):
         says.display = bool(what)
         if what:
             says.update(_FIELDS[what].says)
-            self._field.put(edit_text(self.request) if what == "edit" else self._draft if what == "text" else "")
+            self._field.put(self._first_text(what))
         if what and self._choices.options:
             self._field.focus()
         elif not what:
             self.set_focus(None)
         self._show_keys()
+
+    def _first_text(self, what: str) -> str:
+        """Return what stands in the field at first."""
+        match what:
+            case "always":
+                return proposed_rules(self.request)
+            case "edit":
+                return edit_text(self.request)
+        return self._draft
 
     def _show_keys(self) -> None:
         if not self.takes_keys:
@@ -303,9 +280,10 @@ class RequestDialog(Dialog[Reply]):
             return
         goes_back = self._confirming or (self._for and self._choices.options)
         later = "Esc goes back" if goes_back else "Esc later"
-        following = ["Tab the next"] if self._place[1] > 1 else []
+        listed = self._keymap.label("requests.answer")
+        following = ["Tab the next", *([f"{listed} lists all"] if listed else [])] if self._place[1] > 1 else []
         if self._confirming:
-            keys = ["Always, for all agents of this session? Again allows it", later]
+            keys = [_CONFIRMED["rules" if self._for else self._confirming], later]
         elif not self._for:
             keys = ["↑ ↓ Enter or a key chooses", "PgDn scrolls", later, *following]
         else:
@@ -319,15 +297,36 @@ class RequestDialog(Dialog[Reply]):
     def _entered(self, event: Field.Entered) -> None:
         event.stop()
         if self._for == "no":
-            self._leave(Reply("answer", refused(event.text)))
+            self.leave(Reply("answer", refused(event.text)))
         elif self._for == "text":
             if event.text.strip():
-                self._leave(Reply("answer", {"text": event.text.strip()}))
+                self.leave(Reply("answer", {"text": event.text.strip()}))
         else:
             try:
-                self._leave(Reply("answer", edited(self.request, event.text)))
+                self._take_edited(event.text)
             except BadEdit as error:
                 self._complain(str(error))
+
+    def _take_edited(self, text: str) -> None:
+        """Answer with an edited text; rules that allow calls from now on have to be entered twice."""
+        if self._for == "edit":
+            self.leave(Reply("answer", edited(self.request, text)))
+            return
+        words, now = always(self.request, text, self._workdir), time.monotonic()
+        if not self._confirming:
+            self._confirming = "always"
+            self._confirm_guard.appeared(now)
+            self._show_keys()
+        elif self._confirm_guard.counts(now):
+            self.leave(Reply("answer", words))
+
+    @on(Field.Changed)
+    def _edited(self, event: Field.Changed) -> None:
+        """Ask again about rules that were edited after the first Enter."""
+        event.stop()
+        if self._for == "always":
+            self._confirming = ""
+            self._show_keys()
 
     @on(Field.EditorFailed)
     def _editor_failed(self, event: Field.EditorFailed) -> None:
@@ -336,11 +335,6 @@ class RequestDialog(Dialog[Reply]):
 
     def _complain(self, text: str) -> None:
         self.query_one("#keys", Plain).update(Content.styled(text, "$text-error"))
-
-    def _leave(self, reply: Reply) -> None:
-        if not self._is_over:
-            self._is_over = True
-            self.dismiss(reply)
 
     def _origin(self) -> str:
         reason = one_line(visible(self.request.reason), 300)

@@ -36,12 +36,21 @@ def options(request: Request) -> Sequence[Option]:
             for n, (label, text) in enumerate(zip(shown, request.options or (), strict=True), 1)
         ]
         return [*listed, Option("o", "text", "other", "in your own words"), go] if listed else []
+    edits = [Option("s", "edits", "accept edits", "from now on, by all agents, in the working directory")]
     rules = ", ".join(rule_text(rule) for rule in request.rules)
     always = [Option("a", "always", "always", f"for all agents of the session: {rules}")] if rules else []
     return [
         Option("y", "once", "once", "this call, and nothing else"),
         *always,
+        *(edits if _is_edit_inside(request) else []),
         Option("n", "no", "no", "with a reason, if you like"),
         Option("e", "edit", "edit", "allow it with other arguments"),
         go,
     ]
+
+
+def _is_edit_inside(request: Request) -> bool:
+    """Return whether the mode `edits` would allow this call: it changes a file in the working directory."""
+    patterns = [rule["pattern"] for rule in request.rules]
+    is_inside = bool(patterns) and not any(pattern.startswith("/") for pattern in patterns)
+    return request.tool in ("write", "edit") and is_inside

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from agentmesh.domain.states import PermissionMode
 from agentmesh.tui.board.navigation import Navigation
 from agentmesh.tui.commands.calls import ANSWER, Call
 from agentmesh.tui.commands.messages import CallRequested
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from agentmesh.domain.rows import Request
     from agentmesh.tui.requests.dialog import RequestDialog
+    from agentmesh.tui.requests.request_list import RequestList
     from agentmesh.tui.session.state import Board
 
 
@@ -58,15 +60,13 @@ class RequestPresenter:
         """Whether a dialog opens by itself; otherwise only its key opens one."""
         self.has_files = False
         """Whether the session's files are those of this host."""
-        self._dialog: RequestDialog | None = None
+        self._dialog: RequestDialog | RequestList | None = None
         self._looks = False
 
     def show(self, board: Board) -> None:
         """Take the open requests: close a dialog whose request is settled, ring for a new request."""
         new = self.requests.show(board.requests)
-        if self._dialog and self.requests.waits(self._dialog.request_id):
-            self._dialog.show_place(self.requests.place(self._dialog.request_id))
-        elif self._dialog:
+        if self._dialog and not self._dialog.show_queue(self.requests):
             self.close()
         if new:
             self._ring()
@@ -87,7 +87,10 @@ class RequestPresenter:
         first = self.requests.first(self._navigation.in_view)
         self.requests.take_up()
         if first is not None and self._dialog is None:
-            self._open(first)
+            if len(self.requests.waiting) > 1:
+                self._list(first)
+            else:
+                self._open(first)
             self._show_banner()
         return first is not None
 
@@ -98,7 +101,8 @@ class RequestPresenter:
 
     def answer_failed(self, call: Call) -> None:
         """Take back that a request is answered."""
-        self.requests.answer_failed(UUID(call.args[0]))
+        for request in call.args[0].split():
+            self.requests.answer_failed(UUID(request))
         self._show_banner()
 
     def close(self) -> None:
@@ -118,11 +122,21 @@ class RequestPresenter:
         from agentmesh.tui.requests.dialog import RequestDialog
         from agentmesh.tui.requests.proposals import proposal
 
-        screen, board = self._screen, self._navigation.board
-        workdir = Path(board.session.workdir) if board and self.has_files else None
+        board = self._navigation.board
+        workdir = Path(board.session.workdir) if board else Path("/")
         place, draft = self.requests.place(request.id), self.requests.draft(request.id)
-        shown = proposal(request, workdir)
-        dialog = RequestDialog(request, shown, place, self._keymap, draft=draft, type_on=self._type_on)
+        shown = proposal(request, workdir if self.has_files else None)
+        dialog = RequestDialog(request, shown, place, self._keymap, workdir=workdir, draft=draft, type_on=self._type_on)
+        self._push(dialog, request)
+
+    def _list(self, first: Request) -> None:
+        """Open the list of all that wait, at this one."""
+        from agentmesh.tui.requests.request_list import RequestList
+
+        self._push(RequestList(self.requests.waiting, first, self._keymap, self._type_on), first)
+
+    def _push(self, dialog: RequestDialog | RequestList, request: Request) -> None:
+        """Open a dialog; when it is left, do what the person chose."""
         self._dialog = dialog
 
         def left(reply: Reply | None) -> None:
@@ -130,29 +144,44 @@ class RequestPresenter:
                 self._dialog = None
             if reply is not None:
                 self._take(request, reply)
-            screen.call_later(self._go_on, request.id if reply and reply.action == "next" else None)  # when it has gone
+            self._screen.call_later(self._go_on, request, reply)  # when it has gone
 
-        screen.app.push_screen(dialog, left)
+        self._screen.app.push_screen(dialog, left)
 
     def _take(self, request: Request, reply: Reply) -> None:
         if reply.draft:
             self.requests.keep_draft(request.id, reply.draft)
         match reply.action:
-            case "answer":
-                self.requests.answer(request.id)
-                call = Call(ANSWER, (str(request.id), json.dumps(dict(reply.words))))
-                self._screen.post_message(CallRequested(call, request.agent_id))
+            case "answer" | "edits":
+                self._answer(reply.requests or (request,), reply)
             case "go":
                 self.requests.put_aside()
                 self._navigation.go(request.agent_id, request.name)
             case "later":
                 self.requests.put_aside()
 
-    def _go_on(self, after: UUID | None) -> None:
-        """Open the next request, or one that is due."""
-        following = self.requests.after(after) if after else None
-        if following is not None and self._dialog is None and self._screen.app.screen is self._screen:
-            self._open(following)
+    def _answer(self, requests: tuple[Request, ...], reply: Reply) -> None:
+        """Have requests answered, all with the same words."""
+        for one in requests:
+            self.requests.answer(one.id)
+        ids = " ".join(str(one.id) for one in requests)
+        asker = requests[0].agent_id
+        self._screen.post_message(CallRequested(Call(ANSWER, (ids, json.dumps(dict(reply.words)))), asker))
+        if reply.action == "edits":
+            self._screen.post_message(CallRequested(Call("mode", (PermissionMode.EDITS.value,)), asker))
+
+    def _go_on(self, left: Request, reply: Reply | None) -> None:
+        """Open what the person chose to see next, or a request that is due."""
+        following = None
+        if reply and reply.action == "next":
+            following = self.requests.after(left.id)
+        elif reply and reply.action == "open":
+            following = next((one for one in reply.requests if self.requests.waits(one.id)), None)
+        if self._dialog is None and self._screen.app.screen is self._screen:
+            if following is not None:
+                self._open(following)
+            elif reply and reply.action == "list" and self.requests.waiting:
+                self._list(left)
         self.offer()
 
     def _show_banner(self) -> None:

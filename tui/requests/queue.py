@@ -3,12 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 if TYPE_CHECKING:
     from agentmesh.domain.ids import AgentId
     from agentmesh.domain.rows import Request
+
+
+_OWN_LINE = frozenset({"write", "edit"})
+"""Tools whose requests are each listed alone: what they change differs, whatever their rule says."""
+
+
+class RequestGroup(NamedTuple):
+    """A line of the list: one request, or those of several agents that the same rules would allow."""
+
+    requests: tuple[Request, ...]
+    """Oldest first; never empty."""
+
+    @property
+    def can_mark(self) -> bool:
+        """Whether it can be answered together with others; a question takes words of its own."""
+        return self.requests[0].kind != "question"
+
+
+def grouped(waiting: Sequence[Request]) -> list[RequestGroup]:
+    """Return the lines of the list, oldest first; requests of several agents with the same rules share one."""
+    found: dict[object, list[Request]] = {}
+    for one in waiting:
+        rules = tuple(sorted((rule["tool"], rule["pattern"]) for rule in one.rules))
+        shares = rules and one.kind != "question" and one.tool not in _OWN_LINE
+        found.setdefault((one.tool, rules) if shares else one.id, []).append(one)
+    return [RequestGroup(tuple(requests)) for requests in found.values()]
 
 
 class RequestQueue:

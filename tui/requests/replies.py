@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from agentmesh.domain import jsontext
-from agentmesh.domain.text import one_line, printable
+from agentmesh.domain.text import one_line, printable, visible
 
 if TYPE_CHECKING:
+    from agentmesh.domain.permissions import Layer, Rule
     from agentmesh.domain.rows import Request
 
 
@@ -21,12 +23,15 @@ class BadEdit(Exception):
 class Reply(NamedTuple):
     """How a person left a dialog."""
 
-    action: Literal["answer", "go", "later", "next"]
-    """``go``: to the asker's view; ``later``: put aside; ``next``: the next one that waits."""
+    action: Literal["answer", "edits", "go", "later", "list", "next", "open"]
+    """``edits``: allow it, and edits from now on; ``go``: to the asker's view; ``later``: put aside; ``list``: show all
+    that wait; ``next``: the next one that waits; ``open``: the one chosen from the list."""
     words: Mapping[str, Any] = field(default_factory=dict)
     """Of an answer, as ``agentmesh.answer`` takes it."""
     draft: str = ""
     """What stands in the field, for the next time."""
+    requests: tuple[Request, ...] = ()
+    """What is answered, or opened, from the list."""
 
 
 def edit_text(request: Request) -> str:
@@ -56,6 +61,63 @@ def edited(request: Request, text: str) -> dict[str, Any]:
 def refused(reason: str) -> dict[str, Any]:
     """Return the answer "no", with a reason if there is one."""
     return {"decision": "no", "reason": reason.strip()} if reason.strip() else {"decision": "no"}
+
+
+def proposed_rules(request: Request) -> str:
+    """Return the rules of "always" as a person edits them, one a line; "" if a line cannot show one of them."""
+    from agentmesh.config.rules import written
+
+    lines = [written(rule) for rule in _rules_of(request)]
+    return "\n".join(lines) if all(printable(line) == line and "\n" not in line for line in lines) else ""
+
+
+def always(request: Request, text: str, workdir: Path) -> dict[str, Any]:
+    """Return the answer "always" with the rules of an edited text; raise BadEdit if they will not do."""
+    if text.strip() == proposed_rules(request):
+        return {"decision": "always"}
+    from agentmesh.domain.permissions import Permissions
+
+    rules = tuple(_allow_rule(line) for line in text.splitlines() if line.strip())
+    if not rules:
+        raise BadEdit("There is no rule left; Esc goes back.")
+    if left := _uncovered(request, rules, workdir):
+        raise BadEdit(f"No rule here covers `{one_line(visible(left), 60)}`: this call would ask again.")
+    return {"decision": "always", "rules": Permissions((rules,)).to_json()[0]}
+
+
+def _allow_rule(line: str) -> Rule:
+    """Return the rule of a line; raise BadEdit if it is none, or allows too much."""
+    from agentmesh.config.forms import Refused
+    from agentmesh.config.rules import parsed
+    from agentmesh.domain.command_prefixes import breadth_objection
+    from agentmesh.domain.permissions import Decision
+
+    try:
+        rule = parsed(Decision.ALLOW, line)
+    except Refused as refused:
+        raise BadEdit(f"A line {refused.complaint}.") from refused
+    if objection := breadth_objection(rule.tool, rule.pattern):
+        raise BadEdit(f"{objection[0].upper()}{objection[1:]}.")
+    return rule
+
+
+def _uncovered(request: Request, rules: Layer, workdir: Path) -> str:
+    """Return a part of the call that the proposed rules cover and these do not; "" if these cover all."""
+    from functools import partial
+
+    from agentmesh.domain.permissions import uncovered
+    from agentmesh.tools.files import locate
+    from agentmesh.tools.shell.judge import read_shell
+
+    shell, where = partial(read_shell, workdir=workdir), partial(locate, workdir)
+    return uncovered(request.tool, request.arguments, _rules_of(request), rules, shell, where, str(workdir))
+
+
+def _rules_of(request: Request) -> Layer:
+    """Return the rules that "always" would make."""
+    from agentmesh.domain.permissions import Permissions
+
+    return Permissions.from_json([request.rules]).layers[0]
 
 
 def _is_command(request: Request) -> bool:

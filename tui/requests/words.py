@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, set_cell_size
 
 from agentmesh.domain.text import one_line, visible
+from agentmesh.tui.widgets.formats import duration, plural, rule_text
 from agentmesh.tui.widgets.lines import Line, Piece, plain
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from agentmesh.domain.rows import Request
+    from agentmesh.tui.requests.queue import RequestGroup
 
 
 def asks(request: Request) -> str:
@@ -27,6 +31,32 @@ def asks(request: Request) -> str:
 def lineage(request: Request) -> str:
     """Return the asker with its ancestors, from the root on."""
     return request.path.replace("/", " › ")
+
+
+def group_cells(group: RequestGroup, now: datetime) -> tuple[str, str, str]:
+    """Return a line of the list: which agents ask, what they ask, and how long the oldest has waited."""
+    first, agents = group.requests[0], {one.agent_id for one in group.requests}
+    who = first.name if len(agents) == 1 else plural(len(agents), "agent")
+    same = {asks(one) for one in group.requests}
+    what = same.pop() if len(same) == 1 else ", ".join(rule_text(rule) for rule in first.rules)
+    times = f" ({len(group.requests)}×)" if len(group.requests) > len(agents) else ""
+    return who, f"{what}{times}", duration((now - first.asked_at).total_seconds())
+
+
+def group_in_full(group: RequestGroup) -> str:
+    """Return all that a line of the list stands for, with each agent's own words."""
+    if len(group.requests) == 1:
+        (only,) = group.requests
+        return f"{lineage(only)} · {asks_in_full(only)}"
+    return "\n".join(f"{one.name}: {asks_in_full(one)}" for one in group.requests)
+
+
+def asks_in_full(request: Request) -> str:
+    """Return what is asked, whole: a command, a question, or what a call does in one line."""
+    if request.kind == "question":
+        return visible(request.question or "")
+    command = request.arguments.get("command")
+    return visible(command) if request.tool == "bash" and isinstance(command, str) else asks(request)
 
 
 def settled_text(request: Request) -> str:

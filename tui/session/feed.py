@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.errors import AgentmeshError, UnknownAgent, UnknownRequest
 from agentmesh.domain.log import logger
-from agentmesh.store import requests
-from agentmesh.store.status import session_channel
+from agentmesh.store import person, requests
+from agentmesh.store.status import ask_for_text, screen_channel, session_channel
 from agentmesh.tui.session.hints import Hints
 from agentmesh.tui.session.messages import BoardChanged, LinkChanged, Missed, Noticed, RequestSettled
 from agentmesh.tui.session.reading import Followed, read_board
 from agentmesh.tui.session.schema_watch import SchemaWatch
+from agentmesh.tui.session.watching import Watched, Watching
 from agentmesh.tui.session.worker_check import WorkerCheck, sentence
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ class Feed:
         self._mesh = mesh
         self._session = session
         self._post = post
-        self._hints = Hints()
+        self._channel = screen_channel()
+        self._hints = Hints(self._channel)
         self._requests: deque[Callable[[], None]] = deque()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="screen", daemon=True)
@@ -78,6 +80,7 @@ class Feed:
         self._outbox: list[Message] = []
         """Messages with rows, to be posted with the board: a key pressed between the two would find no agent."""
         self._sought: AgentId | None = None
+        self._watching = Watching(mesh, post)
         self._board = board
         self._posted_trouble: str | None = None
 
@@ -114,6 +117,14 @@ class Feed:
     def older(self, agent: AgentId, before_seq: int) -> None:
         """Post OlderRows with the agent's rows right before this seq."""
         self._request(lambda: self._older(agent, before_seq))
+
+    def see(self, agent: AgentId) -> None:
+        """Note that a person has looked at the end of the agent's last turn."""
+        self._request(lambda: self._see(agent))
+
+    def watch(self, watched: Watched) -> None:
+        """Post DetailsRead of these agents with every board, and LinesStreamed as they write."""
+        self._request(lambda: self._watch(watched))
 
     def _request(self, request: Callable[[], None]) -> None:
         self._requests.append(request)
@@ -193,14 +204,23 @@ class Feed:
                 parts = batch.streams.get(agent, [])
                 if parts or everything:
                     followed.update(parts, catch_up=everything, anew=batch.everything)
+                self._ask_for_text(agent, followed)
             if batch.board or everything:
                 board = self._read_board()
         finally:
             self._flush()
+        self._watching.stream(batch.streams)
         if board:
             self._show(board)
+            self._watching.read(is_tick)
             if everything:
                 self._post_trouble(self._worker_check.check(board))
+
+    def _ask_for_text(self, agent: AgentId, followed: Followed) -> None:
+        """Ask for the beginning of an answer in progress that this screen has not seen."""
+        face = self._board.get(agent) if self._board else None
+        if followed.is_to_ask(may_stream=face is None or face.is_running):
+            self._mesh.database.run(ask_for_text, agent, self._channel, idempotent=True)
 
     def _listening(self) -> Listener:
         """Return the listener. The first call starts it and marks the session as attended; it raises why that fails."""
@@ -208,7 +228,7 @@ class Feed:
             self._mesh.database.run(requests.set_attended, self._session.id, True, idempotent=True)
             listener = self._mesh.listener(self._hints.receive, self._hints.everything)
             listener.signals.lost = partial(self._lost, listener)
-            listener.listen(session_channel(self._session.id))
+            listener.listen(session_channel(self._session.id), self._channel)
             listener.start()
             self._listener = listener
         return self._listener
@@ -264,11 +284,21 @@ class Feed:
             followed.first()
             self._flush()
             self._followed[agent] = followed
+            if self._listener:  # else the first look asks
+                self._ask_for_text(agent, followed)
             if self._board and not self._board.is_whole:
                 self._hints.board()  # its neighbours may not be on the board yet
 
     def _seek(self, agent: AgentId) -> None:
         self._sought = agent
+        self._hints.board()
+
+    def _see(self, agent: AgentId) -> None:
+        self._mesh.database.run(person.see, agent, idempotent=True)
+        self._hints.board()
+
+    def _watch(self, watched: Watched) -> None:
+        self._watching.watch(watched)
         self._hints.board()
 
     def _unfollow(self, agent: AgentId) -> None:

@@ -20,6 +20,8 @@ class Piece(NamedTuple):
     place: int
     """How many characters of the answer came before this piece."""
     text: str
+    is_repeated: bool = False
+    """Whether it was told before, and is told again to this screen alone."""
 
 
 class HintBatch:
@@ -40,19 +42,22 @@ class HintBatch:
 class Hints:
     """Gathers hints for one reader; ``wake`` is set with each."""
 
-    def __init__(self) -> None:
+    def __init__(self, own: str = "") -> None:
+        """``own`` is the channel of this screen alone."""
+        self._own = own
         self.wake = threading.Event()
         self._lock = threading.Lock()
         self._batch = HintBatch()
 
-    def receive(self, _channel: str, payload: str) -> None:
-        """Take one payload of a session's channel. An unknown payload means that anything may have changed."""
+    def receive(self, channel: str, payload: str) -> None:
+        """Take one payload. An unknown one means that anything may have changed."""
         what, _, rest = payload.partition(" ")
         pieces = _live(payload) if payload.startswith(_LIVE) else None
         with self._lock:
             if pieces is not None:
                 for agent, piece in pieces.items():
-                    self._batch.streams.setdefault(agent, []).append(piece)
+                    heard = piece._replace(is_repeated=channel == self._own)
+                    self._batch.streams.setdefault(agent, []).append(heard)
             elif what in ("reaped", "ended", "session"):
                 self._batch.board = True
             elif agents := _agents(rest):

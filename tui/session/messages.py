@@ -11,7 +11,8 @@ from agentmesh.tui.widgets.message import message
 if TYPE_CHECKING:
     from agentmesh.domain.ids import AgentId
     from agentmesh.domain.rows import Request, Row
-    from agentmesh.tui.session.state import Board
+    from agentmesh.store.board import Elsewhere, Ran
+    from agentmesh.tui.session.state import Board, Details
 
 
 @message
@@ -86,3 +87,26 @@ class RequestSettled(Message):
     """A request no longer waits for a person: somebody has answered it, or its turn has ended."""
 
     request: Request
+
+
+@message
+class DetailsRead(Message):
+    """What a board says of the agents that it was opened for, beside their state."""
+
+    details: dict[AgentId, Details]
+    ran: dict[AgentId, list[Ran]] | None
+    """When agents worked within the last minutes; None if that was not read anew."""
+
+
+@message
+class EverybodyRead(Message):
+    """The agents of all sessions, for a board that shows them."""
+
+    agents: list[Elsewhere]
+
+
+@message
+class LinesStreamed(Message):
+    """The last line of what agents write just now."""
+
+    lines: dict[AgentId, str]

@@ -13,6 +13,7 @@ from agentmesh.store import board as store
 from agentmesh.store import requests, sessions, tasks
 from agentmesh.tui.session.hints import Piece
 from agentmesh.tui.session.messages import OlderRows, RowsArrived, TextStreamed
+from agentmesh.tui.session.partial import PartialAnswer
 from agentmesh.tui.session.rows import call_key, ends_message
 from agentmesh.tui.session.state import AgentFace, Board, Pending, Waiting
 from agentmesh.tui.session.tasks import Task, TaskMark
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 WINDOW = 300
 """Rows of one read; older rows follow when somebody scrolls up."""
 _PAGE = 1000
-_GAP = "…"
-"""Stands for missed text of a message in progress."""
 
 
 def read_board(database: Database, session: SessionId, wanted: Collection[AgentId] = ()) -> Board:
@@ -113,8 +112,7 @@ class Followed:
         self._last = 0
         self._answered = self._failed = 0
         """The newest row of an answer, and the newest row that ended a message without an answer."""
-        self._after, self._place = -1, 0
-        """The message in progress: the row that it follows (-1: there is none), and how much of it was posted."""
+        self._partial = PartialAnswer()
 
     def first(self) -> None:
         """Post the newest window, and what the agent inherited."""
@@ -136,8 +134,7 @@ class Followed:
 
         ``anew`` follows a time without hints: the text streamed before is dropped.
         """
-        if anew and self._after >= 0:
-            self._after = -1
+        if anew and self._partial.lose():
             self._post(TextStreamed(self._agent, "", anew=True))
         last_hint = max((place for place, part in enumerate(parts) if part is None), default=-1)
         self._stream(parts[: last_hint + 1])
@@ -145,23 +142,23 @@ class Followed:
             self._catch_up()
         self._stream(parts[last_hint + 1 :])
 
+    def is_to_ask(self, *, may_stream: bool) -> bool:
+        """Return whether to ask for the beginning of the message in progress; the next time is later."""
+        return self._partial.is_to_ask(time.monotonic()) and may_stream
+
     def _stream(self, parts: Sequence[Piece | None]) -> None:
         """Post pieces of messages whose rows are still unread: the last piece of an answer may come after its row."""
-        text, begins = "", False
+        text, begins, now = "", False, time.monotonic()
         for part in parts:
-            if part is None or self._is_late(part):
-                continue
-            if part.after != self._after or part.place < self._place:
-                text, begins = "", True
-                self._after, self._place = part.after, 0
-            text += (_GAP if part.place > self._place else "") + part.text
-            self._place = part.place + len(part.text)
+            shown = None if part is None or self._is_late(part) else self._partial.take(part, now)
+            if shown:
+                text, begins = (shown.text, True) if shown.begins else (text + shown.text, begins)
         if text or begins:
             self._post(TextStreamed(self._agent, text, begins))
 
     def _is_late(self, part: Piece) -> bool:
         """Whether the row of its message was posted already. A failed message may begin again after the same row."""
-        goes_on = part.after == self._after or part.place == 0
+        goes_on = part.after == self._partial.after or part.place == 0
         return part.after < self._answered or (part.after < self._failed and not goes_on)
 
     def _catch_up(self) -> None:
@@ -179,7 +176,7 @@ class Followed:
         for row in rows:
             if not ends_message(row):
                 continue
-            self._after = -1
+            self._partial.end()
             if row.kind == Kind.ASSISTANT:
                 self._answered = row.seq
             else:

@@ -7,6 +7,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from agentmesh.domain.attention import Need
 from agentmesh.domain.ids import AgentId, MailId
 from agentmesh.domain.resting import resting
 from agentmesh.domain.states import AgentStatus, Kind
@@ -22,6 +23,8 @@ class Mark(Enum):
     RECEIVED = ("✓", "received")
     """Awaited, and its message has reached the waiter."""
     RUNNING = ("◐", "running")
+    DONE = ("●", "done")
+    """Idle, and a person has not looked at the end of the turn that they asked for."""
     IDLE = ("○", "idle")
     FAILED = ("▲", "failed")
     OUT_OF_BUDGET = ("▣", "out of budget")
@@ -39,9 +42,7 @@ class Mark(Enum):
         return self.value[1]
 
 
-_MARKS: Mapping[AgentStatus, Mark] = MappingProxyType(
-    {AgentStatus.RUNNING: Mark.RUNNING, AgentStatus.IDLE: Mark.IDLE, AgentStatus.DEAD: Mark.DEAD}
-)
+_MARKS: Mapping[AgentStatus, Mark] = MappingProxyType({AgentStatus.RUNNING: Mark.RUNNING, AgentStatus.DEAD: Mark.DEAD})
 _ENDS: Mapping[str, Mark] = MappingProxyType(
     {mark.label: mark for mark in (Mark.FAILED, Mark.OUT_OF_BUDGET, Mark.INTERRUPTED)}
 )
@@ -64,6 +65,18 @@ class Pending(NamedTuple):
 
     id: MailId
     text: str
+
+
+class Details(NamedTuple):
+    """What a board says of an agent beside its state."""
+
+    model_calls: int
+    since: float
+    """Seconds that it had stood as it did when this was read."""
+    said: str
+    """The last line of what it wrote."""
+    context_left: float | None
+    """The share of the model's window that is free; None if it or the window is not known."""
 
 
 class AgentFace(NamedTuple):
@@ -120,11 +133,15 @@ class AgentFace(NamedTuple):
     @property
     def mark(self) -> Mark:
         """Its own mark; ``Board.awaited`` has the mark that a waiter sees."""
-        return (
-            _ENDS.get(self.view.activity, Mark.IDLE)
-            if self.view.status == AgentStatus.IDLE
-            else _MARKS[self.view.status]
-        )
+        if self.view.status != AgentStatus.IDLE:
+            return _MARKS[self.view.status]
+        return _ENDS.get(self.view.activity, Mark.DONE if self.view.unseen else Mark.IDLE)
+
+    @property
+    def need(self) -> Need:
+        """What it needs of a person."""
+        view = self.view
+        return Need.of(view.status, view.activity, unseen=view.unseen, asks=bool(self.requests))
 
 
 class Board(NamedTuple):

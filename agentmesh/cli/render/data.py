@@ -50,6 +50,7 @@ def agent_data(agent: AgentView) -> dict[str, Any]:
         "depth": agent.depth,
         "status": agent.status,
         "activity": agent.activity,
+        "unseen": agent.unseen,
         "unread": agent.unread,
         "model": agent.model,
         "subagent_type": agent.subagent_type,

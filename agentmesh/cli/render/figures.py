@@ -1,4 +1,4 @@
-"""Numbers, states, times and endings in the form for people."""
+"""Numbers, states, times and endings as people read them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ STYLES = {AgentStatus.RUNNING: "cyan", AgentStatus.IDLE: "", AgentStatus.DEAD: "
 
 
 def state(agent: AgentView) -> str:
-    """Return the state, ``◐ running``; for an idle agent whose last turn ended badly, how it ended: ``▲ failed``."""
+    """Return ``◐ running``; for an idle agent how its last turn ended: ``▲ failed``, or ``● done`` until seen."""
     if has_ended_badly(agent):
         return f"{ENDS[agent.activity]} {agent.activity}"
+    if agent.unseen:
+        return "● done"
     return f"{GLYPHS[AgentStatus(agent.status)]} {agent.status}"
 
 
@@ -26,11 +28,11 @@ def style(agent: AgentView) -> str:
     """Return the colour of its state."""
     if has_ended_badly(agent):
         return "red" if agent.activity == "failed" else "yellow"
-    return STYLES[AgentStatus(agent.status)]
+    return "green" if agent.unseen else STYLES[AgentStatus(agent.status)]
 
 
 def activity(agent: AgentView) -> str:
-    """Return what the agent does; empty if its state already says it."""
+    """Return what the agent does; empty if its state says it already."""
     return "" if has_ended_badly(agent) else agent.activity
 
 
@@ -40,7 +42,7 @@ def has_ended_badly(agent: AgentView) -> bool:
 
 
 def count(number: int) -> str:
-    """Return a number in short form: ``941``, ``13k``, ``2.4M``."""
+    """Return ``941``, ``13k``, ``2.4M``."""
     if number < 1000:
         return str(number)
     if number < 999_500:
@@ -49,29 +51,29 @@ def count(number: int) -> str:
 
 
 def money(usd: Decimal | float | None) -> str:
-    """Return an amount, ``$0.0312``, or ``?`` if no price is known."""
+    """Return ``$0.0312``, or ``?`` where no price is known."""
     if usd is None:
         return "?"
     return f"${usd:.2f}" if usd >= 1 or usd == 0 else f"${usd:.4f}"
 
 
 def used(agent: AgentView) -> str:
-    """Return an agent's usage: ``9 tool calls  14k tokens  cost $0.0312``."""
+    """Return ``9 tool calls  14k tokens  cost $0.0312``."""
     return f"{plural(agent.tool_calls, 'tool call')}  {count(agent.tokens)} tokens  cost {money(agent.cost_usd)}"
 
 
 def plural(number: int, noun: str) -> str:
-    """Return a number with a noun: ``1 agent``, ``2 agents``."""
+    """Return ``1 agent``, ``2 agents``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def moment(at: datetime | None) -> str:
-    """Return a time in the reader's own time zone."""
+    """Return a time in the reader's own zone."""
     return f"{at.astimezone():%Y-%m-%d %H:%M:%S}" if at else ""
 
 
 def cut_off(content: Mapping[str, object]) -> str:
-    """Return why an answer ended early; empty if it did not."""
+    """Return why an answer ended before its end; nothing for one that did not."""
     match content.get("finish_reason"):
         case None:
             return ""

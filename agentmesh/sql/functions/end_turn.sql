@@ -7,7 +7,12 @@ declare
   reports boolean := coalesce(me.owes_report and task.child is null and parent.status in ('running', 'idle'), false);
   waking bigint[];
   by_user boolean;
+  how text;
 begin
+  ended := coalesce(ended, me.ended_seq);
+  select case t.kind when 'assistant' then 'done' when 'event' then 'interrupted'
+    else case t.content ->> 'kind' when 'limit' then 'out of budget' else 'failed' end end
+  into how from agentmesh.transcript t where t.agent_id = me.id and t.seq = ended;
   delete from agentmesh.wait w where w.waiter = me.id;
   if reports then
     perform agentmesh.deliver(parent, me.id, case when octet_length(output) <= 262144 then output
@@ -24,14 +29,15 @@ begin
     waking := null;
   end if;
   if waking is not null then
-    update agentmesh.agents a set turn = a.turn + 1, started_turn = a.turn + 1, ended_seq = coalesce(ended, a.ended_seq),
+    update agentmesh.agents a set turn = a.turn + 1, started_turn = a.turn + 1, ended_seq = ended, ended_as = how,
       owes_report = a.owes_report and not reports, agent_wakes = case when by_user then 0 else a.agent_wakes + 1 end
     where a.id = me.id;
     perform agentmesh.read_mail(me, waking);
     perform pg_notify('session_event_' || me.session_id, 'turn ' || me.id);
     return 'running';
   end if;
-  update agentmesh.agents a set status = 'idle', worker_id = null, ended_seq = coalesce(ended, a.ended_seq),
+  update agentmesh.agents a set status = 'idle', worker_id = null, ended_seq = ended, ended_as = how,
+    unseen = coalesce(how, 'interrupted') <> 'interrupted' and task.child is null and agentmesh.works_for_user(me),
     owes_report = a.owes_report and not reports and task.child is null
   where a.id = me.id;
   if task.child is not null then
@@ -44,6 +50,30 @@ end $$;
 
 comment on function agentmesh.end_turn is
   'End the turn of a locked agent: report to the parent if it owes a report, then begin the next turn with the unread mail, or go idle.';
+
+create function agentmesh.works_for_user(me agentmesh.agents) returns boolean
+language sql stable as $$
+  -- An agent that works for its parent reports to it: a person need not look.
+  select me.parent_id is null or coalesce((
+    select m.sender is null from agentmesh.mail m
+    where m.recipient = me.id and m.read_at is not null and (m.sender is null or m.sender = me.parent_id) order by m.id desc limit 1), false)
+$$;
+
+comment on function agentmesh.works_for_user is 'Whether a person waits for the end of the agent''s turn. That is so if it is the root. It is also so if the newest message that it has read from a person or its parent is from a person.';
+
+create function agentmesh.see(agent uuid) returns boolean
+language plpgsql as $$
+declare
+  session uuid;
+begin
+  update agentmesh.agents a set unseen = false where a.id = agent and a.unseen returning a.session_id into session;
+  if found then
+    perform pg_notify('session_event_' || session, 'seen ' || agent);
+  end if;
+  return found;
+end $$;
+
+comment on function agentmesh.see is 'Note that a person has looked at the end of an agent''s last turn. Returns whether that was new.';
 
 create function agentmesh.fail_turn(agent uuid, caller agentmesh.caller, error jsonb, usage jsonb default null) returns text
 language plpgsql as $$

@@ -63,8 +63,24 @@ begin
     perform agentmesh.refuse('AM072', 'this is an approval, and the answer has no decision', 'Give {"decision": "once" | "always" | "no"}, with "reason" or "arguments" if you like.');
   elsif coalesce(jsonb_typeof(answer -> 'arguments'), 'object') <> 'object' then
     perform agentmesh.refuse('AM072', 'the arguments of an answer are not an object', 'Give the whole arguments of the call as the tool takes them, or leave them out.');
+  elsif not agentmesh.are_allow_rules(answer -> 'rules') then
+    perform agentmesh.refuse('AM072', 'the rules of an answer are not a list of rules that allow', 'Give [{"effect": "allow", "tool": "bash", "pattern": "pytest *"}] with "always", or leave them out.');
   end if;
 end $$;
 
 comment on function agentmesh.require_answer is
-  'Refuse an answer that does not have its form: {"decision": "once" | "always" | "no", "reason"?, "arguments"?} or {"text"}.';
+  'Refuse an answer that does not have its form: {"decision": "once" | "always" | "no", "reason"?, "arguments"?, "rules"?} or {"text"}.';
+
+create function agentmesh.are_allow_rules(rules jsonb) returns boolean
+language sql immutable as $$
+  select case
+    when rules is null then true
+    when jsonb_typeof(rules) <> 'array' or jsonb_array_length(rules) = 0 then false
+    else not exists (
+      select from jsonb_array_elements(rules) r
+      where r ->> 'effect' is distinct from 'allow'
+        or jsonb_typeof(r -> 'tool') is distinct from 'string' or jsonb_typeof(r -> 'pattern') is distinct from 'string')
+  end
+$$;
+
+comment on function agentmesh.are_allow_rules is 'Whether a value is null, or a list of at least one rule in which every rule allows something.';

@@ -77,13 +77,14 @@ begin
   elsif answer.answer ->> 'decision' = 'no' then
     perform agentmesh.close_call(me.id, call, jsonb_build_object(
       'error', 'the user refused this call' || coalesce(': ' || nullif(btrim(answer.answer ->> 'reason'), ''), ''),
-      'hint', 'Do not try it in another form. Do without it, or ask what you should do instead.'));
+      'hint', case when btrim(answer.answer ->> 'reason') <> '' then 'Heed what the user says. Do not try the same in another form.'
+        else 'Do not try it in another form. Do without it, or ask what you should do instead.' end));
   else
     update agentmesh.tool_calls c set status = 'open' where c.agent_id = me.id and c.seq = asked.seq and c.ordinal = asked.ordinal and c.status = 'asking';
   end if;
   if answer.answer ->> 'decision' = 'always' then
     update agentmesh.sessions s set rules = s.rules || coalesce((
-      select jsonb_agg(n) from jsonb_array_elements(asked.rules) n where not s.rules @> jsonb_build_array(n)), '[]')
+      select jsonb_agg(n) from jsonb_array_elements(coalesce(answer.answer -> 'rules', asked.rules)) n where not s.rules @> jsonb_build_array(n)), '[]')
     where s.id = asked.session_id;
     perform agentmesh.judge_again(asked.session_id);
     perform pg_notify('session_event_' || asked.session_id, 'session');
@@ -92,7 +93,7 @@ begin
 end $$;
 
 comment on function agentmesh.answer is
-  'Store a person''s answer to a request. "no" and a text become the call''s result at once; "once" and "always" let the call run, with other arguments if given. "always" also allows the request''s rules for the whole session, including agents that are waiting.';
+  'Store a person''s answer to a request. "no" and a text become the call''s result at once; "once" and "always" let the call run, with other arguments if given. "always" also allows the request''s rules, or those given instead, for the whole session, including agents that are waiting.';
 
 create function agentmesh.allow(session uuid, rules jsonb) returns integer
 language plpgsql as $$

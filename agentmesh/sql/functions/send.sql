@@ -86,17 +86,23 @@ create function agentmesh.require_room_in_mailbox(recipient agentmesh.agents, se
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 -- Mail from an agent that the recipient is waiting for does not count: the wait is about to take it.
+-- An idle recipient with a full mailbox was woken too often by agents only. The user's word wakes it, and then it reads.
 declare
   unread integer;
   most integer;
+  is_held constant boolean := recipient.status = 'idle' and not recipient.external;
 begin
+  if is_held and require_room_in_mailbox.sender is null then
+    return;
+  end if;
   select s.max_unread, (select count(*) from (
       select from agentmesh.mail m where m.recipient = recipient.id and m.read_at is null and m.withdrawn_at is null limit s.max_unread) u)
   into most, unread from agentmesh.sessions s where s.id = recipient.session_id;
   if unread >= most then
     if not exists (select from agentmesh.waits w where w.waiter = recipient.id and w.target = require_room_in_mailbox.sender) then
       perform agentmesh.refuse('AM022', format('the mailbox of %s is full: %s unread messages', agentmesh.label(recipient), unread),
-        'Do not retry at once: it has to read first. Kill it, or wait for it.');
+        case when is_held then 'It stays idle until a person writes to it: tell the user.'
+          else 'Do not retry at once: it has to read first. Kill it, or wait for it.' end);
     end if;
   end if;
 end $$;

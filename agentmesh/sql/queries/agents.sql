@@ -6,6 +6,17 @@ select agentmesh.fork(%(parent)s, %(name)s, %(prompt)s, row(%(worker)s, %(epoch)
 -- End the target and its descendants; return the agents that died, target first.
 select agent_id as id, name from agentmesh.kill(%(target)s, %(killed_by)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller);
 
+-- name: rename
+-- Give an agent another name; the name it has now.
+select agentmesh.rename(%(agent)s, %(name)s);
+
+-- name: renamed
+-- The agent of a session that last gave up this name.
+select a.id, a.name from agentmesh.agents a cross join lateral (
+  select t.created_at from agentmesh.transcript t where t.agent_id = a.id and t.kind = 'event'
+    and t.content ->> 'event' = 'renamed' and t.content ->> 'from' = %(name)s order by t.seq desc limit 1) gave_up
+where a.session_id = %(session)s order by gave_up.created_at desc limit 1;
+
 -- name: interrupt
 -- Stop an agent's turn; return whether there was one.
 select agentmesh.interrupt(%(agent)s);
@@ -16,13 +27,15 @@ select id, session_id, parent_id, name, depth, status, model, settings_id, permi
 from agentmesh.agents where id = %(agent)s;
 
 -- name: matches
--- What each of several texts may mean in a session: an agent's full id (0), its exact name (1), or a prefix of its id
--- (2). Such ids are between first and last. It must use the index of ids, whatever PostgreSQL guesses: with the
--- session's index, each text would read all agents of the session.
+-- What each of several texts may mean in a session: the asker's parent or an agent's full id (0), its exact name (1), or
+-- a prefix of its id (2). Such ids are between first and last. It must use the index of ids, whatever PostgreSQL
+-- guesses: with the session's index, each text would read all agents of the session.
 select u.n, a.id, a.name, a.how
 from unnest(%(asked)s::text[], %(first)s::uuid[], %(last)s::uuid[]) with ordinality as u (who, first, last, n)
 cross join lateral (
-  select id, name, 1 as how from agentmesh.agents where session_id = %(session)s and name = u.who
+  select p.id, p.name, 0 as how from agentmesh.agents me join agentmesh.agents p on p.id = me.parent_id where u.who = 'parent' and me.id = %(asker)s
+  union all
+  select id, name, 1 from agentmesh.agents where session_id = %(session)s and name = u.who
   union all
   (select id, name, case when u.first = u.last then 0 else 2 end
    from (select * from agentmesh.agents where id between u.first and u.last offset 0) near
@@ -54,11 +67,11 @@ totals (id, tokens, cost_usd, unpriced_calls) as (
   select u.id, sum(w.tokens)::bigint, sum(w.cost_usd), sum(w.unpriced_calls) from walk w cross join unnest(w.above) as u (id) group by u.id)
 select v.id, v.session_id, v.parent_id, v.name, w.path, v.depth, v.status, v.activity, v.unread, v.model, v.worker_id, v.external, v.tool_calls, v.tokens,
   v.cost_usd, t.tokens as tree_tokens, case when t.unpriced_calls = 0 or t.cost_usd > 0 then t.cost_usd end as tree_cost_usd,
-  v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean
+  v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean, v.unseen
 from walk w join totals t on t.id = w.id
 cross join lateral (
   select x.id, x.session_id, x.parent_id, x.name, x.depth, x.status, x.activity, x.unread, x.model, x.worker_id, x.external, x.tool_calls, x.tokens,
-    x.cost_usd, x.created_at, x.died_at, x.reaped_at, x.subagent_type, x.clean
+    x.cost_usd, x.created_at, x.died_at, x.reaped_at, x.subagent_type, x.clean, x.unseen
   from agentmesh.v_agents x where x.id = w.id offset 0) v
 order by v.created_at, v.id limit %(limit)s;
 
@@ -75,7 +88,7 @@ shown (id) as (
   select p.id from shown cross join lateral (
     select a.parent_id as id from agentmesh.agents a where a.id = shown.id and a.parent_id is not null offset 0) p)
 select v.id, v.session_id, v.parent_id, v.name, v.path, v.depth, v.status, v.activity, v.unread, v.model, v.worker_id, v.external, v.tool_calls,
-  v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean
+  v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean, v.unseen
 from agentmesh.v_agents v where v.id = any (array(select id from shown)) order by v.created_at, v.id;
 
 -- name: living

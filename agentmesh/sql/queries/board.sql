@@ -1,9 +1,10 @@
 -- name: agents
 -- The agents of a session as a screen shows them, oldest first, with their ancestors (even reaped ones). A large
--- session shows only those that a person may look for: the oldest living and the newest dead agents, the root, and
--- those that run, ask or are wanted. It adds the newest children and the siblings of these, and the agents that they
--- wait for. Every part uses an index and has a limit, so that it costs the same in a session of 100,000 ("offset 0":
--- otherwise the planner would hash all agents). The view is asked once for all of them.
+-- session shows only those that a person may look for: the oldest living and the newest dead agents, and the root. It
+-- also shows those that run, have failed, are done and unseen, ask or are wanted. It adds the newest children and the
+-- siblings of the root and of those that ask or are wanted, and the agents that they wait for. Every part uses an index and has a
+-- limit, so that it costs the same in a session of 100,000 ("offset 0": otherwise the planner would hash all agents).
+-- The view is asked once for all of them.
 with recursive looked (id) as (
   select s.root_id from agentmesh.sessions s where s.id = %(session)s
   union
@@ -18,6 +19,11 @@ chosen (id) as (
   (select a.id from agentmesh.agents a where a.session_id = %(session)s and a.status = 'dead' and a.reaped_at is null order by a.died_at desc limit %(some)s)
   union
   (select a.id from agentmesh.agents a where a.session_id = %(session)s and a.status = 'running' order by a.queued_at desc limit %(near)s)
+  union
+  select n.id from unnest('{failed,out of budget,interrupted,done}'::text[]) as ending (how) cross join lateral (
+    select a.id from agentmesh.agents a
+    where a.session_id = %(session)s and a.ended_as = ending.how and a.status = 'idle' and (a.unseen or a.ended_as <> 'done')
+    order by a.created_at desc, a.id desc limit %(near)s) n
   union
   select c.id from looked l cross join lateral (
     select a.id from agentmesh.agents a where a.parent_id = l.id and a.reaped_at is null order by a.created_at desc, a.id desc limit %(near)s) c
@@ -36,7 +42,7 @@ shown (id) as (
   select p.id from shown cross join lateral (
     select a.parent_id as id from agentmesh.agents a where a.id = shown.id and a.parent_id is not null offset 0) p)
 select v.id, v.session_id, v.parent_id, v.name, v.depth, v.status, v.activity, v.unread, v.model, v.worker_id, v.external, v.tool_calls,
-  v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean,
+  v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean, v.unseen,
   case when v.status = 'running' then extract(epoch from clock_timestamp() - a.queued_at)::double precision end as running_for,
   (select e.kind from agentmesh.transcript e where e.agent_id = a.id and e.seq = a.ended_seq) as ended_with,
   agentmesh.open_capture(v.id) is not null as capturing
@@ -69,6 +75,64 @@ from agentmesh.wait h where h.waiter = any (%(agents)s);
 -- The user's messages that these agents have not read, oldest first.
 select m.id, m.recipient, left(m.body, %(width)s) as body
 from agentmesh.mail m where m.recipient = any (%(agents)s) and m.sender is null and m.read_at is null and m.withdrawn_at is null order by m.id;
+
+-- name: details
+-- What a board says of some agents beside their state: for how long (seconds), what they wrote last, and the tokens of their last model call.
+select a.id, a.model, a.model_calls,
+  extract(epoch from clock_timestamp() - coalesce(
+    (select min(r.asked_at) from agentmesh.requests r
+     where r.session_id = a.session_id and r.agent_id = a.id and r.answered_at is null and r.cancelled_at is null),
+    case a.status when 'running' then coalesce(w.started_at, a.queued_at) when 'dead' then a.died_at else e.created_at end,
+    a.created_at))::double precision as since,
+  coalesce((
+    select right(coalesce(nullif(t.content ->> 'text', ''), t.content ->> 'error', ''), %(width)s)
+    from (select x.seq, x.kind, x.content from agentmesh.transcript x where x.agent_id = a.id order by x.seq desc limit %(looked)s) t
+    where t.kind in ('assistant', 'error') and coalesce(t.content ->> 'text', t.content ->> 'error', '') <> ''
+    order by t.seq desc limit 1), '') as said,
+  (select c.input_tokens + c.output_tokens from agentmesh.model_calls c where c.agent_id = a.id and c.error is null order by c.id desc limit 1) as context_tokens
+from agentmesh.agents a
+left join agentmesh.wait w on w.waiter = a.id
+left join agentmesh.transcript e on e.agent_id = a.id and e.seq = a.ended_seq
+where a.id = any (%(agents)s);
+
+-- name: ran
+-- When these agents worked within the last seconds, as seconds ago; the newest calls only. Waiting, for others or for a person, is no work.
+select u.id, extract(epoch from present.at - d.began)::double precision as began, extract(epoch from present.at - d.ended)::double precision as ended
+from (select clock_timestamp() as at) present cross join unnest(%(agents)s::uuid[]) as u (id) cross join lateral (
+  (select c.ended_at - coalesce(c.latency_ms, 0) * interval '1 ms' as began, c.ended_at as ended
+   from agentmesh.model_calls c where c.agent_id = u.id order by c.id desc limit %(most)s)
+  union all
+  (select coalesce(c.started_at, s.created_at), coalesce(c.ended_at, present.at)
+   from agentmesh.tool_calls c join agentmesh.transcript s on s.agent_id = c.agent_id and s.seq = c.seq
+   where c.agent_id = u.id and c.name not in ('wait', 'task', 'ask_user') and c.status in ('started', 'done')
+   order by c.seq desc, c.ordinal desc limit %(most)s)) d
+where d.ended > present.at - %(seconds)s * interval '1 s';
+
+-- name: everywhere
+-- The agents of all open sessions that a person may look for, a few of each session, newest first. They are those
+-- that ask, have failed, are done and unseen or run, and the root. Every part uses an index and has a limit.
+with open as (
+  select s.id, s.root_id from agentmesh.sessions s where s.ended_at is null order by s.created_at desc limit %(sessions)s),
+chosen (id) as (
+  select root_id from open
+  union
+  select r.agent_id from open o cross join lateral (
+    select r.agent_id from agentmesh.requests r
+    where r.session_id = o.id and r.answered_at is null and r.cancelled_at is null order by r.asked_at limit %(few)s) r
+  union
+  select n.id from open o cross join unnest('{failed,out of budget,interrupted,done}'::text[]) as ending (how) cross join lateral (
+    select a.id from agentmesh.agents a
+    where a.session_id = o.id and a.ended_as = ending.how and a.status = 'idle' and (a.unseen or a.ended_as <> 'done')
+    order by a.created_at desc, a.id desc limit %(few)s) n
+  union
+  select n.id from open o cross join lateral (
+    select a.id from agentmesh.agents a where a.session_id = o.id and a.status = 'running' order by a.queued_at desc limit %(few)s) n)
+select v.id, v.session_id, v.parent_id, v.name, v.depth, v.status, v.activity, v.unread, v.model, v.worker_id, v.external, v.tool_calls,
+  v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean, v.unseen,
+  (select case when s.title <> '' then s.title else left(s.id::text, 8) end from agentmesh.sessions s where s.id = v.session_id) as session,
+  exists (select from agentmesh.requests r
+          where r.session_id = v.session_id and r.agent_id = v.id and r.answered_at is null and r.cancelled_at is null) as asks
+from agentmesh.v_agents v where v.id = any (array(select id from chosen)) order by v.created_at desc, v.id;
 
 -- name: before
 -- Rows of an agent before a seq, of all kinds, newest first. seconds: how long a call took (tools that only read have

@@ -43,17 +43,20 @@ join ours dependent on dependent.class = case when r.oid is null then d.classid 
   and dependent.oid = coalesce(r.ev_class, d.objid)
 where needed.name <> dependent.name;
 
--- name: functions
--- Each function of the schema that no table depends on, in the form for DROP, with its name and body.
-select 'function ' || p.oid::regprocedure, p.proname::text, p.prosrc from pg_proc p
-where p.pronamespace = 'agentmesh'::regnamespace
+-- name: definitions
+-- Each view, and each function that no table depends on, in the schema and among temporary objects. Returns it in the
+-- form for DROP (null: temporary), its name for people, and its definition without the schema.
+select case p.pronamespace when 'agentmesh'::regnamespace then 'function ' || p.oid::regprocedure end, 'function ' || p.proname,
+  substr(d.text, strpos(d.text, '('))
+from pg_proc p cross join lateral pg_get_functiondef(p.oid) d (text)
+where p.pronamespace in ('agentmesh'::regnamespace, pg_my_temp_schema())
   and not exists (
     select from pg_depend d
-    where d.refclassid = 'pg_proc'::regclass and d.refobjid = p.oid and d.classid in ('pg_constraint'::regclass, 'pg_trigger'::regclass));
-
--- name: views
--- The views of the schema, in the form for DROP.
-select 'view ' || oid::regclass from pg_class where relnamespace = 'agentmesh'::regnamespace and relkind = 'v';
+    where d.refclassid = 'pg_proc'::regclass and d.refobjid = p.oid and d.classid in ('pg_constraint'::regclass, 'pg_trigger'::regclass))
+union all
+select case c.relnamespace when 'agentmesh'::regnamespace then 'view ' || c.oid::regclass end, 'view agentmesh.' || c.relname,
+  coalesce(c.reloptions::text, '') || pg_get_viewdef(c.oid)
+from pg_class c where c.relnamespace in ('agentmesh'::regnamespace, pg_my_temp_schema()) and c.relkind = 'v';
 
 -- name: check_bodies
 -- Have PostgreSQL check every function's body, now that all functions exist.

@@ -12,7 +12,7 @@ select agentmesh.cancel_capture(%(agent)s);
 
 -- name: fork_captured
 -- Make a child with the captured text as its prompt; return the child.
-select agentmesh.fork_captured(%(parent)s);
+select agentmesh.fork_captured(%(parent)s, %(name)s);
 
 -- name: captured
 -- The texts of an agent's open capture; no rows if nothing was captured or no capture is open.
@@ -26,6 +26,10 @@ select agentmesh.open_capture(%(agent)s) is not null;
 -- name: note
 -- Keep a command and its result; return the row's seq.
 select agentmesh.note(%(agent)s, %(content)s);
+
+-- name: see
+-- Note that a person has looked at the end of the last turn; whether that was new.
+select agentmesh.see(%(agent)s);
 
 -- name: retry
 -- Run again after an error.

@@ -8,8 +8,7 @@ create view agentmesh.v_agents with (security_barrier) as
         v.activity, 'thinking')
       when 'idle' then case
         when u.unread > 0 then 'holding mail'
-        when e.kind = 'error' then case when e.content ->> 'kind' = 'limit' then 'out of budget' else 'failed' end
-        when e.kind = 'event' then 'interrupted'
+        when a.ended_as <> 'done' then a.ended_as
         else '' end
       else case when a.reaped_at is null then '' else 'reaped' end
     end as activity,
@@ -18,12 +17,12 @@ create view agentmesh.v_agents with (security_barrier) as
     case when a.unpriced_calls = 0 or a.cost_usd > 0 then a.cost_usd end as cost_usd, a.unpriced_calls,
     t.tool_calls as tree_tool_calls, t.tokens as tree_tokens,
     case when t.unpriced_calls = 0 or t.cost_usd > 0 then t.cost_usd end as tree_cost_usd,
-    s.system_prompt, s.tools, a.permissions, a.forked_at, a.created_at, a.died_at, a.killed_by, a.reaped_at, a.clean
+    s.system_prompt, s.tools, a.permissions, a.forked_at, a.created_at, a.died_at, a.killed_by, a.reaped_at, a.clean,
+    a.status = 'idle' and a.unseen as unseen
   from agentmesh.agents a
   join agentmesh.settings s on s.id = a.settings_id
   left join agentmesh.activity v on v.agent_id = a.id
   left join agentmesh.wait h on h.waiter = a.id
-  left join agentmesh.transcript e on a.status = 'idle' and e.agent_id = a.id and e.seq = a.ended_seq
   left join lateral (
     select count(*) as unread from agentmesh.mail m where m.recipient = a.id and m.read_at is null and m.withdrawn_at is null) u on true
   left join lateral (
@@ -32,4 +31,4 @@ create view agentmesh.v_agents with (security_barrier) as
     from agentmesh.subtree(a.id) as member (id) join agentmesh.agents d on d.id = member.id) t on true;
 
 comment on view agentmesh.v_agents is
-  'All agents, including dead ones: place in the tree, status, activity (or how the last turn ended, if badly), unread mail, and the usage of the agent and its tree. tree_ columns are sums over the agent and all its descendants; cost_usd is null if no call had a known price. (Left joins: a query that asks for no unread mail or no sums does not compute them.)';
+  'All agents, including dead ones: place in the tree, status, activity (or how the last turn ended, if badly), unread mail, and the usage of the agent and its tree. unseen: no person has seen the end of its last turn. tree_ columns are sums over the agent and all its descendants; cost_usd is null if no call had a known price. (Left joins: a query that asks for no unread mail or no sums does not compute them.)';

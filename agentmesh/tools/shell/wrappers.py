@@ -5,59 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from agentmesh.domain.command_prefixes import WRAPPERS
 from agentmesh.tools.shell.words import Word
 
-WRAPPERS = frozenset(
-    [
-        "env",
-        "xargs",
-        "parallel",
-        "sudo",
-        "doas",
-        "su",
-        "nohup",
-        "nice",
-        "ionice",
-        "timeout",
-        "time",
-        "stdbuf",
-        "setsid",
-        "command",
-        "exec",
-        "builtin",
-        "eval",
-        "source",
-        ".",
-        "trap",
-        "alias",
-        "busybox",
-        "toybox",
-        "bash",
-        "sh",
-        "zsh",
-        "dash",
-        "ksh",
-        "fish",
-        "chroot",
-        "unshare",
-        "nsenter",
-        "strace",
-        "ltrace",
-        "gdb",
-        "script",
-        "watch",
-        "flock",
-        "coproc",
-        "ssh",
-        "runuser",
-        "setpriv",
-        "taskset",
-        "chrt",
-        "proot",
-        "fakeroot",
-    ]
-)
-"""Commands that run what their arguments or their input name."""
 FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh"})
 _XARGS_ALONE = re.compile(r"-[0rt]+|--null|--no-run-if-empty|-[nLP]\d+|--max-(?:args|lines|procs)=\d+|-d\S+|-I\S+")

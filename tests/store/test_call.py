@@ -1,8 +1,7 @@
-"""A statement run often gives the same value, or the same error, as one that a cursor runs."""
+"""A statement that runs often, and so is prepared, gives the same value or the same error as before."""
 
 from __future__ import annotations
 
-import json
 from uuid import UUID
 
 import psycopg
@@ -10,8 +9,8 @@ import pytest
 
 from agentmesh.domain.errors import DatabaseUnreachable, Refused
 from agentmesh.store import mailbox
+from agentmesh.store.call import scalar
 from agentmesh.store.pool import PREPARE_AFTER, connect
-from agentmesh.store.prepared import value
 
 OFTEN = range(PREPARE_AFTER + 3)
 SAME = (
@@ -28,7 +27,7 @@ def own(database_url):
 
 
 def names(connection):
-    rows = connection.execute("select name from pg_prepared_statements where name like 'agentmesh%'", prepare=False)
+    rows = connection.execute("select name from pg_prepared_statements where name like '_pg3%'", prepare=False)
     return [name for (name,) in rows.fetchall()]
 
 
@@ -36,51 +35,47 @@ def names(connection):
 @pytest.mark.parametrize("n", [0, -1, 2**15, 2**31, 2**63 - 1])
 def test_values_come_back_as_they_were_whatever_runs_the_statement(own, text, n):
     values = {"id": ID, "n": n, "text": text, "none": None}
-    found = [value(own, SAME, values, json.loads) for _ in OFTEN]
+    found = [scalar(own, SAME, values, dict) for _ in OFTEN]
     assert found == [{"id": str(ID), "n": n, "text": text, "none": None, "again": n}] * len(OFTEN)
-    assert names(own) == ["agentmesh_0"]
+    assert len(names(own)) == 1
 
 
-def test_null_is_none_and_a_number_is_read_as_one(own):
-    assert [value(own, "select %(n)s::bigint", {"n": None if n % 2 else n}, int) for n in OFTEN] == [
-        0, None, 2, None, 4, None,
-    ]  # fmt: skip
+def test_a_value_of_another_kind_is_refused(own):
+    for _ in OFTEN:
+        with pytest.raises(TypeError, match="expected int, got None"):
+            scalar(own, "select null::int where %(n)s::int = 1", {"n": 1}, int)
 
 
 def test_a_statement_is_prepared_when_it_has_been_run_some_times(own):
     for n in OFTEN:
         assert bool(names(own)) == (n > PREPARE_AFTER)
-        value(own, "select %(n)s::int", {"n": n}, int)
-    value(own, "select %(n)s::int + 1", {"n": 1}, int)
+        scalar(own, "select %(n)s::int", {"n": n}, int)
+    scalar(own, "select %(n)s::int + 1", {"n": 1}, int)
     assert len(names(own)) == 1
 
 
 def test_nothing_is_prepared_where_others_use_the_servers_process_too(own):
     own.prepare_threshold = None
-    assert [value(own, "select %(n)s::int", {"n": n}, int) for n in OFTEN] == list(OFTEN)
+    assert [scalar(own, "select %(n)s::int", {"n": n}, int) for n in OFTEN] == list(OFTEN)
     assert names(own) == []
-
-
-def test_any_connection_of_psycopg_will_do(conn):
-    assert [value(conn, "select %(n)s::int", {"n": n}, int) for n in OFTEN] == list(OFTEN)
 
 
 def test_text_that_postgresql_cannot_hold_is_refused_and_never_cut(own):
     for _ in OFTEN:
         with pytest.raises(psycopg.DataError, match="NUL"):
-            value(own, "select %(text)s::text", {"text": "a\0b"}, bytes.decode)
-        value(own, "select %(text)s::text", {"text": "a"}, bytes.decode)
+            scalar(own, "select %(text)s::text", {"text": "a\0b"}, str)
+        assert scalar(own, "select %(text)s::text", {"text": "a"}, str) == "a"
 
 
 def test_errors_are_the_same_and_the_connection_goes_on(own):
     query = "select 1 / %(n)s::int"
     for _ in OFTEN:
         with pytest.raises(psycopg.errors.DivisionByZero) as caught:
-            value(own, query, {"n": 0}, int)
+            scalar(own, query, {"n": 0}, int)
         assert caught.value.diag.message_primary == "division by zero"
-        assert value(own, query, {"n": 1}, int) == 1
+        assert scalar(own, query, {"n": 1}, int) == 1
     with pytest.raises(psycopg.errors.UndefinedFunction):
-        [value(own, "select no_such_function(%(n)s::int)", {"n": 1}, int) for _ in OFTEN]
+        scalar(own, "select no_such_function(%(n)s::int)", {"n": 1}, int)
 
 
 def test_a_refusal_keeps_its_words_and_its_hint(db):
@@ -95,15 +90,15 @@ def test_a_refusal_keeps_its_words_and_its_hint(db):
 def test_a_function_that_was_replaced_meanwhile_is_the_new_one(own):
     for n in OFTEN:
         own.execute(f"create or replace function ours(x int) returns int language sql as 'select x + {n}'")
-        assert value(own, "select ours(%(x)s)", {"x": 1}, int) == n + 1
+        assert scalar(own, "select ours(%(x)s)", {"x": 1}, int) == n + 1
 
 
 def test_a_session_that_ends_under_it_is_a_connection_lost(db):
     query = "select count(*) from (select pg_terminate_backend(pg_backend_pid()) where %(end)s::int = 1) as ended(yes)"
-    assert {db.run(value, query, {"end": 0}, int) for _ in OFTEN} == {0}
+    assert {db.run(scalar, query, {"end": 0}, int) for _ in OFTEN} == {0}
     with pytest.raises(DatabaseUnreachable, match="Whether the last change was made is unknown"):
-        db.run(value, query, {"end": 1}, int)
-    assert db.run(value, query, {"end": 0}, int) == 0
+        db.run(scalar, query, {"end": 1}, int)
+    assert db.run(scalar, query, {"end": 0}, int) == 0
 
 
 def test_a_session_that_ends_in_its_commit_is_a_connection_lost(db, conn):
@@ -118,17 +113,17 @@ def test_a_session_that_ends_in_its_commit_is_a_connection_lost(db, conn):
         for each row when (new.n = 1) execute function end_session()
     """)
     query = "insert into public.shaky values (%(n)s::int) returning n"
-    assert {db.run(value, query, {"n": 0}, int) for _ in OFTEN} == {0}
+    assert {db.run(scalar, query, {"n": 0}, int) for _ in OFTEN} == {0}
     with pytest.raises(DatabaseUnreachable, match="Whether the last change was made is unknown"):
-        db.run(value, query, {"n": 1}, int)
+        db.run(scalar, query, {"n": 1}, int)
     assert conn.execute("select count(*) from public.shaky where n = 1").fetchone() == (0,)
-    assert db.run(value, query, {"n": 0}, int) == 0
+    assert db.run(scalar, query, {"n": 0}, int) == 0
 
 
 def test_what_the_commit_refuses_is_an_error_of_the_statement(own):
     own.execute("create table public.single (n int unique deferrable initially deferred)")
     query = "insert into public.single values (%(n)s::int) returning n"
-    assert [value(own, query, {"n": n}, int) for n in OFTEN] == list(OFTEN)
+    assert [scalar(own, query, {"n": n}, int) for n in OFTEN] == list(OFTEN)
     with pytest.raises(psycopg.errors.UniqueViolation):
-        value(own, query, {"n": 0}, int)
-    assert value(own, query, {"n": -1}, int) == -1
+        scalar(own, query, {"n": 0}, int)
+    assert scalar(own, query, {"n": -1}, int) == -1

@@ -1,0 +1,97 @@
+"""``agentmesh board``: all agents at a glance, those that need a person first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from agentmesh.cli.options import json_option, place_options
+from agentmesh.cli.place import PlaceOptions
+from agentmesh.cli.render.data import agent_data, emit
+from agentmesh.cli.serving import tell_unserved
+from agentmesh.cli.talk import say
+from agentmesh.domain.attention import Need
+from agentmesh.domain.ids import short
+from agentmesh.domain.resting import resting
+
+if TYPE_CHECKING:
+    from agentmesh.app import Mesh
+    from agentmesh.cli.render.board import BoardLine
+    from agentmesh.domain.ids import SessionId
+    from agentmesh.domain.rows import AgentView
+
+
+@click.command()
+@click.option("-a", "--all", "everywhere", is_flag=True, help="The agents of all open sessions.")
+@json_option
+@place_options()
+def board(*, everywhere: bool, as_json: bool, place: PlaceOptions) -> None:
+    """Show all agents, those that need you first: asking, failed, done and unseen, running, waiting, idle, dead.
+
+    If a session is large, only the agents that you may look for are shown. In the terminal UI, F12 shows the
+    same, always up to date.
+    """
+    with place.mesh("board") as mesh:
+        if everywhere and place.session is None:
+            lines = _everywhere(mesh)
+        else:
+            session = place.find_session(mesh)
+            lines = _of_session(mesh, session.id)
+            if not as_json:
+                say(f"session {short(session.id)}  {session.title or session.workdir}")
+        tell_unserved(mesh, [line.agent for line in lines], one_session=not everywhere)
+    if as_json:
+        emit([_data(line) for line in lines])
+        return
+    from agentmesh.cli.render.board import print_board
+
+    print_board(lines)
+
+
+def _of_session(mesh: Mesh, session: SessionId) -> list[BoardLine]:
+    from agentmesh.store import board as store
+    from agentmesh.store import requests
+
+    shown = [one.view for one in mesh.database.run(store.agents, session, idempotent=True)]
+    asking = {request.agent_id for request in mesh.database.run(requests.pending, session, idempotent=True)}
+    at_rest = resting(shown)
+    return _lines(
+        mesh,
+        [(agent, agent.id in asking, "") for agent in shown if agent.reaped_at is None and agent.id not in at_rest],
+    )
+
+
+def _everywhere(mesh: Mesh) -> list[BoardLine]:
+    from agentmesh.store import board as store
+
+    found = mesh.database.run(store.everywhere, idempotent=True)
+    return _lines(mesh, [(one.view, one.asks, one.session) for one in found])
+
+
+def _lines(mesh: Mesh, agents: list[tuple[AgentView, bool, str]]) -> list[BoardLine]:
+    from agentmesh.cli.render.board import BoardLine
+    from agentmesh.store import board as store
+
+    known = mesh.database.run(store.details, [agent.id for agent, _, _ in agents], idempotent=True)
+    details = {detail.id: detail for detail in known}
+    windows = {model: mesh.models.context_window(model) for model in {detail.model for detail in known}}
+    lines = []
+    for agent, asks, session in agents:
+        detail = details.get(agent.id)
+        window = windows[detail.model] if detail else None
+        left = max(1 - detail.context_tokens / window, 0.0) if detail and detail.context_tokens and window else None
+        need = Need.of(agent.status, agent.activity, unseen=agent.unseen, asks=asks)
+        lines.append(BoardLine(agent, need, detail, left, session))
+    return sorted(lines, key=lambda line: line.need.rank)
+
+
+def _data(line: BoardLine) -> dict[str, object]:
+    return {
+        **agent_data(line.agent),
+        "need": line.need.value,
+        "since_seconds": round(line.detail.since, 1) if line.detail else None,
+        "said": line.detail.said if line.detail else "",
+        "model_calls": line.detail.model_calls if line.detail else 0,
+        "context_left": round(line.context_left, 3) if line.context_left is not None else None,
+    }

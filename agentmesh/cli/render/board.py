@@ -1,0 +1,76 @@
+"""The board as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.text import Text
+
+from agentmesh.cli.render.figures import activity, count, money, state, style
+from agentmesh.cli.render.screen import Column, Grid, cell, print_block
+from agentmesh.domain.attention import Need
+from agentmesh.domain.ids import short
+
+if TYPE_CHECKING:
+    from agentmesh.domain.rows import AgentView
+    from agentmesh.store.board import Detail
+
+_COLUMNS = (
+    Column("AGENT"),
+    Column("NAME", least=12),
+    Column("STATE"),
+    Column("SINCE", right=True, spare=1),
+    Column("DOES", least=16),
+    Column("CALLS", right=True, spare=5),
+    Column("TOKENS", right=True, spare=4),
+    Column("COST", right=True, spare=3),
+    Column("CONTEXT LEFT", right=True, spare=6),
+    Column("UNREAD", right=True, spare=7),
+)
+
+
+class BoardLine(NamedTuple):
+    """An agent on the board."""
+
+    agent: AgentView
+    need: Need
+    detail: Detail | None
+    context_left: float | None
+    """The share of the model's window that is free; None if that is not known."""
+    session: str = ""
+    """The title of its session, on a board of all."""
+
+
+def print_board(lines: Sequence[BoardLine]) -> None:
+    """Print agents, one a line; with the session of each if there are several."""
+    several = any(line.session for line in lines)
+    columns = [*_COLUMNS, *([Column("SESSION", least=8, spare=2)] if several else [])]
+    print_block(Grid(columns, [[*_cells(line), *([cell(line.session)] if several else [])] for line in lines]))
+
+
+def _cells(line: BoardLine) -> list[str | Text]:
+    agent, detail = line.agent, line.detail
+    asks = line.need is Need.ASKS
+    said = detail.said.strip().rpartition("\n")[2] if detail and not asks else ""
+    does = [part for part in (activity(agent).replace("tool: ", "runs ", 1), said) if part]
+    return [
+        short(agent.id),
+        agent.name,
+        Text("! asks", "yellow") if asks else Text(state(agent), style(agent)),
+        _age(detail.since) if detail else "",
+        cell(" · ".join(does), width=200),
+        str(detail.model_calls) if detail else "",
+        count(agent.tokens),
+        money(agent.cost_usd),
+        f"{line.context_left:.0%}" if line.context_left is not None else "",
+        str(agent.unread) if agent.unread else "",
+    ]
+
+
+def _age(seconds: float) -> str:
+    """Return ``42 s``, ``3 min``, ``2 h``, ``4 days``."""
+    for unit, size in (("days", 86_400 * 2), ("h", 3_600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / (86_400 if unit == 'days' else size):.0f} {unit}"
+    return f"{max(seconds, 0):.0f} s"

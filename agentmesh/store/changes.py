@@ -1,0 +1,38 @@
+"""What agents changed in files, read from their calls of edit and write. There is no other record of it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from psycopg import Connection
+from psycopg.rows import dict_row
+
+from agentmesh.domain.changes import Change, lines_of
+from agentmesh.domain.ids import AgentId
+from agentmesh.domain.text import one_line, visible
+from agentmesh.sql import statement
+
+MOST: Final = 1000
+"""Changes that are read at once."""
+_LARGEST = 1 << 20
+"""Bytes of the arguments of a call of write whose content is read."""
+_PATH = 400
+"""Characters of a path that are shown."""
+
+
+def newest(conn: Connection, agent: AgentId, limit: int = MOST) -> list[Change]:
+    """Return the newest changes of an agent and all below it, in their order."""
+    values = {"agent": agent, "largest": _LARGEST, "limit": limit}
+    with conn.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute(statement("changes.newest"), values).fetchall()
+    return [_change(row) for row in reversed(rows)]
+
+
+def _change(row: dict[str, Any]) -> Change:
+    result, arguments, answer = (row.pop(name) for name in ("result", "arguments", "answer"))
+    return Change(
+        **row,
+        path=one_line(visible(str(result["path"])), _PATH),
+        lines=lines_of(row["tool"], arguments, answer, result),
+        is_new=bool(result.get("created")),
+    )

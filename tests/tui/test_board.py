@@ -1,0 +1,317 @@
+"""The board: all agents at a glance, and what keys do with one or several of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agentmesh.domain.attention import Need
+from agentmesh.domain.states import AgentStatus
+from agentmesh.store.board import Elsewhere, Ran
+from agentmesh.tui.board.board_rows import strip
+from agentmesh.tui.board.board_screen import BoardScreen
+from agentmesh.tui.board.board_table import BoardTable
+from agentmesh.tui.commands.calls import SAY, Call
+from agentmesh.tui.session.messages import DetailsRead, EverybodyRead, LinesStreamed
+from agentmesh.tui.session.state import AgentFace, Details
+from agentmesh.tui.session.watching import Watched
+from agentmesh.tui.widgets.confirm import Confirm
+from agentmesh.tui.widgets.lines import plain
+from tests.tui.faces import SESSION, face, id_of, request
+from tests.tui.piloting import Puppet, Show, asked, puppet
+
+
+def team() -> tuple[AgentFace, ...]:
+    """Return one agent of each kind, in an order that is not the board's."""
+    return (
+        face("gone", status="dead"),
+        face("rests"),
+        face("waits", status="running", activity="waiting"),
+        face("works", status="running", activity="tool: bash"),
+        face("has-done", unseen=True),
+        face("broke", activity="failed"),
+        face("asking", status="running", activity="needs approval: bash", requests=(request("asking"),)),
+    )
+
+
+def details(said: str = "", since: float = 65.0, left: float | None = 0.61, calls: int = 12) -> Details:
+    return Details(calls, since, said, left)
+
+
+async def opened(show: Show, *faces: AgentFace) -> BoardScreen:
+    await show.press("f12")
+    await show.board(*(faces or team()))
+    await show.press("home")
+    screen = show.app.screen  # no dialog opens over it, though an agent asks
+    assert isinstance(screen, BoardScreen)
+    return screen
+
+
+def names(show: Show) -> list[str]:
+    """Return the agents of the board from the top."""
+    table = show.app.screen.query_one(BoardTable)
+    return [row.face.name for row in table._rows]
+
+
+def hand(show: Show) -> Any:
+    assert isinstance(show.app, Puppet)
+    return show.app.hand
+
+
+def test_who_needs_a_person_comes_first():
+    async def scene(show: Show) -> None:
+        await opened(show)
+        assert names(show) == ["asking", "broke", "has-done", "works", "waits", "root", "rests", "gone"]
+        for word in ("! asks", "▲ failed", "● done", "◐ running", "◐ waiting", "○ idle", "✗ dead"):
+            assert word in show.text
+        assert "8 agents  1 asks  1 failed  1 done  1 running  1 waiting  2 idle  1 dead" in show.text
+        assert "git push" in show.text
+        assert "runs bash" in show.text
+
+    puppet(scene, size=(120, 24))
+
+
+@pytest.mark.parametrize(
+    ("status", "activity", "unseen", "asks", "need"),
+    [
+        ("dead", "", True, True, Need.DEAD),
+        ("running", "needs approval: bash", False, True, Need.ASKS),
+        ("idle", "holding mail", False, False, Need.ASKS),
+        ("idle", "out of budget", True, False, Need.FAILED),
+        ("idle", "failed", False, False, Need.FAILED),
+        ("idle", "interrupted", False, False, Need.IDLE),
+        ("idle", "", True, False, Need.DONE),
+        ("running", "queued", True, False, Need.WAITING),
+        ("running", "stopping", False, False, Need.RUNNING),
+    ],
+)
+def test_the_need_of_an_agent_follows_from_its_state(status: str, activity: str, unseen: bool, asks: bool, need: Need):
+    assert Need.of(AgentStatus(status), activity, unseen=unseen, asks=asks) is need
+
+
+def test_enter_goes_to_the_agent_and_the_board_reads_no_more():
+    async def scene(show: Show) -> None:
+        await opened(show)
+        await show.press("down", "down", "enter")
+        assert not isinstance(show.app.screen, BoardScreen)
+        assert show.in_view == "has-done"
+        assert hand(show).watched[-1] == Watched()
+        assert hand(show).seen == [id_of("has-done")]
+
+    puppet(scene)
+
+
+def test_what_is_in_view_counts_as_seen_only_when_the_board_does_not_cover_it():
+    async def scene(show: Show) -> None:
+        await opened(show)
+        await show.board(face("root", None, unseen=True), *team())
+        assert hand(show).seen == []
+        await show.press("escape")
+        assert hand(show).seen == [id_of("root")]
+
+    puppet(scene)
+
+
+def test_letters_find_agents_by_name_state_and_words_and_esc_shows_all_again():
+    async def scene(show: Show) -> None:
+        await opened(show)
+        await show.type("push")
+        assert names(show) == ["asking"]
+        assert "find: push" in show.text
+        await show.press("escape")
+        assert len(names(show)) == 8
+        await show.type("failed")
+        assert names(show) == ["broke"]
+        await show.press(*["backspace"] * 6)
+        await show.type("nobody")
+        assert "No agent fits" in show.text
+        await show.press("enter", "space", "tab", "delete", "ctrl+x", "ctrl+s", "up", "pagedown", "end")
+        assert asked(show) == []
+        await show.press("escape")
+        assert isinstance(show.app.screen, BoardScreen)
+        await show.press("escape")
+        assert not isinstance(show.app.screen, BoardScreen)
+
+    puppet(scene)
+
+
+def test_foreign_words_are_not_markup():
+    async def scene(show: Show) -> None:
+        await opened(show)
+        await show.post(DetailsRead({id_of("rests"): details("[/x] [bold]so[/] \x1b[31m\u202egnp")}, None))
+        assert "[/x] [bold]so[/]" in show.text
+        assert "\x1b[31m" not in show.text
+
+    puppet(scene, size=(120, 24))
+
+
+def test_details_and_live_text_are_shown():
+    async def scene(show: Show) -> None:
+        await opened(show)
+        await show.post(DetailsRead({id_of("works"): details("It counts."), id_of("rests"): details("All good.")}, {}))
+        assert "runs bash · It counts." in show.text
+        assert "1 min 05 s" in show.text
+        assert "61% left" in show.text
+        assert "12 calls" in show.text
+        await show.post(LinesStreamed({id_of("works"): "Now it adds them up"}))
+        assert "runs bash · Now it adds them up" in show.text
+        assert "It counts." not in show.text
+
+    puppet(scene, size=(140, 24))
+
+
+def test_the_board_asks_for_the_agents_in_sight_only():
+    async def scene(show: Show) -> None:
+        await opened(show, *(face(f"helper-{n:03}") for n in range(300)))
+        watched = hand(show).watched[-1]
+        assert len(watched.agents) < 24
+        await show.press("end")
+        assert hand(show).watched[-1].agents[-1] == id_of("helper-299")
+        assert "helper-299" in show.text
+        await show.press("home")
+        assert "root" in show.text
+
+    puppet(scene)
+
+
+def test_the_highlight_stays_on_its_agent_when_rows_change_places():
+    async def scene(show: Show) -> None:
+        screen = await opened(show, face("alpha"), face("beta"))
+        await show.press("down", "down")
+        assert screen._table.highlighted
+        assert screen._table.highlighted.face.name == "beta"
+        await show.board(face("alpha"), face("beta", activity="failed"))
+        assert names(show) == ["beta", "root", "alpha"]
+        assert screen._table.highlighted.face.name == "beta"
+
+    puppet(scene)
+
+
+def test_one_key_acts_on_all_selected():
+    async def scene(show: Show) -> None:
+        await opened(show)
+        await show.type("s")  # finds asking, has-done, works, waits, rests ...
+        await show.press("escape")
+        await show.press("down", "down", "down", "space", "space")
+        assert "+" in show.text
+        await show.press("ctrl+x")
+        assert [(call.name, agent) for call, agent in hand(show).asked] == [
+            ("interrupt", id_of("works")),
+            ("interrupt", id_of("waits")),
+        ]
+
+    puppet(scene)
+
+
+def test_a_kill_names_all_and_kills_once_what_lies_below_another():
+    async def scene(show: Show) -> None:
+        await opened(show, face("boss"), face("hand", "boss"), face("finger", "hand"), face("other"))
+        await show.press("down", "space", "space", "delete")
+        assert isinstance(show.app.screen, Confirm)
+        assert "Kill 2 agents and the 1 below?" in show.text
+        await show.press("y")
+        assert isinstance(show.app.screen, Confirm), "keys count after half a second only"
+        await show.pilot.pause(0.6)
+        await show.press("y")
+        assert asked(show) == [Call("kill", (str(id_of("boss")),))]
+
+    puppet(scene)
+
+
+def test_the_root_and_the_dead_are_not_killed():
+    async def scene(show: Show) -> None:
+        await opened(show, face("gone", status="dead"))
+        await show.press("space", "space", "delete")
+        assert isinstance(show.app.screen, BoardScreen)
+        assert "None of these can be killed" in show.text
+
+    puppet(scene)
+
+
+def test_one_message_goes_to_all_selected_and_is_kept_when_left():
+    async def scene(show: Show) -> None:
+        await opened(show, face("alpha"), face("beta"), face("gone", status="dead"))
+        await show.press("down", "space", "space", "space", "tab")
+        assert "Message to alpha, beta" in show.text
+        await show.type("stop [b]now[/b]")
+        await show.press("escape")
+        assert isinstance(show.app.screen, BoardScreen)
+        assert asked(show) == []
+        await show.press("tab", "enter")
+        sent = "stop [b]now[/b]"
+        assert hand(show).asked == [
+            (Call(SAY, (sent,), sent), id_of("alpha")),
+            (Call(SAY, (sent,), sent), id_of("beta")),
+        ]
+
+    puppet(scene)
+
+
+def test_done_agents_are_marked_as_seen():
+    async def scene(show: Show) -> None:
+        await opened(show, face("alpha", unseen=True), face("beta", unseen=True), face("gamma"))
+        await show.press("space", "space", "ctrl+s")
+        assert hand(show).seen == [id_of("alpha"), id_of("beta")]
+        await show.press("end", "ctrl+s")
+        assert "None of these is done and unseen" in show.text
+
+    puppet(scene)
+
+
+def test_the_agents_of_all_sessions_are_shown_by_a_second_press():
+    async def scene(show: Show) -> None:
+        await opened(show)
+        await show.press("f12")
+        assert hand(show).watched[-1].everywhere
+        far = face("far", None, session_id=id_of("another session"), activity="failed").view
+        near = face("near", None, session_id=SESSION).view
+        await show.post(EverybodyRead([Elsewhere(near, "here", asks=False), Elsewhere(far, "far away", asks=False)]))
+        assert names(show) == ["far", "near"]
+        assert "far away" in show.text
+        await show.press("ctrl+x")
+        assert "another session: go there first" in show.text
+        await show.press("down", "enter")
+        assert not isinstance(show.app.screen, BoardScreen)
+
+    puppet(scene, size=(120, 24))
+
+
+def test_f2_leaves_the_board_for_what_agents_ask():
+    async def scene(show: Show) -> None:
+        await opened(show)
+        await show.press("f2")
+        assert not isinstance(show.app.screen, BoardScreen)
+        assert "asking" in show.text
+
+    puppet(scene)
+
+
+@pytest.mark.parametrize("size", [(40, 10), (40, 12), (60, 20), (80, 24), (200, 50)])
+def test_every_size_shows_names_states_and_keys(size: tuple[int, int]):
+    async def scene(show: Show) -> None:
+        await opened(show)
+        await show.post(DetailsRead({one.id: details("Some words that are long enough.") for one in team()}, {}))
+        for text in ("Board", "asking", "asks", "broke", "failed"):
+            assert text in show.text
+        assert "Enter" in show.lines[-1]
+        assert all(len(line) <= size[0] for line in show.lines)
+
+    puppet(scene, size=size)
+
+
+def test_a_strip_fills_the_cells_in_which_the_agent_worked():
+    line = strip("me", [Ran(id_of("me"), 600, 590), Ran(id_of("me"), 30, 0)], 600, 25, name_width=2)
+    assert plain(line) == " me █" + "·" * 18 + "█"
+
+
+def test_clicks_highlight_and_a_second_one_goes_there():
+    async def scene(show: Show) -> None:
+        await opened(show, face("alpha"), face("beta"))
+        await show.pilot.click("#board-table", offset=(5, 2))
+        assert isinstance(show.app.screen, BoardScreen)
+        await show.pilot.click("#board-table", offset=(5, 20))  # outside of the rows
+        await show.pilot.click("#board-table", offset=(5, 2))
+        assert show.in_view == "beta"
+
+    puppet(scene)

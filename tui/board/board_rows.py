@@ -1,0 +1,221 @@
+"""What the board says: a line for each agent, how many of each kind there are, and who ran in the last minutes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+
+from agentmesh.domain.attention import Need
+from agentmesh.domain.text import one_line
+from agentmesh.tui.widgets.formats import count, duration, listed, money, plural
+from agentmesh.tui.widgets.lines import Line, Piece
+
+if TYPE_CHECKING:
+    from agentmesh.domain.ids import AgentId
+    from agentmesh.domain.rows import Request
+    from agentmesh.store.board import Elsewhere, Ran
+    from agentmesh.tui.session.state import AgentFace, Board, Details
+
+Asks = Callable[["Request"], str]
+_SAYS = 200
+"""Characters of what an agent does that are looked at; the line has less room."""
+_MIN_DOING = 12
+_NAME = (8, 24)
+"""The least and the most cells of a name's column."""
+_ASKS = ("!", "asks")
+_COUNTED = (Need.ASKS, Need.FAILED, Need.DONE, Need.RUNNING, Need.WAITING, Need.IDLE, Need.DEAD)
+_ROLES: Mapping[Need, str] = {
+    Need.ASKS: "warning",
+    Need.FAILED: "failed",
+    Need.DONE: "done",
+    Need.RUNNING: "running",
+    Need.WAITING: "running",
+    Need.IDLE: "idle",
+    Need.DEAD: "dim",
+}
+
+
+class BoardRow(NamedTuple):
+    """An agent on the board."""
+
+    face: AgentFace
+    need: Need
+    doing: str
+    """What it does, in words."""
+    session: str = ""
+    """The title of its session, on a board of all sessions."""
+
+    @property
+    def glyph(self) -> str:
+        """One cell wide."""
+        return _ASKS[0] if self.need is Need.ASKS else self.face.mark.glyph
+
+    @property
+    def state(self) -> str:
+        """The word for how it stands."""
+        if self.need is Need.ASKS:
+            return _ASKS[1]
+        return self.need.value if self.need in (Need.RUNNING, Need.WAITING) else self.face.mark.label
+
+
+def rows(board: Board, wanted: str, asks: Asks) -> list[BoardRow]:
+    """Return the agents of a session, those that need a person first; those alike in the order of rotation.
+
+    ``wanted`` is what their lines must contain; ``asks`` says what a request asks. Sub-agents whose task is over are
+    left out.
+    """
+    found = [
+        BoardRow(face, face.need, _doing(board, face, asks))
+        for face in board.faces.values()
+        if face.id not in board.resting
+    ]
+    return _sorted(found, wanted)
+
+
+def rows_everywhere(everybody: Sequence[Elsewhere], wanted: str = "") -> list[BoardRow]:
+    """Return the agents of all sessions, those that need a person first."""
+    from agentmesh.tui.session.state import AgentFace
+
+    found = []
+    for one in everybody:
+        view = one.view
+        need = Need.of(view.status, view.activity, unseen=view.unseen, asks=one.asks)
+        doing = _at_work(view.activity) if need in (Need.RUNNING, Need.WAITING, Need.ASKS) else ""
+        found.append(BoardRow(AgentFace(view, view.parent_id), need, doing, one_line(one.session, 60)))
+    return _sorted(found, wanted)
+
+
+def _sorted(found: Sequence[BoardRow], wanted: str) -> list[BoardRow]:
+    words = wanted.lower().split()
+    fitting = [row for row in found if all(word in _searched(row) for word in words)] if words else found
+    return sorted(fitting, key=lambda row: row.need.rank)
+
+
+def _searched(row: BoardRow) -> str:
+    return f"{row.face.name} {row.state} {row.doing} {row.session}".lower()
+
+
+def _doing(board: Board, face: AgentFace, asks: Asks) -> str:
+    """Return what an agent does in words; empty if its state says it, or its last words say more."""
+    if face.requests:
+        return asks(face.requests[0])
+    if face.view.activity != "waiting":
+        return _at_work(face.view.activity) if face.is_running or face.need is Need.ASKS else ""
+    names = [one.name for one, mark in board.awaited(face.id) if mark.label != "received"]
+    return f"waits for {listed(names, 3)}" if names else "waits for a message"
+
+
+def _at_work(activity: str) -> str:
+    """Return an activity of ``v_agents`` as a board says it."""
+    said = {"holding mail": "woken by agents again and again: write to it", "queued": "waits for a worker"}
+    return said.get(activity, one_line(activity, _SAYS).replace("tool: ", "runs ", 1))
+
+
+def summary(shown: Sequence[BoardRow], board: Board, wanted: str, *, everywhere: bool) -> Line:
+    """Return the title: how many agents of each kind there are, and what was typed to find some."""
+    counts = Counter(row.need for row in shown)
+    where = "all sessions" if everywhere else one_line(board.session.title, 24) or "this session"
+    some = "" if everywhere or board.is_whole else ", some of many"
+    pieces = [Piece(" Board ", "me"), Piece(f"{where} · {plural(len(shown), 'agent')}{some}", "name")]
+    for need in _COUNTED:
+        if counts[need]:
+            pieces += [Piece("  "), Piece(f"{counts[need]} {need.value}", _ROLES[need])]
+    if wanted:
+        pieces += [Piece("   find: ", "dim"), Piece(f"{wanted}▏", "name")]
+    return tuple(pieces)
+
+
+class Columns:
+    """Lays rows out for a width: the figures that matter least go first where there is no room."""
+
+    def __init__(self, shown: Sequence[BoardRow], details: Mapping[AgentId, Details], width: int) -> None:
+        self._details, self._width = details, width
+        cells = [self._figures(row) for row in shown]
+        widths = [max((cell_len(row[n]) for row in cells), default=0) for n in range(len(_FIGURES))]
+        self._name = min(max((cell_len(_name(row)) for row in shown), default=0), _NAME[1])
+        self._name = max(min(self._name, width // 3), _NAME[0])
+        self._state = max((cell_len(row.state) for row in shown), default=0)
+        self._since = max((cell_len(self._age(row)) for row in shown), default=0)
+        left = width - 2 - 2 - self._state - 2 - self._since - 2 - self._name - _MIN_DOING - 2
+        self._kept: dict[int, int] = {}
+        for n in sorted(range(len(_FIGURES)), key=lambda n: _FIGURES[n]):
+            if widths[n] and left >= widths[n] + 2:
+                left -= widths[n] + 2
+                self._kept[n] = widths[n]
+        self._doing = _MIN_DOING + max(left, 0)
+
+    def line(self, row: BoardRow, live: str, *, highlighted: bool, selected: bool) -> Line:
+        """Return the line of a row; ``live`` is the last line of what the agent writes just now."""
+        figures = self._figures(row)
+        shown = "".join(f"  {figures[n]:>{width}}" for n, width in sorted(self._kept.items()))
+        role = _ROLES[row.need]
+        return (
+            Piece("▌" if highlighted else " ", "me"),
+            Piece("+" if selected else " ", "me"),
+            Piece(f"{row.glyph} ", role),
+            Piece(set_cell_size(row.state, self._state), role),
+            Piece(f"  {self._age(row):>{self._since}}  ", "dim"),
+            Piece(_fit(_name(row), self._name), "name"),
+            Piece("  "),
+            Piece(_fit(self._does(row, live), self._doing), "" if row.need.rank < Need.IDLE.rank else "dim"),
+            Piece(shown, "dim"),
+        )
+
+    def _does(self, row: BoardRow, live: str) -> str:
+        said = live or (details.said if (details := self._details.get(row.face.id)) else "")
+        if row.need in (Need.ASKS, Need.WAITING):
+            said = ""
+        return one_line(" · ".join(part for part in (row.doing, said) if part), _SAYS)
+
+    def _age(self, row: BoardRow) -> str:
+        details = self._details.get(row.face.id)
+        return duration(details.since) if details else ""
+
+    def _figures(self, row: BoardRow) -> tuple[str, ...]:
+        view, details = row.face.view, self._details.get(row.face.id)
+        left = details.context_left if details else None
+        return (
+            plural(details.model_calls, "call") if details else "",
+            count(view.tokens) if view.tokens else "",
+            money(view.cost_usd) if view.cost_usd is None or view.cost_usd else "",
+            f"{left:.0%} left" if left is not None else "",
+            f"{view.unread} unread" if view.unread else "",
+            row.session,
+        )
+
+
+_FIGURES = (5, 2, 1, 3, 0, -1)
+"""Calls, tokens, cost, context left, unread mail, session: the one with the highest number goes first."""
+
+
+def _name(row: BoardRow) -> str:
+    return row.face.name
+
+
+def _fit(text: str, width: int) -> str:
+    """Return the text in exactly so many cells."""
+    return set_cell_size(text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + "…", width)
+
+
+def strip(name: str, stretches: Collection[Ran], seconds: float, width: int, *, name_width: int) -> Line:
+    """Return when an agent worked within the last ``seconds``: a cell is filled if it did so at any time in it."""
+    room = max(width - name_width - 3, 1)
+    cell = seconds / room
+    filled = {
+        n
+        for one in stretches
+        for n in range(max(int((seconds - one.began) / cell), 0), min(int((seconds - one.ended) / cell), room - 1) + 1)
+    }
+    bar = "".join("█" if n in filled else "·" for n in range(room))
+    pieces = [Piece(f" {_fit(name, name_width)} ", "dim")]
+    begin = 0
+    while begin < room:  # stretches of the same cell share a style
+        end = begin
+        while end < room and bar[end] == bar[begin]:
+            end += 1
+        pieces.append(Piece(bar[begin:end], "running" if bar[begin] == "█" else "dim"))
+        begin = end
+    return tuple(pieces)

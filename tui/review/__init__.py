@@ -1,0 +1,1 @@
+"""What an agent changed, to be read and answered with notes."""
