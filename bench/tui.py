@@ -1,4 +1,4 @@
-"""The screen: how soon it is there (P12, P24), how it keeps up (P13, P14, P17), what long transcripts cost (P16)."""
+"""The screen: how soon it is there (P12, P24), how it keeps up (P13, P14, P17), what much costs (P16, P27)."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def _stage(bench: Bench, agents: int) -> Iterator[tuple[Mesh, list[AgentId], Scr
         children = [mesh.fork(mesh.root) for _ in range(agents)]
         mesh.settle_storage()
         with tui(mesh.url, mesh.session, bench.place.folder) as screen:
-            screen.until(b"tokens")
+            screen.until(b"cost $")
             yield mesh, children, screen
 
 

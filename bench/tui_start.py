@@ -89,7 +89,7 @@ def _pairs(
 def _session(mesh: Mesh, folder: Path) -> dict[str, float]:
     with tui(mesh.url, mesh.session, folder) as screen:
         painted = screen.until(b"pick")
-        return {"first paint": painted - screen.began, "session shown": screen.until(b"tokens") - screen.began}
+        return {"first paint": painted - screen.began, "session shown": screen.until(b"cost $") - screen.began}
 
 
 def _empty(folder: Path) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""P16, and what it takes to look at long transcripts and at many agents."""
+"""P16, P27, and what it takes to look at long transcripts and at many agents."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from generate_series(1, %s) n
 
 
 def run(bench: Bench) -> None:
-    """Measure P16, switching, and memory."""
+    """Measure P16, P27, and switching."""
     _switching(bench)
     _memory(bench)
 
@@ -54,7 +54,7 @@ def _switching(bench: Bench) -> None:
 
         def repeat() -> Values:
             with tui(mesh.url, mesh.session, bench.place.folder) as screen:
-                screen.until(b"tokens")
+                screen.until(b"cost $")
                 screen.drain(1.0)
 
                 def go(key: bytes, text: bytes) -> float:
@@ -68,7 +68,7 @@ def _switching(bench: Bench) -> None:
                 first = go(CHILD, end)
                 back = []
                 for _ in range(5):
-                    go(PARENT, b"[root]")
+                    go(PARENT, b" below")
                     back.append(go(CHILD, end))
                 before = screen.resident
                 opened = go(_PREVIOUS, f"end-of-{lines // 4}.".encode())
@@ -89,11 +89,12 @@ def _child(mesh: Mesh, messages: int) -> AgentId:
 
 
 def _memory(bench: Bench) -> None:
-    crowd, messages = bench.size(40, 10, 100), bench.size(200, 20)
+    crowd, messages = bench.size(50, 10, 100), bench.size(200, 20)
     figure = Figure(
-        "memory",
-        f"of the TUI's process, {messages} messages an agent",
+        "P27",
+        f"memory of the TUI's process, {messages} messages an agent",
         {"one agent": "MiB", f"{crowd} agents": "MiB", "all seen": "MiB", "seen twice": "MiB"},
+        [Target("all seen", "<=", 150)],
         repetitions=3,
         ordinary=1,
         note="Resident: of one agent and of many two seconds after the start, then after each of them was in view.",
@@ -130,6 +131,6 @@ def _see(screen: Screen, key: bytes, end: bytes) -> None:
 
 def _settled(screen: Screen) -> float:
     """Return the resident memory in MiB, when nothing happens any more."""
-    screen.until(b"tokens")
+    screen.until(b"cost $")
     screen.drain(2.0)
     return screen.resident

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -13,22 +14,24 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from textual import events, on, work
-from textual.app import App
+from textual.app import App, SuspendNotSupported
 from textual.message import Message
 from textual.notifications import SeverityLevel
 
 from agentmesh.domain.errors import AgentmeshError
 from agentmesh.tui import theme
+from agentmesh.tui.board.outward import POP_TITLE, PUSH_TITLE, Outward, set_title
 from agentmesh.tui.commands.calls import Done, Failed
 from agentmesh.tui.commands.messages import ActionDone, CallRequested
 from agentmesh.tui.conversation.memory import QUIET, DroppedConversations
 from agentmesh.tui.conversation.views import Views
-from agentmesh.tui.input.bindings import textual_keymap
+from agentmesh.tui.input.bindings import suspend_binding, textual_keymap
 from agentmesh.tui.input.history import History
 from agentmesh.tui.input.keys import Keymap
 from agentmesh.tui.input.terminal import keep_pastes_whole, teach_alt_enter
 from agentmesh.tui.screen import MainScreen
 from agentmesh.tui.session import messages
+from agentmesh.tui.session.surroundings import SurroundingsReader
 
 if TYPE_CHECKING:
     from agentmesh.domain.rows import Session
@@ -41,6 +44,10 @@ _READY = 0.3
 """Seconds until the modules of commands are loaded: the session is shown, and nobody has typed a command."""
 _UNCHANGED = 0.25
 """The most seconds that the first frame stays unchanged while the session opens and no key is pressed."""
+_LOOK = 2.0
+"""Seconds between two looks at what the status line says beside the board."""
+_GATHER = 1.0
+"""Seconds for which news are gathered before they are told outside of the screen."""
 _COLLECTIONS = (2_000, 10, 30)
 """Thresholds of the three garbage collections. A full one takes 60 ms and delays keys. With Python's own thresholds it
 ran every five seconds while an answer streamed."""
@@ -52,6 +59,7 @@ _STYLES: Mapping[SeverityLevel, str] = MappingProxyType(
 class MeshApp(App[None], inherit_bindings=False):
     """Shows one session at a time. The screen appears before the session is open; input is held until then."""
 
+    BINDINGS = [suspend_binding()]  # noqa: RUF012 - Textual's form
     CSS_PATH = Path(__file__).parent / "screen.tcss"
     ENABLE_COMMAND_PALETTE = False
     TITLE = "agentmesh"
@@ -66,7 +74,7 @@ class MeshApp(App[None], inherit_bindings=False):
         pick: bool = False,
     ) -> None:
         """``opening`` is called once, on another thread; ``look`` is ``auto``, ``dark`` or ``light``."""
-        self._is_themed = False
+        self._is_themed = self._has_title = False
         super().__init__()
         teach_alt_enter()
         keep_pastes_whole()
@@ -87,6 +95,10 @@ class MeshApp(App[None], inherit_bindings=False):
         self._garbage, self._streamed_at = DroppedConversations(), 0.0
         self._posting: object = None
         self._link: Link | None = None
+        self._around: SurroundingsReader | None = None
+        self._outward: Outward | None = None
+        self._tells = False
+        """Whether news are told soon."""
         self._unchanged = ExitStack()
 
     def get_css_variables(self) -> dict[str, str]:
@@ -109,7 +121,10 @@ class MeshApp(App[None], inherit_bindings=False):
     def on_mount(self) -> None:
         """Take the keys."""
         self._tidying = self.set_interval(QUIET, self._tidy, pause=True)
+        self._looking = self.set_interval(_LOOK, self._look_around, pause=True)
         self.set_keymap(textual_keymap(self._keys))
+        self.app_suspend_signal.subscribe(self, self._end_title, immediate=True)
+        self.app_resume_signal.subscribe(self, self._resume)
 
     def on_ready(self) -> None:
         """Open the session: the first frame was just painted (``call_after_refresh`` comes 20 ms later).
@@ -127,8 +142,37 @@ class MeshApp(App[None], inherit_bindings=False):
             self._unchanged.close()
         await super().on_event(event)
 
+    def watch_title(self, title: str) -> None:
+        """Set the terminal's title, if it is ours to set."""
+        if self._has_title:
+            self._write_out(set_title(title))
+
+    def _resume(self, _: object) -> None:
+        """Paint all again: the terminal has shown something else."""
+        self._begin_title()
+        self.refresh(layout=True)
+
+    def _begin_title(self) -> None:
+        """Have the terminal keep its title for the end, and set ours."""
+        if self.opened and self.opened.mesh.settings.tui.title:
+            self._has_title = True
+            self._write_out(PUSH_TITLE + set_title(self.title))
+
+    def _end_title(self, _: object = None) -> None:
+        if self._has_title:
+            self._write_out(POP_TITLE)
+
+    def _write_out(self, sequence: str) -> None:
+        """Write a sequence that the screen does not draw; nothing where it draws on no terminal.
+
+        Through the driver: another way would end in the midst of a frame. Textual has no public one.
+        """
+        if self._driver is not None and not self.is_headless and sys.__stderr__ and sys.__stderr__.isatty():
+            self._driver.write(sequence)
+
     def on_unmount(self) -> None:
-        """Stop looking."""
+        """Stop looking, and give the terminal its title back."""
+        self._end_title()
         if self._link:
             self._link.stop()
 
@@ -147,6 +191,9 @@ class MeshApp(App[None], inherit_bindings=False):
         if self.opened:
             self.session = self.opened.session
             self.main.begin(Path(self.session.workdir), self.opened.welcome)
+            tui = self.opened.mesh.settings.tui
+            self._outward = Outward(self._write_out, os.environ, notify=tui.notify, rings=tui.bell)
+            self._begin_title()
             self._connect(self.opened.board)
         self._unchanged.close()
         if self._pick:
@@ -163,10 +210,13 @@ class MeshApp(App[None], inherit_bindings=False):
         if self.session and event.board.session.id == self.session.id:
             self.session = event.board.session
             self.main.show_board(event.board)
+            self._take_news(event.board)
 
     @on(messages.RowsArrived)
     async def _rows_arrived(self, event: messages.RowsArrived) -> None:
         await self.main.take_rows(event)
+        if self._around and event.agent_id == self.main.navigation.in_view:
+            self._around.rows_arrived()
 
     @on(messages.OlderRows)
     async def _older_rows(self, event: messages.OlderRows) -> None:
@@ -185,6 +235,18 @@ class MeshApp(App[None], inherit_bindings=False):
     def _noticed(self, event: messages.Noticed) -> None:
         if event.agent_id != self.main.navigation.in_view:
             self.main.tell(event.text, _STYLES[event.severity])
+
+    def _take_news(self, board: Board) -> None:
+        """Tell soon outside of the screen what is new on a board, if nobody looks at it."""
+        outward = self._outward
+        if outward and outward.take(board, is_focused=self.app_focus) and not self._tells:
+            self._tells = True
+            self.set_timer(_GATHER, self._tell_news)
+
+    def _tell_news(self) -> None:
+        self._tells = False
+        if self._outward:
+            self._outward.tell(is_focused=self.app_focus)
 
     @on(messages.Missed)
     def _missed(self, event: messages.Missed) -> None:
@@ -267,6 +329,17 @@ class MeshApp(App[None], inherit_bindings=False):
         """Read them. (Named as Textual finds it: scrollbacks are imported with the session.)"""
         if self._link:
             self._link.feed.older(event.agent_id, event.before_seq)
+
+    def on_scrollback_file_wanted(self, event: Scrollback.FileWanted) -> None:
+        """Open a file in the person's editor. (Named as Textual finds it, like the one above.)"""
+        from agentmesh.tui.input import editor
+
+        try:
+            with self.suspend():
+                editor.open_file(event.path, os.environ)
+        except (editor.EditorFailed, SuspendNotSupported) as error:
+            self.main.say(str(error), "$text-error")
+        self.refresh()
 
     @on(MainScreen.Leave)
     def _leave(self) -> None:
@@ -379,10 +452,12 @@ class MeshApp(App[None], inherit_bindings=False):
     def _connect(self, board: Board | None = None) -> None:
         if self.opened and self.session:
             self.main.presenter.rings = self.opened.mesh.settings.tui.bell
+            if self.opened.mesh.settings.tui.vim:
+                self.main.composer.prompt.use_vim()
             self.main.presenter.opens_dialogs = self.opened.mesh.settings.tui.open_requests
             self.main.presenter.has_files = self.session.host == self.opened.mesh.place.host
             if self.main.presenter.has_files:
-                self.main.composer.mention_line.workdir = Path(self.session.workdir)
+                self.main.composer.mention_line.workdir = self.main.views.workdir = Path(self.session.workdir)
             if board:
                 self.main.show_board(board)
             self._link = self._make_link(self.opened, self.session, board)
@@ -390,14 +465,15 @@ class MeshApp(App[None], inherit_bindings=False):
             self.main.composer.custom = lambda: link.custom.now()  # noqa: PLW0108  made when first asked for
             self.call_after_refresh(link.start)  # its threads would delay the first board by 3 ms
             self.set_timer(_READY, self._link.get_ready)
-            if self.main.presenter.has_files:
-                self.set_timer(_READY, self._look_for_walls)
+            self._around = SurroundingsReader(self.opened.mesh, self.session, has_files=self.main.presenter.has_files)
+            self.set_timer(_READY, self._looking.resume)
 
-    @work
-    async def _look_for_walls(self) -> None:
-        """Find out whether this machine can put commands behind a wall; if not, the status line says so."""
-        if self.opened:
-            self.main.status_lines.walled = await asyncio.to_thread(self.opened.mesh.has_walls)
+    @work(exclusive=True, group="around")
+    async def _look_around(self) -> None:
+        """Read what the status line says beside the board."""
+        main, face = self.main, self.main.navigation.face
+        if self._around is not None and face is not None:
+            main.show_around(await asyncio.to_thread(self._around.read, face.id, face.view.model))
 
     def _make_link(self, opened: Opened, session: Session, board: Board | None) -> Link:
         from agentmesh.tui.link import Link

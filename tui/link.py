@@ -61,6 +61,7 @@ class Link:
         threading.Thread(target=self._load, name="later", daemon=True).start()
 
     def _load(self) -> None:
+        import agentmesh.tui.board.board_screen
         import agentmesh.tui.commands.handlers  # what it imports is what takes its time
         import agentmesh.tui.conversation.model_message  # noqa: F401  it takes 0.2 s: too long at the first words
         from agentmesh.tui.conversation import markdown

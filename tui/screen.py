@@ -23,6 +23,7 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import PermissionMode
 from agentmesh.tui.board.interrupt_key import InterruptKey
 from agentmesh.tui.board.navigation import Navigation
+from agentmesh.tui.board.outward import title_of
 from agentmesh.tui.board.rotation import Direction
 from agentmesh.tui.board.status_lines import StatusLines
 from agentmesh.tui.commands.calls import ANSWER, TAKE_BACK, Call
@@ -42,6 +43,7 @@ from agentmesh.tui.input.quiet import QuietInput
 from agentmesh.tui.requests.presenter import RequestPresenter
 from agentmesh.tui.session.messages import RowsArrived
 from agentmesh.tui.session.state import AgentFace, Board
+from agentmesh.tui.session.surroundings import Surroundings
 from agentmesh.tui.widgets.double_press import DoublePress
 from agentmesh.tui.widgets.formats import plural
 
@@ -175,6 +177,12 @@ class MainScreen(Screen[None]):
         self.status_lines.trouble = sentence
         self._refresh_lines()
 
+    def show_around(self, around: Surroundings) -> None:
+        """Show what the status line says beside the board."""
+        if around != self.status_lines.around:
+            self.status_lines.around = around
+            self._refresh_lines()
+
     async def take_rows(self, rows: RowsArrived) -> None:
         """Show rows of an agent."""
         if not rows.first:
@@ -218,6 +226,7 @@ class MainScreen(Screen[None]):
             return
         board, face = self.navigation.board, self.navigation.face
         self.status_lines.refresh(board, face, self.pending_calls, self.composer.held)
+        self.app.title = title_of(board, face)
         if board and face and self._tree is not None and self._tree.display:
             self._tree.show(board, face.id)
 
@@ -409,7 +418,7 @@ class MainScreen(Screen[None]):
 
     def action_to_prompt(self) -> None:
         """Go back to the input."""
-        self.set_focus(None if self.composer.prompt.disabled else self.composer.prompt)
+        self.set_focus(self.composer.prompt)
 
     @on(Prompt.NothingToComplete)
     def action_to_entries(self) -> None:
@@ -446,7 +455,7 @@ class MainScreen(Screen[None]):
         """Type into the input whatever is typed elsewhere, unless the key does something where the focus is."""
         self.quiet.press(event.time)
         prompt = self.composer.prompt
-        if prompt.disabled or self.focused is prompt or event.key in self.active_bindings:
+        if self.focused is prompt or event.key in self.active_bindings:
             return
         if event.is_printable and event.character:
             event.stop()

@@ -42,7 +42,7 @@ def _outcome(work: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except AgentmeshError as error:
-        return failed(error.message, error.hint, error.exit_code)
+        return failed(error.message, error.advice, error.exit_code)
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -29,6 +29,7 @@ _INT4, _INT8 = 2**31 - 1, 2**63 - 1
 """Limits are stored in integer and bigint columns."""
 
 _NONE: Final[Mapping[str, Any]] = {}
+_NOTIFY: Final = ("auto", "off", "osc9", "osc777", "osc99")
 _WALLS: Final = ("auto", "bubblewrap", "landlock", "seatbelt")
 CACHES: Final = (
     "~/.cache",
@@ -175,9 +176,15 @@ class Tui(NamedTuple):
     on_exit: Annotated[Literal["finish", "interrupt"], word("finish", "interrupt")] = "finish"
     """What happens to running agents when you leave: they finish in the background, or are interrupted."""
     bell: Annotated[bool, boolean] = True
-    """Whether the terminal's bell rings when an agent asks."""
+    """Whether the terminal's bell rings when an agent asks; while you look elsewhere, also when one fails or ends."""
+    title: Annotated[bool, boolean] = True
+    """Whether the terminal's title names the agent in view and who needs you."""
+    notify: Annotated[Literal["auto", "off", "osc9", "osc777", "osc99"], word(*_NOTIFY)] = "auto"
+    """How the desktop is notified while you look elsewhere; auto: as the terminal's environment says."""
     open_requests: Annotated[bool, boolean] = True
     """Whether a dialog opens by itself when an agent asks; if not, a key opens it."""
+    vim: Annotated[bool, boolean] = False
+    """Whether the input has Vim's keys."""
     keys: Annotated[Mapping[str, str], _keys] = _NONE
     """Keys by action, named as in the help: ``agents.pick = "ctrl+k"``; several with commas, ``""`` for no key."""
 

@@ -52,6 +52,11 @@ class AgentmeshError(Exception):
         """The sentence without the hint."""
         return str(self.args[0])
 
+    @property
+    def advice(self) -> str:
+        """The hint for a person, who may well retry."""
+        return self.hint.removeprefix("Do not retry. ")
+
 
 class Refused(AgentmeshError):
     """The database refused this; nothing changed."""

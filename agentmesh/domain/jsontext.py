@@ -1,9 +1,13 @@
-"""JSON from outside: from a model, a server, a person, a file of a project."""
+"""JSON as text: read from outside (a model, a server, a person, a file of a project), and written for outside."""
 
 from __future__ import annotations
 
 import json
+import re
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any, Final
+from uuid import UUID
 
 DEEPEST: Final = 200
 """The deepest nesting of lists and objects: pydantic's limit, which recursive code can walk."""
@@ -41,3 +45,24 @@ def _is_deeper(value: Any) -> bool:
             if isinstance(inner, dict | list)
         ]
     return bool(level)
+
+
+_UNSAFE: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ud800-\udfff]")
+"""What JSON allows as it is, but a terminal acts on, some readers take for the end of a line, or no encoding has."""
+
+
+def line(value: Any, *, ascii_only: bool = False) -> str:
+    """Return a value as one line of JSON that is safe to print; ids and times become text, in UTC."""
+    text = json.dumps(value, ensure_ascii=ascii_only, default=_plain)
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _plain(value: object) -> Any:
+    match value:
+        case UUID():
+            return str(value)
+        case datetime():
+            return value.astimezone(UTC).isoformat()
+        case Decimal():
+            return float(value)
+    raise TypeError(f"no JSON for {type(value).__name__}")

@@ -48,10 +48,12 @@ def retrying(seconds: float, why: str) -> str:
 def watched(feed: Feed, agent: Agent, after: int, times: TokenTimes) -> Iterator[Watch]:
     """Yield what a model call of this agent tells; ``after`` is the newest own row that it is asked with."""
     message = feed.message(agent.session_id, agent.id, after)
+    failed = True
     try:
         yield _watch(feed, agent, message, times)
+        failed = False
     finally:
-        message.end()
+        message.end(failed=failed)
 
 
 def _watch(feed: Feed, agent: Agent, message: Message, times: TokenTimes) -> Watch:

@@ -7,20 +7,15 @@ result; the results of reading tools are written together, the last ones with th
 
 from __future__ import annotations
 
-import difflib
 import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any
-
-from pydantic import BaseModel
 
 from agentmesh.domain.cancel import CancelReason
 from agentmesh.domain.errors import (
-    AgentmeshError,
     CallClosed,
     DatabaseBusy,
     DatabaseError,
@@ -32,18 +27,16 @@ from agentmesh.domain.errors import (
 from agentmesh.domain.log import logger
 from agentmesh.domain.rows import OpenCall
 from agentmesh.domain.states import CallStatus
-from agentmesh.domain.text import clip
 from agentmesh.engine import arguments
 from agentmesh.engine.asking import Asking
 from agentmesh.engine.threads import Threads
 from agentmesh.engine.tool import Effect, Gate, Rights, Tool, ToolContext, ToolError
+from agentmesh.engine.tool_run import ReadyCall, Result, failure, no_tool, run_tool
 from agentmesh.store import steps
 from agentmesh.store.call import Lease
 from agentmesh.store.tx import Database
 
 LOG = logger(__name__)
-
-Result = Mapping[str, Any]
 
 DIED = "interrupted: the worker died while this ran; it may have taken effect"
 STOPPED = "interrupted: the worker was stopped while this ran; it may have taken effect"
@@ -66,16 +59,6 @@ class Parked:
     """Whether it is in no wait: its calls wait for a person or a sub-agent."""
     activity: str = "waiting"
     """What people are told that it is doing."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Ready:
-    """A call that may run."""
-
-    call: OpenCall
-    tool: Tool
-    args: BaseModel
-    context: ToolContext
 
 
 class StepCalls:
@@ -169,7 +152,7 @@ class StepCalls:
         try:
             return self._start(self._prepare(call))
         except ToolError as error:
-            self._refuse(call, _failure(error))
+            self._refuse(call, failure(error))
         except (Fenced, TurnInterrupted):
             raise
         except CallClosed:
@@ -178,7 +161,7 @@ class StepCalls:
             self._refuse(call, {"error": refused.message, "hint": refused.hint})
         return None
 
-    def _start(self, ready: _Ready) -> Parked | None:
+    def _start(self, ready: ReadyCall) -> Parked | None:
         if ready.tool.effect is not Effect.READ:
             self._asking.forget()  # what the calls after it may do depends on the world that it leaves
         match ready.tool.effect:
@@ -192,16 +175,16 @@ class StepCalls:
                 ready.tool.run(ready.args, ready.context)
                 self._delegated.append(str(ready.args.description))  # type: ignore[attr-defined]  # every task has one
             case Effect.ASK:  # nobody can be asked, or it would wait for the answer
-                self._results[ready.call.ordinal] = _result(ready)
+                self._results[ready.call.ordinal] = run_tool(ready)
             case Effect.WAIT:
                 return self._wait(ready)
         return None
 
-    def _prepare(self, call: OpenCall) -> _Ready:
+    def _prepare(self, call: OpenCall) -> ReadyCall:
         """Return the call with its tool and its arguments read, or raise ToolError."""
         tool = self._tools.get(call.name)
         if tool is None:
-            raise _no_tool(call.name, sorted(self._tools))
+            raise no_tool(call.name, sorted(self._tools))
         if call.status == CallStatus.STARTED and tool.effect is Effect.WRITE:
             raise ToolError(DIED, "Look at what it did before you call it again.")
         if call.cut:
@@ -212,31 +195,31 @@ class StepCalls:
         notes = " ".join(filter(None, (note, cut, self._note)))
         self._note = None
         lease = self._lease.call(call.seq, call.ordinal, notes or None)
-        return _Ready(call, tool, args, replace(context, lease=lease, seen=[]))
+        return ReadyCall(call, tool, args, replace(context, lease=lease, seen=[]))
 
-    def _read(self, ready: _Ready) -> None:
+    def _read(self, ready: ReadyCall) -> None:
         self._seen[ready.call.ordinal] = ready.context.seen
         if self._is_alone:  # a thread for it would have nothing beside it, and cost more than most reading does
-            self._keep(ready.call.ordinal, _result(ready))
+            self._keep(ready.call.ordinal, run_tool(ready))
             return
         self._readers = self._readers or Threads(_SIDE_BY_SIDE, "read")
         found = self._reads[ready.call.ordinal] = Future[Result]()
         self._readers.submit(lambda: _fulfil(found, ready))
 
-    def _write(self, ready: _Ready) -> None:
+    def _write(self, ready: ReadyCall) -> None:
         self._settle()  # what a call before it reads must not be what this one has written
         if self._cancel.is_set():
             return
         now = self._database.run(steps.start_calls, self._lease, [ready.call.ordinal], idempotent=True)
         if self._asking.renew(now):  # a person has changed the mode while calls before this one ran
             ready = replace(ready, context=self._asking.admitted(ready.tool, ready.call, ready.context))
-        result = _result(ready)
+        result = run_tool(ready)
         if self._cancel.reason is CancelReason.STOP and result.get("interrupted"):
             result = {"error": STOPPED, **result}
         self._results[ready.call.ordinal] = result
         self._flush()
 
-    def _wait(self, ready: _Ready) -> Parked | None:
+    def _wait(self, ready: ReadyCall) -> Parked | None:
         self._settle()
         if tasks := self._for_tasks():
             return tasks
@@ -284,43 +267,9 @@ class StepCalls:
                 time.sleep(_STORE_AGAIN)
 
 
-def _no_tool(name: str, tools: Sequence[str]) -> ToolError:
-    """Return the refusal of a call of a tool that does not exist, with those that may have been meant."""
-    near = difflib.get_close_matches(name.lower(), tools, n=3, cutoff=0.5)
-    meant = f"Did you mean {' or '.join(near)}? " if near else ""
-    return ToolError(f"there is no tool {clip(name, 200)!r}", f"{meant}Your tools are: {', '.join(tools)}.")
-
-
-def _fulfil(found: Future[Result], ready: _Ready) -> None:
+def _fulfil(found: Future[Result], ready: ReadyCall) -> None:
     """Run a tool on a thread of its own; whoever asks for the result gets what it raises."""
     try:
-        found.set_result(_result(ready))
+        found.set_result(run_tool(ready))
     except BaseException as error:  # noqa: BLE001  handed to whoever asks
         found.set_exception(error)
-
-
-def _result(ready: _Ready) -> dict[str, Any]:
-    """Run a tool of the working set; whatever goes wrong is its result."""
-    tool, context = ready.tool, ready.context
-    try:
-        result = dict(tool.run(ready.args, context) or {})
-    except ToolError as error:
-        result = _failure(error)
-    except AgentmeshError as error:
-        result = {"error": error.message, "hint": error.hint}
-    except OSError as error:
-        result = {"error": f"{tool.name}: {error.strerror or error}", "hint": "Check the path and try another way."}
-    except BaseException:  # the frame between two programs: a defect of one tool must not end its agent's turn
-        LOG.exception("the tool %s failed for agent %s", tool.name, context.agent_id)
-        result = {"error": f"{tool.name} failed: a defect of agentmesh", "hint": "Try another way; the log has it."}
-    notes = [note for note in (result.get("note"), context.lease and context.lease.note) if note]
-    return {**_bounded(result, context.output_limit), **({"note": " ".join(notes)} if notes else {})}
-
-
-def _bounded(result: dict[str, Any], limit: int) -> dict[str, Any]:
-    """Clip long strings: a tool's own limit is finer, this one cannot be forgotten."""
-    return {key: clip(value, limit) if isinstance(value, str) else value for key, value in result.items()}
-
-
-def _failure(error: ToolError) -> dict[str, Any]:
-    return {"error": str(error), **({"hint": error.hint} if error.hint else {}), **error.extra}

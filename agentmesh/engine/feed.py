@@ -56,9 +56,9 @@ class Message:
         """Take back what was said: the call is made again."""
         self._feed.say(self, None)
 
-    def end(self) -> None:
-        """Forget the text: the call is over, and its row comes."""
-        self._feed.end(self)
+    def end(self, *, failed: bool) -> None:
+        """Forget the text: the call is over, and its row comes. Tell no more of one that failed: its error has it."""
+        self._feed.end(self, failed=failed)
 
     # Of the feed, which holds its lock:
 
@@ -163,9 +163,11 @@ class Feed:
         if known is None:
             self._dirty.set()
 
-    def end(self, message: Message) -> None:
-        """Repeat nothing more of an answer."""
+    def end(self, message: Message, *, failed: bool) -> None:
+        """Repeat nothing more of an answer; if it failed, also leave out what was not told yet."""
         with self._lock:
+            if failed and self._messages.get(message.agent) is message:
+                del self._messages[message.agent]
             if self._streaming.get(message.agent) is message:
                 del self._streaming[message.agent]
             self._forget(message)

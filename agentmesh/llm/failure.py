@@ -176,7 +176,7 @@ def _bad_key(provider: Provider, model: str, status: int | None) -> AttemptFaile
         hint = f"Check the key in {variable}." if variable else f"Check the key of provider {provider.name}."
     else:
         message = f"{provider.named(model)} wants an API key, and none is set."
-        hint = f"Set {variable}." if variable else f"Set a key for provider {provider.name}."
+        hint = f"Set {variable}." if variable else f"Set `providers.{provider.name}.api_key_env` in config.toml."
     return AttemptFailed("auth", message, hint=hint, status=status)
 
 
@@ -242,5 +242,5 @@ def _trouble(answer: FailedAnswer, where: str, said: str, text: str, status: int
         kind, message, retry = "bad_request", f"{where} refused the request{number}: {said}", False
     if answer.should_retry is not None:
         retry = answer.should_retry
-    hint = "Read what the server says." if kind == "bad_request" else "Try again later, or choose another model."
+    hint = "Read what the server says." if kind == "bad_request" else "`/retry`, or `/model NAME`."
     return AttemptFailed(kind, message, hint=hint, status=status, retry=retry, after=after)

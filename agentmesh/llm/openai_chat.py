@@ -185,9 +185,9 @@ class OpenAIChat:
     def _slow_down(
         self, gate: PauseGate, entered: Pass, failure: AttemptFailed, visit: Visit, partial: Reply | None
     ) -> None:
-        where, number = self.provider.named(gate.model), f" ({failure.status})" if failure.status else ""
-        load = f"rate-limited by {where}" if failure.kind == "rate_limit" else f"{where} is overloaded"
-        reason = failure.message if failure.away else f"{load}{number}"
+        named, number = self.provider.named(gate.model), f" ({failure.status})" if failure.status else ""
+        slow = f"rate-limited by {named}" if failure.kind == "rate_limit" else f"{named} is overloaded"
+        reason = failure.message if failure.away else f"{slow}{number}"
         try:
             gate.slow_down(entered, failure, visit, reason)
         except AttemptFailed:

@@ -137,7 +137,10 @@ class Reader:
         if not assembly.wordless or (assembly.touched and not assembly.finish_reason):
             if not assembly.finish_reason and not done:
                 raise AttemptFailed(
-                    "cut", f"The answer of {self._where} ended in the middle.", hint="Try again.", retry=True
+                    "cut",
+                    f"The answer of {self._where} ended in the middle.",
+                    hint="`/retry`, or `/model NAME`.",
+                    retry=True,
                 )
             if not assembly.finish_reason:
                 assembly.notes.append("The server gave no reason for the end of its answer.")

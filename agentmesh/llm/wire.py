@@ -124,7 +124,7 @@ class Wire:
             raise AttemptFailed(
                 "cut",
                 f"The connection to {where} broke in the middle of an answer: {self._said(reason)}",
-                hint="Try again.",
+                hint="`/retry`, or `/model NAME`.",
                 retry=True,
             )
 

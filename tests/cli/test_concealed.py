@@ -115,7 +115,7 @@ def test_the_terminal_ui_and_its_worker_are_closed(am, mesh):
     am.folder.mkdir()
     shown = Terminal([*POWERLESS, PROGRAM, "--model", "demo"], cwd=am.folder, environ=am.environ)
     try:
-        shown.until("[root]", "❯")
+        shown.until("Message root", "❯")
         assert seen(shown.pid) == set()
         shown.type("hello")
         shown.press("enter")

@@ -18,9 +18,9 @@ def seen(pattern: str) -> Callable[[str], object]:
     return lambda text: re.search(pattern, text, re.MULTILINE)
 
 
-def in_view(name: str) -> str:
-    """Return what the separator shows of the agent in view."""
-    return f"[{name}]"
+def in_view(name: str) -> Callable[[str], object]:
+    """Return whether the line above the input shows the agent as the one in view."""
+    return seen(rf"^ (\S+ › )?!?{name}( |$)")
 
 
 def test_the_status_layer_shows_every_state_of_those_waited_for(desk: Desk, rig: Rig):
@@ -46,7 +46,7 @@ def test_the_status_layer_shows_every_state_of_those_waited_for(desk: Desk, rig:
         seen(r"^ +gamma +◐ running "),
         seen(r"^ +delta +◐ running "),
         seen(r"waiting · \d+ s · \d+ s left · Esc interrupts"),
-        seen(r"\[root\].*↓4"),
+        seen(r"^ root  ▸ 4 below"),
     )
     shown.enter("/kill gamma")
     shown.until(seen(r"^ +gamma +✗ dead "), in_view("root"))
@@ -79,7 +79,7 @@ def test_rotation_goes_round_by_every_key(desk: Desk, rig: Rig):
         shown.press(key)
         shown.until(in_view(name), timeout=10)
     shown.press("ctrl+down")
-    shown.until("↑root ←beta [gamma] →alpha ↓-")
+    shown.until(seen("^ root › gamma .* ‹ beta  3/3  alpha ›"))
 
 
 def test_with_text_in_the_input_arrows_move_by_word_and_drafts_stay_with_their_agents(desk: Desk, rig: Rig):
@@ -174,7 +174,7 @@ def test_the_dead_stay_frozen_in_rotation_until_they_are_reaped(desk: Desk, rig:
     rig.fork("below", parent="alpha")
     shown = desk.open()
     shown.press("ctrl+down", "ctrl+left")
-    shown.until(in_view("alpha"), "↓1")
+    shown.until(in_view("alpha"), "▸ 1 below")
     shown.enter("/kill")
     shown.until(in_view("root"), "Killed alpha")
     assert [rig.status(name) for name in ("alpha", "below", "beta")] == ["dead", "dead", "idle"]
@@ -186,9 +186,9 @@ def test_the_dead_stay_frozen_in_rotation_until_they_are_reaped(desk: Desk, rig:
     shown.press("ctrl+up", "ctrl+up")
     shown.until(in_view("root"), "Message root")
     shown.enter("/reap")
-    shown.until("2 agents left the rotation.", "↓1")
+    shown.until("2 agents left the rotation.", "▸ 1 below")
     shown.press("ctrl+down")
-    shown.until("←- [beta] →-")
+    shown.until(seen("^ root › beta *$"))
 
 
 def test_a_person_lets_an_agent_wait_and_sends_as_it(desk: Desk, rig: Rig):
@@ -216,7 +216,7 @@ def test_escape_interrupts_the_agent_and_a_second_one_offers_those_below(desk: D
     shown.enter("go")
     rig.until_asked("root", 2)
     rig.until_asked("alpha")
-    shown.until("Esc interrupts", "↓1")
+    shown.until("Esc interrupts", "▸ 1 below")
     shown.press("escape")
     shown.until("Esc again: also the 1 running below root")
     shown.press("escape")

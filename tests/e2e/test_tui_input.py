@@ -12,7 +12,7 @@ def test_a_paste_of_ten_thousand_lines_is_one_message(desk: Desk, rig: Rig):
     rig.worker()
     shown = desk.open()
     shown.paste(text.replace("\n", "\r"))  # as terminals do
-    shown.until("line 9999")
+    shown.until("❯ [pasted 10,000 lines]")
     shown.press("enter")
     shown.until("All lines have come.", "more lines")
     assert [content["text"] for kind, content in rig.rows() if kind == "user"] == [text]
@@ -51,7 +51,7 @@ def test_an_unknown_command_stays_and_the_nearest_is_named(desk: Desk, rig: Rig)
     shown.type("ork")
     shown.until("❯ /fork")
     shown.press("enter")
-    shown.until("[fork]")
+    shown.until("root › fork")
     shown.enter("/send nobody hello")
     shown.until("nobody", "❯ /send nobody hello")
 
@@ -115,7 +115,7 @@ def test_bound_keys_work_and_are_the_ones_shown(desk: Desk, rig: Rig):
     shown.press("escape")
     shown.until("Message root", lambda text: "Agents" not in text)
     shown.press("ctrl+down", "ctrl+p", "f2")
-    shown.until("[alpha]")
+    shown.until("root › alpha")
     assert "Agents" not in shown.text
 
 
@@ -143,7 +143,7 @@ def test_a_default_key_gives_way_to_a_bound_one_and_the_help_says_so(desk: Desk,
 def test_without_colours_nothing_is_coloured(desk: Desk, rig: Rig):
     rig.fork("alpha")
     shown = desk.open(NO_COLOR="1")
-    shown.until("[root]", "Message root")
+    shown.until("Message root")
     shown.enter("/nonsense")
     shown.until("There is no command")
     assert _is_grey(shown.colours), shown.colours
@@ -162,6 +162,6 @@ def test_the_screen_follows_the_window_and_fits_a_narrow_one(desk: Desk, rig: Ri
     shown.enter("hello")
     shown.until("end.")
     shown.resize(60, 15)
-    shown.until("end.", "[root]", "❯ Message root", lambda text: len(text.splitlines()) == 15)
+    shown.until("end.", "❯ Message root", lambda text: len(text.splitlines()) == 15)
     shown.resize(120, 40)
     shown.until("hello", "end.", lambda text: any(len(line) > 100 for line in text.splitlines()))

@@ -42,7 +42,7 @@ def test_a_grandchild_asks_while_the_root_is_in_view_and_is_allowed(desk: Desk, 
     shown.until("deep asks: may it use bash?", "root › child › deep", "touch made", "bash(touch made)", KEYS)
     assert not (asking.workdir / "made").exists()
     shown.type("y")
-    shown.until(no_dialog, "Allowed bash for deep, once.", "[root]")
+    shown.until(no_dialog, "Allowed bash for deep, once.", "Message root")
     asking.rest()
     assert (asking.workdir / "made").exists()
     assert asking.last("deep") == ("It is made.", None)

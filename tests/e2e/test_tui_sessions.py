@@ -12,22 +12,22 @@ from tests.fixtures.terminal import Desk
 
 def test_a_first_start_without_any_configuration_plays_a_script_for_real(desk: Desk, rig: Rig):
     shown = desk.start()
-    shown.until("No model is configured", "OPENAI_API_KEY", "Type demo and press Enter", "Message root")
+    shown.until("No model set up", "OPENAI_API_KEY", "Type demo and press Enter", "Message root")
     shown.enter("demo")
     shown.until(
         lambda text: re.search(r"file-reader +[◐✓○]", text) and re.search(r"code-analyzer +[◐✓○]", text),
-        "↓4",
+        "▸ 4 below",
     )
     shown.press("ctrl+down")
-    shown.until("[slow-poke]", "inherited")
+    shown.until("root › slow-poke", "inherited")
     shown.press("alt+up")
     rig.rest()
-    shown.until("[root]", lambda text: " running" not in text.splitlines()[-2])
+    shown.until("Message root", lambda text: " running" not in text.splitlines()[-2])
     assert shown.leave() == "Go on with: agentmesh -c"
     again = desk.start("-c")
-    again.until("[root]", "↓4", "demo/demo")
+    again.until("Message root", "▸ 4 below", "demo/demo")
     again.press("ctrl+down")
-    again.until("[slow-poke]", "killed by root", "dead: nothing more can be said to it")
+    again.until("root › slow-poke", "killed by root", "dead: nothing more can be said to it")
 
 
 def test_two_terminals_show_the_same(desk: Desk, rig: Rig):
@@ -48,8 +48,8 @@ def test_two_terminals_show_the_same(desk: Desk, rig: Rig):
     for terminal in (one, two):
         terminal.until("streamed into both of the terminals, slowly")
     two.enter("typed in the second")
-    one.until("typed in the second", "↓1")
-    two.until("↓1")
+    one.until("typed in the second", "▸ 1 below")
+    two.until("▸ 1 below")
     second_half.set()
     one.enter("/title A title")
     two.until("the end", "A title")
@@ -59,7 +59,7 @@ def test_two_terminals_show_the_same(desk: Desk, rig: Rig):
     two.until(lambda text: "(capturing)" not in text)
     one.enter("/kill alpha")
     two.press("ctrl+down")
-    two.until("[alpha]", "dead: nothing more")
+    two.until("root › alpha", "dead: nothing more")
     rig.rest()
 
 
@@ -112,7 +112,7 @@ def test_a_new_session_and_back_to_the_old_one(desk: Desk, rig: Rig):
     shown.until("Sessions", "The first")
     shown.type("The first")
     shown.press("enter")
-    shown.until("in the first", "[root]")
+    shown.until("in the first", "Message root")
 
 
 def test_without_a_terminal_it_says_what_works_without_one(desk: Desk):

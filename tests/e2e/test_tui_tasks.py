@@ -39,28 +39,28 @@ def test_tasks_are_followed_from_their_parent_and_in_their_own_view(desk: Desk, 
         seen(r"▸ task  count files +◐ running"),
         seen(r"^ +look-around +◐ running +1 call "),
         seen(r"^ +count-files +◐ running +0 calls"),
-        "↓2",
+        "▸ 2 below",
     )
     shown.press("f3")
-    shown.until("[count-files]", "[count-files] Do it.")
+    shown.until("root › count-files", "[count-files] Do it.")
     counted.set()
-    shown.until("There are none.", "[count-files]", "↑root ←look-around")
+    shown.until("There are none.", "root › count-files", "look-around ›")
     shown.press("ctrl+up")
     shown.until(
-        "[root]",
+        "Message root",
         seen(r"▸ task  count files +✓ completed"),
         "· There are none.",
         seen(r"^ +count-files +✓ completed"),
         seen(r"^ +look-around +◐ running"),
-        "↓1",
+        "▸ 1 below",
     )
     looked.set()
-    shown.until("Both are done.", "↓-", lambda text: "◐" not in text)
+    shown.until("Both are done.", lambda text: "◐" not in text and "below" not in text)
     shown.press("ctrl+down")
-    shown.until("It has no children", "[root]")
+    shown.until("It has no children", "Message root")
     shown.press("ctrl+p")
     shown.until(seen(r"○ look-around +task done"), seen(r"○ count-files +task done"))
     shown.type("loo")
     shown.press("enter")
-    shown.until("[look-around]", "Nothing is there.")
+    shown.until("root › look-around", "Nothing is there.")
     rig.rest()

@@ -7,7 +7,10 @@ import psycopg
 import pytest
 
 from agentmesh.domain.ids import AgentId
+from agentmesh.engine import call_progress
 from agentmesh.engine.feed import Feed, _Repeat
+from agentmesh.llm.port import CallFailed
+from agentmesh.store import agents
 from agentmesh.store.status import is_screen_channel, screen_channel, session_channel
 from agentmesh.store.tx import Database
 from tests.fixtures.engine import until
@@ -159,7 +162,7 @@ def test_an_answer_that_ended_or_begins_again_is_not_repeated(mesh: Mesh, feed: 
     channel = asked(mesh)
     feed.repeat(mesh.root, channel)
     assert repeated(mesh, channel, 5) == "whole"
-    message.end()
+    message.end(failed=False)
     feed.repeat(mesh.root, channel)
     assert not feed._repeats
     assert not feed._streaming
@@ -182,3 +185,21 @@ def test_text_that_nobody_took_yet_comes_once_and_live(mesh: Mesh, feed: Feed):
 def test_a_worker_answers_on_no_other_channel(channel: str):
     assert is_screen_channel(screen_channel())
     assert not is_screen_channel(channel)
+
+
+def test_of_a_call_that_failed_nothing_is_told_after_its_error(mesh: Mesh, feed: Feed):
+    agent = mesh.run(agents.get, mesh.root)
+    feed.stop()  # no flush comes between
+
+    def call(error: Exception | None) -> None:
+        with call_progress.watched(feed, agent, 7, call_progress.TokenTimes()) as watch:
+            watch.text("half an")
+            assert mesh.root in feed._messages
+            if error:
+                raise error
+
+    with pytest.raises(CallFailed):
+        call(CallFailed("the server broke", kind="server"))
+    assert not feed._messages
+    call(None)
+    assert mesh.root in feed._messages, "the last words of an answer are told, though its row comes soon"

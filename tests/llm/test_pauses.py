@@ -1,4 +1,4 @@
-"""A model server that is asked too often is left alone by everybody, and asked again gently."""
+"""A model server that limits the rate is left alone by everybody, and asked again gently."""
 
 from __future__ import annotations
 

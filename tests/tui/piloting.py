@@ -82,7 +82,8 @@ class Puppet(MeshApp):
         self.custom: dict[str, CustomCommand] = {}
         place = SimpleNamespace(host="host", os_user="user")
         settings = SimpleNamespace(tui=Tui(theme="dark"))
-        mesh: Any = SimpleNamespace(settings=settings, place=place, has_walls=lambda: True)
+        models = SimpleNamespace(context_window=lambda _model: None)
+        mesh: Any = SimpleNamespace(settings=settings, place=place, has_walls=lambda: True, models=models)
         opened = Opened(mesh, board().session, WELCOME)
         super().__init__(lambda: opened, keymap=Keymap(keys or {}), look="dark", history=History(None))
         self.animation_level = "none"

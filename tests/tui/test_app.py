@@ -34,10 +34,10 @@ def test_what_is_typed_becomes_mail_and_what_is_answered_is_seen(mesh: Mesh, on_
 def test_forks_of_others_join_the_rotation_and_no_view_moves(mesh: Mesh, on_screen):
     async def scene(show: Show) -> None:
         mesh.fork(mesh.root, "tester", "look at this")
-        await show.sees("↓1")
+        await show.sees("▸ 1 below")
         assert show.in_view == "root"
         await show.press("ctrl+down")
-        await show.sees("↑root", "[tester]")
+        await show.sees("root › tester")
         mesh.begin(AgentId(mesh.one("select id from agentmesh.agents where name = 'tester'")))
         await show.sees("you  (the prompt of this fork)", "look at this")
 
@@ -68,7 +68,7 @@ def test_captured_text_becomes_the_prompt_of_the_fork_and_the_view_moves_there(m
         await show.sees("secret one", "secret two")
         await show.type("/fork")
         await show.press("enter")
-        await show.sees("[fork]")
+        await show.sees("› fork")
         assert "(capturing)" not in show.text
 
     on_screen(scene)
@@ -96,18 +96,18 @@ def test_the_dead_stay_in_the_rotation_until_they_are_reaped(mesh: Mesh, on_scre
     child = mesh.fork(mesh.root, "child", "work")
 
     async def scene(show: Show) -> None:
-        await show.sees("↓1")
+        await show.sees("▸ 1 below")
         await show.press("ctrl+down")
         await show.type("/kill")
         await show.press("enter")
-        await show.sees("[root]")
+        await show.sees("Message root")
         await show.until(lambda: show.app.main.navigation.board and show.app.main.navigation.board.faces[child].is_dead)
         await show.press("ctrl+down")
-        await show.sees("[child]", "✗ dead", "killed by")
+        await show.sees("root › child", "✗ dead", "killed by")
         await show.press("ctrl+up")
         await show.type("/reap")
         await show.press("enter")
-        await show.sees("↓-")
+        await show.until(lambda: "below" not in show.text)
 
     on_screen(scene)
     assert mesh.status(child) == AgentStatus.DEAD
@@ -118,15 +118,15 @@ def test_a_session_that_ends_and_whose_dead_are_reaped_stays_in_view(mesh: Mesh,
     child = mesh.fork(mesh.root, "child", "work")
 
     async def scene(show: Show) -> None:
-        await show.sees("↓1")
+        await show.sees("▸ 1 below")
         await show.press("ctrl+down")
         mesh.one("select agentmesh.end_session(%s)", mesh.session)
-        await show.sees("[child]", "✗ the session has ended")
+        await show.sees("root › child", "✗ the session has ended")
         mesh.one("select agentmesh.reap(%s)", mesh.session)
-        await show.sees("[root]", "✗ the session has ended", "killed by")
+        await show.sees(" root", "✗ the session has ended", "killed by")
 
     async def comes_back(show: Show) -> None:
-        await show.sees("[root]", "✗ the session has ended", "killed by")
+        await show.sees(" root", "✗ the session has ended", "killed by")
 
     on_screen(scene)
     on_screen(comes_back)
@@ -172,7 +172,7 @@ def test_an_agent_out_of_view_that_ends_its_turn_is_told_of(mesh: Mesh, on_scree
     child = mesh.fork(mesh.root, "child", "work")
 
     async def scene(show: Show) -> None:
-        await show.sees("↓1")
+        await show.sees("▸ 1 below")
         mesh.answer(child, "done")
         await show.sees("child finished")
 

@@ -65,6 +65,7 @@ def test_inputs_become_calls(text, call):
         ("/quit", "no command /quit", "Did you mean /exit?"),
         ("/tree", "no command /tree", "Did you mean /agents?"),
         ("/ps", "no command /ps", "Did you mean /agents?"),
+        ("/undo", "no command /undo", "Did you mean /rewind or /fork @?"),
         ("/zzzzzz", "no command /zzzzzz", "/help"),
         ("/send", "/send needs an agent", "Usage: /send agent message"),
         ("/send tester", "/send needs a message", "Usage: /send agent message"),

@@ -71,7 +71,7 @@ def test_f5_forks_from_the_message_under_the_cursor(mesh: Mesh, on_screen):
         await show.press("tab", "up")
         assert focused(show) == "3"
         await show.press("f5")
-        await show.sees("[fork]", "Forked fork at row 2")
+        await show.sees("› fork", "Forked fork at row 2")
         await show.type("three")
         await show.press("enter")
         await show.sees("three")
@@ -88,7 +88,7 @@ def test_f5_in_the_conversation_of_the_dead_begins_a_session(mesh: Mesh, on_scre
     mesh.kill(child)
 
     async def scene(show: Show) -> None:
-        await show.sees("↓1")
+        await show.sees("▸ 1 below")
         await show.press("ctrl+down")
         await show.until(lambda: show.in_view == "child")
         await show.sees("ONE")
@@ -97,7 +97,7 @@ def test_f5_in_the_conversation_of_the_dead_begins_a_session(mesh: Mesh, on_scre
             await show.press("up")
         await show.press("f5")
         await show.until(lambda: show.app.session and show.app.session.id != mesh.session)
-        await show.sees("[root]", "ONE")
+        await show.sees("Message root", "ONE")
 
     on_screen(scene)
 

@@ -291,9 +291,26 @@ def test_a_message_that_failed_is_tried_again_after_the_same_row(mesh: Mesh, sta
     is_shown(posted, "half")
     mesh.run(steps.fail_turn, lease, {"error": "cut", "partial": "half an"}, None)
     posted.next(RowsArrived)
-    streamed(mesh, (1, 4, " an"), (1, 0, "whole"), (1, 5, " answer"))
+    streamed(mesh, (1, 4, " an"))
+    mesh.run(status.publish, [(status.session_channel(mesh.session), f"turn {mesh.root}")])  # as a retry does
+    streamed(mesh, (1, 0, "whole"), (1, 5, " answer"))
     is_shown(posted, "whole answer")
     assert not [message for message in posted.so_far(TextStreamed) if message.text == " an"]
+
+
+def test_a_short_answer_that_broke_leaves_no_ghost_below_its_error(mesh: Mesh, start, posted):
+    mesh.send(None, mesh.root, "go")
+    lease = mesh.begin(mesh.root)
+    feed = start()
+    feed.follow(mesh.root)
+    posted.next(RowsArrived)
+    mesh.run(steps.fail_turn, lease, {"error": "cut", "partial": "half an"}, None)
+    posted.next(RowsArrived)
+    streamed(mesh, (1, 0, "half an"))  # its worker says ten times a second what was streamed
+    posted.next(BoardChanged)
+    mesh.run(person.note, mesh.root, {"text": "a note"})
+    posted.next(RowsArrived, lambda message: texts(message) == ["a note"])
+    assert shown_of([one for one in posted.seen if isinstance(one, TextStreamed | RowsArrived)]) == ""
 
 
 def test_what_was_not_heard_of_a_message_is_seen_to_be_missing(mesh: Mesh, start, posted):

@@ -101,7 +101,7 @@ def test_a_fork_begins_at_the_place_that_was_picked(mesh: Mesh, on_screen):
         await show.press("enter")
         await show.sees("Fork from where?", "after  row 4", "answer: TWO", "before row 3", "you: two")
         await show.press("down", "enter")
-        await show.sees("[fork]", "Forked fork at row 2")
+        await show.sees("› fork", "Forked fork at row 2")
 
     on_screen(scene)
     child = mesh.one("select id from agentmesh.agents where name = 'fork'")
@@ -126,7 +126,7 @@ def test_a_fork_at_a_row_and_at_none(mesh: Mesh, on_screen):
             await show.press("backspace")
         await show.type("1")
         await show.press("enter")
-        await show.sees("[fork]")
+        await show.sees("› fork")
 
     on_screen(scene)
     assert mesh.one("select forked_at from agentmesh.agents where name = 'fork'") == 1
@@ -153,14 +153,14 @@ def test_from_the_dead_a_session_begins_and_is_shown(mesh: Mesh, db: Database, o
     mesh.kill(child)
 
     async def scene(show: Show) -> None:
-        await show.sees("↓1")
+        await show.sees("▸ 1 below")
         show.app.main._ask(Call("fork", ("@2",)))  # of the root, which is alive
         await show.sees("has no row 2")
         await show.press("ctrl+down")
         await show.until(lambda: show.in_view == "child")
         show.app.main._ask(Call("fork", ("@2",)))  # the dead have no input
         await show.until(lambda: show.app.session and show.app.session.id != mesh.session)
-        await show.sees("[root]", "ONE")
+        await show.sees("Message root", "ONE")
 
     on_screen(scene)
     (made,) = mesh.column("select root_id from agentmesh.sessions where id <> %s", mesh.session)

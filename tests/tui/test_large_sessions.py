@@ -22,11 +22,11 @@ def test_who_is_not_listed_is_reached_by_name_and_its_siblings_by_the_keys(mesh:
         await show.sees("not listed: Enter looks for it")
         await show.press("enter")
         await show.until(lambda: show.in_view == "m700")
-        await show.sees("[m700]")
-        await show.until(lambda: "→m701" in show.text)
+        await show.sees("› m700")
+        await show.until(lambda: "m701 ›" in show.text)
         await show.press("ctrl+right")
-        await show.sees("[m701]")
-        assert "↑lead" in show.text
+        await show.sees("› m701")
+        assert "lead › " in show.text
 
     on_screen(scene)
 
@@ -54,7 +54,7 @@ def test_enter_on_a_hit_goes_to_one_of_the_dead_that_is_not_listed(mesh: Mesh, o
         await show.sees("the «needle»")
         await show.press("enter")
         await show.until(lambda: show.in_view == "m250")
-        await show.sees("the needle", "[m250]")
+        await show.sees("the needle", "› m250")
 
     on_screen(scene)
 

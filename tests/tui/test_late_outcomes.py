@@ -30,14 +30,14 @@ def test_a_key_pressed_while_a_fork_is_made_holds(mesh: Mesh, stage: Stage, on_s
     blocked = stage.holder.info.backend_pid
 
     async def scene(show: Show) -> None:
-        await show.sees("↓1")
+        await show.sees("▸ 1 below")
         stage.holder.execute("lock table agentmesh.agents in share row exclusive mode")
         await enter(show, "/fork")
         await show.until(lambda: mesh.one(_WAITS, blocked))
         await show.press("ctrl+down")
         assert show.in_view == "alpha"
         stage.holder.rollback()
-        await show.sees("Forked fork", "→fork")
+        await show.sees("Forked fork", "1/2  fork ›")
         assert show.in_view == "alpha"
 
     on_screen(scene)
@@ -265,7 +265,7 @@ def test_a_page_that_comes_late_takes_no_keys_and_opens_when_the_person_has_paus
         await enter(show, "/sql select 1")
         await show.type("hel")
         await show.post(ActionDone(asked(show)[0], ROOT, TABLE))
-        assert "/sql opens when the input is empty and at rest" in show.text
+        assert "/sql opens when you pause typing" in show.text
         await enter(show, "lo")
         assert asked(show)[1] == Call(SAY, ("hello",), "hello")
         await show.until(lambda: isinstance(show.app.screen, Table))
@@ -292,7 +292,7 @@ def test_a_list_of_sessions_that_comes_late_takes_no_keys(mesh: Mesh, stage: Sta
         await enter(show, "/sessions")
         await show.type("hel")
         stage.holder.rollback()
-        await show.sees("/sessions opens when the input is empty and at rest")
+        await show.sees("/sessions opens when you pause typing")
         await enter(show, "lo")
         await show.until(lambda: isinstance(show.app.screen, Chooser))
 

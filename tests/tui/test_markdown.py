@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from rich.cells import cell_len
+from textual.content import Content
 from textual.style import Style
 
+from agentmesh.tui.conversation.columns import columns
 from agentmesh.tui.conversation.document import LONG, Document
 from agentmesh.tui.conversation.markdown import Block, Line, Source, parse
 
@@ -128,6 +131,41 @@ def test_a_long_block_is_shown_while_it_grows_and_drawn_when_it_ends(text, end):
         assert document.rough is None
         assert texts(document)[-2:] == ["The end.", "• an item"]
     assert lines(document.finished()) == lines(whole(text + end))
+
+
+ALIGNED = """\
+| left | right | middle | none |
+|:--|--:|:-:|---|
+| a | 1 | x | y |
+| longer | 1,000 | 日本語 | 😀 |
+| **b** | `22` | four | |
+"""
+
+
+def test_columns_of_a_table_are_aligned_as_it_says_also_with_wide_characters():
+    assert texts(whole(ALIGNED)) == [
+        "left   │ right │ middle │ none",
+        "───────┼───────┼────────┼─────",
+        "a      │     1 │   x    │ y",
+        "longer │ 1,000 │ 日本語 │ 😀",
+        "b      │    22 │  four  │",
+    ]
+
+
+@pytest.mark.parametrize("width", range(8, 40))
+def test_a_narrow_table_keeps_its_columns(width):
+    text = "| name | 数 |\n|:-:|--:|\n| some words that wrap | 日本語日本語 |\n| 日本語 | 7 |\n"
+    shown = lines(whole(text), width)
+    bars = {cell_len(line.content.plain.partition("│")[0].partition("┼")[0]) for line in shown}
+    assert len(bars) == 1
+    assert {line.content.cell_length for line in shown} == {shown[1].content.cell_length}
+
+
+def test_the_narrowest_column_loses_no_wide_character():
+    shown = list(columns([[Content("日本語"), Content("x"), Content("多くの言葉")]], 8))
+    assert "".join(sorted("".join(line.plain for line in shown[:-1]).replace("│", "").replace(" ", ""))) == "".join(
+        sorted("日本語x多くの言葉")
+    )
 
 
 def test_names_of_files_are_no_web_links():

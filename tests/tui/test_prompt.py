@@ -8,11 +8,11 @@ from contextlib import nullcontext
 import pytest
 from textual import events
 
-from agentmesh.tui.commands.calls import CAPTURED, SAY
+from agentmesh.tui.commands.calls import CAPTURED, SAY, SAY_TO
 from agentmesh.tui.input.files import Files
 from agentmesh.tui.input.terminal import teach_alt_enter
 from tests.tui.faces import face, id_of
-from tests.tui.piloting import Show, family, puppet
+from tests.tui.piloting import Show, enter, family, puppet
 
 
 def test_text_that_is_typed_in_one_burst_with_enter_is_sent_whole():
@@ -87,7 +87,7 @@ def test_without_text_all_rotation_keys_rotate():
         for key, name in steps:
             await show.press(key)
             assert show.in_view == name
-            assert f"[{name}]" in show.text
+            assert f" {name}" in show.lines[-4]
 
     puppet(scene)
 
@@ -144,19 +144,30 @@ def test_each_agent_keeps_its_draft():
     puppet(scene)
 
 
-def test_the_dead_have_no_input_and_typing_does_nothing():
+@pytest.mark.parametrize("size", [(80, 24), (40, 10)])
+def test_in_the_view_of_the_dead_commands_are_taken_and_text_stays(size):
     async def scene(show: Show) -> None:
         await show.board(*family())
         await show.press("ctrl+down")
         assert "✗ dead: nothing more can be said to it" in show.text
-        await show.press("a", "enter")
-        assert show.in_view == "gamma"
+        for text in ("hello", "!ls"):
+            await enter(show, text)
+            await show.sees("gamma is dead and reads nothing")
+            assert (show.in_view, show.typed) == ("gamma", text)
+            await show.press("ctrl+c")
         await show.press("ctrl+left")
         assert show.in_view == "beta"
-        await show.press("b")
-        assert show.typed == "b"
+        await show.press("b", "f8")
+        assert (show.in_view, show.typed) == ("gamma", "")
+        await enter(show, "/frok")
+        await show.sees("There is no command /frok")
+        await show.press("ctrl+c")
+        for text in ("/reap", "@beta hello", "/fork @"):
+            await show.type(text)
+            await show.press("escape", "enter")
 
-    assert puppet(scene).calls == []
+    calls = puppet(scene, size=size).calls
+    assert [call.name for call in calls] == ["reap", SAY_TO, "fork"]
 
 
 def test_commands_are_completed_with_descriptions():

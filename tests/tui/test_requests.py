@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from agentmesh.domain.text import visible
-from agentmesh.tui.board.status import separator, status_line
+from agentmesh.tui.board.neighbours_line import neighbours_line
+from agentmesh.tui.board.session_line import status_line
 from agentmesh.tui.commands.calls import ANSWER, Call, Done, Failed
 from agentmesh.tui.commands.messages import ActionDone
 from agentmesh.tui.requests.dialog import RequestDialog
@@ -158,8 +159,10 @@ def test_the_banner_says_who_asks_in_one_line(width):
 
 def test_agents_that_ask_are_marked_and_counted():
     shown = board(asking("alpha"), face("beta"), asking("gamma", request("gamma"), request("gamma", number=2)))
-    assert "↓3!" in plain(separator(shown, id_of("root"), 80))
-    assert "↑root ←!gamma [!alpha] →beta ↓-" in plain(separator(shown, id_of("alpha"), 80))
+    assert "▸ 3 below !" in plain(neighbours_line(shown, id_of("root"), 80))
+    line = plain(neighbours_line(shown, id_of("alpha"), 80))
+    assert line.startswith(" root › !alpha ")
+    assert line.endswith(" ‹ !gamma  1/3  beta › ")
     assert "3 need you: alpha, gamma (F2)" in plain(status_line(shown, id_of("root"), 80, None, "F2"))
 
 
@@ -170,7 +173,7 @@ def test_a_command_is_shown_whole():
     command = "set -e\n" + "\n".join(f"echo {n}" for n in range(500))
     shown = proposal(request("a", arguments={"command": command, "timeout": 5, "description": "count"}), None)
     assert shown.text == command
-    assert shown.remark == "count · up to 5 s"
+    assert shown.remark == "count · timeout 5 s"
 
 
 def test_a_write_is_compared_with_the_file(tmp_path: Path):

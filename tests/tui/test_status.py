@@ -6,8 +6,11 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from agentmesh.tui.board.status import separator, spinner, status_line, status_lines, wait_lines
+from agentmesh.tui.board.neighbours_line import neighbours_line
+from agentmesh.tui.board.session_line import status_line, status_lines
+from agentmesh.tui.board.status import spinner, wait_lines
 from agentmesh.tui.commands.pending import RunningShell
+from agentmesh.tui.session.surroundings import Surroundings
 from agentmesh.tui.widgets.formats import count, duration, listed, money
 from agentmesh.tui.widgets.lines import plain
 from tests.tui.faces import asking, board, face, id_of, task, waiting
@@ -31,10 +34,11 @@ def fan_in(**more):
     )
 
 
-def test_a_machine_without_walls_is_named_in_the_status_line():
-    assert "no wall" in plain(status_line(board(), ROOT, 80, walled=False))
-    assert "no wall" in plain(status_line(board(), ROOT, 40, walled=False)), "also where there is little room"
-    assert "no wall" not in plain(status_line(board(), ROOT, 80))
+def test_the_status_line_says_whether_there_is_a_wall():
+    assert "no wall" in plain(status_line(board(), ROOT, 80, around=Surroundings(walled=False)))
+    assert "no wall" in plain(status_line(board(), ROOT, 40, around=Surroundings(walled=False))), "also at 40 columns"
+    assert "wall on" in plain(status_line(board(), ROOT, 80, around=Surroundings(walled=True)))
+    assert "wall" not in plain(status_line(board(), ROOT, 80)), "nothing before it is known"
 
 
 def test_the_status_layer_is_as_in_the_contract():
@@ -121,6 +125,14 @@ def test_the_spinner_says_what_for_how_long_and_the_key():
     assert spinner(board(), ROOT, 0.0, "Esc") == ""
 
 
+def test_a_pause_counts_down_to_the_next_try():
+    why = "paused 20 s (gives up in 590 s): rate-limited by sim (429)"
+    seen = board(face("root", None, "running", activity=why))
+    assert spinner(seen, ROOT, 6.5, "", since=0.5).startswith("next try in 14 s")
+    assert "rate-limited by sim (429)" in spinner(seen, ROOT, 6.5, "", since=0.5)
+    assert spinner(seen, ROOT, 60.0, "", since=0.5).startswith("next try in 0 s")
+
+
 def test_the_spinner_of_a_wait_says_what_is_left_of_it():
     seen = board(
         face("root", None, "running", activity="waiting", running_for=0.0, wait=waiting("a", left=30.0)),
@@ -130,20 +142,43 @@ def test_the_spinner_of_a_wait_says_what_is_left_of_it():
     assert spinner(seen, ROOT, 20.0, "Esc") == "waiting · 10 s · 20 s left · Esc interrupts"
 
 
-def test_the_separator_names_the_neighbours():
+def test_the_line_above_the_input_says_where_the_agent_stands():
     seen = board(face("a"), face("b"), face("c"), face("b1", "b"), face("b2", "b"))
-    assert plain(separator(seen, id_of("b"), 80)) == " ↑root ←a [b] →c ↓2 "
-    assert plain(separator(seen, id_of("b1"), 80)) == " ↑b ←b2 [b1] →b2 ↓- "
-    assert plain(separator(seen, ROOT, 80)) == " ↑- ←- [root] →- ↓3 "
-    assert [piece.text for piece in separator(seen, ROOT, 80) if piece.role == "dim"] == ["↑-", "←-", "→-"]
+    line = plain(neighbours_line(seen, id_of("b"), 60))
+    assert line == f"{' root › b  ▸ 2 below':<45} ‹ a  2/3  c › "
+    assert plain(neighbours_line(seen, id_of("b1"), 80)).split() == ["b", "›", "b1", "‹", "1/2", "b2", "›"]
+    assert plain(neighbours_line(seen, ROOT, 80)) == " root  ▸ 3 below "
 
 
-def test_the_separator_cuts_only_the_longest_names():
-    seen = board(face("a" * 32), face("short"), face("b" * 32))
-    line = plain(separator(seen, id_of("short"), 60))
-    assert cell_len(line) <= 60
-    assert "[short]" in line
-    assert "aaa…" in line
+def test_a_lone_agent_has_its_name_and_nothing_else():
+    line = neighbours_line(board(), ROOT, 80)
+    assert plain(line) == " root "
+    assert {piece.role for piece in line} == {"", "name"}, "and it is not loud"
+    assert neighbours_line(board(), id_of("nobody"), 80) == ()
+
+
+@pytest.mark.parametrize("width", [30, 40, 60, 80, 160])
+def test_the_line_above_the_input_fits_and_keeps_the_agent_in_view(width):
+    seen = board(face("a" * 32), face("short"), face("b" * 32), *(face(f"c{n}", "short") for n in range(12)))
+    line = plain(neighbours_line(seen, id_of("short"), width))
+    assert cell_len(line) <= width
+    assert "short" in line
+    assert "▸ 12" in line
+    assert "2/3" in line
+    long = plain(neighbours_line(seen, id_of("a" * 32), 40))
+    assert cell_len(long) <= 40
+    assert "aaa" in long
+
+
+def test_on_a_narrow_screen_the_siblings_lose_their_names_first():
+    seen = board(face("a" * 20), face("short"), face("b" * 20))
+    assert plain(neighbours_line(seen, id_of("short"), 80)).endswith(f"‹ {'a' * 20}  2/3  {'b' * 20} › ")
+    assert plain(neighbours_line(seen, id_of("short"), 50)).endswith("‹ aaaaaaa…  2/3  bbbbbbb… › ")
+    narrow = plain(neighbours_line(seen, id_of("short"), 40))
+    assert narrow == f"{' root › short':<32}‹ 2/3 › "
+
+
+AROUND = Surroundings("agentmesh (main)", 62, "$1.20/h", walled=True)
 
 
 def test_the_status_line_drops_the_least_important_first():
@@ -152,12 +187,22 @@ def test_the_status_line_drops_the_least_important_first():
         asking("asker"),
         title="my session",
     )
-    whole = plain(status_line(seen, ROOT, 120))
-    assert whole == " my session · ask · openai/gpt-5-mini · 13k tokens · cost $1.50 · 2 running · 1 needs you: asker"
-    narrow = plain(status_line(seen, ROOT, 40))
-    assert cell_len(narrow) <= 40
-    assert "needs you: asker" in narrow
-    assert "ask" in narrow
+    whole = plain(status_line(seen, ROOT, 160, around=AROUND))
+    assert whole == (
+        " 1 needs you: asker · ask · openai/gpt-5-mini · 62 % context left · cost $1.50 · $1.20/h · 2 running"
+        " · agentmesh (main) · 13k tokens · wall on · my session"
+    )
+    shown = plain(status_line(seen, ROOT, 80, around=AROUND))
+    assert shown == " 1 needs you: asker · ask · openai/gpt-5-mini · 62 % context left · cost $1.50"
+    assert plain(status_line(seen, ROOT, 40, around=AROUND)) == " 1 needs you: asker · ask"
+    assert plain(status_line(board(), ROOT, 40, around=AROUND)) == " ask · 62 % context left · cost $0.00"
+
+
+def test_little_context_left_is_a_warning_and_stays_longer():
+    low = AROUND._replace(context_left=12)
+    line = status_line(board(), ROOT, 30, around=low)
+    assert plain(line) == " ask · 12 % context left"
+    assert [piece.text for piece in line if piece.role == "warning"] == ["12 % context left"]
 
 
 def test_trouble_comes_first():
@@ -216,10 +261,10 @@ def test_a_budget_is_shown_when_most_of_it_is_used():
     def line(tokens, cost):
         return status_line(board(face("root", None, tree_tokens=tokens, tree_cost_usd=cost), **caps), ROOT, 80)
 
-    assert "800 tokens · cost $8.00" in plain(line(800, Decimal(8)))
+    assert "cost $8.00 · 800 tokens" in plain(line(800, Decimal(8)))
     near = line(801, Decimal("8.5"))
-    assert "801/1k tokens · cost $8.50/$10.00" in plain(near)
-    assert [piece.text for piece in near if piece.role == "warning"] == ["801/1k tokens", "cost $8.50/$10.00"]
+    assert "cost $8.50/$10.00 · 801/1k tokens" in plain(near)
+    assert [piece.text for piece in near if piece.role == "warning"] == ["cost $8.50/$10.00", "801/1k tokens"]
     assert "cost ?" in plain(line(0, None))
 
 

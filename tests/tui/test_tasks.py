@@ -159,7 +159,8 @@ def test_a_sub_agent_stands_in_the_rotation_only_while_its_task_runs():
         assert show.in_view == "look"
         over = await show.board(face("fork"), sub_agent(status="idle", ended_with=Kind.ASSISTANT))
         assert show.in_view == "look", "nobody is thrown out of a view"
-        assert "↑root ←fork [look] →fork" in show.text
+        assert "root › look" in show.text
+        assert "‹ 2/2  fork ›" in show.text
         assert neighbours(over, id_of("root")).children == 1
         await show.press("ctrl+right", "ctrl+right", "ctrl+down")
         assert show.in_view == "fork"
@@ -246,15 +247,21 @@ def test_the_board_of_a_database_has_the_tasks_of_steps_in_progress(mesh, db, tm
     async def scene() -> None:
         async with shown(real(mesh, db, tmp_path), (120, 35)) as show:
             await show.sees(
-                "↳ look (general-purpose)", "1 tool call · ", "↳ count", "look        ◐ running", "[root]", "↓2"
+                "↳ look (general-purpose)",
+                "1 tool call · ",
+                "↳ count",
+                "look        ◐ running",
+                "Message root",
+                "▸ 2 below",
             )
             mesh.answer(other, "There are 3.")
-            await show.sees("✓ completed", "· There are 3.", "count       ✓ completed", "↓1")
+            await show.sees("✓ completed", "· There are 3.", "count       ✓ completed", "▸ 1 below")
             await show.press("f3")
-            await show.sees("[count]", "There are 3.")
+            await show.sees("› count", "There are 3.")
             await show.press("ctrl+up")
             mesh.answer(child, "All pass.")
-            await show.sees("· All pass.", "↓-")
+            await show.sees("· All pass.")
+            await show.until(lambda: "below" not in show.text)
             assert "◐" not in show.text
 
     play(scene())

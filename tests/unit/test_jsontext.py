@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
+from agentmesh.domain import jsontext
 from agentmesh.domain.jsontext import DEEPEST, parse
 
 ROOT = Path(__file__).parents[2]
@@ -79,3 +83,16 @@ def guarded(text: str):
 def _expects(handler: ast.ExceptHandler) -> bool:
     caught = ast.unparse(handler.type) if handler.type else ""
     return "ValueError" in caught or "JSONDecodeError" in caught
+
+
+def test_a_line_is_safe_to_print_and_says_times_in_utc():
+    when = datetime(2026, 1, 2, 3, 4, tzinfo=timezone(timedelta(hours=1)))
+    value = {"id": UUID(int=1), "at": when, "usd": Decimal("0.5"), "text": "ü\x9b\u202e\u2028\ud800"}
+    line = jsontext.line(value)
+    assert line == (
+        '{"id": "00000000-0000-0000-0000-000000000001", "at": "2026-01-02T02:04:00+00:00", "usd": 0.5,'
+        ' "text": "ü\\u009b\\u202e\\u2028\\ud800"}'
+    )
+    assert jsontext.line("ü", ascii_only=True) == '"\\u00fc"'
+    with pytest.raises(TypeError, match="no JSON for set"):
+        jsontext.line({1})

@@ -94,12 +94,12 @@ class Navigation:
             self.go(towards)
 
     def go_to_next_need(self) -> None:
-        """Go to the next agent that cannot go on without a person."""
+        """Go to the next agent that cannot go on without a person; else to one that ended and that nobody has seen."""
         faces = list(self.board.faces.values()) if self.board else []
         here = next((n for n, face in enumerate(faces) if face.id == self.in_view), 0)
-        needing = [face for face in (*faces[here + 1 :], *faces[:here]) if needs_person(face)]
-        if needing:
-            self.go(needing[0].id)
+        others = [face for face in (*faces[here + 1 :], *faces[:here]) if needs_person(face) or face.view.unseen]
+        if others:
+            self.go(min(others, key=lambda face: face.need.rank).id)
         else:
             self._say("No other agent needs you")
 

@@ -22,6 +22,10 @@ class Neighbours(NamedTuple):
     child: AgentFace | None
     """The newest."""
     children: int
+    place: int = 1
+    """Which of its siblings it is, counted from 1."""
+    siblings: int = 1
+    """How many siblings there are, itself among them."""
 
 
 def neighbours(board: Board, agent: AgentId) -> Neighbours:
@@ -41,6 +45,8 @@ def neighbours(board: Board, agent: AgentId) -> Neighbours:
         next=None if alone else siblings[(here + 1) % len(siblings)],
         child=children[-1] if children else None,
         children=len(children),
+        place=here + 1,
+        siblings=len(siblings),
     )
 
 

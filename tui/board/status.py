@@ -1,21 +1,20 @@
-"""The lines around the input as styled pieces: what they say, not how they look."""
+"""What the agent in view waits for and does, as styled pieces: what they say, not how they look."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
-from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
 from agentmesh.domain.activity import fitted
 from agentmesh.domain.text import one_line
-from agentmesh.tui.board.attention import needs_person, needs_text
-from agentmesh.tui.board.rotation import neighbours
+from agentmesh.tui.board.attention import needs_person
 from agentmesh.tui.session.state import AgentFace, Mark
 from agentmesh.tui.session.tasks import TaskMark
-from agentmesh.tui.widgets.formats import count, duration, is_near, money, plural
+from agentmesh.tui.widgets.formats import count, cut, duration, plural
 from agentmesh.tui.widgets.lines import Line, Piece
 
 if TYPE_CHECKING:
@@ -24,11 +23,9 @@ if TYPE_CHECKING:
     from agentmesh.tui.session.state import Board
 
 _MIN_NAME = 8
-_MAX_NAME = 32
-"""The longest name that the database allows."""
 _MIN_ACTIVITY = 8
 _LABEL = len("✓ received")
-_MODELS = 28
+_PAUSE = re.compile(r"\b(?:paused|retrying in) (\d+) s\b")
 _URGENCY = {"needs you": 0, "running": 2, "queued": 3, "idle": 4, "received": 5, "completed": 5}
 
 
@@ -46,7 +43,7 @@ def wait_lines(board: Board, agent: AgentId, width: int, most: int) -> list[Line
     shown, others = awaited[: most - 1], awaited[most - 1 :]
     counts = Counter(one.state for one in others)
     more = f"… {len(others)} more: {', '.join(f'{number} {state}' for state, number in counts.items())}"
-    return [*_aligned(shown, width), (Piece("  "), Piece(_cut(more, width - 2), "dim"))]
+    return [*_aligned(shown, width), (Piece("  "), Piece(cut(more, width - 2), "dim"))]
 
 
 def _aligned(awaited: Sequence[_Awaited], width: int) -> list[Line]:
@@ -124,12 +121,19 @@ def _state(face: AgentFace | None, label: str) -> str:
 
 
 def spinner(
-    board: Board, agent: AgentId, now: float, key: str, shell: RunningShell | None = None, answers: str = ""
+    board: Board,
+    agent: AgentId,
+    now: float,
+    key: str,
+    shell: RunningShell | None = None,
+    answers: str = "",
+    since: float | None = None,
 ) -> str:
     """Return what the agent does, for how long and the key that interrupts it; empty while it is not running.
 
     A shell command of the person comes first; the key ends it. ``now`` is ``time.monotonic()``; ``answers`` is the key
-    that answers requests. For example ``tool: bash · 12 s · Esc interrupts``.
+    that answers requests, ``since`` when the activity was first seen: a pause counts down from there. For example
+    ``tool: bash · 12 s · Esc interrupts``.
     """
     face = board.get(agent)
     if shell is not None:
@@ -137,7 +141,7 @@ def spinner(
         return " · ".join([f"! {one_line(shell.command, 40)}", duration(now - shell.since), *ends])
     if face is None or not face.is_running:
         return ""
-    parts = [fitted(face.activity, 60) or "working"]
+    parts = [_counted_down(fitted(face.activity, 60), now - since if since else 0.0) or "working"]
     if face.running_for is not None:
         parts.append(duration(face.running_for + now - board.read_at))
     if face.wait and face.wait.left > 0 and face.view.activity == "waiting":
@@ -150,102 +154,13 @@ def spinner(
     return " · ".join(parts)
 
 
-def separator(board: Board, agent: AgentId, width: int) -> Line:
-    """Return the neighbours, ``↑parent ←previous [me] →next ↓2``; a missing one is a dim arrow with ``-``.
+def _counted_down(activity: str, passed: float) -> str:
+    """Return a pause with the seconds until the next try; any other activity as it is."""
 
-    An agent with a request has a ``!``; so has the number of children if one below has a request.
-    """
-    face = board.get(agent)
-    if face is None:
-        return ()
-    near = neighbours(board, agent)
-    around = [near.parent, near.previous, face, near.next]
-    below = "!" if any(one.requests for one in board.subtree(agent)[1:]) else ""
-    more = "" if board.is_whole else "+"
-    arrows = (
-        len(" ↑ ← [] → ↓ ") + len(f"{near.children or '-'}{more}") + sum(bool(one and one.requests) for one in around)
-    )
-    arrows += len(below)
-    share = _share([cell_len(one.name) if one else 1 for one in around], width - arrows)
-    return (
-        Piece(" "),
-        _neighbour("↑", near.parent, share),
-        Piece(" "),
-        _neighbour("←", near.previous, share),
-        Piece(" "),
-        Piece(f"[{_asking(face)}{_cut(face.name, share)}]", "dead" if face.is_dead else "me"),
-        Piece(" "),
-        _neighbour("→", near.next, share),
-        Piece(" "),
-        Piece(f"↓{near.children}{more}{below}", "warning" if below else "name")
-        if near.children
-        else Piece("↓-", "dim"),
-        Piece(" "),
-    )
+    def left(found: re.Match[str]) -> str:
+        return f"next try in {duration(int(found[1]) - passed)}"
 
-
-def status_line(
-    board: Board, agent: AgentId, width: int, trouble: str | None = None, answers: str = "", *, walled: bool = True
-) -> Line:
-    """Return session, mode, model, tokens, cost and open needs; ``trouble`` (LinkChanged) comes first.
-
-    ``answers`` is the key that answers requests; ``walled`` says whether approved commands run behind a wall. If
-    there is no room, the least important pieces go first.
-    """
-    face = board.get(agent) or board.root
-    working = board.working
-    # Each with its rank; the lowest rank stays longest.
-    ranked: list[tuple[int, Piece]] = [
-        (4, Piece(one_line(board.session.title, 24) or str(board.session.id)[:8], "dim")),
-        (1, Piece(str(board.session.permission_mode), "name")),
-        (3, Piece(one_line(face.view.model, _MODELS))),
-        _tokens(board),
-        _cost(board),
-    ]
-    if working:
-        ranked.append((6, Piece(f"{working} running", "running")))
-    if not walled:
-        ranked.append((1, Piece("no wall", "warning")))
-    if needs := needs_text(board, agent, answers):
-        ranked.append((0, Piece(needs, "warning")))
-    head = [Piece(one_line(trouble, max(width - 2, 8)), "warning")] if trouble else []
-    return _joined(head, ranked, width)
-
-
-def trouble_lines(trouble: str, width: int) -> list[Line]:
-    """Return the whole trouble in as few lines as possible."""
-    return [(Piece(" "), Piece(line, "warning")) for line in wrap(one_line(trouble, 400), max(width - 2, 8))]
-
-
-def status_lines(
-    board: Board | None,
-    agent: AgentId | None,
-    width: int,
-    trouble: str | None,
-    answers: str = "",
-    *,
-    walled: bool = True,
-) -> list[Line]:
-    """Return the status line; trouble replaces it if there is no room for both."""
-    if trouble and (board is None or cell_len(trouble) > width - 2):
-        return trouble_lines(trouble, width)
-    if board is None or agent is None:
-        return [(Piece(" "), Piece("opening the session", "dim"))]
-    return [status_line(board, agent, width, trouble, answers, walled=walled)]
-
-
-def _tokens(board: Board) -> tuple[int, Piece]:
-    used, cap = board.root.view.tree_tokens or 0, board.session.max_tokens
-    if cap is not None and is_near(used, cap):
-        return 2, Piece(f"{count(used)}/{count(cap)} tokens", "warning")
-    return 5, Piece(f"{count(used)} tokens", "dim")
-
-
-def _cost(board: Board) -> tuple[int, Piece]:
-    used, cap = board.root.view.tree_cost_usd, board.session.max_cost_usd
-    if is_near(used, cap):
-        return 1, Piece(f"cost {money(used)}/{money(cap)}", "warning")
-    return 2, Piece(f"cost {money(used)}", "dim")
+    return _PAUSE.sub(left, activity, count=1)
 
 
 def _right(texts: list[str]) -> list[str]:
@@ -255,46 +170,4 @@ def _right(texts: list[str]) -> list[str]:
 
 def _fit(text: str, width: int) -> str:
     """Return the text in exactly so many cells."""
-    return set_cell_size(_cut(text, width), width)
-
-
-def _cut(text: str, width: int) -> str:
-    if cell_len(text) <= width:
-        return text
-    return set_cell_size(text, max(width - 1, 0)).rstrip() + "…"
-
-
-def _share(widths: Sequence[int], room: int) -> int:
-    """Return the width that each of these may have so that all fit: only the longest are cut."""
-    limit = _MAX_NAME
-    while limit > _MIN_NAME and sum(min(width, limit) for width in widths) > room:
-        limit -= 1
-    return limit
-
-
-def _neighbour(arrow: str, face: AgentFace | None, width: int) -> Piece:
-    if face is None:
-        return Piece(f"{arrow}-", "dim")
-    return Piece(arrow + _asking(face) + _cut(face.name, width), "warning" if face.requests else "name")
-
-
-def _asking(face: AgentFace) -> str:
-    """Return the mark of an agent that asks a person."""
-    return "!" if face.requests else ""
-
-
-def _joined(head: list[Piece], ranked: list[tuple[int, Piece]], width: int) -> Line:
-    """Join head and pieces with dots; leave out pieces of the highest ranks until the rest fits."""
-
-    def length() -> int:
-        return sum(cell_len(piece.text) + 3 for piece in [*head, *(piece for _, piece in ranked)]) - 1
-
-    while ranked and length() > width:
-        ranked.remove(max(ranked, key=lambda entry: entry[0]))
-    pieces = [*head, *(piece for _, piece in ranked)]
-    line: list[Piece] = [Piece(" ")]
-    for piece in pieces:
-        if len(line) > 1:
-            line.append(Piece(" · ", "dim"))
-        line.append(piece)
-    return tuple(line)
+    return set_cell_size(cut(text, width), width)

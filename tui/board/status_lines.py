@@ -7,13 +7,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agentmesh.tui.board import status
+from agentmesh.tui.board.neighbours_line import neighbours_line
+from agentmesh.tui.board.session_line import status_lines
 from agentmesh.tui.commands.pending import PendingCalls, Unsent
 from agentmesh.tui.input.keys import Keymap
 from agentmesh.tui.input.unread import UnreadMessages
+from agentmesh.tui.session.surroundings import CostRate, Surroundings
 from agentmesh.tui.widgets.lines import Lines
 from agentmesh.tui.widgets.spinner import Spinner
 
 if TYPE_CHECKING:
+    from agentmesh.domain.ids import AgentId
     from agentmesh.tui.session.state import AgentFace, Board
 
 
@@ -32,17 +36,19 @@ class StatusLines:
         self.status_line = Lines(id="status-line")
         self.trouble: str | None = None
         """What is wrong with the way to the database or to a worker; None: nothing."""
-        self.walled = True
-        """Whether approved commands of this session run behind a wall, as far as is known."""
+        self.around = Surroundings()
+        """What is known beside the board; the rate comes from the boards."""
+        self._rate = CostRate()
+        self._doing: tuple[AgentId, str] | None = None
+        self._doing_since = 0.0
+        """When the activity of the agent in view was first seen; ``time.monotonic()``."""
         self._keymap = keymap
 
     def refresh(self, board: Board | None, face: AgentFace | None, calls: PendingCalls, held: Sequence[str]) -> None:
         """Show how session and agent stand now; ``held`` is input that waits for an agent on its way into view."""
-        agent, trouble, walled = face.id if face else None, self.trouble, self.walled
-        answers = self._keymap.label("requests.answer")
-        self.status_line.show(
-            lambda width: status.status_lines(board, agent, width, trouble, answers, walled=walled),
-        )
+        agent, trouble, answers = face.id if face else None, self.trouble, self._keymap.label("requests.answer")
+        around = self.around._replace(rate=self._rate.take(board)) if board else self.around
+        self.status_line.show(lambda width: status_lines(board, agent, width, trouble, answers, around))
         waiting = [Unsent(text, True) for text in held]
         if board is None or agent is None or face is None:
             self.unread.show((), waiting, "")
@@ -50,8 +56,11 @@ class StatusLines:
         key = self._keymap.label("agent.interrupt")
         self.status_layer.show(lambda width: status.wait_lines(board, agent, width, self._most_awaited()))
         shell = calls.shell(agent)
-        self.spinner.show(lambda: status.spinner(board, agent, time.monotonic(), key, shell, answers))
-        self.separator.show(lambda width: [status.separator(board, agent, width)])
+        if self._doing != (agent, face.activity):
+            self._doing, self._doing_since = (agent, face.activity), board.read_at
+        since = self._doing_since
+        self.spinner.show(lambda: status.spinner(board, agent, time.monotonic(), key, shell, answers, since))
+        self.separator.show(lambda width: [neighbours_line(board, agent, width)])
         unsent = [*calls.unsent(agent, time.monotonic()), *waiting]
         self.unread.show([mail.text for mail in face.pending], unsent, self._keymap.label("mail.take_back"))
 

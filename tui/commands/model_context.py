@@ -44,5 +44,7 @@ def context(ctx: CommandContext) -> Done:
         (part.name, str(part.rows), f"{part.tokens:,}", f"{100 * part.tokens / whole:.1f} %")
         for part in [*parts, contexts.total(parts)]
     ]
-    rows.append((f"the window of {model}", None, f"{window:,}" if window else "not known", None))
+    used = 100 * contexts.total(parts).tokens / whole
+    known = (f"{window:,}", f"{used:.1f} % used") if window else ("not known", "")
+    rows.append((f"the window of {model}", "", *known))
     return Done(table=QueryResult(["what", "messages", "about tokens", "share"], [], rows))

@@ -32,6 +32,7 @@ _MEANT: Mapping[str, str] = MappingProxyType(
         "status": "agents",
         "stop": "interrupt",
         "tree": "agents",
+        "undo": "rewind or /fork @",
         "usage": "cost",
     }
 )
@@ -77,7 +78,7 @@ def parse(
 
 
 def nearest(name: str, custom: Iterable[str] = ()) -> str | None:
-    """Return the command whose name comes nearest, None when none is near."""
+    """Return the command that was meant, or whose name comes nearest; None when none is near."""
     if name in _MEANT:
         return _MEANT[name]
     names = [*COMMANDS, *custom]

@@ -82,7 +82,7 @@ class CommandRunner:
             outcome = HANDLERS[call.name](ctx, *call.args)
             record(ctx, call, outcome)
         except AgentmeshError as error:
-            outcome = Failed(error.message, error.hint, call.typed)
+            outcome = Failed(error.message, error.advice, call.typed)
         except Exception:
             LOG.exception("%s failed in session %s", call.name, self._session.id)
             outcome = Failed(f"agentmesh itself failed at {call.name}", "The log has the details.", call.typed)

@@ -36,6 +36,15 @@ class EntryView(VerticalGroup, can_focus=True):
 
         entry: EntryView
 
+    @message
+    class WordClicked(Message):
+        """A person clicked a word, which may name a file."""
+
+        entry: EntryView
+        word: str
+        folds: bool
+        """Whether the click folds or unfolds the entry otherwise."""
+
     def __init__(self, key: str, *, classes: str = "") -> None:
         super().__init__(classes=f"entry {classes}")
         self.key = key
@@ -106,10 +115,17 @@ class EntryView(VerticalGroup, can_focus=True):
             others[at].focus()
 
     def on_click(self, event: events.Click) -> None:
-        """Fold or unfold by a click on the head; one in the body may select text."""
+        """Fold or unfold by a click on the head, unless it names a file; one in the body may select text."""
         clicked = event.widget
-        if not self.can_fold or clicked is None or self.screen.get_selected_text():
+        if clicked is None or self.screen.get_selected_text():
             return
-        if not any(isinstance(node, Widget) and node.has_class("body") for node in clicked.ancestors_with_self):
-            event.stop()
+        in_body = any(isinstance(node, Widget) and node.has_class("body") for node in clicked.ancestors_with_self)
+        folds = self.can_fold and not in_body
+        from agentmesh.tui.conversation.file_names import clicked_word  # at the first click
+
+        if word := clicked_word(self.screen, event):
+            self.post_message(self.WordClicked(self, word, folds))
+        elif folds:
             self.action_fold()
+        if word or folds:
+            event.stop()

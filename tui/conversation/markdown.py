@@ -17,7 +17,7 @@ from textual.content import Content, Span
 from textual.highlight import highlight
 from textual.style import Style
 
-from agentmesh.tui.conversation.columns import columns
+from agentmesh.tui.conversation.columns import Align, columns
 
 _NARROWEST = 8
 """The least width of a text, however deeply nested; longer lines are cut."""
@@ -73,13 +73,14 @@ class Table(NamedTuple):
     """Rows of cells, the first of them the head."""
 
     rows: Sequence[Sequence[Content]]
+    aligned: Sequence[Align]
     first: Content
     rest: Content
 
     def lines(self, width: int) -> Iterator[Line]:
         """Lay it out."""
         before = self.first
-        for line in columns(self.rows, max(width - self.rest.cell_length, _NARROWEST)):
+        for line in columns(self.rows, max(width - self.rest.cell_length, _NARROWEST), self.aligned):
             yield Line(before, line)
             before = self.rest
 
@@ -175,7 +176,8 @@ def _parts(node: SyntaxTreeNode, first: Content, rest: Content, depth: int = 0) 
                 yield from _item(item, rest if place else first, rest, depth)
         case "table":
             rows = [[_inline(cell) for cell in row.children] for section in node.children for row in section.children]
-            yield Table(rows, first, rest)
+            aligned = [_align(cell) for cell in node.children[0].children[0].children]
+            yield Table(rows, aligned, first, rest)
         case "hr":
             yield Rule(first)
         case _:
@@ -189,6 +191,12 @@ def _item(item: SyntaxTreeNode, first: Content, rest: Content, depth: int = 0) -
         yield from _flow(item.children, first, rest, depth + 1)
     else:
         yield Part(_EMPTY, first, rest)
+
+
+def _align(cell: SyntaxTreeNode) -> Align:
+    """Return how the column of a cell of the head is aligned."""
+    name = str(cell.attrs.get("style", "")).removeprefix("text-align:")
+    return next((align for align in Align if align.value == name), Align.LEFT)
 
 
 def _code(node: SyntaxTreeNode) -> Content:

@@ -49,8 +49,18 @@ class Scrollback(WindowedScroll, can_focus=False):
         agent_id: AgentId
         before_seq: int
 
-    def __init__(self, agent_id: AgentId, reading_position: ReadingPosition, folds: Folds) -> None:
+    @message
+    class FileWanted(Message):
+        """A person clicked the name of a file."""
+
+        path: Path
+
+    def __init__(
+        self, agent_id: AgentId, reading_position: ReadingPosition, folds: Folds, workdir: Path | None = None
+    ) -> None:
+        """``workdir`` is where the files are; None if they are on another machine."""
         super().__init__(classes="scrollback")
+        self._workdir = workdir
         self.agent_id = agent_id
         self.folds = folds
         self._reading_position = reading_position
@@ -191,6 +201,18 @@ class Scrollback(WindowedScroll, can_focus=False):
         self.release_anchor()
         self.keep(event.entry)
         self.let_go()
+
+    @on(EntryView.WordClicked)
+    def _clicked(self, event: EntryView.WordClicked) -> None:
+        """Open the file that was clicked; any other click folds or unfolds."""
+        event.stop()
+        from agentmesh.tui.conversation.file_names import named_file
+
+        path = named_file(event.word, self._workdir) if self._workdir else None
+        if path:
+            self.post_message(self.FileWanted(path))
+        elif event.folds:
+            event.entry.action_fold()
 
     @property
     def last_answer(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual.containers import Container
@@ -48,6 +49,8 @@ class Views(Container):
         self._sought: dict[AgentId, int] = {}
         """Rows to go to when their agents come into view."""
         self._in_view: AgentId | None = None
+        self.workdir: Path | None = None
+        """Where the session's files are; None if they are on another machine."""
 
     @property
     def current(self) -> Scrollback | None:
@@ -67,7 +70,7 @@ class Views(Container):
             from agentmesh.tui.conversation.scrollback import Scrollback  # with the session, not before the first frame
 
             folds = self._folds.setdefault(agent_id, Folds())
-            scrollback = Scrollback(agent_id, self._positions.pop(agent_id, ReadingPosition()), folds)
+            scrollback = Scrollback(agent_id, self._positions.pop(agent_id, ReadingPosition()), folds, self.workdir)
             if agent_id in self._sought:
                 scrollback.seek(self._sought.pop(agent_id))
             self.mount(scrollback)

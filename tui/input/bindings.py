@@ -19,6 +19,11 @@ def bindings_of(place: str) -> list[Binding]:
     ]
 
 
+def suspend_binding() -> Binding:
+    """Return the binding that suspends, for the app: it counts in dialogs too."""
+    return next(binding for binding in bindings_of("screen") if binding.id == "app.suspend")
+
+
 def textual_keymap(keymap: Keymap) -> dict[str, str]:
     """Return what the configuration changed, for ``App.set_keymap``."""
     true = {key.id: key.keys for place in ("screen", "scrollback", "board") for key in keymap.bindings(place)}

@@ -1,4 +1,4 @@
-"""The input with its sign. It keeps a draft per agent, shows a capture, and is absent for dead agents."""
+"""The input with its sign. It keeps a draft per agent, shows a capture, and takes only commands for dead agents."""
 
 from __future__ import annotations
 
@@ -29,12 +29,14 @@ if TYPE_CHECKING:
     from agentmesh.tui.commands.complete import Completion
 
 _PLACEHOLDER = "{}   / commands   @ files   ! shell"
-_DEAD = "dead: nothing more can be said to it; /reap, typed elsewhere, hides it"
+_DEAD = "dead: nothing more can be said to it   / commands"
 
 _MOST_LINES = 12
 _SHARE = 3
 """The input has at most a third of the screen."""
 
+_FOR_THE_LIVING = frozenset({SAY, SHELL})
+"""Calls that leave something with the agent in view."""
 _FROM_AFAR = frozenset({SAY, SAY_TO, SHELL})
 """Calls that may be made for an agent out of view: nobody needs to see their outcome."""
 
@@ -81,11 +83,11 @@ class Composer(Horizontal):
         self._history = history
         self._drafts = Drafts()
         self._agent_id: AgentId | None = None
-        self._capturing = False
+        self._capturing = self._is_dead = False
+        self._name = ""
         self._refused: str | None = None
         """The unknown command in the input; entered again in a capture, it is kept as text."""
         self.prompt.placeholder = _PLACEHOLDER.format("Type a message")
-        self._grave = Plain(_DEAD, id="grave")
         self._ended = _ended(keymap.label("entry.fork"), keymap.label("app.quit"))
         self._move: _PendingMove | None = _PendingMove()
         """The move that the view waits for; None after the person went elsewhere."""
@@ -97,13 +99,12 @@ class Composer(Horizontal):
         self.prompt.styles.max_height = max(min(_MOST_LINES, height // _SHARE), 1)
 
     def compose(self) -> ComposeResult:
-        """Show sign and input, or that there is none."""
+        """Show sign and input."""
         yield self._sign
         yield self.prompt
-        yield self._grave
 
     def show(self, face: AgentFace, *, has_ended: bool = False) -> None:
-        """Become the input of this agent, or say why it has none; ``has_ended``: the session has ended."""
+        """Become the input of this agent; a dead one takes commands only. ``has_ended``: the session has ended."""
         move = self._move
         arrived = move is not None and (self._agent_id is None or face.id == move.destination)
         if face.id != self._agent_id:
@@ -111,14 +112,11 @@ class Composer(Horizontal):
             self._move = None
         self._capturing = face.capturing
         self.set_class(face.is_dead, "-dead")
-        if face.is_dead:
-            self._grave.update(Content(self._ended if has_ended else _DEAD))
         self.set_class(face.capturing, "-capturing")
-        sign = "✗ " if face.is_dead else "(capturing) ❯ " if face.capturing else "❯ "
-        self._sign.update(Content(sign))
-        self.prompt.placeholder = "" if face.capturing else _PLACEHOLDER.format(f"Message {face.name}")
-        self.prompt.disabled = face.is_dead
-        if not face.is_dead and self.screen.focused is None:
+        self._is_dead, self._name = face.is_dead, face.name
+        self._show_sign()
+        self.prompt.placeholder = self._placeholder(face, has_ended=has_ended)
+        if self.screen.focused is None:
             self.prompt.focus()
         if arrived and move:
             self._end(move)
@@ -126,13 +124,24 @@ class Composer(Horizontal):
         elif move and move.destination and self._move is None:
             self._send_on(move, move.destination)
 
+    @on(Prompt.ModeChanged)
+    def _show_sign(self) -> None:
+        modes = [word for word, holds in (("capturing", self._capturing), ("normal", self.prompt.is_normal)) if holds]
+        sign = "✗ " if self._is_dead else f"({', '.join(modes)}) ❯ " if modes else "❯ "
+        self._sign.update(Content(sign))
+
+    def _placeholder(self, face: AgentFace, *, has_ended: bool) -> str:
+        if face.is_dead:
+            return self._ended if has_ended else _DEAD
+        return "" if face.capturing else _PLACEHOLDER.format(f"Message {face.name}")
+
     def leave(self, call: Call, origin: AgentId) -> tuple[Sequence[str], str]:
         """Return the held input and the typed text for the session that a command has made."""
         move = self._find_move(call, origin)
         for other in self._moves:
             for text in other.held if other is not move else ():
                 self._history.add(text)
-        return (move.held if move else ()), (self.prompt.text if move is self._move else "")
+        return (move.held if move else ()), (self.prompt.whole if move is self._move else "")
 
     def take_over(self, held: Sequence[str], typed: str) -> None:
         """Take over held input and typed text from another session, before any agent is in view."""
@@ -190,8 +199,7 @@ class Composer(Horizontal):
 
     def type_on(self, text: str) -> None:
         """Put text that was typed elsewhere at the cursor."""
-        if not self.prompt.disabled:
-            self.prompt.insert(text)
+        self.prompt.insert(text)
 
     def give_back(self, agent_id: AgentId, text: str) -> None:
         """Put a text that could not be sent before the text typed meanwhile.
@@ -210,7 +218,7 @@ class Composer(Horizontal):
 
     def clear(self) -> bool:
         """Empty the input, the text kept in the history; return whether there was any."""
-        text = self.prompt.text
+        text = self.prompt.whole
         if text.strip():
             self._history.add(text)
         self.prompt.put("")
@@ -226,13 +234,20 @@ class Composer(Horizontal):
             self._move.held.append(text)
             self.post_message(self.Held())
             return True
-        understood = self._understand(text, capturing=self._capturing, again=_word(text) == self._refused)
+        understood = self._understand(
+            text, capturing=self._capturing and not self._is_dead, again=_word(text) == self._refused
+        )
         self._refused = None
         if isinstance(understood, Problem):
             self._refused = _word(text) if understood.again_captures else None
             self.post_message(self.Feedback(f"{understood.text} {understood.hint}".rstrip()))
             return False
         if understood is None or self._agent_id is None:
+            return False
+        if self._is_dead and understood.name in _FOR_THE_LIVING:
+            self.post_message(
+                self.Feedback(f"{self._name} is dead and reads nothing: / commands and @agent text go on.")
+            )
             return False
         if _leads_elsewhere(understood):
             self._move = _PendingMove(understood, self._agent_id)
@@ -263,8 +278,8 @@ class Composer(Horizontal):
         event.stop()
         try:
             with self.app.suspend():
-                text = editor.edit(self.prompt.text, os.environ)
-            self.prompt.put(text)
+                text = editor.edit(self.prompt.whole, os.environ)
+            self.prompt.put_folded(text)
         except (editor.EditorFailed, SuspendNotSupported) as error:
             self.post_message(self.Feedback(str(error)))
         self.app.refresh()

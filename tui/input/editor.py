@@ -1,4 +1,4 @@
-"""The input in a person's own editor."""
+"""A person's own editor: for the input, and for files."""
 
 from __future__ import annotations
 
@@ -11,17 +11,29 @@ from pathlib import Path
 
 def edit(text: str, environ: Mapping[str, str]) -> str:
     """Return the text as it was left by ``$VISUAL`` or ``$EDITOR``; raise EditorFailed when nothing came of it."""
-    command = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
     with tempfile.TemporaryDirectory(prefix="agentmesh-") as folder:
         file = Path(folder) / "prompt.md"
         file.write_text(text, encoding="utf-8")
-        try:
-            code = subprocess.run([*shlex.split(command), str(file)], check=False).returncode
-        except (OSError, ValueError) as error:
-            raise EditorFailed(f"{command}: {error}") from error
+        command, code = _run(file, environ)
         if code:
             raise EditorFailed(f"{command} ended with {code}; the input is as it was")
         return file.read_text(encoding="utf-8", errors="replace").removesuffix("\n")
+
+
+def open_file(path: Path, environ: Mapping[str, str]) -> None:
+    """Open a file in ``$VISUAL`` or ``$EDITOR`` until it is left; raise EditorFailed if that cannot be started."""
+    command, code = _run(path, environ)
+    if code:
+        raise EditorFailed(f"{command} ended with {code}")
+
+
+def _run(file: Path, environ: Mapping[str, str]) -> tuple[str, int]:
+    """Run the editor on a file; return its command and how it ended."""
+    command = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
+    try:
+        return command, subprocess.run([*shlex.split(command), str(file)], check=False).returncode
+    except (OSError, ValueError) as error:
+        raise EditorFailed(f"{command}: {error}") from error
 
 
 class EditorFailed(Exception):

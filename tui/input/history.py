@@ -65,6 +65,10 @@ class History:
         self.reset()
         return self._current
 
+    def newest_first(self) -> list[str]:
+        """Return every input once, the newest first."""
+        return list(dict.fromkeys(reversed(self._texts)))
+
     def reset(self) -> None:
         """End a walk (the person edited what was shown)."""
         self._place = None

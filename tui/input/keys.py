@@ -39,7 +39,7 @@ DEFAULTS: tuple[Key, ...] = (
     Key("agents.tree", "ctrl+t", "toggle_tree", "Tree of all agents"),
     Key("board.open", "f12", "open_board", "Board: all agents, those that need you first"),
     Key("task.enter", "f3", "enter_task", "Go to the sub-agent of the newest task"),
-    Key("needs.next", "f9", "next_need", "Go to an agent that needs you"),
+    Key("needs.next", "f9", "next_need", "Go to an agent that needs you, or whose answer you have not seen"),
     Key("requests.answer", "f2", "answer_requests", "Answer what agents ask you", footer=True),
     Key("agent.interrupt", "escape", "interrupt", "Interrupt the agent; twice: its subtree too"),
     Key("mail.take_back", "f4", "take_back", "Take back the last unread message"),
@@ -51,12 +51,15 @@ DEFAULTS: tuple[Key, ...] = (
     Key("scroll.top", "ctrl+home", "scroll('top')", "To the top"),
     Key("scroll.bottom", "ctrl+end", "scroll('bottom')", "To the newest"),
     Key("app.help", "f1", "help", "Help", footer=True),
+    Key("app.suspend", "ctrl+z", "app.suspend_process", "Suspend to the shell; its fg comes back"),
     Key("app.quit", "ctrl+c", "quit_or_copy", "Copy the selection; without one, twice: leave"),
     Key("prompt.submit", "enter", "submit", "Send", place="prompt"),
     Key("prompt.newline", "shift+enter,ctrl+j,alt+enter", "newline", "New line", place="prompt"),
     Key("prompt.complete", "tab", "complete", "Complete", place="prompt"),
     Key("prompt.older", "up", "history('older')", "Older input (in the first line)", place="prompt"),
     Key("prompt.newer", "down", "history('newer')", "Newer input (in the last line)", place="prompt"),
+    Key("prompt.search", "ctrl+r", "search_history", "Search earlier inputs", place="prompt"),
+    Key("prompt.undo", "ctrl+underscore", "undo", "Undo", place="prompt"),
     Key("prompt.editor", "ctrl+g", "edit_outside", "Edit the input in $EDITOR", place="prompt"),
     Key("entry.fork", "f5", "screen.fork_here", "Fork from the entry that Tab led to", place="scrollback"),
     Key("entry.fold", "enter,space", "fold", "Unfold or fold the entry that Tab led to", place="scrollback"),
@@ -101,6 +104,7 @@ _NAMES: Mapping[str, str] = MappingProxyType(
         "delete": "Del",
         "backspace": "Backspace",
         "super": "Super",
+        "underscore": "_",
     }
 )
 

@@ -8,18 +8,26 @@ from typing import TYPE_CHECKING
 
 from textual import events, on
 from textual.binding import Binding
+from textual.document._document import EditResult
+from textual.document._edit import Edit
 from textual.message import Message
 from textual.widgets import OptionList, TextArea
 
 from agentmesh.domain.text import printable
 from agentmesh.tui.input.history import History
 from agentmesh.tui.input.keys import Keymap
+from agentmesh.tui.input.pastes import FoldedPastes, Span
 from agentmesh.tui.widgets.message import message
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from agentmesh.tui.commands.complete import Completion
     from agentmesh.tui.input.completion_list import CompletionList
+    from agentmesh.tui.input.vim import VimKeys
 
+_UNFOLDS = "folds.toggle"
+"""The key that unfolds tool calls unfolds a long paste at the cursor first."""
 _BY_WORD = {"rotate.previous": "cursor_word_left", "rotate.next": "cursor_word_right"}
 """What these keys do while there is text."""
 
@@ -32,6 +40,9 @@ class Prompt(TextArea):
         """The text changed."""
 
         text: str
+
+    class ModeChanged(Message):
+        """Vim's mode is another."""
 
     class NothingToComplete(Message):
         """Tab was pressed where nothing can be completed."""
@@ -57,6 +68,8 @@ class Prompt(TextArea):
         }
         """What the text area itself does at keys: backspace, cursor keys and others."""
         self._history = history
+        self._pastes = FoldedPastes()
+        self._vim: VimKeys | None = None
         self._popup: CompletionList | None = None
         """Made and mounted at the first completion."""
         self._complete = complete
@@ -68,6 +81,34 @@ class Prompt(TextArea):
         """A text from history or a draft; no list opens for it."""
         self.pressed_at = 0.0
         """When the last key was taken here; ``time.monotonic()``."""
+
+    def use_vim(self) -> None:
+        """Take Vim's keys, beginning in insert mode."""
+        from agentmesh.tui.input.vim import VimKeys
+
+        self._vim = VimKeys(self, self.action_history, self._mode_changed)
+
+    def _mode_changed(self) -> None:
+        self.post_message(self.ModeChanged())
+
+    @property
+    def is_normal(self) -> bool:
+        """Whether the input is in Vim's normal mode."""
+        return self._vim is not None and self._vim.is_normal
+
+    @property
+    def whole(self) -> str:
+        """The text with all that was pasted; ``text`` has placeholders for long pastes."""
+        return self._pastes.whole(self.text)
+
+    @property
+    def selected_text(self) -> str:
+        """The selected text, pastes whole."""
+        return self._pastes.whole(super().selected_text)
+
+    def put_folded(self, text: str) -> None:
+        """Replace the text by one that may have known long pastes in it."""
+        self.put(self._pastes.fold_again(text))
 
     def put(self, text: str) -> None:
         """Replace the text, the cursor at its end; no completions pop up for it."""
@@ -92,6 +133,11 @@ class Prompt(TextArea):
         Textual handles bindings elsewhere, out of order with other keys: an Enter would send half of the text.
         """
         self.pressed_at = time.monotonic()  # later than an Enter that came in the same moment
+        if self._vim is not None and self._vim.take(event.key, event.character):
+            self.close_completion()
+            event.stop()
+            event.prevent_default()
+            return
         namespace, key = (
             (self, self._keys.get(event.key))
             if event.key in self._keys
@@ -104,6 +150,8 @@ class Prompt(TextArea):
         event.prevent_default()
         if key is None:
             await self.run_action(editing or "")
+        elif key.id == _UNFOLDS and self.unfold_paste(self.cursor_location):
+            return
         elif key.id in _BY_WORD and self.text:
             await self.run_action(_BY_WORD[key.id])
         else:
@@ -117,8 +165,20 @@ class Prompt(TextArea):
         if self._was_moved and self._take():
             return
         self.close_completion()
-        if self._submit(self.text):
+        if self._submit(self.whole):
             self.put("")
+            if self._vim is not None:
+                self._vim.insert()
+
+    def undo(self) -> None:
+        """Undo. From the first line: Textual 8.2 fails if the cursor's line goes, before it moves the cursor."""
+        self.move_cursor((0, 0))
+        super().undo()
+
+    def redo(self) -> None:
+        """Redo, likewise."""
+        self.move_cursor((0, 0))
+        super().redo()
 
     def action_newline(self) -> None:
         """Begin a new line."""
@@ -145,11 +205,21 @@ class Prompt(TextArea):
         if at_edge:
             found = self._history.older(self.text) if direction == "older" else self._history.newer()
         if found is not None:
-            self.put(found)
+            self.put_folded(found)
         elif direction == "older":
             self.action_cursor_up()
         else:
             self.action_cursor_down()
+
+    def action_search_history(self) -> None:
+        """Let a person search the inputs of before; what is typed stays unless one is chosen."""
+        from agentmesh.tui.input.history_search import history_search
+
+        def chosen(text: str | None) -> None:
+            if text is not None:
+                self.put_folded(text)
+
+        self.app.push_screen(history_search(self._history), chosen)
 
     def action_edit_outside(self) -> None:
         """Ask for an editor."""
@@ -160,8 +230,51 @@ class Prompt(TextArea):
         event.prevent_default()
         event.stop()
         if not self.read_only:
-            self.insert(printable(event.text.replace("\r\n", "\n").replace("\r", "\n")))
+            self.insert(self._pastes.fold(printable(event.text.replace("\r\n", "\n").replace("\r", "\n"))))
             self.focus()
+
+    # Placeholders of long pastes
+
+    def edit(self, edit: Edit) -> EditResult:
+        """Edit a placeholder as a whole: what deletes a part deletes all of it, what is typed in it stands behind."""
+        start, end = edit.top, edit.bottom
+        first, last = self._paste_around(start), self._paste_around(end)
+        if first or last:
+            if start == end and first:
+                start = end = (start[0], first.end)
+            else:
+                start = (start[0], first.start) if first else start
+                end = (end[0], last.end) if last else end
+            edit = Edit(edit.text, start, end, edit.maintain_selection_offset)
+        return super().edit(edit)
+
+    def get_line(self, line_index: int) -> Text:
+        """Return a line for drawing, placeholders marked."""
+        line = super().get_line(line_index)
+        for span in self._pastes.spans(line.plain):
+            line.stylize("bold italic", span.start, span.end)
+        return line
+
+    def unfold_paste(self, location: tuple[int, int]) -> bool:
+        """Put the pasted text in place of the placeholder at a location; return whether there was one."""
+        span = self._paste_around(location, touching=True)
+        if span is None:
+            return False
+        row, self._shown_before = location[0], None
+        super().edit(Edit(span.text, (row, span.start), (row, span.end), False))
+        self._shown_before = self.text
+        return True
+
+    def on_click(self, event: events.Click) -> None:
+        """Unfold the paste that was clicked."""
+        location = self.get_target_document_location(event)
+        if self._paste_around(location):
+            self.unfold_paste(location)
+
+    def _paste_around(self, location: tuple[int, int], *, touching: bool = False) -> Span | None:
+        row, column = location
+        spans = self._pastes.spans(self.document.get_line(row))
+        return next((s for s in spans if s.start < column < s.end or (touching and column in (s.start, s.end))), None)
 
     # Completion
 

@@ -45,7 +45,7 @@ class QuietInput:
         if self._screen.app.screen is self._screen and (asked_at is None or self.pressed_at <= asked_at):
             opening()
         else:
-            self._say(f"{what} opens when the input is empty and at rest")
+            self._say(f"{what} opens when you pause typing")
             self._open_at_rest(opening)
 
     def _open_at_rest(self, opening: Callable[[], object]) -> None:

@@ -49,7 +49,9 @@ def _command_remark(arguments: dict[str, Any]) -> str:
     """Return the model's description of a command, and its timeout."""
     said = str(arguments.get("description") or "")
     timeout = arguments.get("timeout")
-    return " · ".join(filter(None, [visible(said), f"up to {timeout:g} s" if isinstance(timeout, int | float) else ""]))
+    return " · ".join(
+        filter(None, [visible(said), f"timeout {timeout:g} s" if isinstance(timeout, int | float) else ""])
+    )
 
 
 def _change(tool: str, arguments: dict[str, Any], workdir: Path | None) -> Proposal:

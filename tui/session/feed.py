@@ -212,9 +212,10 @@ class Feed:
         self._watching.stream(batch.streams)
         if board:
             self._show(board)
+        if board or batch.details:
             self._watching.read(is_tick)
-            if everything:
-                self._post_trouble(self._worker_check.check(board))
+        if board and everything:
+            self._post_trouble(self._worker_check.check(board))
 
     def _ask_for_text(self, agent: AgentId, followed: Followed) -> None:
         """Ask for the beginning of an answer in progress that this screen has not seen."""
@@ -299,7 +300,7 @@ class Feed:
 
     def _watch(self, watched: Watched) -> None:
         self._watching.watch(watched)
-        self._hints.board()
+        self._hints.details()
 
     def _unfollow(self, agent: AgentId) -> None:
         self._followed.pop(agent, None)

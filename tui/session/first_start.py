@@ -21,7 +21,7 @@ def welcome(servers: Iterable[str], help_key: str) -> str:
     local = f" A local server answers: {' or '.join(found)}" if found else ""
     return "\n".join(
         [
-            "No model is configured, so a script plays it; agents and tools are real.",
+            "No model set up: this is a scripted demo; agents and tools are real.",
             f"For a real one set OPENAI_API_KEY and AGENTMESH_MODEL=NAME, then start again.{local}",
             f"Type demo and press Enter to see agents at work. {help_key}: commands and keys.",
         ]

@@ -32,11 +32,13 @@ class HintBatch:
         """Anything may have changed (start, reconnect)."""
         self.board = False
         """An agent, a wait or the session changed."""
+        self.details = False
+        """An open board shows other agents than before."""
         self.streams: dict[AgentId, list[Piece | None]] = {}
         """Per agent: pieces of live text, and None where its rows or state changed between them."""
 
     def __bool__(self) -> bool:
-        return self.everything or self.board or bool(self.streams)
+        return self.everything or self.board or self.details or bool(self.streams)
 
 
 class Hints:
@@ -78,6 +80,12 @@ class Hints:
         """Note that the board must be read again."""
         with self._lock:
             self._batch.board = True
+        self.wake.set()
+
+    def details(self) -> None:
+        """Note that an open board shows other agents than before."""
+        with self._lock:
+            self._batch.details = True
         self.wake.set()
 
     @property

@@ -112,6 +112,8 @@ class Followed:
         self._last = 0
         self._answered = self._failed = 0
         """The newest row of an answer, and the newest row that ended a message without an answer."""
+        self._may_begin = True
+        """Whether something happened since the message that failed: only then another one may follow the same row."""
         self._partial = PartialAnswer()
 
     def first(self) -> None:
@@ -150,7 +152,10 @@ class Followed:
         """Post pieces of messages whose rows are still unread: the last piece of an answer may come after its row."""
         text, begins, now = "", False, time.monotonic()
         for part in parts:
-            shown = None if part is None or self._is_late(part) else self._partial.take(part, now)
+            if part is None:
+                self._may_begin = True
+                continue
+            shown = None if self._is_late(part) else self._partial.take(part, now)
             if shown:
                 text, begins = (shown.text, True) if shown.begins else (text + shown.text, begins)
         if text or begins:
@@ -158,7 +163,7 @@ class Followed:
 
     def _is_late(self, part: Piece) -> bool:
         """Whether the row of its message was posted already. A failed message may begin again after the same row."""
-        goes_on = part.after == self._partial.after or part.place == 0
+        goes_on = part.after == self._partial.after or (part.place == 0 and self._may_begin)
         return part.after < self._answered or (part.after < self._failed and not goes_on)
 
     def _catch_up(self) -> None:
@@ -180,7 +185,7 @@ class Followed:
             if row.kind == Kind.ASSISTANT:
                 self._answered = row.seq
             else:
-                self._failed = row.seq
+                self._failed, self._may_begin = row.seq, False
 
     def _read(self, function: Callable[..., Any], *args: Any) -> Any:
         return self._database.run(function, *args, idempotent=True)

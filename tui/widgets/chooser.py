@@ -15,7 +15,7 @@ from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from agentmesh.tui.widgets.dialog import Dialog
-from agentmesh.tui.widgets.fuzzy import best
+from agentmesh.tui.widgets.fuzzy import best, containing
 from agentmesh.tui.widgets.plain import Plain
 
 T = TypeVar("T")
@@ -51,10 +51,14 @@ class Chooser(Dialog[T]):
         *,
         highlighted: T | None = None,
         beyond: Callable[[str], None] | None = None,
+        is_ordered: bool = False,
     ) -> None:
-        """``beyond`` looks for a typed name that is not in the list."""
+        """``beyond`` looks for a typed name that is not in the list.
+
+        ``is_ordered`` keeps the order, and lists what contains every typed word; otherwise the best match comes first.
+        """
         super().__init__()
-        self._beyond = beyond
+        self._beyond, self._find = beyond, containing if is_ordered else best
         self._title, self._choices, self._shown = title, choices, list(choices)
         self._first = next((n for n, choice in enumerate(choices) if choice.value == highlighted), 0)
 
@@ -97,7 +101,7 @@ class Chooser(Dialog[T]):
         self.dismiss(self._shown[event.option_index].value)
 
     def _list(self, wanted: str) -> None:
-        self._shown = best(wanted, self._choices, lambda choice: choice.name, len(self._choices))
+        self._shown = self._find(wanted, self._choices, lambda choice: choice.name, len(self._choices))
         options = self.query_one(OptionList)
         options.clear_options()
         heads = [Content.assemble(one.before, (one.name, "$dim" if one.is_dim else "")) for one in self._shown]

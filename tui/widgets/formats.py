@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len, set_cell_size
+
 from agentmesh.domain.text import one_line, visible
 
 if TYPE_CHECKING:
@@ -36,6 +38,13 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+
+
+def cut(text: str, width: int) -> str:
+    """Return the text in at most so many cells, with ``…`` where its end is left out."""
+    if cell_len(text) <= width:
+        return text
+    return set_cell_size(text, max(width - 1, 0)).rstrip() + "…"
 
 
 def plural(number: int, noun: str) -> str:

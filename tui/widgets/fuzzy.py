@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import TypeVar
 
 Thing = TypeVar("Thing")
@@ -35,3 +36,14 @@ def best(needle: str, things: Iterable[Thing], text: Callable[[Thing], str], lim
     if needle:
         scored.sort(key=lambda entry: -entry[0])
     return [thing for _, thing in scored[:limit]]
+
+
+def containing(wanted: str, things: Iterable[Thing], name: Callable[[Thing], str], most: int) -> list[Thing]:
+    """Return the first things whose name contains every word, in their order; small letters find capitals too."""
+    words = [(word, word == word.lower()) for word in wanted.split()]
+
+    def has_all(text: str) -> bool:
+        lowered = text.lower()
+        return all(word in (lowered if ignores_case else text) for word, ignores_case in words)
+
+    return list(islice((thing for thing in things if has_all(name(thing))), most))

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import re
 import sys
-from datetime import datetime
-from decimal import Decimal
 from typing import Any
-from uuid import UUID
 
+from agentmesh.domain import jsontext
 from agentmesh.domain.rows import AgentView, Request, SessionSummary
-
-_UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that JSON allows, but that a terminal acts on or that no encoding accepts."""
 
 
 def emit(value: Any) -> None:
@@ -24,19 +17,7 @@ def emit(value: Any) -> None:
 def dumps(value: Any) -> str:
     """Return one line of JSON, in ASCII unless the terminal's encoding is a Unicode one."""
     encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower()
-    text = json.dumps(value, ensure_ascii="utf" not in encoding, default=_plain)
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def _plain(value: object) -> Any:
-    match value:
-        case UUID():
-            return str(value)
-        case datetime():
-            return value.isoformat()
-        case Decimal():
-            return float(value)
-    raise TypeError(f"no JSON for {type(value).__name__}")
+    return jsontext.line(value, ascii_only="utf" not in encoding)
 
 
 def agent_data(agent: AgentView) -> dict[str, Any]:

@@ -1,115 +1,100 @@
-"""One client connection: reads HTTP/1.1 requests, writes answers, and notices during pauses that the client left.
-
-It does less than http.server, whose header parsing alone costs more than everything here: benchmarks run against it.
-"""
+"""One client connection: requests are read by http.server, answers are written as scripted, and pauses end at once."""
 
 from __future__ import annotations
 
 import socket
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from typing import Any, Protocol, cast
 
-MAX_HEADERS = 64 * 1024
 MAX_BODY = 64 * 1024 * 1024
 
 
 class PeerGone(Exception):
-    """The client has closed the connection, or the server is stopping."""
+    """The client has closed the connection, or the server is being stopped."""
 
 
-class BadRequest(Exception):
-    """The bytes received are not a request that can be answered; the connection is closed after the status."""
+class Answers(Protocol):
+    """What a connection hands its requests to; each returns whether the connection may be used again."""
 
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
+    def answer(self, connection: Connection, /) -> bool:
+        """Answer a request that was read."""
 
-
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
-    """One request as received."""
-
-    method: str
-    path: str
-    headers: Mapping[str, str] = field(repr=False)
-    """Names in lower case."""
-    body: bytes = field(repr=False)
-    keep_alive: bool
+    def refuse(self, connection: Connection, status: int, message: str, /) -> bool:
+        """Answer bytes that are not a request, or a request that is not allowed."""
 
 
-class Connection:
-    """A client's socket, used by one thread; another thread may shut it down to end whatever is going on."""
+class Connection(BaseHTTPRequestHandler):
+    """A client's socket, used by one thread; another may shut it down to stop whatever goes on."""
 
-    def __init__(self, sock: socket.socket) -> None:
-        self._socket = sock
-        self._buffer = b""
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
-    def read_request(self) -> HttpRequest | None:
-        """Read the next request; return None if the client closed the connection after the last one."""
-        while (end := self._buffer.find(b"\r\n\r\n")) < 0:
-            if len(self._buffer) > MAX_HEADERS:
-                raise BadRequest(431, "the headers are larger than 64 KiB")
-            if not (data := self._socket.recv(65536)):
-                return None
-            self._buffer += data
-        first, *lines = self._buffer[:end].decode("latin-1").split("\r\n")
-        self._buffer = self._buffer[end + 4 :]
-        parts = first.split(" ")
-        if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
-            raise BadRequest(400, "the request line is not valid")
-        pairs = (line.partition(":") for line in lines)
-        headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
-        body = self._read_body(headers)
-        close = headers.get("connection", "").lower() == "close" or parts[2] == "HTTP/1.0"
-        return HttpRequest(parts[0], parts[1].partition("?")[0], headers, body, not close)
+    def __init__(self, sock: socket.socket, peer: Any, answers: Answers) -> None:
+        """Serve the client until it leaves; raise PeerGone if it leaves in the middle."""
+        self._answers = answers
+        self.body = b""
+        """The body of the request that was read last."""
+        super().__init__(sock, peer, cast("Any", None))
 
-    def _read_body(self, headers: Mapping[str, str]) -> bytes:
-        if "transfer-encoding" in headers:
-            raise BadRequest(411, "a Content-Length is needed")
-        text = headers.get("content-length", "0")
+    def do_GET(self) -> None:
+        """Read the body, if any, and answer."""
+        if not self._read_body() or not self._answers.answer(self):
+            self.close_connection = True
+
+    do_POST = do_GET  # noqa: N815  the name that http.server looks for
+
+    def _read_body(self) -> bool:
+        """Read the body; return False after a refusal."""
+        if "transfer-encoding" in self.headers:
+            return self._refuse(411, "a Content-Length is needed")
+        text = self.headers.get("content-length", "0")
         if not text.isascii() or not text.isdigit():
-            raise BadRequest(400, "the Content-Length is not a number")
-        length = int(text)
-        if length > MAX_BODY:
-            raise BadRequest(413, "the body is larger than 64 MiB")
-        if headers.get("expect", "").lower() == "100-continue":
-            self.send(b"HTTP/1.1 100 Continue\r\n\r\n")
-        pieces, have = [self._buffer], len(self._buffer)
-        while have < length:
-            if not (data := self._socket.recv(min(length - have, 1 << 20))):
-                raise PeerGone
-            pieces.append(data)
-            have += len(data)
-        whole = b"".join(pieces)
-        self._buffer = whole[length:]
-        return whole[:length]
+            return self._refuse(400, "the Content-Length is not a number")
+        if int(text) > MAX_BODY:
+            return self._refuse(413, "the body is larger than 64 MiB")
+        self.body = self.rfile.read(int(text))
+        if len(self.body) < int(text):
+            raise PeerGone
+        return True
+
+    def _refuse(self, status: int, message: str) -> bool:
+        self.close_connection = True
+        self._answers.refuse(self, status, message)
+        return False
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:  # noqa: ARG002
+        """Refuse bytes that http.server cannot read as a request."""
+        self._refuse(code, message or "the request is not valid")
+
+    def log_message(self, *_: Any) -> None:
+        """Write nothing: requests are recorded."""
 
     def send(self, data: bytes) -> None:
-        """Send all bytes."""
-        self._socket.sendall(data)
+        """Send all of it."""
+        self.connection.sendall(data)
 
     def pause(self, seconds: float) -> None:
         """Sleep; raise PeerGone as soon as the client leaves or the server stops."""
         if seconds <= 0:
             return
         until = time.monotonic() + seconds
-        self._socket.settimeout(seconds)
+        self.connection.settimeout(seconds)
         try:
-            if not self._socket.recv(1, socket.MSG_PEEK):
+            if not self.connection.recv(1, socket.MSG_PEEK):
                 raise PeerGone
         except TimeoutError:
             return
         finally:
-            self._socket.settimeout(None)
-        # Early bytes of the next request keep the socket readable: only the clock is left.
+            self.connection.settimeout(None)
+        # Early bytes of a next request make the socket readable for good: only the clock is left.
         time.sleep(max(0.0, until - time.monotonic()))
 
     def hang(self) -> None:
-        """Send nothing more until the client leaves or the server stops."""
-        while self._socket.recv(65536):
+        """Say nothing more until the client leaves or the server stops."""
+        while self.connection.recv(65536):
             pass
         raise PeerGone
 

@@ -1,6 +1,6 @@
 """The server: listens on loopback only, asks a script for each reply, and sends it in the shape of a profile.
 
-It uses one thread per connection, since a scripted model mostly pauses; a reply without pauses leaves in one write.
+One thread per connection, since a scripted model mostly pauses; a reply without pauses leaves in one write.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from agentmesh.domain import jsontext
-from agentmesh.llm.simulator.connection import BadRequest, Connection, HttpRequest, PeerGone
+from agentmesh.llm.simulator.connection import Connection, PeerGone
 from agentmesh.llm.simulator.profiles import Profile, find_profile
 from agentmesh.llm.simulator.reply import NoReply, Responder
 from agentmesh.llm.simulator.request import ChatRequestView
@@ -52,7 +52,7 @@ class Simulator:
         port: int = 0,
         record: bool = True,
     ) -> None:
-        """``token``: the only accepted API key. ``models``: the only ones served; None serves any, listed as "demo"."""
+        """``token``: the only accepted API key. ``models``: the only ones served; None serves any, as "demo"."""
         self.profile = find_profile(profile) if isinstance(profile, str) else profile
         self._responder = responder
         self._token = token
@@ -94,7 +94,7 @@ class Simulator:
             return list(self._requests)
 
     def start(self) -> str:
-        """Listen and serve in the background; return the base URL. Raise OSError if the port is occupied."""
+        """Listen and serve in the background; return the base URL. Raise OSError when the port is taken."""
         self._listening = socket.create_server(("127.0.0.1", self._port), backlog=1024)
         self._stopping = False
         self._acceptor = threading.Thread(
@@ -105,12 +105,12 @@ class Simulator:
 
     def stop(self) -> None:
         """Cut every connection and end all threads; safe to call twice."""
-        # Critical section: no connection is added after it.
+        # Critical section: after it no connection is added.
         with self._state:
             if self._stopping or self._listening is None or self._acceptor is None:
                 return
             self._stopping = True
-        # Closing a socket does not wake the thread that accepts on it, so open a last connection.
+        # Closing a socket does not wake the thread that accepts on it: a last connection does.
         socket.create_connection(self._listening.getsockname()).close()
         self._acceptor.join()
         self._listening.close()
@@ -126,20 +126,20 @@ class Simulator:
                 logger.warning("simulator: thread %s did not stop", thread.name)
 
     def __enter__(self) -> Self:
-        """Start the server."""
+        """Start."""
         self.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop the server."""
+        """Stop."""
         self.stop()
 
     def _accept(self, listening: socket.socket) -> None:
         while True:
             sock, peer = listening.accept()
-            thread = threading.Thread(target=self._serve, args=(sock,), name=f"simulator-{peer[1]}", daemon=True)
+            thread = threading.Thread(target=self._serve, args=(sock, peer), name=f"simulator-{peer[1]}", daemon=True)
             # Critical section: a connection is either known to stop() or refused.
             with self._state:
                 if self._stopping:
@@ -148,9 +148,9 @@ class Simulator:
                 self._connections[sock] = thread
             thread.start()
 
-    def _serve(self, sock: socket.socket) -> None:
+    def _serve(self, sock: socket.socket, peer: Any) -> None:
         try:
-            self._converse(Connection(sock))
+            Connection(sock, peer, self)
         except (PeerGone, ConnectionError):
             logger.debug("simulator: the client left")
         except Exception:
@@ -160,54 +160,50 @@ class Simulator:
                 self._connections.pop(sock, None)
             sock.close()
 
-    def _converse(self, connection: Connection) -> None:
-        try:
-            while request := connection.read_request():
-                if not self._answer(connection, request) or not request.keep_alive:
-                    return
-        except BadRequest as error:
-            send_json(connection, error.status, self.profile.error(error.status, str(error), ""), keep_alive=False)
-
-    def _answer(self, connection: Connection, request: HttpRequest) -> bool:
+    def answer(self, connection: Connection) -> bool:
         """Answer one request; return whether the connection may be used again."""
-        route = (request.method, request.path)
+        path = connection.path.partition("?")[0]
+        route = (connection.command, path)
         if route == ("GET", "/health"):
             return send_json(connection, 200, {"status": "ok"})
-        if self._token is not None and not self._authorized(request):
-            return self._refuse(connection, 401, self.profile.unauthorized)
+        if self._token is not None and not self._authorized(connection):
+            return self.refuse(connection, 401, self.profile.unauthorized)
         if route == ("GET", "/v1/models"):
             return send_json(connection, 200, {"object": "list", "data": self._model_list()})
         if route == ("POST", "/v1/chat/completions"):
-            return self._chat(connection, request)
-        return self._refuse(connection, 404, f"Invalid URL ({request.method} {request.path})")
+            return self._chat(connection)
+        return self.refuse(connection, 404, f"Invalid URL ({connection.command} {path})")
 
-    def _chat(self, connection: Connection, request: HttpRequest) -> bool:
-        body = _json_object(request.body)
-        # Critical section: record the request and wake waiting threads.
+    def _chat(self, connection: Connection) -> bool:
+        body = _json_object(connection.body)
+        # Critical section: record and tell who waits.
         with self._state:
             self._count += 1
             if self._record:
-                self._requests.append(RecordedRequest(body or {}, request.body, dict(request.headers)))
+                headers = {name.lower(): value for name, value in connection.headers.items()}
+                self._requests.append(RecordedRequest(body or {}, connection.body, headers))
             self._state.notify_all()
         if body is None:
-            return self._refuse(connection, 400, "We could not parse the JSON body of your request.")
+            return self.refuse(connection, 400, "We could not parse the JSON body of your request.")
         view = ChatRequestView(body)
         if self._models is not None and view.model not in self._models:
             message = self.profile.unknown_model.format(model=view.model)
-            return self._refuse(connection, self.profile.unknown_model_status, message)
+            return self.refuse(connection, self.profile.unknown_model_status, message)
         if refused := refusal(self.profile, view):
             return send_json(connection, 400, refused)
         try:
             reply = self._responder(view)
         except NoReply as error:
-            return self._refuse(connection, 400, str(error))
+            return self.refuse(connection, 400, str(error))
         return send_reply(connection, self.profile, reply, view)
 
-    def _refuse(self, connection: Connection, status: int, message: str) -> bool:
-        return send_json(connection, status, self.profile.error(status, message, ""))
+    def refuse(self, connection: Connection, status: int, message: str) -> bool:
+        """Refuse a request in the words of the profile's server."""
+        error = self.profile.error(status, message, "")
+        return send_json(connection, status, error, keep_alive=not connection.close_connection)
 
-    def _authorized(self, request: HttpRequest) -> bool:
-        given = request.headers.get("authorization", "").encode("latin-1", "replace")
+    def _authorized(self, connection: Connection) -> bool:
+        given = connection.headers.get("authorization", "").encode("latin-1", "replace")
         return hmac.compare_digest(given, f"Bearer {self._token}".encode("latin-1", "replace"))
 
     def _model_list(self) -> list[dict[str, Any]]:

@@ -148,15 +148,9 @@ create function agentmesh.skip_turn(agent uuid, caller agentmesh.caller) returns
 language plpgsql as $$
 declare
   locked record;
-  me agentmesh.agents;
-  parent agentmesh.agents;
 begin
-  select * into locked from agentmesh.lock_with_parent(agent);
-  me := locked.me;
-  parent := locked.parent;
-  perform agentmesh.fence(me, caller);
-  perform agentmesh.release_reservation(agent);
-  return agentmesh.end_turn(me, case when (agentmesh.task_of(me.id)).child is not null then parent end, null, null, false);
+  select * into locked from agentmesh.lock_to_end_turn(agent, caller, null);
+  return agentmesh.end_turn(locked.me, case when (agentmesh.task_of(agent)).child is not null then locked.parent end, null, null, false);
 end $$;
 
 comment on function agentmesh.skip_turn is 'End a turn that has nothing to answer.';

@@ -75,12 +75,10 @@ end $$;
 
 comment on function agentmesh.see is 'Note that a person has looked at the end of an agent''s last turn. Returns whether that was new.';
 
-create function agentmesh.fail_turn(agent uuid, caller agentmesh.caller, error jsonb, usage jsonb default null) returns text
+create function agentmesh.lock_to_end_turn(agent uuid, caller agentmesh.caller, usage jsonb, out me agentmesh.agents, out parent agentmesh.agents)
 language plpgsql as $$
 declare
   locked record;
-  me agentmesh.agents;
-  parent agentmesh.agents;
 begin
   select * into locked from agentmesh.lock_with_parent(agent);
   me := locked.me;
@@ -90,9 +88,20 @@ begin
     perform agentmesh.book_call(agent, usage);
   end if;
   perform agentmesh.release_reservation(agent);
+end $$;
+
+comment on function agentmesh.lock_to_end_turn is
+  'Lock an agent and its parent for its owner, who ends the turn without an answer; book what the model call used, and give back its reservation.';
+
+create function agentmesh.fail_turn(agent uuid, caller agentmesh.caller, error jsonb, usage jsonb default null) returns text
+language plpgsql as $$
+declare
+  locked record;
+begin
+  select * into locked from agentmesh.lock_to_end_turn(agent, caller, usage);
   perform agentmesh.cancel_requests(array[agent]);
   perform agentmesh.close_open_calls(array[agent], jsonb_build_object('error', error ->> 'error'));
-  return agentmesh.end_turn(me, parent, agentmesh.append(agent, 'error', error), coalesce(error ->> 'error', 'failed'), true);
+  return agentmesh.end_turn(locked.me, locked.parent, agentmesh.append(agent, 'error', error), coalesce(error ->> 'error', 'failed'), true);
 end $$;
 
 comment on function agentmesh.fail_turn is

@@ -78,23 +78,16 @@ language plpgsql as $$
 declare
   locked record;
   me agentmesh.agents;
-  parent agentmesh.agents;
 begin
-  select * into locked from agentmesh.lock_with_parent(agent);
+  select * into locked from agentmesh.lock_to_end_turn(agent, caller, usage);
   me := locked.me;
-  parent := locked.parent;
-  perform agentmesh.fence(me, caller);
-  if usage is not null then
-    perform agentmesh.book_call(agent, usage);
-  end if;
-  perform agentmesh.release_reservation(agent);
   if me.interrupt_turn is distinct from me.turn then
     return me.status;
   end if;
   if partial is not null then
     perform agentmesh.append(agent, 'assistant', partial || '{"interrupted": true}');
   end if;
-  return agentmesh.stop(me, parent);
+  return agentmesh.stop(me, locked.parent);
 end $$;
 
 comment on function agentmesh.stop_turn is 'The owner''s reaction to an interrupt: keep and mark the streamed part, then stop the turn.';

@@ -114,4 +114,17 @@ begin
   perform agentmesh.close_calls(me, caller, results);
 end $$;
 
-comment on function agentmesh.finish_calls is 'Write the results of calls of one step, before other calls of it run, or if no model call follows.';
+comment on function agentmesh.finish_calls is
+  'Write the results of calls of one step, before other calls of it run, or if no model call follows.';
+
+create view agentmesh.timed_rows as
+  select t.agent_id, t.seq, t.kind, t.content,
+    case t.kind when 'tool_result' then extract(epoch from c.ended_at - coalesce(c.started_at, s.created_at))::double precision
+      when 'assistant' then extract(epoch from clock_timestamp() - t.created_at)::double precision end as seconds
+  from agentmesh.transcript t
+  left join agentmesh.tool_calls c on t.kind = 'tool_result' and c.agent_id = t.agent_id
+    and c.seq = (t.content ->> 'seq')::bigint and c.ordinal = (t.content ->> 'ordinal')::integer
+  left join agentmesh.transcript s on s.agent_id = c.agent_id and s.seq = c.seq;
+
+comment on view agentmesh.timed_rows is
+  'Rows for a screen. seconds: how long a call took, or how long ago a step was written. A tool that only reads has no start of its own: it starts with its step.';

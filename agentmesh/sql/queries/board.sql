@@ -135,27 +135,12 @@ select v.id, v.session_id, v.parent_id, v.name, v.depth, v.status, v.activity, v
 from agentmesh.v_agents v where v.id = any (array(select id from chosen)) order by v.created_at desc, v.id;
 
 -- name: before
--- Rows of an agent before a seq, of all kinds, newest first. seconds: how long a call took (tools that only read have
--- no start of their own: they start with their step), and how long ago a step was written.
-select t.agent_id, t.seq, t.kind, t.content,
-  case t.kind when 'tool_result' then extract(epoch from c.ended_at - coalesce(c.started_at, s.created_at))::double precision
-    when 'assistant' then extract(epoch from clock_timestamp() - t.created_at)::double precision end as seconds
-from agentmesh.transcript t
-left join agentmesh.tool_calls c on t.kind = 'tool_result' and c.agent_id = t.agent_id
-  and c.seq = (t.content ->> 'seq')::bigint and c.ordinal = (t.content ->> 'ordinal')::integer
-left join agentmesh.transcript s on s.agent_id = c.agent_id and s.seq = c.seq
-where t.agent_id = %(agent)s and t.seq < %(before)s order by t.seq desc limit %(limit)s;
+-- Rows of an agent before a seq, of all kinds, newest first.
+select agent_id, seq, kind, content, seconds from agentmesh.timed_rows where agent_id = %(agent)s and seq < %(before)s order by seq desc limit %(limit)s;
 
 -- name: appended
--- Rows of an agent after a seq, of all kinds; seconds as in board.before.
-select t.agent_id, t.seq, t.kind, t.content,
-  case t.kind when 'tool_result' then extract(epoch from c.ended_at - coalesce(c.started_at, s.created_at))::double precision
-    when 'assistant' then extract(epoch from clock_timestamp() - t.created_at)::double precision end as seconds
-from agentmesh.transcript t
-left join agentmesh.tool_calls c on t.kind = 'tool_result' and c.agent_id = t.agent_id
-  and c.seq = (t.content ->> 'seq')::bigint and c.ordinal = (t.content ->> 'ordinal')::integer
-left join agentmesh.transcript s on s.agent_id = c.agent_id and s.seq = c.seq
-where t.agent_id = %(agent)s and t.seq > %(after)s order by t.seq limit %(limit)s;
+-- Rows of an agent after a seq, of all kinds.
+select agent_id, seq, kind, content, seconds from agentmesh.timed_rows where agent_id = %(agent)s and seq > %(after)s order by seq limit %(limit)s;
 
 -- name: inherited
 -- The newest rows that an agent inherited, newest first.

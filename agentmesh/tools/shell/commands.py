@@ -22,6 +22,9 @@ _IN_SHELL = frozenset({"cd", "read", "mapfile", "readarray", "set", "command", "
 """Builtins of bash, which another program cannot run."""
 _TOOLCHAIN = ("rust-toolchain", "rust-toolchain.toml")
 
+UNKNOWN = "not a known read-only command"
+"""The objection to a command that the table does not have."""
+
 
 class Commands:
     """Judges the commands of one line."""
@@ -71,7 +74,7 @@ class Commands:
             return self._find(words)
         spec = READ_ONLY.get(name)
         if spec is None:
-            return "it is not a known read-only command"
+            return UNKNOWN
         if name in ("test", "[") and (found := bracket_objection(words, self._variables)):
             return found
         return spec.objection(masked) or self._words_objection(name, spec, words) or self._git(name, words)

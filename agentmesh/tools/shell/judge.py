@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agentmesh.domain.shell import ShellPart, ShellReading
-from agentmesh.tools.shell.commands import Commands
+from agentmesh.tools.shell.commands import UNKNOWN, Commands
 from agentmesh.tools.shell.conditions import double_bracket_objection, files_of
 from agentmesh.tools.shell.parse import Parsed, parse
 from agentmesh.tools.shell.paths import STREAMS, Paths
@@ -89,7 +89,7 @@ class _Reader:
         return ShellPart(
             text=f"{piece.assignments} {text}".strip(),
             read_only=not reason,
-            reason=f"`{_shown(text)}` may do more than read: {reason}" if reason else "",
+            reason=f"`{_shown(text)}` {_complaint(reason)}" if reason else "",
             also=tuple(dict.fromkeys(also)),
             exact_only=runs_on or bool(piece.assignments),
             reads=self._reads(judged),
@@ -126,8 +126,12 @@ class _Reader:
 
 
 def _setting(text: str, reason: str) -> ShellPart:
-    shown = f"`{_shown(text)}` may do more than read: {reason}" if reason else ""
+    shown = f"`{_shown(text)}` {_complaint(reason)}" if reason else ""
     return ShellPart(text, not reason, shown, exact_only=True)
+
+
+def _complaint(reason: str) -> str:
+    return f"is {UNKNOWN}" if reason == UNKNOWN else f"may do more than read: {reason}"
 
 
 def _joined(words: Sequence[str]) -> str:
