@@ -1,4 +1,4 @@
-"""Check that our pages and docstrings are written in short sentences of plain English.
+"""Check that our pages, docstrings and SQL comments are written in short sentences of plain English.
 
 ``make check`` runs it. It prints one ``file:line: message`` for each finding, and fails if there is one.
 Limits, phrases and the folders that nobody has read yet are in prose.toml.
@@ -28,6 +28,9 @@ _LINK = re.compile(r"!?\[([^\]]*)\]\([^)\s]*\)")
 _CODE = re.compile(r"(`+)[^`]+?\1")
 _LIST_OF_NAMES = re.compile(r"`(?:,?\s+(?:(?:and|or)\s+)?`\w*`)+")
 _NEW_BLOCK = re.compile(r"\s*(?:[-*]|\d+\.)\s|    |\t|>>> |[A-Z]\w+:$|\w+: ")
+_SQL_LINES = re.compile(r"(?:^[ \t]*--.*\n)+", re.MULTILINE)
+_SQL_MARK = re.compile(r"^[ \t]*-- ?(?:name: .*)?", re.MULTILINE)
+_SQL_TEXT = re.compile(r"^comment on [^']*'((?:[^']|'')*)';", re.MULTILINE)
 _END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)[.!?][\"')*_]*(?=\s|$)")
 _WORD = re.compile(r"[\w`][^\s–]*")
 
@@ -88,8 +91,13 @@ def findings(root: Path, rules: Rules) -> Iterator[str]:
 
 
 def check(name: str, text: str, rules: Rules) -> list[tuple[int, str]]:
-    """Return the line and message of each finding in one file: a page, or the docstrings of a module."""
-    parts = docstrings(text) if name.endswith(".py") else [(1, newest(text) if name == "CHANGELOG.md" else text)]
+    """Return the line and message of each finding in one file: a page, a module's docstrings, or SQL comments."""
+    if name.endswith(".py"):
+        parts = docstrings(text)
+    elif name.endswith(".sql"):
+        parts = sql_comments(text)
+    else:
+        parts = [(1, newest(text) if name == "CHANGELOG.md" else text)]
     found = [
         (block.line_at(offset), message)
         for line, part in parts
@@ -106,6 +114,13 @@ def docstrings(source: str) -> list[tuple[int, str]]:
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
     ]
+
+
+def sql_comments(source: str) -> list[tuple[int, str]]:
+    """Return line and text of every comment in SQL: whole lines of ``--``, and the texts of ``comment on``."""
+    lines = [(found.start(), _SQL_MARK.sub("", found[0])) for found in _SQL_LINES.finditer(source)]
+    texts = [(found.start(1), found[1].replace("''", "'")) for found in _SQL_TEXT.finditer(source)]
+    return [(source.count("\n", 0, start) + 1, text) for start, text in (*lines, *texts)]
 
 
 def newest(changelog: str) -> str:

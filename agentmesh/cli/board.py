@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def board(*, everywhere: bool, as_json: bool, place: PlaceOptions) -> None:
     """Show all agents, those that need you first: asking, failed, done and unseen, running, waiting, idle, dead.
 
-    If a session is large, it shows the agents that you may look for. In the terminal UI, F12 shows the same, live.
+    If a session is large, only the agents that you may look for are shown. In the terminal UI, F12 does so live.
     """
     with place.mesh("board") as mesh:
         if everywhere and place.session is None:

@@ -1,9 +1,9 @@
 create function agentmesh.grant_roles() returns void
 language plpgsql as $$
--- For the schema's owner: `agentmesh db upgrade` calls it, because roles are the server's: they may be made after
--- the schema, or stay behind when a dump is restored elsewhere.
+-- For the schema's owner: `agentmesh db upgrade` calls it, because roles belong to the server: they may be created
+-- after the schema, or be missing where a dump is restored.
 begin
-  perform pg_advisory_xact_lock(7018698886636662113);  -- an upgrade's (store/schema.py): two GRANTs at once on one table fail
+  perform pg_advisory_xact_lock(7018698886636662113);  -- the lock of an upgrade (store/schema.py): two GRANTs on one table at the same time fail
   revoke execute on all functions in schema agentmesh from public;
   if exists (select from pg_roles where rolname = 'agentmesh_reader') then
     grant usage on schema agentmesh to agentmesh_reader;
@@ -21,8 +21,9 @@ begin
     grant insert on agentmesh.settings, agentmesh.workers, agentmesh.agents, agentmesh.activity, agentmesh.transcript,
       agentmesh.mail, agentmesh.wait, agentmesh.waits, agentmesh.tool_calls, agentmesh.tasks, agentmesh.model_calls,
       agentmesh.file_seen, agentmesh.pauses, agentmesh.session_usage, agentmesh.bookings, agentmesh.reservations, agentmesh.model_bills to agentmesh_worker;
-    -- Whoever may change a mode or a cap could allow what a person has not: these rights are agentmesh_person's. An answer a worker may write where
-    -- a rule allows by now what was asked (`ask`), but not insert with the request.
+    -- A worker that could change a mode or a cap could allow what a person has not: these rights belong to
+    -- agentmesh_person. A worker may write an answer if a rule now allows what was asked (`ask`), but must not insert
+    -- it with the request.
     revoke insert on agentmesh.sessions, agentmesh.requests from agentmesh_worker;
     revoke update (permission_mode, rules, max_tokens, max_cost_usd) on agentmesh.sessions from agentmesh_worker;
     revoke update (max_tokens, max_cost_usd) on agentmesh.agents from agentmesh_worker;
@@ -55,9 +56,10 @@ begin
   end if;
 end $$;
 
-comment on function agentmesh.grant_roles is 'Give the roles that exist their rights, once more where they have them.';
+comment on function agentmesh.grant_roles is 'Give the existing roles their rights, again if they have them already.';
 
--- The roles belong to the server. Where this user may not make them, `agentmesh db upgrade` says what somebody else can do.
+-- The roles belong to the server. If this user may not create them, `agentmesh db upgrade` says what another user can
+-- do.
 do $$
 begin
   if not exists (select from pg_roles where rolname = 'agentmesh_reader') then

@@ -87,6 +87,12 @@ def test_docstrings_are_read_and_other_strings_are_not():
     assert [line for line, _ in prose.check("module.py", source, RULES)] == [3, 5, 8]
 
 
+def test_comments_of_sql_are_read_and_its_code_is_not():
+    query = "-- name: anew\n-- Read it\n-- anew.\nselect 'anew';  -- anew\n"
+    source = f"{query}\ncomment on view v is\n  'Made anew, the user''s.';\n"
+    assert [line for line, _ in prose.check("query.sql", source, RULES)] == [3, 7]
+
+
 def test_of_a_changelog_the_newest_section_is_read():
     text = "# Changelog\n\n## [2]\n\n- Made anew.\n\n## [1]\n\n- Made anew.\n"
     assert [line for line, _ in prose.check("CHANGELOG.md", text, RULES)] == [5]

@@ -1,8 +1,8 @@
 create function agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint, results jsonb default null,
   bytes bigint default 0, answer bigint default 32768, input_usd numeric default null, output_usd numeric default null) returns jsonb
 language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
--- Locks the agent only when there are results or mail; then, last of all, what the session's model calls are
--- reserved under.
+-- Locks the agent only if there are results or mail. Last of all it locks the row under which the session's model calls
+-- are reserved.
 declare
   me agentmesh.agents;
   its record;
@@ -31,8 +31,9 @@ begin
     end if;
     perform agentmesh.read_mail_of_step(me);
   elsif not had_started then
-    -- Only a reservation is written, and results of calls without effects. A server that crashes may forget them: the call that was reserved for is
-    -- booked all the same, and finish_step refuses an answer to results that were forgotten; the agent then makes the calls again.
+    -- Only a reservation is written, and results of calls without effects. A server that crashes may forget them. The
+    -- reserved call is booked anyway, and finish_step refuses an answer to forgotten results; the agent then makes the
+    -- calls again.
     perform set_config('synchronous_commit', 'off', true);
   end if;
   if me.interrupt_turn = me.turn then
@@ -54,11 +55,11 @@ begin
 end $$;
 
 comment on function agentmesh.begin_step is
-  'Begin a step: write the results of the step before, if some are not written yet (as close_calls takes them), read what the model must see now (all mail at the start of a turn, the user''s in the middle of one), and return {"rows": own rows after a seq, "refused": the budget''s refusal or null, ...}; {"interrupted": true} when there are results and the turn is interrupted.';
+  'Begin a step: write the results of the step before, if some are still unwritten (in the form of close_calls), and read due mail. At the start of a turn that is all mail, in the middle of one the user''s mail. Returns {"rows": own rows after a seq, "refused": the budget''s refusal or null, ...}; {"interrupted": true} if there are results and the turn is interrupted.';
 
 create function agentmesh.read_mail_of_step(me agentmesh.agents) returns void
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
--- All mail at the start of a turn, the user's in the middle of one, none once it is interrupted.
+-- All mail at the start of a turn, the user's mail in the middle of one, none once it is interrupted.
 declare
   is_start boolean := me.started_turn < me.turn;
   ids bigint[] := array(
@@ -71,7 +72,7 @@ begin
   perform agentmesh.read_mail(me, ids);
 end $$;
 
-comment on function agentmesh.read_mail_of_step is 'Have a locked agent read what it must see before its next model call.';
+comment on function agentmesh.read_mail_of_step is 'Turn mail into rows that a locked agent must see before its next model call.';
 
 create function agentmesh.begin_summary(agent uuid, caller agentmesh.caller, bytes bigint default 0,
   answer bigint default 32768, input_usd numeric default null, output_usd numeric default null) returns jsonb
@@ -86,11 +87,11 @@ begin
   return agentmesh.reserve(me, session, bytes, answer, input_usd, output_usd);
 end $$;
 
-comment on function agentmesh.begin_summary is 'Reserve the call for a summary that a person asked for; what reserve returns.';
+comment on function agentmesh.begin_summary is 'Reserve the call for a summary that a person asked for; returns what reserve returns.';
 
 create function agentmesh.read_mail(me agentmesh.agents, ids bigint[]) returns void
 language sql as $$
--- The first that a forked agent reads introduces it: who it is, who its parent is.
+-- The first mail that a forked agent reads introduces it: it says who the agent and its parent are.
   with unread as (
     select m.*, s.name as sender_name, row_number() over (order by m.id) as n
     from agentmesh.mail m left join agentmesh.agents s on s.id = m.sender
@@ -125,7 +126,7 @@ begin
 end $$;
 
 comment on function agentmesh.allowance is
-  'What agents of a session may do without asking, now: {"mode", "allowed": rules made by "always", "attended"}.';
+  'What agents of a session may do now without asking: {"mode", "allowed": rules made by "always", "attended"}.';
 
 create function agentmesh.note_seen(me agentmesh.agents, seq bigint, seen jsonb) returns void
 language plpgsql as $$
@@ -141,7 +142,7 @@ begin
 end $$;
 
 comment on function agentmesh.note_seen is
-  'Remember that an agent has seen the content of files, [[path, digest]], in a step, unless it was the last one that it saw itself.';
+  'Record that an agent has seen the content of files, [[path, digest]], in a step; skip a file if it last saw the same content.';
 
 create function agentmesh.skip_turn(agent uuid, caller agentmesh.caller) returns text
 language plpgsql as $$

@@ -1,8 +1,8 @@
 create function agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions, bytes bigint, answer bigint, listed_in numeric, listed_out numeric) returns jsonb
 language plpgsql set enable_bitmapscan = off set enable_seqscan = off set enable_sort = off as $$
 #variable_conflict use_column
--- It takes the session's usage row, after any agent's. One that is to wait also locks the reservations that it
--- waits for, and looks again: who settles one of them afterwards sees that it waits, and tells it.
+-- It locks the session's usage row, after any agent's row. A call that must wait also locks the reservations that it
+-- waits for, and weighs again. So when one of them is settled later, this call is seen to wait, and is told.
 declare
   mine record;
   running uuid[];
@@ -19,7 +19,7 @@ begin
   end if;
   select * into mine from agentmesh.weigh(me, session, input, reserve.answer, listed_in, listed_out);
   if mine.waits is not null then
-    -- By id, one after another: for an order the planner would walk the reservations of all sessions.
+    -- By id, one after another: to sort them, the planner would walk the reservations of all sessions.
     running := array(select r.agent_id from agentmesh.reservations r where r.session_id = session.id and r.agent_id <> me.id and not r.waits);
     foreach other in array array(select o from unnest(running) o order by o) loop
       perform from agentmesh.reservations r where r.agent_id = other for share;
@@ -36,12 +36,12 @@ begin
   on conflict (agent_id) do update set epoch = excluded.epoch, tokens = excluded.tokens, cost_usd = excluded.cost_usd,
     input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens, input_usd = excluded.input_usd, output_usd = excluded.output_usd,
     is_first = excluded.is_first, waits = excluded.waits,
-    at = case when reservations.waits and excluded.waits then reservations.at else excluded.at end;  -- it keeps its place
+    at = case when reservations.waits and excluded.waits then reservations.at else excluded.at end;  -- a waiting call keeps its place
   if mine.waits is not null then
     return jsonb_build_object('waits', mine.waits);
   end if;
   perform agentmesh.wake_waiting(session.id);
-  -- Now and then: to sum up some rows takes less than to move one.
+  -- Only now and then: summing some rows costs less than moving one.
   if (select count(*) from (select from agentmesh.bookings b where b.session_id = session.id limit 32) newest) = 32 then
     with moved as (delete from agentmesh.bookings b where b.session_id = session.id returning b.tokens, b.cost_usd)
     update agentmesh.session_usage u set tokens = u.tokens + m.tokens, cost_usd = u.cost_usd + m.cost_usd
@@ -52,7 +52,7 @@ begin
 end $$;
 
 comment on function agentmesh.reserve is
-  'Reserve a model call of a request of so many bytes whose answer may have so many tokens, at listed prices where there are some: {"answer": how many it may, null where nothing is capped}, {"waits": for others'' ''bill'' or ''room''}, or {"refused": {error, hint}}.';
+  'Reserve a model call whose request has so many bytes and whose answer may have so many tokens, at listed prices if there are some. Returns {"answer": limit of its tokens, null if nothing is capped}, {"waits": ''bill'' or ''room'' of other calls}, or {"refused": {error, hint}}.';
 
 create function agentmesh.release_reservation(agent uuid) returns void
 language plpgsql as $$
@@ -65,12 +65,11 @@ begin
   end if;
 end $$;
 
-comment on function agentmesh.release_reservation is
-  'Give back what is reserved for an agent''s model call, if anything, and tell those that wait.';
+comment on function agentmesh.release_reservation is 'Release the reservation for an agent''s model call, if there is one, and tell waiting calls.';
 
 create function agentmesh.release_reservations(ids uuid[]) returns void
 language plpgsql as $$
--- Locked by id: calls that wait lock them too.
+-- Locked by id: waiting calls lock them too.
 declare
   sessions uuid[];
 begin
@@ -86,7 +85,8 @@ create function agentmesh.rate_of(model text, input bigint, listed_in numeric, l
   out input_usd numeric, out output_usd numeric, out steep_input_usd numeric, out steep_output_usd numeric, out output_excess numeric, out least_usd numeric)
 language plpgsql as $$
 #variable_conflict use_variable
--- input_usd is for the whole input, output_usd for one token of the answer. steep: the same, were output ten times as dear; no list tells.
+-- input_usd is for the whole input, output_usd for one token of the answer. steep: the same if output cost ten times as
+-- much, because no price list says.
 declare
   bill agentmesh.model_bills;
 begin
@@ -115,7 +115,8 @@ begin
   end if;
 end $$;
 
-comment on function agentmesh.rate_of is 'What so many input tokens of a model cost at most, and each token of its answer, by what it has billed and by listed prices.';
+comment on function agentmesh.rate_of is
+  'The most that so many input tokens of a model cost, and each token of its answer, from its bills so far and from listed prices.';
 
 create function agentmesh.weigh(me agentmesh.agents, session agentmesh.sessions, input bigint, answer bigint, listed_in numeric, listed_out numeric,
   out allowed bigint, out tokens bigint, out cost_usd numeric, out is_first boolean, out waits text, out refused jsonb)
@@ -129,14 +130,14 @@ declare
   alone bigint := weigh.answer;
   shortest bigint := least(weigh.answer, 256);
   is_blocked boolean := false;
-  is_bound boolean := false;  -- one that no cap holds for waits for nobody
+  is_bound boolean := false;  -- a call under no cap waits for nobody
 begin
   allowed := weigh.answer;
   select * into rate from agentmesh.rate_of(me.model, weigh.input, listed_in, listed_out);
   is_first := rate.is_first;
   tokens := rate.all_input + ceil(allowed * rate.output_excess);
   cost_usd := round(greatest(rate.input_usd + allowed * rate.output_usd, rate.steep_input_usd + allowed * rate.steep_output_usd, rate.least_usd), 6);
-  -- Mostly there is room even if everything reserved counted: then nobody's agent has to be looked up.
+  -- Usually there is room even if every reservation counted: then no agent has to be looked up.
   select coalesce(sum(x.tokens), 0) as tokens, coalesce(sum(x.cost_usd), 0) as cost_usd, coalesce(bool_or(x.is_first), false) as is_first into used
   from (select u.tokens, u.cost_usd, false as is_first from agentmesh.session_usage u where u.session_id = session.id
         union all select b.tokens, b.cost_usd, false from agentmesh.bookings b where b.session_id = session.id
@@ -179,16 +180,17 @@ begin
 end $$;
 
 comment on function agentmesh.weigh is
-  'Judge a model call of so many input tokens, counted in its request, whose answer may have so many: what it takes (tokens, cost_usd) with as long an answer (allowed) as fits under the caps of the session and of all agents above; or that it waits for calls that run, because less fits while they do (''room'') or because they will show what the model bills (''bill''); or why it is refused, since it would not fit if they had ended.';
+  'Judge a model call with so many input tokens in its request and so many tokens allowed for its answer. Returns its cost (tokens, cost_usd) and the longest answer (allowed) that fits under the caps of the session and of all agents above. Or it says that the call waits for running calls: less fits while they run (''room''), or they will show what the model bills (''bill''). Or it refuses the call, if it would not fit even after they have ended.';
 
 create function agentmesh.learn_bill(mine agentmesh.reservations, model text, input bigint, output bigint, cached bigint, usd numeric, input_usd numeric,
   cached_usd numeric, output_usd numeric) returns void
 language plpgsql as $$
--- The agent's row is locked. Most bills show nothing new: that is found without a division, and writes nothing.
+-- The agent's row is locked. Most bills show nothing new: that check needs no division and writes nothing.
 #variable_conflict use_variable
 declare
   known agentmesh.model_bills;
-  -- One bill does not tell what input and output cost: output is taken to cost one to ten times as much, and a cached token at least a tenth.
+  -- One bill does not show the separate costs of input and output. Assume that output costs one to ten times as much,
+  -- and a cached token at least a tenth.
   even numeric := input - cached + 0.1 * cached + output;
   steep numeric := input - cached + 0.1 * cached + 10 * output;
   listed numeric;
@@ -223,7 +225,7 @@ begin
 end $$;
 
 comment on function agentmesh.learn_bill is
-  'Keep what a model bills, where it is more than is known of it; and say so in the agent''s conversation where it is more than was reserved (mine).';
+  'Record what a model bills if it is more than known so far; report it in the agent''s conversation if it is more than was reserved (mine).';
 
 create function agentmesh.forget_bills(model text) returns boolean
 language sql as $$
@@ -231,15 +233,14 @@ language sql as $$
 $$;
 
 comment on function agentmesh.forget_bills is
-  'Forget what a model has billed, after a server that counted wrong was put right: its next call goes ahead of the others again.';
+  'Forget what a model has billed, after a server that counted wrongly was repaired: its next call goes ahead of the others again.';
 
 create function agentmesh.round_up(n numeric, figures integer) returns numeric
 language sql immutable as $$
   select ceil(n * 10.0 ^ figures) / 10.0 ^ figures
 $$;
 
-comment on function agentmesh.round_up is
-  'Round up to so many figures after the point, so that the last of them does not count as an excess.';
+comment on function agentmesh.round_up is 'Round up to so many digits after the point, so that rounding does not count as an excess.';
 
 create function agentmesh.book_call(agent uuid, usage jsonb) returns void
 language plpgsql as $$
@@ -248,7 +249,7 @@ begin
 end $$;
 
 comment on function agentmesh.book_call is
-  'Book what the model call has used that its owner, whose row is locked, ends in this commit.';
+  'Book the usage of the model call that the agent''s owner ends in this commit; the agent''s row is locked.';
 
 create function agentmesh.book_lost_call(agent uuid, usage jsonb) returns void
 language plpgsql as $$
@@ -257,7 +258,7 @@ begin
 end $$;
 
 comment on function agentmesh.book_lost_call is
-  'Book a model call whose answer is not kept, and whose reservation may be another call''s by now: nothing is learned from it.';
+  'Book a model call whose answer is not kept. Its reservation may belong to another call by now, so nothing is learned from it.';
 
 create function agentmesh.book_usage(agent uuid, usage jsonb, ends boolean) returns void
 language plpgsql as $$
@@ -292,7 +293,7 @@ begin
   if mine.agent_id is null then
     return;
   end if;
-  -- No bill: it failed before the server counted, or nothing was asked.
+  -- No bill: it failed before the server counted, or nothing was sent.
   if mine.epoch = me.epoch and not mine.waits and used.input_tokens + used.output_tokens > 0 and not (used.estimated and used.error is not null) then
     perform agentmesh.learn_bill(mine, coalesce(used.model, me.model), used.input_tokens, used.output_tokens, used.cached_tokens, used.cost_usd,
       used.input_usd, used.cached_usd, used.output_usd);
@@ -301,7 +302,7 @@ begin
 end $$;
 
 comment on function agentmesh.book_usage is
-  'Book what a model call has used (null where unknown). ends: it is the one that the agent''s reservation was made for, whose owner''s row is locked and ends it in this commit: the reservation is given back, and what the model bills is kept.';
+  'Book the usage of a model call (null if unknown). With ends, the agent''s reservation was made for this call, its row is locked, and its owner ends the call in this commit. Then the reservation is released, and the model''s bill is recorded.';
 
 create function agentmesh.cap_refusal(me agentmesh.agents, whose agentmesh.agents, unit text, cap numeric, used numeric, reserved numeric, needs numeric)
   returns jsonb
@@ -318,7 +319,7 @@ begin
 end $$;
 
 comment on function agentmesh.cap_refusal is
-  'The refusal of a call that does not fit, in numbers: {"error", "hint"}; null when it fits. whose is null for the session.';
+  'The refusal of a call that does not fit, in numbers: {"error", "hint"}; null if it fits. whose is null for the session.';
 
 create function agentmesh.caps_of(me agentmesh.agents, session agentmesh.sessions)
   returns table (whose agentmesh.agents, max_tokens bigint, max_cost_usd numeric, tokens numeric, cost_usd numeric, reserved numeric, reserved_usd numeric,
@@ -326,7 +327,7 @@ create function agentmesh.caps_of(me agentmesh.agents, session agentmesh.session
 language plpgsql as $$
 #variable_conflict use_column
 begin
-  -- In one statement: a call that is settled meanwhile counts once, as reserved or as used.
+  -- One statement: a call that is settled meanwhile counts once, either as reserved or as used.
   return query
   select null::agentmesh.agents, session.max_tokens, session.max_cost_usd::numeric, coalesce(u.tokens, 0) + b.tokens, coalesce(u.cost_usd, 0) + b.cost_usd,
     r.tokens, r.cost_usd, r.is_first
@@ -348,7 +349,7 @@ begin
 end $$;
 
 comment on function agentmesh.caps_of is
-  'The caps that a call of an agent must fit under, the session''s first, and what is used and (by others) reserved of each; is_first: whether a call runs that will be its model''s first bill.';
+  'The caps that apply to an agent''s call, the session''s first, with the amounts used and reserved (by others) under each. is_first: whether a running call will be its model''s first bill.';
 
 create function agentmesh.has_capped_agents(session uuid) returns boolean
 language plpgsql stable as $$
@@ -374,8 +375,7 @@ begin
   return coalesce((agentmesh.weigh(me, session, mine.input_tokens, mine.output_tokens, mine.input_usd, mine.output_usd)).waits is not null, false);
 end $$;
 
-comment on function agentmesh.waits_for_budget is
-  'Whether an agent''s call waits and would still: its owner looks again when this is over.';
+comment on function agentmesh.waits_for_budget is 'Whether an agent''s call waits and must go on waiting: its owner looks again when this ends.';
 
 create function agentmesh.wake_waiting(session uuid) returns void
 language sql as $$
@@ -388,7 +388,7 @@ language sql as $$
 $$;
 
 comment on function agentmesh.wake_waiting is
-  'Tell agents of a session whose calls wait that it may be their turn, the first sixteen: each that goes ahead tells the next.';
+  'Tell the first sixteen agents of a session whose calls wait that it may be their turn; each call that goes ahead tells the next.';
 
 create function agentmesh.set_budget(session uuid, unit text, amount numeric, agent uuid default NULL::uuid) returns void
 language plpgsql as $$
@@ -426,19 +426,18 @@ begin
 end $$;
 
 comment on function agentmesh.set_budget is
-  'Cap what a session, or an agent with everything below it, may use: unit is ''tokens'' or ''usd''; amount null is no cap, and with unit null neither. It holds from the next model call on; below what is used already, that call is refused. Calls that wait are told.';
+  'Cap the usage of a session, or of an agent with everything below it. unit is ''tokens'' or ''usd''; amount null means no cap, and with unit null it removes both caps. It applies from the next model call on; if more is already used, that call is refused. Waiting calls are told.';
 
 create function agentmesh.ready(agent uuid) returns boolean
 language sql stable as $$
--- Calls start in their order: a call that asks holds up all after it, a task only a wait.
+-- Calls start in order: a call that asks holds up all later ones, a task holds up only a wait.
   with undone as (select c.* from agentmesh.tool_calls c where c.agent_id = agent and c.status <> 'done')
   select not agentmesh.waits_for_budget(agent) and (not exists (select from undone) or exists (
     select from undone c where c.status in ('open', 'started') and not exists (
       select from undone e where (e.seq, e.ordinal) < (c.seq, c.ordinal) and (e.status = 'asking' or (e.status = 'delegated' and c.name = 'wait')))))
 $$;
 
-comment on function agentmesh.ready is
-  'Whether an agent that waits for a person or a sub-agent can go on: a call may run, or none is left.';
+comment on function agentmesh.ready is 'Whether an agent that waits for a person or a sub-agent can go on: a call may run, or none is left.';
 
 create view agentmesh.in_flight as
   select r.agent_id, r.session_id, r.tokens, r.cost_usd, r.is_first
@@ -449,4 +448,4 @@ create view agentmesh.in_flight as
   where not r.waits;
 
 comment on view agentmesh.in_flight is
-  'Reservations that count. "offset 0": look up each one''s agent; the planner would rather hash all agents.';
+  'Reservations that count. "offset 0": look up each one''s agent; otherwise the planner would hash all agents.';

@@ -1,7 +1,7 @@
 create function agentmesh.claim(worker bigint, slots integer, waits boolean default true) returns setof agentmesh.agents
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
--- It skips locked rows and waits for nothing afterwards. The worker's own row is locked first: a worker that is
--- declared dead in this instant must not own what nobody would free again.
+-- It skips locked rows and waits for nothing afterwards. It locks the worker's own row first: a worker that is declared
+-- dead at this instant must not own agents that nobody would free again.
 declare
   me agentmesh.workers;
 begin
@@ -10,7 +10,8 @@ begin
   if me.id is null then
     perform agentmesh.refuse('AM001', format('worker %s has been declared dead', worker), 'Register again.');
   end if;
-  -- case, and a subselect that is no exists: else PostgreSQL asks serves first, which costs ten times as much.
+  -- "case" and a subselect without "exists": otherwise PostgreSQL evaluates serves first, which costs ten times as
+  -- much.
   return query
   with queued as (
     select a.id from agentmesh.agents a where a.status = 'running' and a.worker_id is null and not a.external
@@ -25,12 +26,12 @@ begin
 end $$;
 
 comment on function agentmesh.claim is
-  'Claim up to so many agents that wait to run, the longest queued first; with waits, agents inside a wait come on top: they need no slot.';
+  'Claim up to so many agents that wait to run, the longest queued first; with waits, also claim agents inside a wait, which need no slot.';
 
 create function agentmesh.claimable(worker bigint, slots integer) returns boolean
 language sql as $$
--- In the order of the index, which holds only such agents: mostly there are none, and the planner would rather look
--- for one among all.
+-- In the order of the index that holds only such agents: usually there are none, and otherwise the planner would look
+-- for one among all agents.
   select exists (
     select from agentmesh.workers w cross join lateral (
       select from agentmesh.agents a where a.status = 'running' and a.worker_id is null and not a.external and agentmesh.serves(w, a)
@@ -52,7 +53,7 @@ language sql stable security definer set search_path = pg_catalog as $$
                 and (worker.serves_any or (s.host = worker.host and s.os_user = worker.os_user)))
 $$;
 
-comment on function agentmesh.serves is 'Whether an agent is one that this worker may run.';
+comment on function agentmesh.serves is 'Whether this worker may run an agent.';
 
 create function agentmesh.has_room(worker agentmesh.workers) returns boolean
 language sql stable security definer set search_path = pg_catalog as $$
@@ -64,7 +65,7 @@ language sql stable security definer set search_path = pg_catalog as $$
 $$;
 
 comment on function agentmesh.has_room is
-  'Whether fewer agents than it has threads have one or wait for one; whose call waits for others'' has none.';
+  'Whether fewer agents have or want one of its threads than it has; agents whose call waits for other calls need none.';
 
 create function agentmesh.room(cap numeric, used numeric, input numeric, least_bill numeric, per_token numeric, answer bigint) returns bigint
 language sql immutable as $$
@@ -74,7 +75,7 @@ language sql immutable as $$
               else least(answer, floor((cap - used - input) / per_token))::bigint end
 $$;
 
-comment on function agentmesh.room is 'How many output tokens fit under a cap; fewer than none where not even the input does.';
+comment on function agentmesh.room is 'How many output tokens fit under a cap; negative if not even the input fits.';
 
 create function agentmesh.endpoint(endpoints text[], model text) returns text[]
 language sql immutable set search_path = pg_catalog as $$
@@ -82,12 +83,12 @@ language sql immutable set search_path = pg_catalog as $$
 $$;
 
 comment on function agentmesh.endpoint is
-  'The endpoint of a model''s provider among these, as an array of one; empty where none is known: any worker that has the provider may run it.';
+  'The endpoint of a model''s provider among these, as an array of one; empty if it is unknown: then any worker with the provider may run it.';
 
 create function agentmesh.give_back(worker bigint, ids uuid[], epochs bigint[]) returns uuid[]
 language plpgsql as $$
--- Those that another living worker may run, one without such a queue of its own, it owns no more: whoever has a
--- thread first claims them. Returns which. Where there is nobody else, it locks and changes nothing.
+-- Gives up those agents that another living worker without such a queue may run, so that whichever has a free thread
+-- first claims them. Returns their ids. If there is no such worker, it locks and changes nothing.
 declare
   takers agentmesh.workers[];
   offered agentmesh.agents;
@@ -110,9 +111,9 @@ begin
   for offered in
     select a.* from agentmesh.agents a, unnest(ids, epochs) as u (id, epoch)
     where a.id = u.id and a.worker_id = worker and a.epoch = u.epoch and a.status = 'running'
-      and a.interrupt_turn is distinct from a.turn  -- its owner stops it, thread or not; in the queue it would wait for one
+      and a.interrupt_turn is distinct from a.turn  -- its owner stops it, with or without a thread; in the queue it would wait for one
   loop
-    offered.worker_id := null;  -- as it would be
+    offered.worker_id := null;  -- as it would be afterwards
     if exists (select from unnest(takers) t where agentmesh.serves(t, offered)) then
       given := given || offered.id;
     end if;
@@ -123,7 +124,7 @@ begin
   return given;
 end $$;
 
-comment on function agentmesh.give_back is 'A worker offers agents that it owns and has no thread for.';
+comment on function agentmesh.give_back is 'Offer agents that a worker owns but has no thread for to other workers.';
 
 create function agentmesh.free_agents(workers bigint[]) returns integer
 language plpgsql as $$
@@ -143,4 +144,4 @@ begin
 end $$;
 
 comment on function agentmesh.free_agents is
-  'Take everything from workers whose rows are locked: their agents can be claimed at once, and they are fenced.';
+  'Take all agents from workers whose rows are locked: they can be claimed at once, and the workers are fenced.';

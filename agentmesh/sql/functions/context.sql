@@ -11,7 +11,7 @@ language sql stable rows 1000 as $$
 $$;
 
 comment on function agentmesh.context is
-  'What an agent is sent, up to a seq of its own: order by n, seq. Per stretch by the primary key: a plain join would read the whole table.';
+  'The rows that an agent''s model is sent, up to a seq of its own: order by n, seq. One look by primary key per stretch: a plain join would read the whole table.';
 
 create function agentmesh.spans(agent uuid, upto bigint default null)
 returns table (n integer, agent_id uuid, after bigint, through bigint, is_summary boolean)
@@ -66,12 +66,12 @@ begin
 end $$;
 
 comment on function agentmesh.spans is
-  'The stretches of rows (after, through] that make up what an agent is sent, in their order: by n. Newest rows first, it reads no more than the rows that reset. A stretch that is a summary holds that row only, others hold no summary.';
+  'The stretches of rows (after, through] that make up what an agent''s model is sent, in order of n. It reads the newest rows first, and no more than the rows that reset. A stretch with is_summary holds only that row; other stretches hold no summary.';
 
 create function agentmesh.summarize(agent uuid, caller agentmesh.caller, content jsonb, usage jsonb, ends boolean) returns text
 language plpgsql as $$
--- Calls without a result may not be behind it. usage, if any, books the call that made it; ends: the turn was for
--- this alone. One commit. Returns the agent's status.
+-- No call without a result may be behind it. usage, if given, books the call that made the summary; ends: the turn was
+-- only for this. One commit. Returns the agent's status.
 declare
   me agentmesh.agents;
 begin
@@ -94,7 +94,7 @@ begin
   return me.status;
 end $$;
 
-comment on function agentmesh.summarize is 'The owner has made a summary: {"text", "upto", "auto", ...}.';
+comment on function agentmesh.summarize is 'Store the summary that an agent''s owner has made: {"text", "upto", "auto", ...}.';
 
 create function agentmesh.compact(agent uuid) returns void
 language plpgsql as $$
@@ -117,7 +117,7 @@ begin
 end $$;
 
 comment on function agentmesh.compact is
-  'Have a worker make a summary of what an idle agent is sent; after it older rows are not sent. The agent runs for that long; unread mail by then begins the next turn.';
+  'Have a worker summarize an idle agent''s context; older rows are not sent afterwards. The agent is running meanwhile; mail that is unread by then begins the next turn.';
 
 create function agentmesh.clear(agent uuid) returns bigint
 language plpgsql as $$
@@ -127,7 +127,7 @@ begin
 end $$;
 
 comment on function agentmesh.clear is
-  'From now on nothing of what came before is sent, inherited or not. The agent must be idle. Returns the row''s seq.';
+  'From now on, send the model nothing from before, inherited or not. The agent must be idle. Returns the row''s seq.';
 
 create function agentmesh.mark(agent uuid, label text default null) returns text
 language plpgsql as $$
@@ -144,7 +144,7 @@ begin
 end $$;
 
 comment on function agentmesh.mark is
-  'Set a mark that rewind goes back to, also while the agent works: then it goes back to before the step that has calls without a result. Without a label it gets a number. Returns the label.';
+  'Set a mark for rewind to go back to, even while the agent works: then the mark is before the step that has calls without a result. Without a label it gets a number. Returns the label.';
 
 create function agentmesh.marks(agent uuid) returns table (seq bigint, label text)
 language plpgsql stable rows 8 as $$
@@ -165,4 +165,4 @@ begin
 end $$;
 
 comment on function agentmesh.marks is
-  'The marks of an agent that are in force, the newest first: its own, since the last clear, without those rewound over.';
+  'The valid marks of an agent, the newest first: its own, since the last clear, without those that were rewound over.';

@@ -1,7 +1,7 @@
 create function agentmesh.end_turn(me agentmesh.agents, parent agentmesh.agents, ended bigint, output text, failed boolean) returns text
 language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off as $$
--- Returns the status. (Lock, then look: in one statement this would lose wake-ups.)
+-- Returns the status. (Lock first, then look: one combined statement would lose wake-ups.)
 declare
   task agentmesh.tasks := agentmesh.task_of(me.id);
   reports boolean := coalesce(me.owes_report and task.child is null and parent.status in ('running', 'idle'), false);
@@ -49,7 +49,7 @@ begin
 end $$;
 
 comment on function agentmesh.end_turn is
-  'End the turn of a locked agent: report to the parent if it owes one, then begin the next turn with the unread mail or go idle.';
+  'End the turn of a locked agent: report to the parent if it owes a report, then begin the next turn with the unread mail, or go idle.';
 
 create function agentmesh.works_for_user(me agentmesh.agents) returns boolean
 language sql stable as $$
@@ -59,7 +59,7 @@ language sql stable as $$
     where m.recipient = me.id and m.read_at is not null and (m.sender is null or m.sender = me.parent_id) order by m.id desc limit 1), false)
 $$;
 
-comment on function agentmesh.works_for_user is 'Whether a person waits for the end of its turn: it is the root, or of the messages that it read from people and its parent the newest is a person''s.';
+comment on function agentmesh.works_for_user is 'Whether a person waits for the end of the agent''s turn. That is so if it is the root. It is also so if the newest message that it has read from a person or its parent is from a person.';
 
 create function agentmesh.see(agent uuid) returns boolean
 language plpgsql as $$
@@ -105,15 +105,14 @@ begin
 end $$;
 
 comment on function agentmesh.fail_turn is
-  'End the turn with an error that people, waiters and the parent see. usage, if any, books the failed call.';
+  'End the turn with an error that people, waiters and the parent see. usage, if given, books the failed call.';
 
 create function agentmesh.ended_with(content jsonb) returns text
 language sql immutable as $$
   select concat_ws(E'\n', nullif(content ->> 'text', ''), '[' || (content ->> 'ending') || ']')
 $$;
 
-comment on function agentmesh.ended_with is
-  'What a turn ended with, for whoever waits for it: the answer, and if it is not all that there should be, why.';
+comment on function agentmesh.ended_with is 'The final text of a turn for agents that wait for it: the answer and, if it is incomplete, the reason.';
 
 create function agentmesh.retry(agent uuid) returns void
 language plpgsql as $$
@@ -138,7 +137,8 @@ begin
   elsif last is null then
     perform agentmesh.refuse('AM061', format('%s has been told nothing yet', agentmesh.label(me)), 'Write to it what it should do.');
   elsif last = 'assistant' then
-    -- It was interrupted in the middle of an answer, which is kept. No model is asked with an answer of its own at the end.
+    -- It was interrupted in the middle of an answer, which is kept. No request to a model may end with an answer of its
+    -- own.
     perform agentmesh.append(me.id, 'user', jsonb_build_object('text', 'Go on from where you were interrupted.', 'retry', true));
   end if;
   update agentmesh.agents a set status = 'running', turn = a.turn + 1, queued_at = clock_timestamp(), agent_wakes = 0 where a.id = me.id;
@@ -147,4 +147,4 @@ begin
 end $$;
 
 comment on function agentmesh.retry is
-  'Run the last turn''s rest once more, without new mail, after an error or an interrupt. The agent is running then.';
+  'Run the rest of the last turn once more, without new mail, after an error or an interrupt. Then the agent is running.';

@@ -36,7 +36,8 @@ begin
   end if;
 end $$;
 
-comment on function agentmesh.require_read_committed is 'LOCK, then LOOK works only where each statement has a snapshot of its own.';
+comment on function agentmesh.require_read_committed is
+  'Refuse other isolation levels: LOCK, then LOOK works only if each statement has its own snapshot.';
 
 create function agentmesh.require_body(body text) returns void
 language plpgsql as $$
@@ -68,7 +69,7 @@ begin
 end $$;
 
 comment on function agentmesh.require_answer is
-  'The words of an answer, checked: {"decision": "once" | "always" | "no", "reason"?, "arguments"?, "rules"?} or {"text"}.';
+  'Refuse an answer that does not have its form: {"decision": "once" | "always" | "no", "reason"?, "arguments"?, "rules"?} or {"text"}.';
 
 create function agentmesh.are_allow_rules(rules jsonb) returns boolean
 language sql immutable as $$
@@ -82,4 +83,4 @@ language sql immutable as $$
   end
 $$;
 
-comment on function agentmesh.are_allow_rules is 'Whether a value is null, or a list with at least one rule, each of which allows something.';
+comment on function agentmesh.are_allow_rules is 'Whether a value is null, or a list of at least one rule in which every rule allows something.';

@@ -1,7 +1,7 @@
 create function agentmesh.guest(session uuid, name text) returns uuid
 language plpgsql as $$
 #variable_conflict use_column
--- It inherits no conversation: its client has one of its own.
+-- It inherits no conversation: its client has its own.
 declare
   locked agentmesh.sessions;
   root agentmesh.agents;
@@ -32,12 +32,12 @@ begin
 end $$;
 
 comment on function agentmesh.guest is
-  'An external agent of this name below the session''s root, for a client to join as: the oldest idle one of that name (or name-2, ...), which keeps its mailbox from one visit to the next, else a new one.';
+  'Return an external agent of this name below the session''s root, for a client to join as. It is the oldest idle one of that name (or name-2, ...), which keeps its mailbox between visits, or a new one.';
 
 create function agentmesh.join_agent(worker bigint, agent uuid) returns bigint
 language plpgsql as $$
--- Returns its epoch. Refused while another process holds it that lives (see join_worker); one that was killed is
--- not waited for. Locks: the worker, then the agent, as claim does.
+-- Returns its epoch. Refused while another living process holds the agent (see join_worker); a process that was killed
+-- is not waited for. Locks: the worker, then the agent, as claim does.
 declare
   me agentmesh.agents;
 begin
@@ -65,4 +65,4 @@ begin
   return me.epoch + 1;
 end $$;
 
-comment on function agentmesh.join_agent is 'Join as an external agent: it is running, and this worker''s from now on.';
+comment on function agentmesh.join_agent is 'Join as an external agent: from now on it is running, and belongs to this worker.';

@@ -20,7 +20,7 @@ begin
     perform agentmesh.refuse('AM053', format('calls of %s have no result yet', agentmesh.label(me)), 'Finish the step first.');
   end if;
   at_seq := agentmesh.append(agent, 'assistant', content);
-  perform agentmesh.book_call(agent, usage);  -- it gives the reservation back
+  perform agentmesh.book_call(agent, usage);  -- it releases the reservation
   if jsonb_array_length(calls) = 0 then
     if content ? 'ending' then
       perform agentmesh.append(agent, 'event', jsonb_build_object('event', 'ending', 'text', content ->> 'ending'));
@@ -38,8 +38,7 @@ begin
   return jsonb_build_object('seq', at_seq, 'status', 'running', 'allowance', agentmesh.allowance(me.session_id));
 end $$;
 
-comment on function agentmesh.finish_step is
-  'Finish a step: the model''s answer, its tool calls, usage and cost; without calls, the end of the turn.';
+comment on function agentmesh.finish_step is 'Finish a step: store the model''s answer, its tool calls, usage and cost; without calls, end the turn.';
 
 create function agentmesh.finish_step_once(agent uuid, caller agentmesh.caller, after bigint, content jsonb, calls jsonb, usage jsonb) returns jsonb
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
@@ -61,4 +60,4 @@ begin
 end $$;
 
 comment on function agentmesh.finish_step_once is
-  'finish_step, unless the answer to the rows up to ``after`` has been stored: the first try may have been made although its answer was lost, or be made late.';
+  'Run finish_step, unless the answer to the rows up to ``after`` is already stored: the first attempt may have succeeded although its reply was lost, or may arrive late.';

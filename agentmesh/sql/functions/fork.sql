@@ -43,11 +43,11 @@ begin
 end $$;
 
 comment on function agentmesh.fork is
-  'Make a child that inherits the parent''s conversation by reference. With a prompt it is running from this commit on; without, it is idle. As a tool (caller given) the prompt comes from the parent, else from the user. at: it inherits up to that row of the parent''s and no further, or to before the step in which that stands.';
+  'Make a child that inherits the parent''s conversation by reference. With a prompt it is running from this commit on; without one it is idle. If a tool calls it (caller given), the prompt comes from the parent, otherwise from the user. at: it inherits up to that row of the parent''s, or up to the beginning of the step that contains the row.';
 
 create function agentmesh.fork_point(agent uuid) returns bigint
 language sql as $$
--- One statement, so that it is true at one instant also when the agent is not locked.
+-- One statement, so that it is consistent even if the agent is not locked.
   select coalesce(
     (select min(c.seq) - 1 from agentmesh.tool_calls c where c.agent_id = agent and c.status <> 'done'),
     (select max(t.seq) from agentmesh.transcript t where t.agent_id = agent),
@@ -55,11 +55,11 @@ language sql as $$
 $$;
 
 comment on function agentmesh.fork_point is
-  'The seq up to which a child forked from this agent now inherits: everything before the oldest step that still has a call without result.';
+  'The seq of the last row that a child forked from this agent now inherits: everything before the oldest step that still has a call without a result.';
 
 create function agentmesh.step_boundary(agent agentmesh.agents, at bigint) returns bigint
 language plpgsql stable as $$
--- What it is for a row that is there never changes: results that are still to come have higher seqs.
+-- For an existing row it never changes: later results have higher seqs.
 declare
   last bigint := (select coalesce(max(t.seq), 0) from agentmesh.transcript t where t.agent_id = agent.id);
   step bigint := (select max(c.seq) from agentmesh.tool_calls c where c.agent_id = agent.id and c.seq <= step_boundary.at);
@@ -74,7 +74,7 @@ begin
 end $$;
 
 comment on function agentmesh.step_boundary is
-  'The newest place, not after this row of the agent''s, from which a child can go on: no call before it has its result later.';
+  'The newest place, at or before this row of the agent''s, from which a child can go on: every call before it has its result before it too.';
 
 create function agentmesh.require_room(parent agentmesh.agents, session agentmesh.sessions) returns void
 language plpgsql set enable_bitmapscan = off set enable_seqscan = off set enable_sort = off as $$
@@ -86,7 +86,7 @@ begin
     perform agentmesh.refuse('AM032', format('%s is at depth %s, the limit of the session (max_depth)', agentmesh.label(parent), parent.depth),
       'Do not retry. Do the work yourself, or ask an agent nearer to the root to fork.');
   end if;
-  -- Whoever makes an agent has raised tree_version: where fewer were ever made than may live, nobody need be counted.
+  -- Making an agent raises tree_version: if fewer agents were ever made than may live, no counting is needed.
   if session.tree_version > session.max_children then
     select count(*) into living from agentmesh.agents a where a.parent_id = parent.id and agentmesh.counts(a);
   end if;
@@ -103,7 +103,7 @@ begin
       agentmesh.idle_children_hint(parent.id));
   end if;
   if session.max_tokens is not null or session.max_cost_usd is not null or agentmesh.has_capped_agents(session.id) then
-    refusal := (agentmesh.weigh(parent, session, 0, 1, null, null)).refused;  -- what the smallest bill of its parent's model was, and one token
+    refusal := (agentmesh.weigh(parent, session, 0, 1, null, null)).refused;  -- the smallest bill of its parent's model so far, plus one token
   end if;
   if refusal is not null then
     perform agentmesh.refuse('AM035', refusal ->> 'error', refusal ->> 'hint');
@@ -111,7 +111,7 @@ begin
 end $$;
 
 comment on function agentmesh.require_room is
-  'Refuse a further child of an agent where a limit is reached, or where no budget has room for a call of it even if all calls that run had ended.';
+  'Refuse a further child of an agent if a limit is reached, or if no budget has room for a call of it even after all running calls have ended.';
 
 create function agentmesh.idle_children_hint(agent uuid) returns text
 language sql as $$
@@ -121,7 +121,7 @@ language sql as $$
   from (select a.* from agentmesh.agents a where a.parent_id = agent and a.status = 'idle' and not a.clean order by a.created_at limit 8) c
 $$;
 
-comment on function agentmesh.idle_children_hint is 'What a refused fork can use instead.';
+comment on function agentmesh.idle_children_hint is 'The hint of a refused fork: children that can be used instead.';
 
 create function agentmesh.counts(agent agentmesh.agents) returns boolean
 language sql immutable as $$
@@ -129,4 +129,4 @@ language sql immutable as $$
 $$;
 
 comment on function agentmesh.counts is
-  'Whether an agent counts against limits and stands in lists: a task''s child does only while its task runs.';
+  'Whether an agent counts against limits and appears in lists: a task''s child does so only while its task runs.';

@@ -18,12 +18,12 @@ begin
 end $$;
 
 comment on function agentmesh.interrupt is
-  'Stop an agent''s turn (Esc), and those of the sub-agents that work for it. Returns whether there was one. Mail unread by now wakes nobody by itself.';
+  'Stop an agent''s turn (Esc), and those of the sub-agents that work for it. Returns whether it had a turn. Mail that is unread by now does not wake it on its own.';
 
 create function agentmesh.interrupt_one(agent uuid) returns boolean
 language plpgsql as $$
--- A worker that runs it is told and stops it; an agent that no worker runs stops in this commit. Of an external
--- agent there is only its wait to stop.
+-- If a worker runs the agent, it is told and stops it; an agent that no worker runs stops in this commit. An external
+-- agent can only be stopped in its wait.
 declare
   me agentmesh.agents;
   parent agentmesh.agents;
@@ -90,5 +90,4 @@ begin
   return agentmesh.stop(me, locked.parent);
 end $$;
 
-comment on function agentmesh.stop_turn is
-  'The owner''s answer to an interrupt: what was streamed is kept and marked; then the turn stops.';
+comment on function agentmesh.stop_turn is 'The owner''s reaction to an interrupt: keep and mark the streamed part, then stop the turn.';

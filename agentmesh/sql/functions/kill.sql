@@ -12,7 +12,7 @@ begin
   perform agentmesh.require_read_committed();
   perform agentmesh.lock_session(session);
   tree := array(select agentmesh.subtree(kill.target));
-  -- The target's parent too: the target may be its task, whose call gets its result now.
+  -- Also lock the target's parent: the target may work on its task, whose call gets its result now.
   perform agentmesh.lock_agents(tree || kill.killed_by || (select a.parent_id from agentmesh.agents a where a.id = kill.target));
   select * into killer from agentmesh.agents a where a.id = kill.killed_by;
   select * into victim from agentmesh.agents a where a.id = kill.target;
@@ -57,7 +57,7 @@ begin
 end $$;
 
 comment on function agentmesh.kill is
-  'End the target and all its descendants in one commit; returns who died, target first, and nobody when the target is dead already. killed_by, if given, must be an ancestor of the target.';
+  'End the target and all its descendants in one commit. Returns the agents that died, target first; none if the target is dead already. killed_by, if given, must be an ancestor of the target.';
 
 create function agentmesh.bury(ids uuid[], session uuid, killed_by uuid) returns void
 language plpgsql as $$

@@ -52,8 +52,7 @@ comment on function agentmesh.lock_with_parent is 'Lock an agent and its parent,
 
 create function agentmesh.lock_class() returns integer language sql immutable as $$ select 1634562669 $$;
 
-comment on function agentmesh.lock_class is
-  'The class of the advisory locks by which a worker shows that its LISTEN connection lives.';
+comment on function agentmesh.lock_class is 'The class of the advisory locks with which workers show that their LISTEN connections live.';
 
 create function agentmesh.fence(agent agentmesh.agents, caller agentmesh.caller) returns void
 language plpgsql as $$
@@ -66,7 +65,7 @@ begin
   end if;
 end $$;
 
-comment on function agentmesh.fence is 'Only the owner may go on: worker, epoch and status are those of the locked row.';
+comment on function agentmesh.fence is 'Refuse unless the caller owns the locked agent: worker, epoch and status must be those of its row.';
 
 create function agentmesh.require_open_call(agent uuid, caller agentmesh.caller) returns void
 language plpgsql as $$

@@ -27,7 +27,7 @@ begin
 end $$;
 
 comment on function agentmesh.free_name is
-  'The name itself or, if an agent of the session (dead or alive) has it, the first free of name-2, name-3, .';
+  'The name itself or, if an agent of the session (dead or alive) has it, the first free one of name-2, name-3, ...';
 
 create function agentmesh.introduction(me agentmesh.agents) returns jsonb
 language plpgsql stable as $$
@@ -50,7 +50,7 @@ begin
 end $$;
 
 comment on function agentmesh.introduction is
-  '{"introduces"} when what this forked agent is sent does not tell yet who it is and who its parent is, else {}.';
+  'Return {"introduces"} if the context of this forked agent does not yet say who it and its parent are, otherwise {}.';
 
 create function agentmesh.path(agent uuid) returns text
 language sql stable security definer set search_path = pg_catalog as $$
@@ -62,8 +62,7 @@ language sql stable security definer set search_path = pg_catalog as $$
   select path from above where parent_id is null
 $$;
 
-comment on function agentmesh.path is
-  'An agent''s place in the tree: its name after those of its ancestors, as in root/reader/helper.';
+comment on function agentmesh.path is 'An agent''s place in the tree: its name after those of its ancestors, as in root/reader/helper.';
 
 create function agentmesh.ancestors(agent uuid) returns table (agent_id uuid, generation integer)
 language sql stable security definer rows 4 set search_path = pg_catalog as $$
@@ -78,7 +77,7 @@ comment on function agentmesh.ancestors is 'An agent and its ancestors in the tr
 
 create function agentmesh.lineage(agent uuid) returns table (agent_id uuid, upto bigint, generation integer)
 language sql stable security definer rows 4 set search_path = pg_catalog as $$
--- It ends at a clean agent: that inherits nothing, of no generation.
+-- It ends at a clean agent, which inherits nothing from any generation.
   with recursive link (id, parent_id, forked_at, clean, upto, generation) as (
     select a.id, a.parent_id, a.forked_at, a.clean, 9223372036854775807, 0 from agentmesh.agents a where a.id = agent
     union all
@@ -88,7 +87,7 @@ language sql stable security definer rows 4 set search_path = pg_catalog as $$
 $$;
 
 comment on function agentmesh.lineage is
-  'The chain of an agent and its ancestors, each with the seq up to which its rows belong to the agent''s history.';
+  'The chain of an agent and its ancestors, each with the seq of its last row that belongs to the agent''s history.';
 
 create function agentmesh.subtree(agent uuid) returns setof uuid
 language sql stable security definer rows 16 set search_path = pg_catalog as $$
@@ -99,5 +98,4 @@ language sql stable security definer rows 16 set search_path = pg_catalog as $$
   select id from tree
 $$;
 
-comment on function agentmesh.subtree is
-  'An agent and all its descendants. (Such definer functions only read, and are what the reader''s views call.)';
+comment on function agentmesh.subtree is 'An agent and all its descendants. (Such definer functions only read; the reader''s views call them.)';

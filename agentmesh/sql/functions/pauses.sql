@@ -13,4 +13,4 @@ begin
 end $$;
 
 comment on function agentmesh.pause is
-  'Let all workers leave a model alone for so many seconds (an hour at most); a pause that ends later stays.';
+  'Make all workers leave a model alone for so many seconds (an hour at most); an existing pause that ends later stays.';

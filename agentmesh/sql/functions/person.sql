@@ -1,6 +1,6 @@
 create function agentmesh.begin_capture(agent uuid) returns boolean
 language plpgsql as $$
--- From here on what a person types is kept from every model.
+-- From now on no model sees what a person types.
 declare
   me agentmesh.agents;
 begin
@@ -13,7 +13,7 @@ begin
   return true;
 end $$;
 
-comment on function agentmesh.begin_capture is 'Begin a capture; whether there was none.';
+comment on function agentmesh.begin_capture is 'Begin a capture; returns false if one was open already.';
 
 create function agentmesh.capture(agent uuid, text text) returns bigint
 language plpgsql as $$
@@ -38,7 +38,7 @@ begin
   perform agentmesh.append_and_tell(me, 'event', jsonb_build_object('event', 'capture_ended', 'text', 'capture cancelled; the text stays here'));
 end $$;
 
-comment on function agentmesh.cancel_capture is 'End a capture without making anything of it; the text stays where it is.';
+comment on function agentmesh.cancel_capture is 'End a capture without using it; the text stays where it is.';
 
 create function agentmesh.open_capture(agent uuid) returns bigint
 language sql stable as $$
@@ -48,7 +48,7 @@ language sql stable as $$
   order by t.seq desc limit 1
 $$;
 
-comment on function agentmesh.open_capture is 'The seq of the event that began the agent''s open capture, null without one.';
+comment on function agentmesh.open_capture is 'The seq of the event that began the agent''s open capture, or null.';
 
 create function agentmesh.require_capture(me agentmesh.agents) returns bigint
 language plpgsql as $$
@@ -85,7 +85,7 @@ begin
 end $$;
 
 comment on function agentmesh.fork_captured is
-  'A person''s fork: make a child of what was captured, and end the capture. Nothing captured: an idle child. One commit, so a refused fork leaves the capture open. Returns the child.';
+  'A person''s fork: make a child with the captured text as its prompt, and end the capture. If nothing was captured, the child is idle. One commit, so a refused fork leaves the capture open. Returns the child.';
 
 create function agentmesh.note(agent uuid, content jsonb) returns bigint
 language plpgsql as $$
@@ -94,7 +94,7 @@ begin
   return agentmesh.append_and_tell(agentmesh.lock_living(agent), 'command', note.content);
 end $$;
 
-comment on function agentmesh.note is 'Keep a row that no model sees: what a person''s command was and said.';
+comment on function agentmesh.note is 'Keep a row that no model sees: a person''s command and its result.';
 
 create function agentmesh.append_and_tell(me agentmesh.agents, kind text, content jsonb) returns bigint
 language plpgsql as $$
@@ -144,4 +144,4 @@ begin
 end $$;
 
 comment on function agentmesh.set_settings is
-  'Give an agent another system prompt or other tools (null: as they are), from its next turn on; its later forks have them too. what is the event''s text.';
+  'Give an agent another system prompt or other tools (null: unchanged), from its next turn on; its later forks have them too. what is the event''s text.';

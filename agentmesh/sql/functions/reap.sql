@@ -26,5 +26,4 @@ begin
   return hidden;
 end $$;
 
-comment on function agentmesh.reap is
-  'Hide the dead of a session (or one of them) from rotation; never touches the living. Returns how many.';
+comment on function agentmesh.reap is 'Hide the dead agents of a session (or one of them) from lists; never touches living ones. Returns how many.';

@@ -1,9 +1,9 @@
 create function agentmesh.ask(agent uuid, caller agentmesh.caller, judged jsonb, asked jsonb, settled integer[] default '{}', dropped integer[] default '{}')
 returns jsonb
 language plpgsql as $$
--- One commit; what was asked before is not asked again. judged is the allowance by which the caller has judged: if
--- it has changed since, nothing is done. Returns the allowance that holds. (The session's row is locked, so that no
--- change slips in between.)
+-- One commit; an existing request is not made again. judged is the allowance that the caller has judged by: if it has
+-- changed since, nothing is done. Returns the current allowance. (The session's row is locked, so that no change slips
+-- in between.)
 declare
   me agentmesh.agents;
   now_is jsonb;
@@ -33,7 +33,7 @@ begin
 end $$;
 
 comment on function agentmesh.ask is
-  'Ask a person about calls of a step: [{"ordinal", "kind", "tool", "arguments", "reason", "rules", "question", "options"}]; settle requests that a mode or a rule covers by now, so that their calls may run: [ordinals]; drop those that nobody is there to answer: [ordinals].';
+  'Ask a person about calls of a step: [{"ordinal", "kind", "tool", "arguments", "reason", "rules", "question", "options"}]. Settle requests that a mode or a rule covers by now, so that their calls may run: [ordinals]. Drop those that nobody is there to answer: [ordinals].';
 
 create function agentmesh.asking(session uuid) returns uuid[]
 language sql stable as $$
@@ -93,7 +93,7 @@ begin
 end $$;
 
 comment on function agentmesh.answer is
-  'What a person says to a request. "no" and a text are the call''s result at once; "once" and "always" let the call run, with other arguments if given; "always" also allows the request''s rules, or those given instead, for the whole session, for every agent that waits too.';
+  'Store a person''s answer to a request. "no" and a text become the call''s result at once; "once" and "always" let the call run, with other arguments if given. "always" also allows the request''s rules, or those given instead, for the whole session, including agents that are waiting.';
 
 create function agentmesh.allow(session uuid, rules jsonb) returns integer
 language plpgsql as $$
@@ -116,13 +116,12 @@ begin
   return jsonb_array_length(added);
 end $$;
 
-comment on function agentmesh.allow is
-  'Allow what rules say for a whole session, as an answer of "always" does; how many rules are new.';
+comment on function agentmesh.allow is 'Allow what rules match for a whole session, as an answer of "always" does; returns how many rules are new.';
 
 create function agentmesh.forget_rules(session uuid, place integer default null) returns integer
 language plpgsql as $$
 #variable_conflict use_column
--- Returns how many are gone.
+-- Returns how many were removed.
 declare
   had integer := (select jsonb_array_length(s.rules) from agentmesh.sessions s where s.id = forget_rules.session);
 begin
@@ -135,7 +134,7 @@ begin
   return had - (select jsonb_array_length(s.rules) from agentmesh.sessions s where s.id = forget_rules.session);
 end $$;
 
-comment on function agentmesh.forget_rules is 'Take back a rule that "always" made (by its place, from 1), or all of them (null).';
+comment on function agentmesh.forget_rules is 'Withdraw a rule that "always" made (by its place, from 1), or all of them (null).';
 
 create function agentmesh.judge_again(session uuid) returns void
 language sql as $$
@@ -147,8 +146,7 @@ language sql as $$
   select pg_notify('agent_event_' || a.id, 'answer') from unnest(agentmesh.asking(session)) a (id)
 $$;
 
-comment on function agentmesh.judge_again is
-  'A mode or a rule has changed, or whether anybody is there: calls that wait for a person are judged again by their owners.';
+comment on function agentmesh.judge_again is 'A mode, a rule or the attendance has changed: make owners judge calls again that wait for a person.';
 
 create function agentmesh.cancel_requests(ids uuid[]) returns void
 language sql as $$
@@ -156,12 +154,12 @@ language sql as $$
   where r.agent_id = any (ids) and r.answered_at is null and r.cancelled_at is null
 $$;
 
-comment on function agentmesh.cancel_requests is 'Cancel what waits for a person of these locked agents.';
+comment on function agentmesh.cancel_requests is 'Cancel the requests to a person of these locked agents.';
 
 create function agentmesh.set_attended(session uuid, attended boolean) returns void
 language plpgsql as $$
 #variable_conflict use_column
--- Where nobody can, what would ask is refused.
+-- If nobody can answer, calls that would ask are refused.
 begin
   perform agentmesh.require_read_committed();
   if (select s.attended from agentmesh.sessions s where s.id = set_attended.session) is distinct from set_attended.attended then
@@ -172,7 +170,7 @@ begin
   end if;
 end $$;
 
-comment on function agentmesh.set_attended is 'Whether anybody can answer requests of a session.';
+comment on function agentmesh.set_attended is 'Set whether anybody can answer requests of a session.';
 
 create function agentmesh.set_mode(session uuid, mode text) returns void
 language plpgsql as $$
@@ -188,4 +186,4 @@ begin
   perform pg_notify('session_event_' || set_mode.session, 'session');
 end $$;
 
-comment on function agentmesh.set_mode is 'Change what tools of a session may do without asking; holds at once for all its agents.';
+comment on function agentmesh.set_mode is 'Change what tools of a session may do without asking; takes effect at once for all its agents.';

@@ -1,12 +1,12 @@
 create function agentmesh.search(query text, session uuid default null, agent uuid default null, most integer default 50)
 returns table (session_id uuid, agent_id uuid, name text, seq bigint, mail_id bigint, kind text, at timestamptz, snippet text)
 language plpgsql stable security definer rows 50
--- No word is too long to be passed over in silence, and to compile a statement would take longer than most searches.
+-- Words that are too long are skipped without a warning. Compiling a statement would take longer than most searches.
 set search_path = pg_catalog set client_min_messages = warning set jit = off as $$
 #variable_conflict use_column
 declare
-  -- PostgreSQL fails at a text with more than a MB of different words: long ones are searched in pieces, each beginning a little before
-  -- the end of the last.
+  -- PostgreSQL fails on a text with more than a MB of different words. So long texts are searched in pieces, each
+  -- beginning a little before the end of the last one.
   piece constant integer := 50000;
   wanted tsquery;
   tree text;
@@ -57,12 +57,12 @@ begin
 end $$;
 
 comment on function agentmesh.search is
-  'Rows of conversations, and mail that is in none (unread or withdrawn), that hold what is looked for; newest first within a session, and without one the newest sessions first. The words stand between «» in the snippet. Changes nothing.';
+  'Find matching rows of conversations, and matching mail that no row shows (unread or withdrawn). The newest come first within a session; without a session, the newest sessions come first. The snippet has the found words between «». Changes nothing.';
 
 create function agentmesh.search_terms(query text, out wanted tsquery, out tree text, out words text[], out marked text)
 language plpgsql set search_path = pg_catalog as $$
--- tree: the words that count, in their relations. words: patterns of which a text must hold one (without "or": all) before it is taken apart,
--- which is what takes the time. marked: an expression that finds them in a snippet.
+-- tree: the relevant words in their relations. words: patterns; a text must contain one of them (without "or": all)
+-- before it is parsed, which is the expensive part. marked: an expression that finds them in a snippet.
 declare
   apart constant text := '[^[:alnum:]]+';
 begin
@@ -83,7 +83,8 @@ begin
   where term is not null;
 end $$;
 
-comment on function agentmesh.search_terms is 'Read a query: what a text must match, and how its words are found and marked. Refuses a query without a word.';
+comment on function agentmesh.search_terms is
+  'Parse a query: what a text must match, and how its words are found and marked. Refuses a query without a word.';
 
 create function agentmesh.snippet(text text, place integer, marked text) returns text
 language sql immutable as $$
@@ -94,7 +95,7 @@ language sql immutable as $$
     marked, '«\1»', 'gi'), '\s+', ' ', 'g')
 $$;
 
-comment on function agentmesh.snippet is 'The text around a place, on one line, with what was found between «».';
+comment on function agentmesh.snippet is 'The text around a place, on one line, with the found words between «».';
 
 create function agentmesh.search_reach(most_rows bigint default 100000) returns setof uuid
 language plpgsql stable security definer set search_path = pg_catalog as $$
@@ -110,31 +111,30 @@ begin
   end loop;
 end $$;
 
-comment on function agentmesh.search_reach is
-  'The sessions that a search without one looks into: the newest, as far as so many rows of conversations go.';
+comment on function agentmesh.search_reach is 'The sessions that a search without one looks into: the newest, up to so many rows of conversations.';
 
 create function agentmesh.wanted(query text) returns tsquery
 language sql immutable as $$
--- What holds words together makes a phrase of them.
+-- Characters that join words make a phrase of them.
   select websearch_to_tsquery('simple', regexp_replace(regexp_replace(query,
     '[!#$%&''()*+,./:;<=>?@[\\\]^`{|}~]|--+', '_', 'g'), '(?<=[^\s"])-', '_', 'g'))
 $$;
 
-comment on function agentmesh.wanted is 'What to look for, in a search engine''s manner: words, "a phrase", or, -without.';
+comment on function agentmesh.wanted is 'Parse a search engine''s query: words, "a phrase", or, -without.';
 
 create function agentmesh.words(text text) returns text
 language sql immutable as $$
--- PostgreSQL's parser takes src/parser.py, self.name and <T> for one word or for none.
+-- PostgreSQL's parser treats src/parser.py, self.name and <T> as one word or as none.
   select translate(text, '!"#$%&''()*+,-./:;<=>?@[\]^_`{|}~', repeat(' ', 32))
 $$;
 
-comment on function agentmesh.words is 'Words apart from each other.';
+comment on function agentmesh.words is 'The text with its words separated by blanks.';
 
 create function agentmesh.said(kind text, content jsonb) returns text
 language sql immutable as $$
   select case kind
     when 'assistant' then concat_ws(E'\n', content ->> 'reasoning', content ->> 'text', (
-      -- The arguments are JSON in JSON, as the model wrote it: its escapes would hide the word that follows.
+      -- The arguments are JSON in JSON, as the model wrote it: its escapes would hide the next word.
       select string_agg(concat_ws(' ', c ->> 'name', regexp_replace(c ->> 'arguments', '\\[bfnrt]', ' ', 'g')), E'\n')
       from jsonb_array_elements(case when jsonb_typeof(content -> 'calls') = 'array' then content -> 'calls' end) c))
     when 'tool_result' then concat_ws(E'\n', content ->> 'name', (
@@ -144,4 +144,4 @@ language sql immutable as $$
   end
 $$;
 
-comment on function agentmesh.said is 'What people see of a row: all its words.';
+comment on function agentmesh.said is 'All words that people see of a row.';

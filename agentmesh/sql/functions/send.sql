@@ -57,12 +57,12 @@ begin
 end $$;
 
 comment on function agentmesh.send is
-  'Put one message into the recipient''s mailbox; durable when it returns. sender null is the user. The same key again, for the same sender and recipient, returns the same id.';
+  'Put one message into the recipient''s mailbox; durable when it returns. sender null is the user. A repeated key, for the same sender and recipient, returns the same id.';
 
 create function agentmesh.mail_of_key(sender uuid, recipient uuid, key text, body text) returns bigint
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
--- The recipient's row is locked: nobody else delivers under the same key meanwhile.
+-- The recipient's row is locked, so nobody else delivers under the same key meanwhile.
 declare
   known record;
 begin
@@ -80,7 +80,7 @@ begin
 end $$;
 
 comment on function agentmesh.mail_of_key is
-  'Return the mail that was sent under a key before, null if there is none; refuse a key of another message.';
+  'Return the mail that was sent earlier under a key, null if there is none; refuse a key that another message has.';
 
 create function agentmesh.require_room_in_mailbox(recipient agentmesh.agents, sender uuid) returns void
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
@@ -117,7 +117,7 @@ begin
   perform pg_notify('session_event_' || sender.session_id, 'step ' || sender.id);
 end $$;
 
-comment on function agentmesh.close_sent is 'The result of a send tool.';
+comment on function agentmesh.close_sent is 'Write the result of a send tool''s call.';
 
 create function agentmesh.deliver(recipient agentmesh.agents, sender uuid, body text, key text default null,
   automatic boolean default false, failed boolean default false) returns bigint
@@ -137,7 +137,7 @@ begin
   return new_id;
 end $$;
 
-comment on function agentmesh.deliver is 'Store one mail for the locked recipient, wake it, tell it.';
+comment on function agentmesh.deliver is 'Store one mail for the locked recipient, wake it and tell it.';
 
 create function agentmesh.wake(agent agentmesh.agents, mail_id bigint, by_user boolean) returns void
 language plpgsql as $$
@@ -160,7 +160,7 @@ begin
 end $$;
 
 comment on function agentmesh.wake is
-  'Wake the locked agent if it is idle and this mail may wake it. 25 wake-ups in a row by agents, in which it did nothing but send, are the last: two agents that thank each other must end.';
+  'Wake the locked agent if it is idle and this mail may wake it. After 25 wake-ups in a row by agents, in which it did nothing but send, no agent can wake it: otherwise two agents could thank each other for ever.';
 
 create function agentmesh.take_back(mail bigint) returns text
 language plpgsql as $$
@@ -182,4 +182,4 @@ begin
   return found_mail.body;
 end $$;
 
-comment on function agentmesh.take_back is 'Take back a message of the user that its recipient has not read; returns its text.';
+comment on function agentmesh.take_back is 'Withdraw a message of the user that its recipient has not read; returns its text.';

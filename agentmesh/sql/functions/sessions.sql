@@ -22,7 +22,7 @@ begin
 end $$;
 
 comment on function agentmesh.start_session is
-  'Begin a session: its row, its settings, its root (idle, without mail; external if somebody else shall run its turns). Returns the root''s id.';
+  'Begin a session: its row, its settings, its root (idle, without mail; external if no worker is to run its turns). Returns the root''s id.';
 
 create function agentmesh.end_session(session uuid) returns integer
 language plpgsql as $$
@@ -41,7 +41,7 @@ begin
   return cardinality(dying);
 end $$;
 
-comment on function agentmesh.end_session is 'End a session: all its agents die, the root too. Returns how many.';
+comment on function agentmesh.end_session is 'End a session: all its agents die, including the root. Returns how many.';
 
 create function agentmesh.delete_session(session uuid) returns void
 language plpgsql security definer
@@ -88,4 +88,4 @@ begin
 end $$;
 
 comment on function agentmesh.set_endpoints is
-  'Remember which endpoints were configured where a session began, in its own commit; returns its root.';
+  'Store the endpoints that were configured where a session began, in the session''s own commit; returns its root.';

@@ -56,7 +56,7 @@ begin
 end $$;
 
 comment on function agentmesh.task is
-  'Make a sub-agent with a clean context (or give one that is idle another task) and hand the call to it. spec: {"name", "prompt", "description", "type", "model", "system_prompt", "tools", "permissions", "max_steps"} or, to go on, {"agent_id", "prompt", "description", "max_steps"}.';
+  'Make a sub-agent with a clean context (or give an idle one another task) and hand the call to it. spec: {"name", "prompt", "description", "type", "model", "system_prompt", "tools", "permissions", "max_steps"} or, for an existing one, {"agent_id", "prompt", "description", "max_steps"}.';
 
 create function agentmesh.task_of(agent uuid) returns agentmesh.tasks
 language sql stable as $$
@@ -74,7 +74,7 @@ language sql stable as $$
     order by t.seq desc limit 1), '')
 $$;
 
-comment on function agentmesh.task_output is 'What a sub-agent said last since its task began; '''' for nothing.';
+comment on function agentmesh.task_output is 'A sub-agent''s last text since its task began; '''' if there is none.';
 
 create function agentmesh.task_refusal(me agentmesh.agents) returns jsonb
 language sql stable as $$
@@ -84,7 +84,7 @@ language sql stable as $$
 $$;
 
 comment on function agentmesh.task_refusal is
-  '{"error", "hint", "kind"} when the task of this agent has made all its model calls, else null.';
+  'Return {"error", "hint", "kind"} if the task of this agent has made all its model calls, otherwise null.';
 
 create function agentmesh.task_result(task agentmesh.tasks, status text, output text, error text, note text default null) returns jsonb
 language sql stable as $$
@@ -101,7 +101,7 @@ comment on function agentmesh.task_result is 'The result of a task''s call.';
 
 create function agentmesh.close_task(task agentmesh.tasks, parent agentmesh.agents, status text, result jsonb) returns void
 language plpgsql as $$
--- A call that has its result already keeps it.
+-- A call that already has its result keeps it.
 declare
   call agentmesh.caller;
 begin
@@ -116,7 +116,7 @@ begin
   end if;
 end $$;
 
-comment on function agentmesh.close_task is 'End a task, and give its call the result; parent and child are locked.';
+comment on function agentmesh.close_task is 'End a task, and give the result to its call; parent and child are locked.';
 
 create function agentmesh.end_task(task agentmesh.tasks, ended bigint, output text, failed boolean) returns void
 language plpgsql as $$
@@ -136,7 +136,7 @@ begin
 end $$;
 
 comment on function agentmesh.end_task is
-  'The end of a sub-agent''s last turn is the end of its task. ended is the row that the turn ended with, if any.';
+  'End a sub-agent''s task, because its last turn has ended. ended is the row that the turn ended with, if any.';
 
 create function agentmesh.end_tasks_of_dead(ids uuid[]) returns void
 language plpgsql as $$
@@ -153,8 +153,7 @@ begin
   end loop;
 end $$;
 
-comment on function agentmesh.end_tasks_of_dead is
-  'The tasks of agents that die now end; the calls of parents that live on get their result.';
+comment on function agentmesh.end_tasks_of_dead is 'End the tasks of agents that die now; calls of surviving parents get their result.';
 
 create function agentmesh.workers_for(agent uuid) returns setof uuid
 language sql stable as $$

@@ -32,13 +32,12 @@ begin
   return done.result_seq;
 end $$;
 
-comment on function agentmesh.close_call is
-  'Write the one result of a tool call, if one is to be answered, of an agent whose row is locked.';
+comment on function agentmesh.close_call is 'Write the one result of a tool call, if there is a call, for an agent whose row is locked.';
 
 create function agentmesh.close_calls(me agentmesh.agents, caller agentmesh.caller, results jsonb) returns boolean
 language plpgsql as $$
--- A call that has one already keeps it. seen: [[path, digest]], files whose content a call has shown. Returns
--- whether a call of them had been started, and so may have had effects.
+-- A call that already has a result keeps it. seen: [[path, digest]], files whose content a call has shown. Returns
+-- whether one of the calls had been started, and so may have had effects.
 declare
   had_started boolean;
 begin
@@ -67,7 +66,7 @@ begin
 end $$;
 
 comment on function agentmesh.close_calls is
-  'Write the results of calls of one step, [{"ordinal", "result", "seen"}], of an agent whose row is locked.';
+  'Write the results of calls of one step, [{"ordinal", "result", "seen"}], for an agent whose row is locked.';
 
 create function agentmesh.close_open_calls(ids uuid[], result jsonb) returns void
 language sql as $$
@@ -92,7 +91,7 @@ comment on function agentmesh.close_open_calls is 'Give every open call of these
 
 create function agentmesh.start_calls(agent uuid, caller agentmesh.caller, ordinals integer[]) returns jsonb
 language plpgsql as $$
--- Returns what may be done without asking, now.
+-- Returns what may be done now without asking.
 declare
   me agentmesh.agents;
 begin
@@ -116,7 +115,7 @@ begin
 end $$;
 
 comment on function agentmesh.finish_calls is
-  'Write the results of calls of one step, before other calls of it run or where no model call follows.';
+  'Write the results of calls of one step, before other calls of it run, or if no model call follows.';
 
 create view agentmesh.timed_rows as
   select t.agent_id, t.seq, t.kind, t.content,

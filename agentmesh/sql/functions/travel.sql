@@ -21,7 +21,7 @@ begin
 end $$;
 
 comment on function agentmesh.rewind is
-  'Send again what was sent at the newest mark of this label (or of any), and nothing that came since. The agent must be idle. Returns the label.';
+  'Send the model again what it was sent at the newest mark of this label (or of any), and nothing since. The agent must be idle. Returns the label.';
 
 create function agentmesh.fork_session(agent uuid, at bigint, prompt text default null) returns uuid
 language plpgsql as $$
@@ -47,8 +47,8 @@ begin
     case session.permission_mode when 'plan' then 'plan' else 'ask' end, source.permissions,
     jsonb_build_object('max_depth', session.max_depth, 'max_children', session.max_children, 'max_agents', session.max_agents,
       'max_unread', session.max_unread, 'max_tokens', session.max_tokens, 'max_cost_usd', session.max_cost_usd), session.needs);
-  -- Calls come with their rows, done as they are: whatever forks from this history later must know where its steps end.
-  -- (A result whose call is behind a summary is no use to anybody; the engine makes no such summary.)
+  -- Calls are copied with their rows as done: later forks of this history must know where its steps end. (A result
+  -- whose call is behind a summary would be useless; the engine makes no such summary.)
   with context as (select c.n, c.agent_id, c.seq, c.kind, c.content from agentmesh.context(source.id, upto) c),
   sent as (
     select row_number() over (order by c.n, c.seq) as at_seq, c.agent_id, c.seq, c.kind, c.content from context c
@@ -56,7 +56,8 @@ begin
   written as (
     insert into agentmesh.transcript (agent_id, seq, kind, content, created_at)
     select root, r.at_seq, r.kind,
-      -- No mail of this session is shown, nobody of it is introduced, and a summary stands for nothing that is here.
+      -- The copy shows no mail of this session, introduces nobody of it, and its summary stands for no rows of the
+      -- copy.
       (r.content - array['mail_id', 'introduces'])
         || case r.kind when 'tool_result' then jsonb_build_object('seq', (
              select s.at_seq from sent s where s.agent_id = r.agent_id and s.seq = (r.content ->> 'seq')::bigint))
@@ -78,14 +79,14 @@ begin
 end $$;
 
 comment on function agentmesh.fork_session is
-  'Begin a session whose root has been told what this agent had been sent at this row, or before the step in which it stands: a copy, so that each of the two sessions can be deleted. Directory, limits, model, tools and permissions are the agent''s of now; the mode is "plan" where it was, else "ask", and nothing is allowed for good. With a prompt the root is running from this commit on. Locks: none but the new root''s; rows that are there never change. Returns the root.';
+  'Begin a session whose root has a copy of what this agent had been sent at this row, or before the step that contains it. So each of the two sessions can be deleted. Directory, limits, model, tools and permissions are the agent''s current ones. The mode is "plan" if it was, otherwise "ask", and nothing is permanently allowed. With a prompt the root is running from this commit on. It locks only the new root: existing rows never change. Returns the root.';
 
 create function agentmesh.agents_at(session uuid, at timestamptz)
 returns table (id uuid, parent_id uuid, name text, depth integer, status text, activity text, unread bigint, model text, tool_calls bigint,
   tokens bigint, cost_usd numeric, unpriced_calls bigint, last_seq bigint)
 language sql stable as $$
--- No row keeps who was in a wait or a retry that a person began (it counts as idle until its next row), nor who was
--- hidden then and is not hidden now.
+-- No row records which agents were in a wait or a retry that a person began: such an agent counts as idle until its
+-- next row. No row records either which agents were hidden then but are not hidden now.
   select a.id, a.parent_id, a.name, a.depth, now_is.status,
     case now_is.status
       when 'running' then coalesce(open_calls.names, case when wakes.unread > 0 and coalesce(last.ends, true) then 'queued' else 'thinking' end)
@@ -94,7 +95,7 @@ language sql stable as $$
     wakes.unread, coalesce(calls.model, a.model), done.n, coalesce(calls.tokens, 0), coalesce(calls.cost_usd, 0), coalesce(calls.unpriced, 0),
     coalesce(newest.seq, 0)
   from agentmesh.agents a
-  -- The newest row that begins, goes on with or ends a turn.
+  -- The newest row that begins, continues or ends a turn.
   left join lateral (
     select t.seq, t.created_at,
       case t.kind
@@ -110,7 +111,7 @@ language sql stable as $$
     order by t.seq desc limit 1) last on true
   left join lateral (
     select t.seq from agentmesh.transcript t where t.agent_id = a.id and t.created_at <= agents_at.at order by t.seq desc limit 1) newest on true
-  -- Mail that came before the end of the turn, and was not read then, wakes nobody.
+  -- Mail that came before the end of the turn, and was not read by then, does not wake the agent.
   cross join lateral (
     select count(*) as unread, count(*) filter (where m.sent_at > coalesce(last.created_at, '-infinity')) as waking
     from agentmesh.mail m
@@ -134,4 +135,4 @@ language sql stable as $$
 $$;
 
 comment on function agentmesh.agents_at is
-  'Who was there at a time, and what the rows that were there by then say of each; parents before their children.';
+  'The agents that existed at a time, and what their rows up to then say about each; parents before their children.';

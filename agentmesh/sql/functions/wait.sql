@@ -10,8 +10,8 @@ declare
 begin
   perform agentmesh.require_read_committed();
   perform agentmesh.require_wait_arguments(timeout, targets);
-  -- A wait that is over at once needs no circle check, so no session lock. This peek may be wrong by the time the
-  -- waiter is locked; then the call is repeated (40001). It ends at the first agent that is to be waited for.
+  -- A wait that is over at once needs no check for circles, so no session lock. This first look may be outdated by the
+  -- time the waiter is locked; then the call is repeated (40001). It ends at the first agent that must be waited for.
   if timeout > 0 and agentmesh.must_wait(wait_begin.waiter, ids) then
     session := agentmesh.lock_session((select a.session_id from agentmesh.agents a where a.id = wait_begin.waiter));
   end if;
@@ -58,7 +58,7 @@ begin
 end $$;
 
 comment on function agentmesh.wait_begin is
-  'wait, its first half: return the result if the wait is complete at once (or timeout is 0), else register it and return null. targets is [{"agent_id": as asked, "id": resolved}, {"agent_id", "error", "hint"}, ...] in the order asked, or null for anyone. Without a caller it is a person''s wait on an idle agent, or that of an external agent that nobody has joined as.';
+  'The first half of wait: return the result if the wait is complete at once (or timeout is 0), otherwise register it and return null. targets is [{"agent_id": as asked, "id": resolved}, {"agent_id", "error", "hint"}, ...] in the order asked, or null for anyone. Without a caller it is a person''s wait on an idle agent, or that of an external agent that nobody has joined as.';
 
 create function agentmesh.must_wait(waiter uuid, ids uuid[]) returns boolean
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
@@ -82,7 +82,7 @@ begin
   end if;
 end $$;
 
-comment on function agentmesh.require_wait_arguments is 'Refuse a timeout or a list of agents that no wait can have.';
+comment on function agentmesh.require_wait_arguments is 'Refuse an impossible timeout or list of agents.';
 
 create function agentmesh.is_inside_this_wait(me agentmesh.agents, caller agentmesh.caller) returns boolean
 language plpgsql as $$
@@ -102,7 +102,7 @@ begin
 end $$;
 
 comment on function agentmesh.is_inside_this_wait is
-  'Return whether the locked waiter is inside the wait of this very call, begun before; refuse if it is inside another one, or busy.';
+  'Return whether the locked waiter is already inside the wait of this very call; refuse if it is inside another one, or busy.';
 
 create function agentmesh.wait_take(waiter uuid, final text default null, caller agentmesh.caller default null) returns jsonb
 language plpgsql as $$
@@ -114,8 +114,9 @@ declare
   result jsonb;
 begin
   perform agentmesh.require_read_committed();
-  -- Most looks at a large fan-in come before its last message, and senders would queue behind their locks: so the
-  -- first look takes none. What it misses is committed later and notifies then. A wait for anyone is looked at when mail came.
+  -- Most looks at a large fan-in come before its last message, and senders would queue behind their locks: so the first
+  -- look takes no locks. Anything that it misses is committed later and notifies then. A wait for anyone is looked at
+  -- when mail arrives.
   if final is null then
     select * into header from agentmesh.wait w where w.waiter = wait_take.waiter;
     if header.waiter is null then
@@ -151,12 +152,12 @@ begin
 end $$;
 
 comment on function agentmesh.wait_take is
-  'wait, its later half: the registered wait''s result if it ends now, else null. With final it ends now. Whoever runs the wait measures its timeout by a monotonic clock; the deadline in the row is for recovery and for people. A person''s wait ends with the agent idle, or running on the mail that came meanwhile.';
+  'The second half of wait: return the registered wait''s result if it ends now, otherwise null. With final it ends now. The process that runs the wait measures its timeout with a monotonic clock; the deadline in the row is for recovery and for people. After a person''s wait the agent is idle, or running on the mail that came meanwhile.';
 
 create function agentmesh.wait_leave(waiter uuid, caller agentmesh.caller) returns boolean
 language plpgsql as $$
 #variable_conflict use_column
--- For an external agent whose client gave up the call. Returns whether there was one.
+-- For an external agent whose client gave up the call. Returns whether there was a wait.
 declare
   me agentmesh.agents;
 begin
@@ -171,7 +172,7 @@ begin
   return true;
 end $$;
 
-comment on function agentmesh.wait_leave is 'Leave a wait without its result: what came lies unread in the mailbox.';
+comment on function agentmesh.wait_leave is 'Leave a wait without its result: mail that came stays unread in the mailbox.';
 
 create function agentmesh.wait_look(waiter uuid, targets jsonb) returns agentmesh.seen
 language plpgsql
@@ -208,8 +209,7 @@ begin
   return seen;
 end $$;
 
-comment on function agentmesh.wait_look is
-  'Wait''s one look, in one statement with one snapshot: mail and states together, mail before state.';
+comment on function agentmesh.wait_look is 'The one look of a wait, in one statement with one snapshot: mail and states together, mail before state.';
 
 create function agentmesh.wait_look_anyone(waiter uuid) returns agentmesh.seen
 language plpgsql
@@ -238,8 +238,8 @@ comment on function agentmesh.wait_look_anyone is 'The same for a wait for anyon
 create function agentmesh.wait_result(item jsonb, id uuid, name text, status text, message text, more bigint, reports text[], failed boolean,
   error text, output text) returns jsonb
 language sql immutable as $$
--- Null where there is none: message, the agent's oldest unread message; reports, its unread automatic ones, newest first, the newest of which may
--- say why it failed; error and output, how its last turn ended.
+-- Each is null if it is missing. message: the agent's oldest unread message. reports: its unread automatic ones, newest
+-- first; the newest may say why it failed. error and output: how its last turn ended.
   select case
     when id is null then '{"error": "there is no such agent", "hint": "list_agents tells who is there."}' || (item - 'id')
     else jsonb_build_object('agent_id', id, 'name', name, 'status', case when message is not null then 'received' else status end)
@@ -257,14 +257,14 @@ language sql immutable as $$
   end
 $$;
 
-comment on function agentmesh.wait_result is 'What a waiting agent reads of one agent.';
+comment on function agentmesh.wait_result is 'The entry about one agent in the result that a waiting agent reads.';
 
 create function agentmesh.wait_may_end(header agentmesh.wait) returns boolean
 language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off as $$
 begin
-  -- Not in one expression: there every look is prepared, also where the first finds that it may. Each is newer than the one before it,
-  -- and what one of them misses notifies.
+  -- Not in one expression: that would prepare every look, even if the first one succeeds. Each look is newer than the
+  -- one before it, and anything that one of them misses notifies.
   if exists (select from agentmesh.mail m where m.recipient = header.waiter and m.read_at is null and m.withdrawn_at is null
              and (header.targets is null or m.sender is null)) then
     return true;
@@ -277,7 +277,7 @@ begin
 end $$;
 
 comment on function agentmesh.wait_may_end is
-  'Whether a registered wait has come to its end: mail of the user; or mail of anyone, or no awaited agent open any more.';
+  'Whether a registered wait can end: there is mail of the user; or mail of anyone, or no awaited agent is open any more.';
 
 create function agentmesh.wait_circle(me agentmesh.agents, ids uuid[]) returns text
 language plpgsql as $$
@@ -292,7 +292,7 @@ declare
   waiters uuid[];
   path uuid[] := array[me.id];
 begin
-  -- Breadth first, one query a level, each agent once: the number of ways through a dense graph has no bound.
+  -- Breadth first, one query per level, each agent once: the number of paths through a dense graph is unlimited.
   while cardinality(frontier) > 0 and not me.id = any (reached) loop
     select coalesce(array_agg(e.target), '{}'), coalesce(array_agg(e.waiter), '{}') into frontier, waiters
     from (
@@ -317,9 +317,9 @@ comment on function agentmesh.wait_circle is 'The circle that a wait of this age
 create function agentmesh.end_wait(me agentmesh.agents, targets jsonb, final text, caller agentmesh.caller) returns jsonb
 language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off as $$
--- Returns the result, or null when it goes on. The caller has locked the waiter. A person's wait (no seq) leaves a
--- command row and the mail as rows of its own; the user's mail that ends it stays unread where it can start the
--- turn that answers it.
+-- Returns the result, or null if the wait goes on. The caller has locked the waiter. A person's wait (no seq) leaves a
+-- command row, and the mail as rows of its own. The user's mail that ends it stays unread if it can start the turn that
+-- answers it.
 declare
   seen agentmesh.seen;
   from_user boolean;
@@ -357,15 +357,15 @@ begin
 end $$;
 
 comment on function agentmesh.end_wait is
-  'Look and, if the wait ends now, take: mail read, result written, wait gone; one commit. final is the outcome that ends it in any case (timeout, interrupted), or null.';
+  'Look and, if the wait ends now, take: mark the mail as read, write the result, delete the wait; one commit. final is the outcome that ends it in any case (timeout, interrupted), or null.';
 
 create function agentmesh.heed_interrupt(me agentmesh.agents) returns void
 language sql as $$
--- The next one is another turn's.
+-- The next interrupt belongs to another turn.
   update agentmesh.agents a set turn = a.turn + 1, started_turn = a.turn + 1 where a.id = me.id and a.interrupt_turn = a.turn
 $$;
 
-comment on function agentmesh.heed_interrupt is 'The interrupt of a locked external agent has done what it could: its wait is over.';
+comment on function agentmesh.heed_interrupt is 'Record that the interrupt of a locked external agent has had its effect: its wait is over.';
 
 create view agentmesh.open_waits as
   select w.waiter, w.target
@@ -376,4 +376,4 @@ create view agentmesh.open_waits as
                     and m.read_at is null and m.withdrawn_at is null offset 0);
 
 comment on view agentmesh.open_waits is
-  'Edges of waits that are not met yet: the waiter has no message of a target that still runs. Reports do not count: a running target that reported earlier is working on something newer. "offset 0": one look into the index for each target; as a join, planned while the mailbox was empty, it goes through all unread mail for each, and 10,000 targets take seconds.';
+  'Edges of waits that are not met yet: the waiter has no message of a target that still runs. Reports do not count: a running target that reported earlier is working on something newer. "offset 0": one index look-up per target. As a join, planned while the mailbox was empty, it would go through all unread mail for each target, and 10,000 targets would take seconds.';

@@ -1,11 +1,11 @@
 create function agentmesh.join_worker(host text, os_user text, pid integer, concurrency integer, providers text[],
   serves_any boolean default false, session uuid default null, offers text[] default '{}') returns bigint
 language plpgsql as $$
--- Call it on the LISTEN connection: its session keeps the lock that shows it lives.
+-- Call it on the LISTEN connection: its session keeps the lock that shows that the worker lives.
 declare
   new_id bigint;
 begin
-  while new_id is null loop  -- should a worker of the past have had the same
+  while new_id is null loop  -- in case a former worker had the same id
     insert into agentmesh.workers (host, os_user, pid, serves_any, session_id, providers, offers, concurrency, backend_pid)
     values (join_worker.host, join_worker.os_user, join_worker.pid, join_worker.serves_any, join_worker.session, join_worker.providers,
       join_worker.offers, join_worker.concurrency, pg_backend_pid())
@@ -19,8 +19,8 @@ comment on function agentmesh.join_worker is 'Register a worker.';
 
 create function agentmesh.rejoin_worker(worker bigint) returns boolean
 language plpgsql as $$
--- False when the worker was declared dead meanwhile. A connection that only this side has given up (its peer fell
--- silent) would hold the lock for minutes: it is ended.
+-- Returns false if the worker was declared dead meanwhile. A connection that only this side has given up (its peer fell
+-- silent) would hold the lock for minutes, so it is ended.
 begin
   if not exists (select from agentmesh.workers w where w.id = worker and w.ended_at is null) then
     return false;
@@ -48,7 +48,7 @@ begin
 end $$;
 
 comment on function agentmesh.leave is
-  'These locked external agents'' clients are gone: they are idle, their mail stays unread, and whoever waits for them is told.';
+  'Make these locked external agents idle, because their clients are gone: their mail stays unread, and agents that wait for them are told.';
 
 create function agentmesh.release_worker(worker bigint) returns integer
 language plpgsql as $$
@@ -62,12 +62,12 @@ begin
   return agentmesh.free_agents(array[worker]);
 end $$;
 
-comment on function agentmesh.release_worker is 'A worker leaves, or is declared dead by a person.';
+comment on function agentmesh.release_worker is 'Let a worker leave, or declare it dead for a person.';
 
 create function agentmesh.sweep(worker bigint) returns integer
 language plpgsql as $$
--- Who was last seen before the server or the sweeper itself was away (or the clock was set) has another lease of 30
--- s from then on: nobody could be seen meanwhile.
+-- A worker may have been last seen before the server or the sweeper itself was away (or the clock was set). It gets
+-- another lease of 30 s from then on, because nobody could be seen meanwhile.
 declare
   lease constant interval := interval '30 s';
   other record;
@@ -87,14 +87,14 @@ begin
     where w.ended_at is null and w.id is distinct from worker order by w.id
   loop
     continue when not other.died and not other.ahead and other.holds = (other.lost_at is null);
-    -- Two sweepers may look at each other: neither waits for the other. One that has just beaten is left alone.
+    -- Two sweepers may look at each other: neither waits for the other. A worker that has just beaten is left alone.
     perform from agentmesh.workers w where w.id = other.id and w.ended_at is null and w.seen_at = other.seen_at for no key update skip locked;
     if not found then
       continue;
     elsif other.died then
       dead := dead || other.id;
     else
-      update agentmesh.workers w set seen_at = least(w.seen_at, clock_timestamp()),  -- where the clock was set back its lease begins anew
+      update agentmesh.workers w set seen_at = least(w.seen_at, clock_timestamp()),  -- if the clock was set back, its lease begins again
         lost_at = case when other.holds then null else coalesce(w.lost_at, clock_timestamp()) end
       where w.id = other.id;
     end if;
@@ -119,11 +119,11 @@ language sql as $$
 $$;
 
 comment on function agentmesh.is_spared is
-  'Whether a worker that was last seen before everybody could be seen again has a lease from then on, which is not over.';
+  'Whether a worker that was last seen before workers could be seen again has a lease from then on that is not over.';
 
 create function agentmesh.agents_to_look_at(worker bigint, ids uuid[], epochs bigint[]) returns table (agent_id uuid, what text)
 language sql as $$
--- "offset 0": look up each agent and each waiter's rows; the planner would rather hash those of all.
+-- "offset 0": look up each agent and each waiter's rows; otherwise the planner would hash those of all.
   select u.id, case when a.worker_id is distinct from worker or a.epoch <> u.epoch or a.status <> 'running' then 'lost'
                     when a.interrupt_turn = a.turn then 'interrupt' else 'wait' end
   from unnest(ids, epochs) as u (id, epoch)
@@ -137,7 +137,7 @@ language sql as $$
 $$;
 
 comment on function agentmesh.agents_to_look_at is
-  'Which of a worker''s agents need a look although nothing told it: lost (killed, or claimed by another), interrupt, wait (it can end now).';
+  'Those of a worker''s agents that need a look although no notification came: lost (killed, or claimed by another), interrupt, wait (it can end now).';
 
 create function agentmesh.tick(worker bigint, ids uuid[], epochs bigint[]) returns table (agent_id uuid, what text)
 language plpgsql as $$
@@ -168,5 +168,4 @@ begin
   return worker;
 end $$;
 
-comment on function agentmesh.set_worker_endpoints is
-  'Remember which endpoints a worker has, in the commit by which it joins; returns the worker.';
+comment on function agentmesh.set_worker_endpoints is 'Store a worker''s endpoints, in the commit in which it joins; returns the worker.';

@@ -3,7 +3,7 @@
 select agentmesh.fork(%(parent)s, %(name)s, %(prompt)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller);
 
 -- name: kill
--- End the target and its descendants; who died, target first.
+-- End the target and its descendants; return the agents that died, target first.
 select agent_id as id, name from agentmesh.kill(%(target)s, %(killed_by)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller);
 
 -- name: rename
@@ -18,7 +18,7 @@ select a.id, a.name from agentmesh.agents a cross join lateral (
 where a.session_id = %(session)s order by gave_up.created_at desc limit 1;
 
 -- name: interrupt
--- Stop an agent's turn; whether there was one.
+-- Stop an agent's turn; return whether there was one.
 select agentmesh.interrupt(%(agent)s);
 
 -- name: by_id
@@ -27,8 +27,9 @@ select id, session_id, parent_id, name, depth, status, model, settings_id, permi
 from agentmesh.agents where id = %(agent)s;
 
 -- name: matches
--- What each of several texts may mean in a session: the asker's parent or an agent's full id (0), its exact name (1), a prefix of its id (2); the
--- ids are those between first and last. By the index of ids, whatever PostgreSQL guesses: by the session's, each text would read all agents of the session.
+-- What each of several texts may mean in a session: the asker's parent or an agent's full id (0), its exact name (1), or
+-- a prefix of its id (2). Such ids are between first and last. It must use the index of ids, whatever PostgreSQL
+-- guesses: with the session's index, each text would read all agents of the session.
 select u.n, a.id, a.name, a.how
 from unnest(%(asked)s::text[], %(first)s::uuid[], %(last)s::uuid[]) with ordinality as u (who, first, last, n)
 cross join lateral (
@@ -51,8 +52,9 @@ where id between %(first)s and %(last)s order by created_at desc limit 20;
 select id, name from agentmesh.agents where session_id = %(session)s order by reaped_at nulls first, created_at desc limit 500;
 
 -- name: view
--- The agents of a session as people see them, oldest first, at most so many (null: all); the dead and reaped too. It reads the whole
--- session once, for the sums; what v_agents does for each agent by itself would take a hundred times as long.
+-- The agents of a session as people see them, oldest first, including dead and reaped ones; a limit of null means all.
+-- It reads the whole session once, for the sums; v_agents would do so for each agent, which takes a hundred times as
+-- long.
 with recursive walk (id, path, above, tokens, cost_usd, unpriced_calls) as (
   select a.id, a.name, array[a.id], a.input_tokens - a.cached_tokens + a.output_tokens, a.cost_usd, a.unpriced_calls
   from agentmesh.sessions s join agentmesh.agents a on a.id = s.root_id where s.id = %(session)s
@@ -74,8 +76,8 @@ cross join lateral (
 order by v.created_at, v.id limit %(limit)s;
 
 -- name: page
--- The oldest living agents of a session as people see them and the newest of its dead that are not reaped, at most so many each, with
--- their ancestors and without sums over trees: it reads no more than that.
+-- The oldest living agents of a session as people see them, and its newest dead ones that are not reaped, each up to a
+-- limit. Their ancestors are included, but no sums over trees: it reads no more than that.
 with recursive chosen (id) as (
   (select a.id from agentmesh.agents a where a.session_id = %(session)s and a.status <> 'dead' order by a.created_at, a.id limit %(limit)s)
   union all
@@ -90,8 +92,9 @@ select v.id, v.session_id, v.parent_id, v.name, v.path, v.depth, v.status, v.act
 from agentmesh.v_agents v where v.id = any (array(select id from shown)) order by v.created_at, v.id;
 
 -- name: living
--- The living agents of a session as the tool lists them, oldest first. At most so many: the caller, its parent and its children, then others.
--- They are chosen by their rows, and the view is asked once for all of them: for each by itself it would walk a small table each time.
+-- The living agents of a session as the tool lists them, oldest first. Up to the limit: the caller, its parent and its
+-- children, then others. Their rows are chosen first, and the view is asked once for all of them: asked for each, it
+-- would walk a small table each time.
 with near (id, place, created_at) as (
   select id, 0, created_at from agentmesh.agents
   where id in (%(agent)s, (select parent_id from agentmesh.agents where id = %(agent)s)) and status <> 'dead' and not (clean and status = 'idle')
@@ -112,17 +115,19 @@ where v.id = any (array(select id from chosen)) order by v.created_at, v.id;
 select system_prompt, tools from agentmesh.settings where id = %(settings)s;
 
 -- name: busy
--- How many agents of a session still work; external agents aside.
+-- How many agents of a session still work, without external ones.
 select count(*) from agentmesh.agents where session_id = %(session)s and status = 'running' and not external;
 
 -- name: working
--- Of the agents listed and those of these sessions that a worker runs: how many there are of the listed, and how many of all run.
+-- How many of the listed agents exist, and how many of them and of these sessions' agents run, without the sessions'
+-- external ones.
 select (select count(*) from agentmesh.agents a where a.id = any(%(listed)s::uuid[])),
   (select count(*) from agentmesh.agents a where a.id = any(%(listed)s::uuid[]) and a.status = 'running')
   + (select count(*) from agentmesh.agents a where a.session_id = any(%(sessions)s::uuid[]) and a.status = 'running' and not a.external);
 
 -- name: endings
--- The same agents, the reaped aside, oldest first, and of the idle ones the row that the last turn ended with. One snapshot.
+-- The same agents without reaped ones, oldest first; for idle ones, the row that their last turn ended with. One
+-- snapshot.
 with chosen as (
   select a.* from agentmesh.agents a where a.id = any(%(listed)s::uuid[])
   union all

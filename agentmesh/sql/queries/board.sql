@@ -1,8 +1,10 @@
 -- name: agents
--- The agents of a session as a screen shows them, oldest first, with their ancestors (the reaped too). Of a large session only those that
--- a person may look for: the oldest that live, the newest of the dead, who runs, who failed or is done and unseen; the root, who asks, who is wanted, and of these the
--- newest children, the siblings and whom they wait for. Every part goes by an index and has a limit ("offset 0": the planner would
--- rather hash all agents), so that it costs the same in a session of 100,000; and the view is asked once for all of them.
+-- The agents of a session as a screen shows them, oldest first, with their ancestors (even reaped ones). A large
+-- session shows only those that a person may look for: the oldest living and the newest dead agents, and the root. It
+-- also shows those that run, have failed, are done and unseen, ask or are wanted. It adds the newest children and the
+-- siblings of the root and of those that ask or are wanted, and the agents that they wait for. Every part uses an index and has a
+-- limit, so that it costs the same in a session of 100,000 ("offset 0": otherwise the planner would hash all agents).
+-- The view is asked once for all of them.
 with recursive looked (id) as (
   select s.root_id from agentmesh.sessions s where s.id = %(session)s
   union
@@ -48,12 +50,12 @@ from agentmesh.v_agents v join agentmesh.agents a on a.id = v.id
 where v.id = any (array(select id from shown)) and v.session_id = %(session)s order by v.created_at, v.id;
 
 -- name: working
--- How many agents of a session run, external ones aside; no more than so many are counted.
+-- How many agents of a session run, without external ones; it counts no further than a limit.
 select count(*) from (
   select from agentmesh.agents where session_id = %(session)s and status = 'running' and not external limit %(most)s) r;
 
 -- name: used
--- What a session has used in all; a cost of null when no call of those agents had a known price.
+-- The total usage of a session; the cost is null if no call of those agents had a known price.
 select coalesce(u.tokens, 0) + b.tokens as tokens,
   case when coalesce(u.cost_usd, 0) + b.cost_usd > 0
     or not exists (select from agentmesh.agents a where a.id = any (%(agents)s) and a.unpriced_calls > 0) then coalesce(u.cost_usd, 0) + b.cost_usd end as cost_usd
@@ -61,7 +63,7 @@ from (select coalesce(sum(tokens), 0)::bigint as tokens, coalesce(sum(cost_usd),
 left join agentmesh.session_usage u on u.session_id = %(session)s;
 
 -- name: waits
--- The waits of these agents: for whom, in the order asked, and whose message lies there already.
+-- The waits of these agents: the targets in the order asked, and those that have sent a message already.
 select h.waiter,
   case when h.targets is not null then array(
     select (t.item ->> 'id')::uuid from jsonb_array_elements(h.targets) with ordinality as t (item, n) where t.item ->> 'id' is not null order by t.n) end as targets,
@@ -70,7 +72,7 @@ select h.waiter,
 from agentmesh.wait h where h.waiter = any (%(agents)s);
 
 -- name: pending
--- What the user wrote to these agents that they have not read, oldest first.
+-- The user's messages that these agents have not read, oldest first.
 select m.id, m.recipient, left(m.body, %(width)s) as body
 from agentmesh.mail m where m.recipient = any (%(agents)s) and m.sender is null and m.read_at is null and m.withdrawn_at is null order by m.id;
 
@@ -107,8 +109,8 @@ from (select clock_timestamp() as at) present cross join unnest(%(agents)s::uuid
 where d.ended > present.at - %(seconds)s * interval '1 s';
 
 -- name: everywhere
--- The agents of all open sessions that a person may look for, a few of each, the newest first: who asks, who failed or is done and
--- unseen, who runs, and the root. Every part goes by an index and has a limit.
+-- The agents of all open sessions that a person may look for, a few of each session, newest first. They are those
+-- that ask, have failed, are done and unseen or run, and the root. Every part uses an index and has a limit.
 with open as (
   select s.id, s.root_id from agentmesh.sessions s where s.ended_at is null order by s.created_at desc limit %(sessions)s),
 chosen (id) as (
@@ -153,7 +155,8 @@ order by l.generation, t.seq desc limit %(limit)s;
 select coalesce(sum(upto), 0)::bigint from agentmesh.lineage(%(agent)s) where generation > 0;
 
 -- name: left
--- How many agents of a session run, and what it may still spend; null: without a cap. untouched: nothing has ever happened in it.
+-- How many agents of a session run, and what it may still spend; null: no cap. untouched: nothing has ever happened in
+-- it.
 select (select count(*) from agentmesh.agents a where a.session_id = s.id and a.status = 'running' and not a.external) as running,
   (s.max_tokens - u.tokens)::bigint as tokens, s.max_cost_usd - u.cost_usd as cost_usd,
   r.turn = 0 and not exists (select from agentmesh.agents a where a.parent_id = r.id) and not exists (select from agentmesh.transcript t where t.agent_id = r.id) as untouched

@@ -1,15 +1,15 @@
 -- name: view
--- Caps of a session and of its agents that have one, the session's first; with an agent only its own.
+-- Caps of a session and of those of its agents that have one, the session's first; with an agent, only its own.
 select session_id, agent_id, name, max_tokens, tokens, reserved_tokens, max_cost_usd, cost_usd, reserved_cost_usd, unpriced_calls
 from agentmesh.v_budgets
 where session_id = %(session)s and (%(agent)s::uuid is null or agent_id = %(agent)s) order by agent_id is not null, name;
 
 -- name: set
--- Set or take away a cap.
+-- Set or remove a cap.
 select agentmesh.set_budget(%(session)s, %(unit)s, %(amount)s, %(agent)s);
 
 -- name: costs
--- What a session's model calls used: by agent, model or day.
+-- The usage of a session's model calls: by agent, model or day.
 select what, sum(calls)::bigint as calls, sum(tokens)::bigint as tokens, sum(input_tokens)::bigint as input_tokens,
   sum(cached_tokens)::bigint as cached_tokens, sum(output_tokens)::bigint as output_tokens, sum(cost_usd) as cost_usd,
   sum(unpriced_calls)::bigint as unpriced_calls

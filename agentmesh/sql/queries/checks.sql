@@ -1,6 +1,6 @@
--- What must hold in the rows at every instant, whatever raced or crashed before. Each statement returns who breaks it: session_id, agent_id,
--- name, detail. store/checks.py runs them all in one snapshot; the sentence above each is what people are shown. Each reads its tables once:
--- no part of a large database is walked again for every row.
+-- What must hold in the rows at every instant, whatever raced or crashed before. Each statement returns the rows that
+-- break it: session_id, agent_id, name, detail. store/checks.py runs them all in one snapshot; people see the sentence
+-- above each. Each reads its tables once: no part of a large database is walked again for every row.
 
 -- name: tree_is_whole
 -- Every session has one root. Every other agent has its parent in the same session, one level above.

@@ -1,5 +1,5 @@
 -- name: stored
--- The files whose code is in the database, and what each made.
+-- The files whose code is in the database, and the objects that each made.
 select file, digest, objects from agentmesh.code;
 
 -- name: forget
@@ -7,25 +7,26 @@ select file, digest, objects from agentmesh.code;
 delete from agentmesh.code where file = any (%(files)s);
 
 -- name: keep
--- Remember a file that was applied, and what it made.
+-- Store a file that was applied, and the objects that it made.
 insert into agentmesh.code (file, digest, objects) values (%(file)s, %(digest)s, %(objects)s);
 
 -- name: set_release
--- Say whose code this is.
+-- Store whose code this is.
 insert into agentmesh.release (version, code) values (%(version)s, %(code)s)
 on conflict (one_row) do update set version = excluded.version, code = excluded.code, at = clock_timestamp();
 
 -- name: clear_release
--- Say that the schema has no code now.
+-- Store that the schema has no code now.
 delete from agentmesh.release;
 
 -- name: objects
--- All functions and views of the schema, as DROP takes them.
+-- All functions and views of the schema, in the form for DROP.
 select 'function ' || oid::regprocedure from pg_proc where pronamespace = 'agentmesh'::regnamespace
 union all select 'view ' || oid::regclass from pg_class where relnamespace = 'agentmesh'::regnamespace and relkind = 'v';
 
 -- name: dependencies
--- Which function or view needs which other one, as (needed, dependent). A view depends by its rule, a function by the types of its arguments.
+-- Which function or view needs which other one, as (needed, dependent). A view depends through its rule, a function
+-- through the types of its arguments.
 with ours as (
   select 'pg_proc'::regclass as class, oid, 'function ' || oid::regprocedure as name
   from pg_proc where pronamespace = 'agentmesh'::regnamespace
@@ -43,8 +44,8 @@ join ours dependent on dependent.class = case when r.oid is null then d.classid 
 where needed.name <> dependent.name;
 
 -- name: definitions
--- Each function that no table depends on, and each view, of the schema and among the temporary ones: as DROP takes it (null: temporary), its name
--- for people, and its definition without the schema.
+-- Each view, and each function that no table depends on, in the schema and among temporary objects. Returns it in the
+-- form for DROP (null: temporary), its name for people, and its definition without the schema.
 select case p.pronamespace when 'agentmesh'::regnamespace then 'function ' || p.oid::regprocedure end, 'function ' || p.proname,
   substr(d.text, strpos(d.text, '('))
 from pg_proc p cross join lateral pg_get_functiondef(p.oid) d (text)
@@ -58,13 +59,13 @@ select case c.relnamespace when 'agentmesh'::regnamespace then 'view ' || c.oid:
 from pg_class c where c.relnamespace in ('agentmesh'::regnamespace, pg_my_temp_schema()) and c.relkind = 'v';
 
 -- name: check_bodies
--- Have PostgreSQL check every function's body, now that all are there.
+-- Have PostgreSQL check every function's body, now that all functions exist.
 select case l.lanname when 'sql' then fmgr_sql_validator(p.oid) else plpgsql_validator(p.oid) end
 from pg_proc p join pg_language l on l.oid = p.prolang
 where p.pronamespace = 'agentmesh'::regnamespace and l.lanname in ('sql', 'plpgsql');
 
 -- name: free_all_agents
--- Take their agents from all workers: what older code writes for them afterwards is refused.
+-- Take the agents from all workers, so that later writes of older code for them are refused.
 do $$
 begin
   if to_regprocedure('agentmesh.free_agents(bigint[])') is not null then

@@ -1,13 +1,13 @@
 -- name: clear
--- Send nothing of what came before; the row's seq.
+-- Send nothing from before; return the row's seq.
 select agentmesh.clear(%(agent)s);
 
 -- name: mark
--- Set a mark to go back to; its label.
+-- Set a mark to go back to; return its label.
 select agentmesh.mark(%(agent)s, %(label)s);
 
 -- name: rewind
--- Send again what was sent at a mark; its label.
+-- Send again what was sent at a mark; return its label.
 select agentmesh.rewind(%(agent)s, %(label)s);
 
 -- name: marks
@@ -19,15 +19,15 @@ select label from agentmesh.marks(%(agent)s);
 select agentmesh.compact(%(agent)s);
 
 -- name: summarize
--- Store the summary that the owner has made; the agent's status.
+-- Store the summary that the owner has made; return the agent's status.
 select agentmesh.summarize(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(content)s, %(usage)s, %(ends)s);
 
 -- name: begin_summary
--- Reserve the model call for a summary; what the budget allows.
+-- Reserve the model call for a summary; return what the budget allows.
 select agentmesh.begin_summary(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(bytes)s, %(answer)s, %(input_usd)s::numeric, %(output_usd)s::numeric);
 
 -- name: filling
--- What fills an agent's context: parts in the order in which they are sent, with their rows and bytes.
+-- The contents of an agent's context: parts in the order in which they are sent, with their rows and bytes.
 with sent as (
   select c.n, c.seq, c.kind, c.content, c.agent_id <> %(agent)s as inherited from agentmesh.context(%(agent)s) c),
 parts as (

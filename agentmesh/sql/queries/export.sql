@@ -1,4 +1,4 @@
--- What an export reads of a session, in one snapshot; of an agent in the order of its rows.
+-- The rows of a session that an export reads, in one snapshot; those of an agent in the order of its rows.
 
 -- name: session
 -- A session, and the time of the snapshot.
@@ -7,7 +7,7 @@ select s.id, s.title, s.workdir, s.host, s.os_user, s.root_id, s.permission_mode
 from agentmesh.sessions s where s.id = %(session)s;
 
 -- name: agents
--- The agents of a session, the dead and reaped too, parents before their children.
+-- The agents of a session, including dead and reaped ones, parents before their children.
 select a.id, a.name, a.parent_id, agentmesh.path(a.id) as path, a.depth, a.status, a.subagent_type, a.model, a.settings_id, a.permissions, a.forked_at,
   a.clean, a.external, a.turn, a.tool_calls, a.model_calls, a.input_tokens - a.cached_tokens + a.output_tokens as tokens, a.input_tokens,
   a.output_tokens, a.cached_tokens, case when a.unpriced_calls = 0 or a.cost_usd > 0 then a.cost_usd end as cost_usd, a.unpriced_calls,
@@ -45,19 +45,19 @@ select m.id, m.sender, m.recipient, m.automatic, m.failed, m.sent_at, m.read_at,
 from agentmesh.mail m where m.recipient = %(agent)s order by m.id;
 
 -- name: unread
--- The mail of an agent that lies there unread, with its sender's name.
+-- The unread mail of an agent, with its sender's name.
 select m.id, m.sent_at, coalesce(s.name, 'user') as sender_name, m.automatic, m.body
 from agentmesh.mail m left join agentmesh.agents s on s.id = m.sender
 where m.recipient = %(agent)s and m.read_at is null and m.withdrawn_at is null order by m.id;
 
 -- name: requests
--- What was asked of a person, answered or not.
+-- The requests to a person, answered or not.
 select r.id, r.agent_id, r.seq, r.ordinal, r.kind, r.tool, r.asked_at, r.answered_at, r.answered_by, r.cancelled_at, r.arguments, r.reason, r.rules,
   r.question, r.options, r.answer
 from agentmesh.requests r where r.session_id = %(session)s order by r.asked_at, r.id;
 
 -- name: costs
--- What model calls used and cost, by agent and model; cost_usd: of those whose price is known.
+-- The usage and cost of model calls, by agent and model; cost_usd counts only calls with a known price.
 select a.id as agent_id, a.name, c.model, count(*) as calls, sum(c.input_tokens - c.cached_tokens + c.output_tokens)::bigint as tokens,
   sum(c.input_tokens)::bigint as input_tokens, sum(c.output_tokens)::bigint as output_tokens, sum(c.cached_tokens)::bigint as cached_tokens,
   sum(c.cost_usd) as cost_usd, count(*) filter (where c.cost_usd is null) as unpriced_calls

@@ -1,5 +1,6 @@
 -- name: known
--- What an agent last saw of a file, itself or by inheritance, and who of its session last wrote there; nulls for neither.
+-- The content of a file that an agent last saw, itself or by inheritance, and the agent of its session that last wrote
+-- the file; nulls if unknown.
 select
   (select f.digest
    from agentmesh.lineage(%(agent)s) l
@@ -17,6 +18,6 @@ left join lateral (
 where a.id = %(agent)s;
 
 -- name: note_write
--- Remember that an agent writes this content, and so has seen it.
+-- Record that an agent writes this content, and so has seen it.
 insert into agentmesh.file_seen (session_id, agent_id, seq, path, digest, wrote)
 select a.session_id, a.id, %(seq)s, %(path)s, %(digest)s, true from agentmesh.agents a where a.id = %(agent)s;

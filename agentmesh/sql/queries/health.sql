@@ -1,12 +1,13 @@
 -- name: server
--- What server this is, as whom we are on it, and how full it is: in figures that every role may see.
+-- Which server this is, our role on it, and how full it is: in figures that every role may see.
 select current_setting('server_version') as version, current_database() as database, current_user as role,
   pg_postmaster_start_time() as started_at, current_setting('max_connections')::integer as max_connections,
   (select sum(numbackends) from pg_stat_database)::integer as connections,
   pg_database_size(current_database()) as bytes;
 
 -- name: notify_queue
--- How full the server's queue of notifications is, and who holds it: a session that has been in a transaction, or whose client takes nothing, for longest.
+-- How full the server's queue of notifications is, and which session holds it: the one that has been in a transaction
+-- longest, or whose client has not read for longest.
 select pg_notification_queue_usage() as used, a.pid,
   coalesce(concat_ws(', ', 'database ' || a.datname, 'user ' || a.usename, nullif(a.application_name, '')), '') as whose
 from (select) here left join lateral (
@@ -15,7 +16,8 @@ from (select) here left join lateral (
   order by coalesce(s.xact_start, s.state_change) limit 1) a on true;
 
 -- name: stuck
--- What looks wrong, why, and when something last happened to the agent: its newest row, its newest mail, or that it was queued.
+-- What looks wrong and why, and when something last happened to the agent: its newest row, its newest mail, or that it
+-- was queued.
 select v.name, v.session_id, v.problem, v.why, h.at, h.at > clock_timestamp() - interval '1 day' as recent
 from agentmesh.v_stuck v join agentmesh.agents a on a.id = v.agent_id
 cross join lateral (select greatest(a.created_at, a.queued_at,
@@ -30,7 +32,8 @@ from pg_class c join pg_namespace n on n.oid = c.relnamespace
 where n.nspname = 'agentmesh' and c.relkind in ('r', 'v', 'p');
 
 -- name: roles
--- Of each of our roles: whether the server has it, whether it has its rights in this database (and nobody else has), and whether we may give them.
+-- For each of our roles: whether the server has it, whether it (and nobody else) has its rights in this database, and
+-- whether we may grant them.
 select wanted.name, r.oid is not null as exists, pg_has_role(n.nspowner, 'usage') as mine,
   coalesce(has_schema_privilege(r.oid, n.oid, 'usage'), false)
     and not exists (select from pg_proc p where p.pronamespace = n.oid and has_function_privilege('public', p.oid, 'execute'))

@@ -1,9 +1,9 @@
 -- name: begin_capture
--- Begin a capture; whether there was none.
+-- Begin a capture; return false if one was open already.
 select agentmesh.begin_capture(%(agent)s);
 
 -- name: capture
--- Keep a text that no model sees; its seq.
+-- Keep a text that no model sees; return its seq.
 select agentmesh.capture(%(agent)s, %(text)s);
 
 -- name: cancel_capture
@@ -11,11 +11,11 @@ select agentmesh.capture(%(agent)s, %(text)s);
 select agentmesh.cancel_capture(%(agent)s);
 
 -- name: fork_captured
--- Make a child of what was captured; the child.
+-- Make a child with the captured text as its prompt; return the child.
 select agentmesh.fork_captured(%(parent)s, %(name)s);
 
 -- name: captured
--- What the open capture of an agent holds; no rows both for nothing captured and for no capture.
+-- The texts of an agent's open capture; no rows if nothing was captured or no capture is open.
 select content ->> 'text' from agentmesh.transcript
 where agent_id = %(agent)s and kind = 'capture' and seq > agentmesh.open_capture(%(agent)s) order by seq;
 
@@ -24,7 +24,7 @@ where agent_id = %(agent)s and kind = 'capture' and seq > agentmesh.open_capture
 select agentmesh.open_capture(%(agent)s) is not null;
 
 -- name: note
--- Keep a command and what it said; the row's seq.
+-- Keep a command and its result; return the row's seq.
 select agentmesh.note(%(agent)s, %(content)s);
 
 -- name: see
@@ -36,17 +36,17 @@ select agentmesh.see(%(agent)s);
 select agentmesh.retry(%(agent)s);
 
 -- name: take_back
--- Withdraw an unread message of the user; its text.
+-- Withdraw an unread message of the user; return its text.
 select agentmesh.take_back(%(mail)s);
 
 -- name: set_model
--- Another model from the next turn on.
+-- Set another model, from the next turn on.
 select agentmesh.set_model(%(agent)s, %(model)s);
 
 -- name: set_settings
--- Another system prompt or other tools from the next turn on.
+-- Set another system prompt or other tools, from the next turn on.
 select agentmesh.set_settings(%(agent)s, %(system_prompt)s, %(tools)s, %(what)s);
 
 -- name: rename_session
--- Another title.
+-- Set another title.
 select agentmesh.rename_session(%(session)s, %(title)s);

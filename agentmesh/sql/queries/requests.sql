@@ -1,5 +1,5 @@
 -- name: pending
--- What waits for a person in a session, oldest first.
+-- The requests of a session that wait for a person, oldest first.
 select id, session_id, agent_id, name, path, kind, tool, arguments, reason, rules, question, options, state, asked_at, answer, answered_at, answered_by
 from agentmesh.v_requests where session_id = %(session)s and state = 'pending' order by asked_at, id;
 
@@ -18,17 +18,17 @@ from agentmesh.v_requests where id between %(first)s and %(last)s order by asked
 select agentmesh.answer(%(request)s, %(answer)s, %(by)s);
 
 -- name: set_attended
--- Say whether anybody can answer requests of a session.
+-- Set whether anybody can answer requests of a session.
 select agentmesh.set_attended(%(session)s, %(attended)s);
 
 -- name: rules
--- What a person has allowed for a whole session, in the order of their places.
+-- The rules that a person has allowed for a whole session, in the order of their places.
 select rules from agentmesh.sessions where id = %(session)s;
 
 -- name: allow
--- Allow what rules say for a whole session; how many are new.
+-- Allow what rules match for a whole session; return how many rules are new.
 select agentmesh.allow(%(session)s, %(rules)s);
 
 -- name: forget_rules
--- Take back one rule of a session, or all; how many are gone.
+-- Withdraw one rule of a session, or all; return how many were removed.
 select agentmesh.forget_rules(%(session)s, %(place)s);

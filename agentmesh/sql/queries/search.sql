@@ -1,5 +1,5 @@
 -- name: search
--- Rows and mail that hold what is looked for, the newest first.
+-- Rows and mail that match a query, the newest first.
 select session_id, agent_id, name, seq, mail_id, kind, at, snippet from agentmesh.search(%(query)s, %(session)s, %(agent)s, %(most)s);
 
 -- name: reach
@@ -7,5 +7,5 @@ select session_id, agent_id, name, seq, mail_id, kind, at, snippet from agentmes
 select (select count(*) from agentmesh.search_reach()) as looked_into, (select count(*) from agentmesh.sessions) as all_of_them;
 
 -- name: patience
--- Let the next statements of this transaction run so long.
+-- Set a time limit for the next statements of this transaction.
 select set_config('statement_timeout', %(timeout)s, true);

@@ -1,5 +1,5 @@
 -- name: start
--- Begin a session; its root's id.
+-- Begin a session; return its root's id.
 select agentmesh.set_endpoints(agentmesh.start_session(%(workdir)s, %(host)s, %(os_user)s, %(model)s, %(system_prompt)s, %(tools)s, %(title)s,
   %(permission_mode)s, %(permissions)s, %(limits)s, %(needs)s, %(external)s), %(endpoints)s);
 
@@ -32,7 +32,7 @@ group by s.id order by s.created_at desc limit %(limit)s;
 select agentmesh.set_mode(%(session)s, %(mode)s);
 
 -- name: end
--- End a session; how many died.
+-- End a session; return how many agents died.
 select agentmesh.end_session(%(session)s);
 
 -- name: delete
@@ -40,5 +40,5 @@ select agentmesh.end_session(%(session)s);
 select agentmesh.delete_session(%(session)s);
 
 -- name: reap
--- Hide the dead; how many.
+-- Hide the dead agents; return how many.
 select agentmesh.reap(%(session)s, %(agent)s);

@@ -1,5 +1,5 @@
 -- name: standing
--- Where an agent stands that its owner goes on with; no row when the owner has lost it.
+-- The state of an agent that its owner continues; no row if the owner has lost it.
 select s.workdir, agentmesh.allowance(s.id) as allowance, coalesce(a.interrupt_turn = a.turn, false) as interrupted,
   (select extract(epoch from w.deadline - clock_timestamp())::double precision from agentmesh.wait w where w.waiter = a.id) as wait_left,
   exists (select from agentmesh.tool_calls c where c.agent_id = a.id and c.status <> 'done') as in_step,
@@ -8,7 +8,8 @@ from agentmesh.agents a join agentmesh.sessions s on s.id = a.session_id
 where a.id = %(agent)s and a.status = 'running' and a.worker_id = %(worker)s and a.epoch = %(epoch)s;
 
 -- name: begin_step
--- Write results of the step before, read the mail that is due, reserve the model call; return own rows after a seq, and what the budget allows.
+-- Write results of the step before, read due mail, reserve the model call; return own rows after a seq, and what the
+-- budget allows.
 select agentmesh.begin_step(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(after)s, %(results)s, %(bytes)s, %(answer)s, %(input_usd)s::numeric, %(output_usd)s::numeric);
 
 -- name: finish_step
@@ -16,7 +17,8 @@ select agentmesh.begin_step(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ord
 select agentmesh.finish_step(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(content)s, %(calls)s, %(usage)s);
 
 -- name: finish_step_once
--- The same, unless it was done already since the newest row that the model was sent: so it may be repeated when its outcome is unknown.
+-- The same, unless it was already done since the newest row that the model was sent: so it may be repeated if its
+-- outcome is unknown.
 select agentmesh.finish_step_once(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(after)s, %(content)s, %(calls)s, %(usage)s);
 
 -- name: is_stored
@@ -59,18 +61,19 @@ left join agentmesh.requests r on r.agent_id = c.agent_id and r.seq = c.seq and 
 where c.agent_id = %(agent)s and c.status <> 'done' order by c.seq, c.ordinal;
 
 -- name: ready
--- Which of these agents, waiting for a person or a sub-agent, can go on.
+-- Those of these agents, which wait for a person or a sub-agent, that can go on.
 select id from unnest(%(agents)s::uuid[]) as waiting (id) where agentmesh.ready(id);
 
 -- name: ask
--- Ask a person about calls of a step; settle what a mode or a rule covers by now; drop what nobody is there to answer.
+-- Ask a person about calls of a step; settle requests that a mode or a rule covers by now; drop those that nobody is
+-- there to answer.
 select agentmesh.ask(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(judged)s, %(asked)s, %(settled)s, %(dropped)s);
 
 -- name: task
--- Hand a call to a sub-agent; its id.
+-- Hand a call to a sub-agent; return its id.
 select agentmesh.task(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(spec)s);
 
 -- name: task_giver
--- What bounds the sub-agents of an agent's tasks.
+-- The limits of the sub-agents of an agent's tasks.
 select a.depth, s.max_depth, a.model, a.permissions, t.tools
 from agentmesh.agents a join agentmesh.sessions s on s.id = a.session_id join agentmesh.settings t on t.id = a.settings_id where a.id = %(agent)s;

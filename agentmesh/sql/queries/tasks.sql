@@ -1,5 +1,6 @@
 -- name: shown
--- The calls of task that run in a session, and those that ended meanwhile in the same steps; figures are those since each began.
+-- The running task calls in a session, and those that have ended in the same steps; figures count from the beginning of
+-- each.
 select t.parent, t.seq, t.ordinal, t.child, t.status, a.tool_calls - t.tool_calls_before as tool_calls,
   a.input_tokens - a.cached_tokens + a.output_tokens - t.tokens_before as tokens,
   extract(epoch from coalesce(t.ended_at, clock_timestamp()) - t.started_at)::double precision as seconds
@@ -11,13 +12,14 @@ join agentmesh.agents a on a.id = t.child
 order by t.parent, t.seq, t.ordinal;
 
 -- name: given
--- The calls of task in a step of an agent, with their sub-agents.
+-- The task calls in a step of an agent, with their sub-agents.
 select t.ordinal, t.child, a.name, a.subagent_type
 from agentmesh.tasks t join agentmesh.agents a on a.id = t.child
 where t.parent = %(agent)s and t.seq = %(seq)s order by t.ordinal;
 
 -- name: calls
--- Of the sub-agent of a task, or an agent below one: whose task it is, and the calls that gave it tasks; each is for the rows after a seq.
+-- For the sub-agent of a task, or an agent below one: the sub-agent, and the calls that gave it tasks; each is for the
+-- rows after a seq.
 select t.child, t.from_seq, c.call_id
 from (select l.agent_id from agentmesh.ancestors(%(agent)s) l join agentmesh.agents a on a.id = l.agent_id
       where a.clean order by l.generation limit 1) sub

@@ -1,7 +1,7 @@
--- Who did what when, as stretches of time; v_timeline has the same as moments, for people who ask in SQL.
+-- What each agent did and when, as periods of time; v_timeline has the same as moments, for people who ask in SQL.
 
 -- name: lanes
--- The agents of a session, and when each was last heard of.
+-- The agents of a session, and when each last did something.
 select a.id, a.parent_id, a.name, a.status, a.created_at, a.died_at, greatest(a.created_at, a.died_at, l.created_at) as last_at,
   transaction_timestamp() as now
 from agentmesh.agents a
@@ -9,7 +9,8 @@ left join lateral (select t.created_at from agentmesh.transcript t where t.agent
 where a.session_id = %(session)s order by a.created_at, a.id;
 
 -- name: busy
--- When any of these agents did something, pauses of less than half a minute aside. Waiting, for others or for a person, is no doing.
+-- When any of these agents was active, ignoring pauses of less than half a minute. Waiting for others or for a person
+-- is no activity.
 with doing (began, ended) as (
   select c.ended_at - coalesce(c.latency_ms, 0) * interval '1 ms', c.ended_at from agentmesh.model_calls c where c.agent_id = any (%(agents)s)
   union all
@@ -26,8 +27,8 @@ select lower(island) as began, upper(island) - interval '30 s' as ended
 from (select unnest(range_agg(tstzrange(least(began, ended), ended + interval '30 s', '[]'))) as island from doing) islands order by 1;
 
 -- name: spans
--- What an agent did, by its beginning; ended is null while it goes on. Verbs and calls that only read have no start of their own (their end writes
--- both): they start with their step, or when the call before them has its result.
+-- What an agent did, sorted by beginning; ended is null while it goes on. Verbs and calls that only read have no start
+-- of their own (their end writes both): they start with their step, or when the call before them has its result.
 with calls as (
   select c.name, c.status, c.started_at, c.ended_at,
     greatest(s.created_at, max(c.ended_at) over (partition by c.seq order by c.ordinal rows between unbounded preceding and 1 preceding)) as free_at
@@ -48,6 +49,6 @@ select kind, name, began, ended, failed from (
 order by began, ended;
 
 -- name: letters
--- The newest mail to these agents, and how much there is in all; sender null: the user.
+-- The newest mail to these agents, and how much there is in total; sender null: the user.
 select m.id, m.sender, m.recipient, m.sent_at, m.automatic, m.read_seq, count(*) over () as count
 from agentmesh.mail m where m.recipient = any (%(agents)s) and m.withdrawn_at is null order by m.sent_at desc, m.id desc limit %(limit)s;

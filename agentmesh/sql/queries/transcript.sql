@@ -1,13 +1,13 @@
 -- name: context
--- All rows that an agent's model is sent, in their order: a summary first, then what was inherited.
+-- All rows that an agent's model is sent, in order: a summary first, then inherited rows.
 select agent_id, seq, kind, content from agentmesh.context(%(agent)s, %(upto)s) order by n, seq;
 
 -- name: own
--- Rows of an agent after a seq, all kinds, without what it inherited.
+-- Rows of an agent after a seq, of all kinds, without inherited ones.
 select agent_id, seq, kind, content from agentmesh.transcript where agent_id = %(agent)s and seq > %(after)s order by seq limit %(limit)s;
 
 -- name: last_seq
--- The newest seq of an agent, 0 for none.
+-- The newest seq of an agent, 0 if it has no rows.
 select coalesce(max(seq), 0) from agentmesh.transcript where agent_id = %(agent)s;
 
 -- name: todos

@@ -1,9 +1,9 @@
 -- name: begin
--- Begin a wait; its result if it is over at once, else null.
+-- Begin a wait; return its result if it is over at once, otherwise null.
 select agentmesh.wait_begin(%(waiter)s, %(targets)s, %(timeout)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller);
 
 -- name: take
--- The result of a registered wait if it ends now, else null.
+-- Return the result of a registered wait if it ends now, otherwise null.
 select agentmesh.wait_take(%(waiter)s, %(final)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller);
 
 -- name: registered
@@ -14,5 +14,5 @@ select waiter, seq is not null as by_tool,
 from agentmesh.wait where waiter = %(waiter)s;
 
 -- name: still_open
--- How many of the awaited agents are still to be waited for.
+-- How many of the awaited agents must still be waited for.
 select count(*) from agentmesh.open_waits where waiter = %(waiter)s;

@@ -31,4 +31,4 @@ create view agentmesh.v_agents with (security_barrier) as
     from agentmesh.subtree(a.id) as member (id) join agentmesh.agents d on d.id = member.id) t on true;
 
 comment on view agentmesh.v_agents is
-  'All agents, the dead too: place in the tree, status, what each does right now or how its last turn ended if not well, unread mail, and what it and its tree used. unseen: a person has not looked at the end of its last turn. tree_ columns are sums over the agent and all its descendants; cost_usd is null where no call had a known price. (Left joins: a query that asks for no unread mail or no sums does not make them.)';
+  'All agents, including dead ones: place in the tree, status, activity (or how the last turn ended, if badly), unread mail, and the usage of the agent and its tree. unseen: no person has seen the end of its last turn. tree_ columns are sums over the agent and all its descendants; cost_usd is null if no call had a known price. (Left joins: a query that asks for no unread mail or no sums does not compute them.)';

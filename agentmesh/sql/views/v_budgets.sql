@@ -20,4 +20,4 @@ create view agentmesh.v_budgets with (security_barrier) as
   where c.max_tokens is not null or c.max_cost_usd is not null;
 
 comment on view agentmesh.v_budgets is
-  'Caps, and what is used of them and reserved for calls that run: of each session (no agent_id), and of each agent that has one, with everything below it. The cap in USD counts known cost only: unpriced_calls have none.';
+  'Caps, and the amounts used and reserved for running calls under them. There is a row for each session (no agent_id), and for each agent that has a cap, with everything below it. The cap in USD counts only known cost: unpriced_calls have none.';

@@ -7,4 +7,4 @@ create view agentmesh.v_cost with (security_barrier) as
   group by a.session_id, c.agent_id, a.name, c.model, (c.ended_at at time zone 'UTC')::date;
 
 comment on view agentmesh.v_cost is
-  'What model calls used, by agent, model and day (in UTC). cost_usd is the known cost; unpriced_calls had no known price.';
+  'The usage of model calls, by agent, model and day (in UTC). cost_usd is the known cost; unpriced_calls had no known price.';

@@ -4,5 +4,4 @@ create view agentmesh.v_mail with (security_barrier) as
     case when m.withdrawn_at is not null then 'withdrawn' when m.read_at is not null then 'read' else 'unread' end as state
   from agentmesh.mail m join agentmesh.agents r on r.id = m.recipient left join agentmesh.agents s on s.id = m.sender;
 
-comment on view agentmesh.v_mail is
-  'All mail, with who wrote to whom; sender null is the user. state is unread, read or withdrawn.';
+comment on view agentmesh.v_mail is 'All mail with its sender and recipient; sender null is the user. state is unread, read or withdrawn.';

@@ -5,4 +5,4 @@ create view agentmesh.v_requests with (security_barrier) as
   from agentmesh.requests r join agentmesh.agents a on a.id = r.agent_id;
 
 comment on view agentmesh.v_requests is
-  'What agents ask or have asked a person: approvals of calls, and questions. state is pending, answered or cancelled.';
+  'Requests of agents to a person, past and present: approvals of calls, and questions. state is pending, answered or cancelled.';

@@ -9,4 +9,4 @@ create view agentmesh.v_sessions with (security_barrier) as
     from agentmesh.agents a where a.session_id = s.id) f on true;
 
 comment on view agentmesh.v_sessions is
-  'Sessions: title, directory, whose they are, and what their agents are and used together. cost_usd is null where no call had a known price; ended_at is null while the session is open. (A left join: a query that asks for no figures does not make them.)';
+  'Sessions: title, directory, owner, and the total figures of their agents. cost_usd is null if no call had a known price; ended_at is null while the session is open. (A left join: a query that asks for no figures does not compute them.)';

@@ -58,4 +58,4 @@ create view agentmesh.v_stuck with (security_barrier) as
     and not exists (select from agentmesh.mail m where m.recipient = a.id and m.read_at is null and m.withdrawn_at is null);
 
 comment on view agentmesh.v_stuck is
-  'What looks wrong, and why. Empty when all is well. (Of an agent whose call waits for those of others no sign of life is expected.)';
+  'Agents that look stuck, and why. Empty if all is well. (An agent whose call waits for other calls need not show a sign of life.)';

@@ -13,5 +13,4 @@ create view agentmesh.v_timeline with (security_barrier) as
     c.model || ': ' || (c.input_tokens - c.cached_tokens + c.output_tokens) || ' tokens' || coalesce(', ' || c.error, '')
   from agentmesh.model_calls c join agentmesh.agents a on a.id = c.agent_id;
 
-comment on view agentmesh.v_timeline is
-  'Who did what when, for people; the order of rows of different agents is for display only.';
+comment on view agentmesh.v_timeline is 'What each agent did and when, for people; the order of rows of different agents is for display only.';

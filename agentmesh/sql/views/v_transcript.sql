@@ -6,5 +6,4 @@ create view agentmesh.v_transcript with (security_barrier) as
   cross join lateral agentmesh.lineage(a.id) l
   cross join lateral (select x.* from agentmesh.transcript x where x.agent_id = l.agent_id and x.seq <= l.upto offset 0) t;
 
-comment on view agentmesh.v_transcript is
-  'An agent''s conversation with what it inherited, in order: (generation desc, seq).';
+comment on view agentmesh.v_transcript is 'An agent''s conversation including what it inherited, in order: (generation desc, seq).';

@@ -9,4 +9,4 @@ create view agentmesh.v_waits with (security_barrier) as
   left join agentmesh.agents b on b.id = w.target;
 
 comment on view agentmesh.v_waits is
-  'Who waits for whom right now; target null: for a message from anyone. received: unread mail from the target lies there.';
+  'All current waits and their targets; target null: a message from anyone. received: unread mail from the target is in the mailbox.';
