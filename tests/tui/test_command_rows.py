@@ -17,7 +17,7 @@ from agentmesh.tui.conversation.entries import Note, entries_of
 from tests.fixtures.mesh import Mesh
 from tests.tui.test_actions import Person, me  # noqa: F401  the fixture
 
-SHOWING = {"agents", "context", "cost", "export", "new", "search", "sql", "timeline"}
+SHOWING = {"agents", "context", "cost", "diff", "export", "new", "search", "sql", "timeline"}
 """Commands that change nothing here."""
 
 
