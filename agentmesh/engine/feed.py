@@ -45,6 +45,7 @@ class Message:
         self._after = after
         self._said = 0
         self._pieces: list[str] = []
+        self.is_over = False
         self._whole: list[str] = []
         """What was taken so far: a screen that opens in the middle of an answer asks for it."""
 
@@ -154,6 +155,8 @@ class Feed:
     def say(self, message: Message, piece: str | None) -> None:
         """Add a piece of an answer; with None it begins again."""
         with self._lock:
+            if message.is_over:
+                return
             known = self._messages.get(message.agent)
             message.add(piece)
             if known is not message:  # of later pieces, which come per token, it is
@@ -166,6 +169,7 @@ class Feed:
     def end(self, message: Message, *, failed: bool) -> None:
         """Repeat nothing more of an answer; if it failed, also leave out what was not told yet."""
         with self._lock:
+            message.is_over = True
             if failed and self._messages.get(message.agent) is message:
                 del self._messages[message.agent]
             if self._streaming.get(message.agent) is message:

@@ -163,6 +163,7 @@ def test_an_answer_that_ended_or_begins_again_is_not_repeated(mesh: Mesh, feed: 
     feed.repeat(mesh.root, channel)
     assert repeated(mesh, channel, 5) == "whole"
     message.end(failed=False)
+    message.text("after its end")
     feed.repeat(mesh.root, channel)
     assert not feed._repeats
     assert not feed._streaming
