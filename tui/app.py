@@ -47,7 +47,7 @@ _UNCHANGED = 0.25
 _LOOK = 2.0
 """Seconds between two looks at what the status line says beside the board."""
 _GATHER = 1.0
-"""Seconds for which news are gathered before they are told outside of the screen."""
+"""Seconds during which news gathers before the desktop is notified."""
 _COLLECTIONS = (2_000, 10, 30)
 """Thresholds of the three garbage collections. A full one takes 60 ms and delays keys. With Python's own thresholds it
 ran every five seconds while an answer streamed."""
@@ -164,7 +164,7 @@ class MeshApp(App[None], inherit_bindings=False):
             self._write_out(POP_TITLE)
 
     def _write_out(self, sequence: str) -> None:
-        """Write a sequence that the screen does not draw; nothing where it draws on no terminal.
+        """Write a sequence that the screen does not draw; without a terminal, write nothing.
 
         Through the driver: another way would end in the midst of a frame. Textual has no public one.
         """

@@ -97,7 +97,7 @@ class DiffView(Widget):
         return Content.assemble(left, ("│", "$panel"), right)
 
     def _cell(self, piece: Piece | None, width: int, number: Callable[[DiffLine], int | None]) -> Content:
-        """Return a piece of a line with its number and its sign; of a line that goes on only the first has them."""
+        """Return a piece of a line with its number and its sign; the rest of a wrapped line has neither."""
         if piece is None:
             return Content(" " * width)
         line = self.lines[piece.line]

@@ -132,7 +132,7 @@ def _model_step(row: Row) -> Iterator[Entry]:
 
 
 def fork_row(entry: Entry) -> int | None:
-    """Return the row up to which a fork from here inherits; None if the entry shows no row.
+    """Return the last row that a fork from here inherits; None if the entry shows no row.
 
     A fork from a message begins before it, any other fork after the entry. The database moves a row in the middle of a
     step to before that step.

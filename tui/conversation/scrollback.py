@@ -44,7 +44,7 @@ class Scrollback(WindowedScroll, can_focus=False):
 
     @message
     class OlderWanted(Message):
-        """The person scrolls to the beginning of what is known."""
+        """The person scrolls to the oldest entry that was read."""
 
         agent_id: AgentId
         before_seq: int

@@ -42,7 +42,7 @@ def failed(result: Any) -> bool:
 
 
 def outcome(name: str, result: Any) -> str:
-    """Return a result in a few words; of a failed call why."""
+    """Return a result in a few words; for a failed call, the reason."""
     if not isinstance(result, Mapping):
         return one_line(_json(result), 80)
     if "error" in result:

@@ -260,7 +260,7 @@ class RequestDialog(GuardedDialog[Reply]):
     # The field
 
     def _ask(self, what: str) -> None:
-        """Show the field for this purpose; for none, the choices."""
+        """Show the field for this purpose; without a purpose, show the choices."""
         self._for = what
         self._choices.display = not what
         self._field.display = bool(what)

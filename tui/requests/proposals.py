@@ -34,7 +34,7 @@ class Proposal:
 
 
 def proposal(request: Request, workdir: Path | None) -> Proposal:
-    """Return what the call would do; ``workdir`` is None where the session's files are not this host's."""
+    """Return what the call would do; ``workdir`` is None if the session's files are on another host."""
     arguments = request.arguments
     if request.kind == "question":
         return Proposal(visible(request.question or ""))

@@ -35,7 +35,7 @@ class HintBatch:
         self.details = False
         """An open board shows other agents than before."""
         self.streams: dict[AgentId, list[Piece | None]] = {}
-        """Per agent: pieces of live text, and None where its rows or state changed between them."""
+        """Per agent: pieces of live text, and None for each change of its rows or state between them."""
 
     def __bool__(self) -> bool:
         return self.everything or self.board or self.details or bool(self.streams)

@@ -95,7 +95,7 @@ class DetailsRead(Message):
 
     details: dict[AgentId, Details]
     ran: dict[AgentId, list[Ran]] | None
-    """When agents worked within the last minutes; None if that was not read anew."""
+    """When agents worked within the last minutes; None if that was not read this time."""
 
 
 @message
