@@ -96,6 +96,7 @@ def set_up(settings: Settings, environ: Mapping[str, str] = os.environ) -> bool:
     from agentmesh.tools.below import require_person_there
     from agentmesh.tui.setup import SetupApp
 
+    Keymap(settings.tui.keys)  # a mistake in them is said first
     require_person_there(settings, "use the terminal UI")
     return bool(SetupApp(settings, environ).run())
 

@@ -103,7 +103,7 @@ def test_bound_keys_work_and_are_the_ones_shown(desk: Desk, rig: Rig):
     keys = ('agents.pick = "ctrl+k"', 'rotate.child = "f2"', 'requests.answer = ""', 'rotate.parent = ""')
     desk.configure("\n".join(["[tui.keys]", *keys]))
     rig.fork("alpha")
-    shown = desk.open(rows=60)
+    shown = desk.open(columns=120, rows=60)
     shown.until("Ctrl+K pick", "F2 child", lambda text: "Ctrl+↑" not in text)
     shown.press("f1")
     shown.until("Commands", "/agents", "/wait timeout [agent ...]")
@@ -150,4 +150,4 @@ def test_the_screen_follows_the_window_and_fits_a_narrow_one(desk: Desk, rig: Ri
     shown.resize(60, 15)
     shown.until("end.", "❯ Message root", lambda text: len(text.splitlines()) == 15)
     shown.resize(120, 40)
-    shown.until("hello", "end.", lambda text: any(len(line) > 100 for line in text.splitlines()))
+    shown.until("hello", "end.", " ".join(["word"] * 20))  # prose is at most 100 columns wide
