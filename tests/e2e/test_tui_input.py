@@ -103,7 +103,7 @@ def test_bound_keys_work_and_are_the_ones_shown(desk: Desk, rig: Rig):
     keys = ('agents.pick = "ctrl+k"', 'rotate.child = "f2"', 'requests.answer = ""', 'rotate.parent = ""')
     desk.configure("\n".join(["[tui.keys]", *keys]))
     rig.fork("alpha")
-    shown = desk.open(columns=120, rows=60)
+    shown = desk.open(columns=120, rows=90)
     shown.until("Ctrl+K pick", "F2 child", lambda text: "Ctrl+↑" not in text)
     shown.press("f1")
     shown.until("Commands", "/agents", "/wait timeout [agent ...]")

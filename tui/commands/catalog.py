@@ -86,7 +86,7 @@ _LIST = (
     Command("compact", "Replace what came before by a summary that the model writes"),
     Command("context", "What fills the agent's context"),
     Command("cost", "What the session's model calls used, by agent"),
-    Command("diff", "What an agent with all below it changed, by file; c notes something on a line", (_ANY_AGENT,)),
+    Command("diff", "What an agent and all below it changed, by file, for your notes", (_ANY_AGENT,)),
     Command("exit", "Leave; running agents go on in the background", on_screen=True),
     Command(
         "export",
@@ -95,7 +95,7 @@ _LIST = (
     ),
     Command(
         "fork",
-        "Make a child of the captured text, of a prompt, or an idle one, and go to it; @ lets you pick where it begins",
+        "Make a child of the captured text or of a prompt, and go to it; @ lets you pick where it begins",
         (
             Parameter("@row", Argument.ROW, required=False),
             Parameter("name", Argument.NAME, required=False),
