@@ -20,7 +20,7 @@ from agentmesh.domain.log import logger
 from agentmesh.store import person, requests
 from agentmesh.store.status import ask_for_text, screen_channel, session_channel
 from agentmesh.tui.session.hints import Hints
-from agentmesh.tui.session.messages import BoardChanged, LinkChanged, Missed, Noticed, RequestSettled
+from agentmesh.tui.session.messages import BoardChanged, LinkChanged, Missed, Noticed, OutputShown, RequestSettled
 from agentmesh.tui.session.reading import Followed, read_board
 from agentmesh.tui.session.schema_watch import SchemaWatch
 from agentmesh.tui.session.watching import Watched, Watching
@@ -205,6 +205,9 @@ class Feed:
                 if parts or everything:
                     followed.update(parts, catch_up=everything, anew=batch.everything)
                 self._ask_for_text(agent, followed)
+            for agent, output in batch.outputs.items():
+                if agent in self._followed:
+                    self._outbox.append(OutputShown(agent, output.key, output.text))
             if batch.board or everything:
                 board = self._read_board()
         finally:
