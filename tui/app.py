@@ -228,6 +228,10 @@ class MeshApp(App[None], inherit_bindings=False):
         self._streamed_at = time.monotonic()
         self.main.views.stream(event.agent_id, event.text, anew=event.anew)
 
+    @on(messages.OutputShown)
+    def _output_shown(self, event: messages.OutputShown) -> None:
+        self.main.views.show_output(event.agent_id, event.key, event.text)
+
     @on(messages.LinkChanged)
     def _link_changed(self, event: messages.LinkChanged) -> None:
         self.main.show_trouble(event.sentence)

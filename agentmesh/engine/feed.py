@@ -93,6 +93,16 @@ class Piece(NamedTuple):
     text: str
 
 
+class CallOutput(NamedTuple):
+    """The newest lines that a running call has written."""
+
+    session: SessionId
+    agent: AgentId
+    seq: int
+    ordinal: int
+    text: str
+
+
 class _Repeat:
     """What a screen is still to be told of an answer that it did not see begin."""
 
@@ -116,6 +126,8 @@ class Feed:
         """The answers that are being made."""
         self._repeats: dict[tuple[AgentId, str], _Repeat] = {}
         """By agent and by the channel of the screen that asked."""
+        self._outputs: dict[AgentId, CallOutput] = {}
+        """What running calls have written and nobody was told of yet."""
         self._stepped: dict[SessionId, set[AgentId]] = defaultdict(set)
         """Whose new rows nobody was told of yet."""
         self._thread = Loop(self._run, "feed")
@@ -137,6 +149,14 @@ class Feed:
         with self._lock:
             is_first = agent not in self._activities
             self._activities[agent] = words
+        if is_first:
+            self._dirty.set()
+
+    def output(self, output: CallOutput) -> None:
+        """Show what a running call has written last; told as rarely as activities."""
+        with self._lock:
+            is_first = not self._outputs
+            self._outputs[output.agent] = output
         if is_first:
             self._dirty.set()
 
@@ -195,7 +215,7 @@ class Feed:
             notifications = self._flush(with_activities=flushes % _ACTIVITY_EVERY == 1)
             self._stopping.wait(_INTERVAL * max(notifications, 1))
             with self._lock:
-                waiting = bool(self._activities or self._repeats)
+                waiting = bool(self._activities or self._repeats or self._outputs)
             if waiting:
                 self._dirty.set()
         self._flush(with_activities=True)
@@ -211,10 +231,14 @@ class Feed:
             repeated = self._repeated()  # after the pieces were taken: the next ones go on where this ends
             stepped, self._stepped = self._stepped, defaultdict(set)
             activities = self._activities if with_activities else {}
+            outputs: dict[SessionId, list[CallOutput]] = defaultdict(list)
             if with_activities:
-                self._activities = {}
+                for output in self._outputs.values():
+                    outputs[output.session].append(output)
+                self._activities, self._outputs = {}, {}
         messages = [(status.session_channel(session), _payload(agents)) for session, agents in pieces.items()]
         messages += repeated
+        messages += [(status.session_channel(session), _output_payload(outputs[session])) for session in outputs]
         messages += [
             (status.session_channel(session), hint) for session in stepped for hint in _steps(stepped[session])
         ]
@@ -257,6 +281,16 @@ def _payload(agents: dict[AgentId, Piece]) -> str:
     room = _PAYLOAD // min(len(agents), most) - _KEY
     shown = {str(agent): _newest(piece, room) for agent, piece in list(agents.items())[:most]}
     return _live(shown)
+
+
+def _output_payload(outputs: list[CallOutput]) -> str:
+    """Return ``output {agent: [seq, ordinal, text]}``, each text cut to its last part so that all fit."""
+    most = _PAYLOAD // (_KEY + _SHORTEST)
+    room = _PAYLOAD // min(len(outputs), most) - _KEY
+    shown = {}
+    for one in outputs[:most]:
+        shown[str(one.agent)] = one.seq, one.ordinal, _newest(Piece(0, 0, one.text), room).text
+    return status.OUTPUT + json.dumps(shown, separators=(",", ":"))
 
 
 def _live(shown: dict[str, Piece]) -> str:

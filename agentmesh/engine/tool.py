@@ -72,6 +72,8 @@ class ToolContext:
     """Files whose content the call has shown, path and digest; the tool adds, and it is stored with the result."""
     progress: Callable[[str], None] = field(default=lambda _text: None)
     """Tell people what the tool is doing; a few words."""
+    output: Callable[[str], None] = field(default=lambda _text: None)
+    """Show people the newest lines that a call has written so far; replaces what was shown before."""
     aside: Callable[[], AbstractContextManager[None]] = nullcontext
     """Wait for other agents in it: meanwhile the worker gives the place of this call's thread to one of them."""
 

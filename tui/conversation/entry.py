@@ -70,6 +70,9 @@ class EntryView(VerticalGroup, can_focus=True):
     def settle(self, result: ToolResult | None, *, is_over: bool = False) -> None:
         """Take the result of a call; ``is_over``: none will come."""
 
+    def show_output(self, text: str) -> None:
+        """Show what the call has written last, while it runs."""
+
     def ask(self, requests: Sequence[Request]) -> None:
         """Show whether the call waits for a person."""
 

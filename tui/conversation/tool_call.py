@@ -106,14 +106,18 @@ class ToolCallView(EntryView):
         self._seconds: float | None = None
         self._is_cut = self._is_asking = False
         self._diff: str | None = None
+        self._output = Plain(classes="output")
 
     def compose(self) -> ComposeResult:
         """Show the line."""
         yield self._line
+        yield self._output
 
     def settle(self, result: ToolResult | None, *, is_over: bool = False) -> None:
         """Take the result; ``is_over`` without a result: none will come."""
         self._is_cut = is_over
+        if is_over or result is not None:
+            self._output.display = False
         if result is not None:
             self._result, self._seconds = result.result, result.seconds
             self._diff = tool_text.diff_of(self._call.name, self._call.arguments, self._result)
@@ -122,6 +126,11 @@ class ToolCallView(EntryView):
         if self.unfolded:
             self.unfold(False)
             self.unfold()
+
+    def show_output(self, text: str) -> None:
+        """Show the last lines below the head, until the result is there."""
+        self._output.display = bool(text) and self._state in (CallState.OPEN, CallState.ASKING)
+        self._output.update(text)
 
     def ask(self, requests: Sequence[Request]) -> None:
         """Take the open requests of its agent; one may be about this call."""
