@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -71,7 +71,9 @@ def test_tabs_and_wide_characters_end_at_the_same_stops():
     assert without_tabs("x\u2028y") == "x\\u2028y"
 
 
-@given(st.text(alphabet="ab漢é\u0301👩\u200d \t", max_size=60), st.integers(1, 30))
+@example("\u200d\u200db  漢é\té\u0301漢漢\té", 20)
+@example("\u200d\u200d漢👩é漢b\u200d", 4)
+@given(st.text(alphabet="ab漢❤\ufe0fé\u0301👩\u200d \t", max_size=60), st.integers(1, 30))
 def test_nothing_of_a_line_is_left_out(text, width):
     lines = [DiffLine("+", without_tabs(text), None, 1)]
     rows = stacked(lines, width)

@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from rich.cells import cell_len, chop_cells
+from rich.cells import cell_len
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _TAB = 4
+_JOINERS = "\u200d\ufe0f"
+"""They may make what stands before them wider."""
 _SEPARATORS = str.maketrans({"\u2028": "\\u2028", "\u2029": "\\u2029"})
 """What other programs take for the end of a line is written out."""
 
@@ -140,8 +142,16 @@ def _pieces(lines: Sequence[DiffLine], place: int, width: int) -> list[Piece]:
         return [Piece(place, 0, len(text))]
     if text.isascii():
         return [Piece(place, start, min(start + width, len(text))) for start in range(0, len(text), width)]
-    pieces, start = [], 0
-    for chunk in chop_cells(text, width):
-        pieces.append(Piece(place, start, start + len(chunk)))
-        start += len(chunk)
-    return pieces
+    return [Piece(place, start, end) for start, end in _wrapped(text, width)]
+
+
+def _wrapped(text: str, width: int) -> Iterator[tuple[int, int]]:
+    """Yield where the rows of a text begin and end; each character counts alone, so none is ever lost or too wide."""
+    start = used = 0
+    for at, character in enumerate(text):
+        cells = 1 if character in _JOINERS else cell_len(character)
+        if used + cells > width and at > start:
+            yield start, at
+            start, used = at, 0
+        used += cells
+    yield start, len(text)
