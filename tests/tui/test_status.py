@@ -231,7 +231,10 @@ def test_costs_are_in_dollars(cost, shown):
     assert money(cost) in (shown, "$12.34")
 
 
-@pytest.mark.parametrize(("seconds", "shown"), [(-1, "0 s"), (59.9, "59 s"), (185, "3 min 05 s"), (7440, "2 h 04 min")])
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(-1, "0 s"), (59.9, "59 s"), (185, "3 min 05 s"), (7440, "2 h 04 min"), (262_800, "3 days 01 h")],
+)
 def test_durations_are_as_people_say_them(seconds, shown):
     assert duration(seconds) == shown
 

@@ -31,13 +31,15 @@ def money(cost: Decimal | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return seconds as people read them: 12 s, 3 min 05 s, 2 h 04 min."""
+    """Return seconds as people read them: 12 s, 3 min 05 s, 2 h 04 min, 3 days 01 h."""
     whole = int(max(seconds, 0.0))
     if whole < 60:
         return f"{whole} s"
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+    if whole < 172_800:
+        return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+    return f"{whole // 86_400} days {whole % 86_400 // 3600:02} h"
 
 
 def cut(text: str, width: int) -> str:
