@@ -1,7 +1,8 @@
-"""A worker: registers, claims agents for its crew, hands them over when it leaves.
+"""A worker: registers, claims agents for its crew, and hands them over when it leaves.
 
-Threads: the listener hears, ``claims`` claims, ``tick`` beats once a second and finds what no NOTIFY told; ``watch``
-and ``agent-N`` are the crew's, ``feed`` tells screens; ``warm`` gets the model ready for its first call, and ends.
+Threads: the listener hears, ``claims`` claims, and ``tick`` beats once a second and finds what no NOTIFY told.
+``watch`` and ``agent-N`` are the crew's, and ``feed`` tells screens. ``warm`` gets the model ready for its first call
+and ends.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class WorkerListener(Protocol):
     """The listener, as a worker uses it."""
 
     def start(self, died: Died) -> None:
-        """Connect; ``died`` is told when an error ends the thread."""
+        """Connect; ``died`` is called if an error ends the thread."""
 
     def stop(self) -> None:
         """Disconnect."""
@@ -54,15 +55,15 @@ class WorkerListener(Protocol):
         """Hear channels; return when that is committed."""
 
     def unlisten(self, *channels: str) -> None:
-        """Hear them no longer."""
+        """Stop hearing the channels."""
 
     def reconnect(self) -> None:
         """Give up the connection and make a new one."""
 
 
-@lru_cache(10_000)  # it is on the way of every wake-up
+@lru_cache(10_000)  # every wake-up comes through it
 def _agent_of(channel: str) -> AgentId | None:
-    """Return whose channel it is."""
+    """Return the agent of a channel, None for other channels."""
     try:
         return AgentId(UUID(channel.removeprefix("agent_event_")))
     except ValueError:
@@ -86,7 +87,7 @@ class Worker:
         tick: float = _TICK,
         heed: Callable[[], None] = lambda: None,
     ) -> None:
-        """``heed`` is called when models pause; it reads which."""
+        """``heed`` is called when models pause; it reads which ones."""
         self._engine = engine
         self._identity = identity
         self._on_event = on_event
@@ -97,19 +98,19 @@ class Worker:
         self._work = threading.Event()
         self._crew = Crew(engine, identity.concurrency, lambda: self.worker_id, self._freed, self._gone)
         self._more_are_queued = True
-        """Whether there may be agents that the last claim had no slots for: only then it claims when one is free."""
+        """Whether the last claim may have left agents for lack of slots. Only then does a free slot lead to a claim."""
         self._waits_are_queued = True
-        """Whether agents inside a wait may be: who queues one tells of work, and they need no slot to become free."""
+        """Whether agents inside a wait may be queued. A NOTIFY tells of them, and they need no free slot."""
         self._in_doubt = False
         """Whether it may own agents that it does not know: a claim may have been made although its answer was lost."""
         self._stopping = threading.Event()
         self._stop_lock = threading.Lock()
-        self._schema = schema.needed()  # by the code that is loaded: the files may be replaced while it runs
+        self._schema = schema.needed()  # from the loaded code: the files may be replaced while it runs
         self._worker_id: WorkerId | None = None
         self.beat_at = time.monotonic()
         """When the database last answered its heartbeat."""
         self.failed: SchemaReplaced | WorkerFailed | None = None
-        """Why it stopped by itself; whoever runs it ends with that."""
+        """Why it stopped by itself; its caller ends with that error."""
         self._loops = [
             Loop(self._claims, "claims", self._died),
             Loop(self._ticks, "tick", self._died),
@@ -128,7 +129,7 @@ class Worker:
         return self._crew.idle_since
 
     def start(self) -> None:
-        """Connect, register and begin to claim; raise when the database cannot be reached."""
+        """Connect, register and begin to claim; raise if the database cannot be reached."""
         sys.setswitchinterval(0.001)  # many short waits for the interpreter lock, no long ones: wake-ups stay quick
         self._listener.listen(WORK_CHANNEL, PAUSE_CHANNEL)
         self._listener.start(self._died)
@@ -141,7 +142,7 @@ class Worker:
         threading.Thread(target=self._warm, name="warm", daemon=True).start()  # nothing waits for it: imports go on
 
     def stop(self) -> None:
-        """Stop all work and hand over every agent; idempotent, and returns when that is done, whoever began it."""
+        """Stop all work and hand over every agent; idempotent. Return when that is done, whichever caller began it."""
         with self._stop_lock:
             if not self._stopping.is_set():
                 self._stop()
@@ -173,7 +174,7 @@ class Worker:
             self._tell(f"worker {self._worker_id} stopped, {freed} agents handed over")
 
     def _retire(self, why: SchemaReplaced | WorkerFailed) -> None:
-        """Stop by itself; from any thread, so a thread of its own does it."""
+        """Stop by itself, on a new thread, because any thread may call this."""
         if self.failed is None:
             self.failed = why
             threading.Thread(target=self.stop, name="retire", daemon=True).start()
@@ -189,7 +190,7 @@ class Worker:
         )
 
     def _tell(self, words: str) -> None:
-        """Tell whoever runs the worker; what they raise is theirs, and ends no thread of ours."""
+        """Tell the caller that runs the worker; its errors end no thread of ours."""
         try:
             self._on_event(words)
         except Exception:
@@ -238,7 +239,7 @@ class Worker:
             self._crew.poke(agent)
 
     def _reconnected(self) -> None:
-        """Notifications may have been lost: look at everybody."""
+        """Look at all agents: notifications may have been lost."""
         self._crew.look_at_all()
         self._told_of_work()
 
@@ -271,12 +272,12 @@ class Worker:
     def _claim_all(self) -> None:
         """Claim until nothing is left or no slot is free; what a sender holds is skipped and tried again at once.
 
-        Where slots are too few, others are asked first.
+        If there are too few slots, agents are first offered to others.
         """
         if self._crew.offers.are_due:
             self._crew.offers.make()
         if waits := self._waits_are_queued:
-            self._waits_are_queued = False  # before the claim: who tells from now on calls for another one
+            self._waits_are_queued = False  # before the claim, because a notification from now on calls for another one
         while not self._stopping.is_set():
             self._more_are_queued = (
                 True  # before slots are counted: one that becomes free meanwhile calls for another claim
@@ -288,14 +289,14 @@ class Worker:
             elif not slots:
                 return
             elif not self._engine.database.run(workers.claimable, self.worker_id, slots, idempotent=True):
-                self._more_are_queued = False  # whoever is queued from now on is told of
+                self._more_are_queued = False  # a notification tells of agents that are queued from now on
                 return
             else:
                 waits = True
                 self._stopping.wait(random.uniform(0.002, 0.01))  # noqa: S311  spreads two claimers, keeps no secret
 
     def _host(self, claimed: list[Agent]) -> None:
-        """Take agents in: hear their channels first, then let them look."""
+        """Take agents in: first hear their channels, then let them look."""
         new = self._crew.add(claimed)
         if not new:
             return
@@ -318,7 +319,7 @@ class Worker:
     # The thread "warm".
 
     def _warm(self) -> None:
-        """Let the model get ready now, so that whoever waits for the first answer does not wait for this too."""
+        """Let the model get ready now, so that the first answer does not have to wait for it."""
         try:
             self._engine.model.warm()
         except Exception:
@@ -342,7 +343,7 @@ class Worker:
                 LOG.exception("the tick failed")
 
     def _look_at_schema(self) -> None:
-        """After a tick that failed: perhaps because the schema is another one."""
+        """After a failed tick, find out whether the schema was replaced."""
         try:
             found = self._engine.database.run(workers.replaced, self._schema, idempotent=True)
         except AgentmeshError as error:
@@ -361,7 +362,7 @@ class Worker:
             return
         for seen in all_seen:
             if seen.agent_id is None and seen.what == "fenced":
-                self._listener.reconnect()  # which registers it anew
+                self._listener.reconnect()  # which registers it again
             elif seen.agent_id is None and seen.what == "paused":
                 self._heed()
             elif seen.agent_id is None:

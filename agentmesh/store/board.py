@@ -59,7 +59,7 @@ class Detail(NamedTuple):
     model: str
     model_calls: int
     since: float
-    """How long it has been in its state."""
+    """How many seconds it has been in its state."""
     said: str
     """The end of what it wrote last, or of the error that ended its turn; empty if there is neither."""
     context_tokens: int | None

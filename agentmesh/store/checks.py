@@ -47,7 +47,7 @@ INVARIANTS: Final = (
 """The names of their statements, in the order in which people are shown them."""
 
 _LONGEST: Final = 600.0
-"""Time limit of one statement."""
+"""Time limit of one statement, in seconds."""
 MOST: Final = 100
 """How many rows are returned for one invariant; more would not help anybody."""
 

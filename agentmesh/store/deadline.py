@@ -29,7 +29,7 @@ ANSWER_SECONDS: Final = 20.0
 _SLOW_SECONDS: Final = 5.0
 """After this many seconds, a thread finds out why a statement takes so long."""
 _HASTE_SECONDS: Final = 5.0
-"""What is left to statements in flight after the server was replaced: as long as locks are waited for."""
+"""Seconds left to statements in flight after the server was replaced: as long as locks are waited for."""
 _TOLD_EVERY: Final = 30.0
 
 _STANDBY: Final = (

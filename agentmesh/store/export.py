@@ -20,7 +20,7 @@ from agentmesh.store import mailbox
 from agentmesh.store.deadline import ANSWER_SECONDS, answering_within
 
 _LONGEST: Final = 60.0
-"""Time limit of one statement."""
+"""Time limit of one statement, in seconds."""
 _PAGE: Final = 64
 """How many rows are fetched at once; a row may be hundreds of kilobytes long."""
 

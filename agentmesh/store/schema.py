@@ -218,7 +218,7 @@ def _upgrade(connection: KeptConnection, where: str, folder: Path | None) -> Non
     connection.autocommit = False
     if there and there.revision == head():
         if found is SchemaState.CURRENT:
-            code.drop(connection, where)  # part of it was changed by hand, so all of it is made anew
+            code.drop(connection, where)  # part of it was changed by hand, so all of it is made again
         code.bring_up_to_date(connection, where)
         connection.commit()
         return

@@ -39,7 +39,7 @@ Seen once in hours of storms on version 18. The statement was undone; the next t
 
 _ATTEMPTS: Final = 6
 _FIRST_PAUSE: Final = 0.01
-"""Each further pause is twice as long; the real one is drawn from half of it to the whole."""
+"""In seconds. Each further pause is twice as long; the real one is drawn from half of it to the whole."""
 
 _AT_HAND: Final = 60.0
 """After this many seconds a connection goes through the pool again, which limits its age."""

@@ -24,13 +24,13 @@ from agentmesh.store.embedded.cluster import Cluster
 from agentmesh.store.embedded.places import Places
 
 LINGER: Final = 600.0
-"""How long the server is kept after its last client."""
+"""How many seconds the server is kept after its last client."""
 _LOCK_SECONDS: Final = 180.0
 _END_SECONDS: Final = 5.0
 _SHORTEST_LOOK: Final = 0.1
 _LONGEST_LOOK: Final = 5.0
 _LEAVING: Final = 0.5
-"""How long connections that were closed a moment ago may still be seen."""
+"""How many seconds connections that were closed a moment ago may still be seen."""
 _FULL: Final = "53300"
 _CLIENTS: Final = (
     "select count(*) from pg_stat_activity where backend_type in ('client backend', 'walsender')"
