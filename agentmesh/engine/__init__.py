@@ -1,1 +1,1 @@
-"""Runs agents: turns of steps, tool calls, waits; the worker that claims them. Knows no tool and no model server."""
+"""Runs agents: turns of steps, tool calls, waits, and the worker that claims them. Knows no tool or model server."""

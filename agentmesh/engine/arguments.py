@@ -18,7 +18,8 @@ _KINDS: Mapping[type, str] = {type(None): "null", list: "a list", dict: "an obje
 def read(tool: Tool, arguments: str) -> tuple[BaseModel, str | None]:
     """Return the arguments and a note on what was ignored; raise ToolError in words that a model can act on.
 
-    What can be read without loss is: ``"30"`` for 30, 5 for ``"5"``, a JSON string for a list. Unknown keys: ignored.
+    Values are converted if nothing is lost: ``"30"`` for 30, 5 for ``"5"``, a JSON string for a list. Unknown keys are
+    ignored.
     """
     try:
         given = jsontext.parse(arguments or "{}")
@@ -30,7 +31,7 @@ def read(tool: Tool, arguments: str) -> tuple[BaseModel, str | None]:
     if not isinstance(given, dict):
         raise ToolError(f"the arguments of {tool.name} must be a JSON object", _shape(tool))
     fields = tool.args.model_fields
-    if tool.args.model_config.get("extra") == "allow":  # a foreign program reads them: what it knows is its matter
+    if tool.args.model_config.get("extra") == "allow":  # a foreign program reads them, and decides which keys it knows
         unknown, known = [], given
     else:
         unknown = [key for key in given if key not in fields]
@@ -46,7 +47,7 @@ def read(tool: Tool, arguments: str) -> tuple[BaseModel, str | None]:
 
 
 def _with_texts(known: dict[str, Any], error: ValidationError, arguments: str) -> dict[str, Any]:
-    """Return the arguments with a number or a truth as its text, as it was written, wherever text was missed."""
+    """Return the arguments with each number or boolean as its text, as it was written, if text was expected."""
     written = jsontext.parse(arguments or "{}", written=True)
     for problem in error.errors(include_url=False, include_context=False):
         if problem["type"] == "string_type" and isinstance(problem["input"], bool | int | float):
@@ -55,7 +56,7 @@ def _with_texts(known: dict[str, Any], error: ValidationError, arguments: str) -
 
 
 def _replaced(value: Any, written: Any, place: Sequence[int | str]) -> Any:
-    """Return a value in which the one at the place is its text; ``written`` is the same with numbers as texts."""
+    """Return a value with the part at the place as its text; ``written`` is the same value with numbers as texts."""
     if not place:
         return str(value).lower() if isinstance(value, bool) else written
     if isinstance(written, str):  # a list or an object that came as a JSON string
@@ -65,11 +66,11 @@ def _replaced(value: Any, written: Any, place: Sequence[int | str]) -> Any:
         return [*value[:step], _replaced(value[step], written[step], rest), *value[step + 1 :]]
     if isinstance(value, dict) and step in value:
         return {**value, step: _replaced(value[step], written[step], rest)}
-    return value  # a place within the type, of a union: refused as it is
+    return value  # a place within the type, of a union: it is refused as it is
 
 
 def require_whole(tool: Tool, arguments: str) -> None:
-    """Raise ToolError when a call was cut in the middle of its arguments, by the limit of what the model may write."""
+    """Raise ToolError if the limit on what the model may write has cut a call in the middle of its arguments."""
     try:
         jsontext.parse(arguments)
     except ValueError:
@@ -80,7 +81,7 @@ def require_whole(tool: Tool, arguments: str) -> None:
 
 
 def _unwrap(value: Any, tool: Tool, key: str) -> Any:
-    """Read a JSON string where a list or an object belongs; refuse a boolean where a number does."""
+    """Read a JSON string if a list or an object is expected; refuse a boolean if a number is."""
     kinds = _kinds(tool.args)[key]
     if isinstance(value, str) and kinds & {"array", "object"} and "string" not in kinds:
         try:
@@ -89,7 +90,7 @@ def _unwrap(value: Any, tool: Tool, key: str) -> Any:
             return [value] if "array" in kinds and value.strip() else value
         return inner if isinstance(inner, list | dict) else [value] if "array" in kinds else value
     if isinstance(value, bool) and kinds & {"number", "integer"} and "boolean" not in kinds:
-        return str(value).lower()  # "true" is no number: refused with the field's name
+        return str(value).lower()  # "true" is no number, so it is refused with the field's name
     return value
 
 

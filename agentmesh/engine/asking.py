@@ -1,10 +1,11 @@
-"""Which calls of a step a person decides about, and what becomes of the answers.
+"""Which calls of a step a person decides about, and what happens with the answers.
 
-All calls of a step that need a person are asked about at once, before the first of them runs; then the calls run in
-their order, and one that still waits for its answer holds up those after it.
+All calls of a step that need a person are asked about at once, before the first of them runs. Then the calls run in
+order, and one that still waits for its answer holds up those after it.
 
-A verdict is of its moment: a call may make a link, or a person change what is allowed, and the same words mean
-something else. So each call is judged again right before it runs, unless nothing could happen since the look.
+A verdict holds only for a moment: a call may make a link, or a person may change what is allowed, and then the same
+words mean something else. So each call is judged again right before it runs, unless nothing could have happened since
+the look.
 """
 
 from __future__ import annotations
@@ -26,20 +27,20 @@ from agentmesh.engine.tool import Effect, Gate, Rights, Tool, ToolContext, ToolE
 
 @dataclass(slots=True)
 class Asked:
-    """What a look at a step's calls found."""
+    """The result of a look at a step's calls."""
 
     requests: list[dict[str, Any]] = field(default_factory=list)
-    """To be stored: calls to ask about."""
+    """Requests to be stored: the calls to ask about."""
     settled: list[int] = field(default_factory=list)
     """Ordinals of calls that waited for an answer, and that a rule or the mode allows by now."""
     dropped: list[int] = field(default_factory=list)
-    """Ordinals of calls that waited for an answer, and that nobody is there to give."""
+    """Ordinals of calls that waited for an answer that nobody is there to give."""
     waiting: set[int] = field(default_factory=set)
     """Ordinals of calls that wait for an answer."""
 
     @property
     def is_news(self) -> bool:
-        """Whether anything is to be stored."""
+        """Whether anything has to be stored."""
         return bool(self.requests or self.settled or self.dropped)
 
 
@@ -59,14 +60,14 @@ class Asking:
         self._gate = gate
         self._context = context
         self.rights = rights
-        """By which it judges; the session's part may change at any time."""
+        """What it judges by; the session's part may change at any time."""
         self._readings: dict[int, Reading] = {}
-        """By ordinal; what a call says stays as it is."""
+        """By ordinal; what a call says does not change."""
         self._fresh: dict[int, Verdict] = {}
-        """Verdicts of the last look, by ordinal, while nothing has happened that could make them others."""
+        """Verdicts of the last look, by ordinal; kept only while nothing has happened that could change them."""
 
     def read(self, tool: Tool, call: OpenCall) -> Reading:
-        """Return a call's arguments, those that a person has put in their place if so; raise ToolError."""
+        """Return a call's arguments, or those that a person has put in their place; raise ToolError."""
         reading = self._readings.get(call.ordinal)
         if reading is None:
             reading = self._readings[call.ordinal] = _read(tool, call)
@@ -90,7 +91,7 @@ class Asking:
         return found
 
     def renew(self, allowance: Allowance) -> bool:
-        """Judge by this from now on; return whether it is another than before."""
+        """Use this allowance from now on; return whether it differs from the one before."""
         if allowance == self.rights.allowance:
             return False
         self.rights = replace(self.rights, allowance=allowance)
@@ -98,11 +99,11 @@ class Asking:
         return True
 
     def forget(self) -> None:
-        """Judge every call anew: one has begun that has effects, or time was spent on waiting."""
+        """Judge every call again, because a call with effects has begun or time has passed in a wait."""
         self._fresh.clear()
 
     def admit(self, tool: Tool, call: OpenCall) -> Verdict:
-        """Return the verdict by which a call may be made; raise ToolError when it may not be."""
+        """Return the verdict under which a call may be made; raise ToolError if it may not be."""
         verdict = self._fresh.get(call.ordinal) or self._judge(tool, call)
         if call.approval is not None and verdict.decision is not Decision.DENY:
             return replace(verdict, approved=True)
@@ -117,9 +118,10 @@ class Asking:
         raise ToolError(message, hint, refused=True, **how)
 
     def admitted(self, tool: Tool, call: OpenCall, context: ToolContext) -> ToolContext:
-        """Return the context of a call that may be made, with what it may do; raise ToolError when it may not be."""
+        """Return the context of a call that may be made, with its rights; raise ToolError if it may not be made."""
         verdict = self.admit(tool, call)
-        # Only a person's word, or the mode, opens to tools that read what a rule asks about; a command needs any.
+        # Only a person's word or the mode lets reading tools see what a rule asks about; for a command any approval
+        # will do.
         approved = verdict.approved if tool.effect is Effect.WRITE else call.approval is not None
         return replace(
             context,
@@ -130,9 +132,9 @@ class Asking:
         )
 
     def _may_follow(self, tool: Tool, call: OpenCall, url: str) -> bool:
-        """Whether a call may go on to another URL: one that is allowed, or that no rule restricts after a person's yes.
+        """Whether a call may go on to another URL: it is allowed, or a person said yes and no rule restricts it.
 
-        By what was allowed when the call began: it runs beside others, and this changes nothing of ours.
+        What was allowed when the call began decides: it runs beside others, and this changes no state of ours.
         """
         given = {**self.read(tool, call).given, "url": url}
         verdict = self._gate.judge(tool.name, given, self.rights, self._context.workdir)
@@ -144,7 +146,7 @@ class Asking:
         return self._gate.judge(tool.name, self.read(tool, call).given, self.rights, self._context.workdir)
 
     def _request(self, call: OpenCall) -> dict[str, Any] | None:
-        """Return what to ask a person about a call; None when it needs nobody (also: it will be refused anyway)."""
+        """Return what to ask a person about a call; None if it needs nobody, also because it will be refused anyway."""
         tool = self._tools.get(call.name)
         if tool is None:
             return None

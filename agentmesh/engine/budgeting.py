@@ -16,11 +16,11 @@ _WAITS = {
     "bill": "waiting for the first bill of {}",
     "room": "waiting for room in the budget",
 }
-"""What people are told of an agent whose model call waits for others."""
+"""What people are told about an agent whose model call waits for other calls."""
 
 
 def parked(granted: Granted, model: str) -> Parked | None:
-    """Return the agent's rest while its call waits for those of others; None where it does not."""
+    """Return how the agent waits while its call waits for those of others; None if it does not."""
     if granted.waits is None:
         return None
     return Parked(pending=True, activity=_WAITS[granted.waits].format(model))
@@ -30,12 +30,12 @@ def wanted(model: ChatModel, name: str) -> int:
     """Return how many tokens the longest answer of a model may have."""
     try:
         return model.answer_tokens(name)
-    except AgentmeshError:  # no such provider: the call itself says so
+    except AgentmeshError:  # no such provider: the call itself reports it
         return Bounds().tokens
 
 
 def planned(model: ChatModel, name: str, conversation: Conversation) -> Planned:
-    """Return the call of a model over a conversation as its budget is asked for it."""
+    """Return the planned call of a model over a conversation, as its budget needs to know it."""
     try:
         prices = model.token_prices(name, conversation.tokens)
     except AgentmeshError:
@@ -45,9 +45,9 @@ def planned(model: ChatModel, name: str, conversation: Conversation) -> Planned:
 
 
 def shortened(granted: Granted, wanted: int) -> int | None:
-    """Return how many tokens the answer may have where the budget has no room for as many as ``wanted``.
+    """Return how many tokens the answer may have if the budget has no room for ``wanted``; otherwise None.
 
-    Only then is the server told: some refuse a number above what is left of the model's context.
+    Only then is the server told, because some refuse a number above what is left of the model's context.
     """
     allowed = granted.answer_tokens
     return allowed if allowed is not None and allowed < wanted else None

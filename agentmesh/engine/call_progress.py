@@ -1,4 +1,4 @@
-"""What screens are told while a model call goes on."""
+"""What screens are told during a model call."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from agentmesh.engine.feed import Feed, Message
 from agentmesh.llm.port import Watch
 
 _LONGEST: Final = 300
-"""Characters of an activity that tells why nothing happens."""
+"""Characters of an activity that says why nothing happens."""
 
 
 @dataclass(slots=True)
 class TokenTimes:
-    """When tokens of one model call came (monotonic); None before the first and while it is tried again."""
+    """When tokens of one model call came (monotonic); None before the first one and while the call is tried again."""
 
     first: float | None = None
     last: float | None = None
 
     def seen(self) -> None:
-        """Something came."""
+        """Note that something came."""
         self.last = time.monotonic()
         self.first = self.first or self.last
 
     def void(self) -> None:
-        """What came is void: it begins again."""
+        """Discard the times: the call begins again."""
         self.first = self.last = None
 
 
@@ -40,13 +40,13 @@ def pause(seconds: float, why: str, left: float) -> str:
 
 
 def retrying(seconds: float, why: str) -> str:
-    """Return the same before another try."""
+    """Return what people read before another try."""
     return fitted(f"retrying in {seconds:.0f} s: {why}", _LONGEST)
 
 
 @contextmanager
 def watched(feed: Feed, agent: Agent, after: int, times: TokenTimes) -> Iterator[Watch]:
-    """Yield what a model call of this agent tells; ``after`` is the newest own row that it is asked with."""
+    """Yield the watch of a model call of this agent; ``after`` is the newest own row in the request."""
     message = feed.message(agent.session_id, agent.id, after)
     failed = True
     try:

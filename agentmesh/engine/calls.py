@@ -1,8 +1,10 @@
 """Running the tool calls of one step, each with exactly one result.
 
-Calls start in the order given: verbs and tools with effects one after another, reading tools and tasks side by side,
-wait after all before it, and none before an earlier one that a person must decide about. A verb's own commit writes its
-result; the results of reading tools are written together, the last ones with the begin of the next step.
+Calls start in the given order. Verbs and tools with effects run one after another; reading tools and tasks run side by
+side. A wait comes after all calls before it. No call starts before an earlier one that a person must decide about.
+
+A verb's own commit writes its result. The results of reading tools are written together; the last ones are written when
+the next step begins.
 """
 
 from __future__ import annotations
@@ -43,9 +45,9 @@ DIED = "interrupted: the worker died while this ran; it may have taken effect"
 STOPPED = "interrupted: the worker was stopped while this ran; it may have taken effect"
 _SIDE_BY_SIDE = 8
 _STORE_AGAIN = 0.5
-"""Seconds after which a result that the database did not take is stored again."""
+"""Seconds until a result that the database did not take is stored again."""
 _STORE_TRIES = 5
-"""Tries where the database answers but refuses; while it cannot be reached nobody else can own the agent either."""
+"""Tries if the database answers but refuses. While it cannot be reached, nobody else can own the agent either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +57,11 @@ class Parked:
     deadline: float = math.inf
     """When the wait times out, by the monotonic clock."""
     awaits: int = 0
-    """How many agents it is for; 0 for anyone, and where nobody counted."""
+    """How many agents the wait is for; 0 for anyone, and if nobody counted."""
     pending: bool = False
-    """Whether it is in no wait: its calls wait for a person or a sub-agent."""
+    """Whether it is in no wait, because its calls wait for a person or a sub-agent."""
     activity: str = "waiting"
-    """What people are told that it is doing."""
+    """What people are told about it meanwhile."""
 
 
 class StepCalls:
@@ -97,13 +99,13 @@ class StepCalls:
         self._readers: Threads | None = None
         self._is_alone = False
         self.refusals: list[str] = []
-        """What was refused, for the rule of three identical refusals."""
+        """The refused calls, for the rule of three identical refusals."""
 
     def run(self, calls: Sequence[OpenCall]) -> Parked | None:
-        """Run the open calls of a step in their order; return Parked when one goes on without a thread.
+        """Run the open calls of a step in their order; return Parked if one goes on without a thread.
 
-        When the context's cancel is set, calls that have not started stay open; what others had found is stored.
-        Otherwise the last results, of calls that only read, are left in ``unwritten``.
+        If the context's cancel is set, calls that have not started stay open, and what others had found is stored.
+        Otherwise the last results of calls that only read are left in ``unwritten``.
         """
         self._is_alone = len(calls) == 1
         try:
@@ -125,15 +127,15 @@ class StepCalls:
 
     @property
     def unwritten(self) -> tuple[steps.Results, steps.Seen] | None:
-        """What calls that only read have found and no commit has stored; the next step's begin is to."""
+        """Results of calls that only read, which no commit has stored; the begin of the next step stores them."""
         return (self._results, self._seen) if self._results else None
 
     def _ask(self, calls: Sequence[OpenCall]) -> set[int]:
-        """Ask a person about what only a person may decide; return the ordinals of the calls that wait for that."""
+        """Ask a person about calls that need one; return the ordinals of the calls that wait for an answer."""
         while (found := self._asking.look(calls)).is_news:
             what = (self._asking.rights.allowance, found.requests, found.settled, found.dropped)
             now = self._database.run(steps.ask, self._lease, *what, idempotent=True)
-            self._asking.forget()  # that took its time, all of an outage if the database was gone
+            self._asking.forget()  # asking took time, a whole outage if the database was gone
             if not self._asking.renew(now):
                 break
         return found.waiting
@@ -159,14 +161,14 @@ class StepCalls:
         except (Fenced, TurnInterrupted):
             raise
         except CallClosed:
-            pass  # a repeated call whose first try had been committed
+            pass  # a repeated call whose first try was committed
         except Refused as refused:
             self._refuse(call, {"error": refused.message, "hint": refused.hint})
         return None
 
     def _start(self, ready: ReadyCall) -> Parked | None:
         if ready.tool.effect is not Effect.READ:
-            self._asking.forget()  # what the calls after it may do depends on the world that it leaves
+            self._asking.forget()  # what later calls may do depends on what this one changes
         match ready.tool.effect:
             case Effect.READ:
                 self._read(ready)
@@ -177,14 +179,14 @@ class StepCalls:
             case Effect.TASK:
                 ready.tool.run(ready.args, ready.context)
                 self._delegated.append(str(ready.args.description))  # type: ignore[attr-defined]  # every task has one
-            case Effect.ASK:  # nobody can be asked, or it would wait for the answer
+            case Effect.ASK:  # nobody can be asked, otherwise it would wait for the answer
                 self._results[ready.call.ordinal] = run_tool(ready)
             case Effect.WAIT:
                 return self._wait(ready)
         return None
 
     def _prepare(self, call: OpenCall) -> ReadyCall:
-        """Return the call with its tool and its arguments read, or raise ToolError."""
+        """Return the call with its tool and its parsed arguments, or raise ToolError."""
         tool = self._tools.get(call.name)
         if tool is None:
             raise no_tool(call.name, sorted(self._tools))
@@ -202,7 +204,7 @@ class StepCalls:
 
     def _read(self, ready: ReadyCall) -> None:
         self._seen[ready.call.ordinal] = ready.context.seen
-        if self._is_alone:  # a thread for it would have nothing beside it, and cost more than most reading does
+        if self._is_alone:  # a thread of its own would have nothing to run beside, and cost more than most reads
             self._keep(ready.call.ordinal, run_tool(ready))
             return
         self._readers = self._readers or Threads(_SIDE_BY_SIDE, "read")
@@ -210,11 +212,11 @@ class StepCalls:
         self._readers.submit(lambda: _fulfil(found, ready))
 
     def _write(self, ready: ReadyCall) -> None:
-        self._settle()  # what a call before it reads must not be what this one has written
+        self._settle()  # an earlier call must not read what this one has written
         if self._cancel.is_set():
             return
         now = self._database.run(steps.start_calls, self._lease, [ready.call.ordinal], idempotent=True)
-        if self._asking.renew(now):  # a person has changed the mode while calls before this one ran
+        if self._asking.renew(now):  # a person has changed the mode while earlier calls ran
             ready = replace(ready, context=self._asking.admitted(ready.tool, ready.call, ready.context))
         result = run_tool(ready)
         if self._cancel.reason is CancelReason.STOP and result.get("interrupted"):
@@ -239,7 +241,7 @@ class StepCalls:
             self._flush()
 
     def _settle(self) -> None:
-        """Collect the reading tools, and write every result that is not written yet."""
+        """Collect the results of reading tools, and write every result that is not written yet."""
         self._collect()
         self._flush()
 
@@ -249,15 +251,15 @@ class StepCalls:
         self._reads.clear()
 
     def _keep(self, ordinal: int, found: Result) -> None:
-        # Cut short because this worker stops: the next one reads again, and whole.
+        # It was cut short because this worker stops: the next worker reads again, and in full.
         if self._cancel.reason is not CancelReason.STOP:
             self._results[ordinal] = found
 
     def _flush(self) -> None:
-        """Write results; what a tool has done is known only here, so it is tried until the lease is lost."""
+        """Write results. Only this process knows what a tool has done, so it tries until the lease is lost."""
         refused = 0
         while self._results:
-            self._asking.forget()  # storing takes its time, all of an outage if the database is gone
+            self._asking.forget()  # storing takes time, a whole outage if the database is gone
             try:
                 self._database.run(steps.finish_calls, self._lease, self._results, self._seen, idempotent=True)
                 self._results = {}
@@ -271,8 +273,8 @@ class StepCalls:
 
 
 def _fulfil(found: Future[Result], ready: ReadyCall) -> None:
-    """Run a tool on a thread of its own; whoever asks for the result gets what it raises."""
+    """Run a tool on a thread of its own; the future passes on its result or its error."""
     try:
         found.set_result(run_tool(ready))
-    except BaseException as error:  # noqa: BLE001  handed to whoever asks
+    except BaseException as error:  # noqa: BLE001  passed on by the future
         found.set_exception(error)

@@ -45,11 +45,11 @@ class Claims:
         self._wanted = threading.Event()
         self._stopping = threading.Event()
         self._more_are_queued = True
-        """Whether there may be agents that the last claim had no slots for: only then a free slot needs a claim."""
+        """Whether the last claim may have left agents for lack of slots; only then does a free slot need a claim."""
         self._waits_are_queued = True
         """Whether agents inside a wait may be queued: they need no slot."""
         self._in_doubt = False
-        """Whether the worker may own agents that it does not know: perhaps a claim was made and its answer was lost."""
+        """Whether the worker may own agents that it does not know: a claim may have been made although its answer was lost."""
 
     def stop(self) -> None:
         """Let ``run`` return."""
@@ -63,7 +63,7 @@ class Claims:
         self._wanted.set()
 
     def slot_is_free(self) -> None:
-        """Claim for it, if the last claim left agents behind; let offers be made that are due."""
+        """Claim for a free slot, if the last claim left agents behind; make offers that are due."""
         if self._more_are_queued or self._crew.offers.are_due:
             self._wanted.set()
 

@@ -1,4 +1,4 @@
-"""What of a conversation becomes a summary and what is kept word for word; and what is left where no model writes one.
+"""Which part of a conversation becomes a summary and which is kept; and what is left if no model writes one.
 
 Nothing here asks a model or the database: ``compacting`` does.
 """
@@ -23,19 +23,19 @@ ASK = (
     "does and what you or they promised to whom; facts, numbers and words that must not change. Write at most {words} "
     "words, as text alone. Call no tool."
 )
-"""Comes after the messages that it is about; nothing before it changes, so the provider has them cached."""
+"""Comes after the messages that it is about. Nothing before it changes, so the provider has them cached."""
 
 _TAIL = 4
-"""The newest rows that take up to this part of the room stay as they are, when nobody asked for more."""
+"""The newest rows stay as they are if they take up at most one part in this many of the room, unless a person asked."""
 _NEWEST = 2
-"""The newest step stays as it is up to this part of the room."""
+"""The newest step stays as it is if it takes up at most one part in this many of the room."""
 _WORDS = (150, 1500)
 _LEAST_GAIN = 10
-"""What is left out must be at least this part of the conversation: else each step would make a summary."""
+"""At least one part in this many of the conversation must be left out; otherwise each step would make a summary."""
 _MOST_LEFT = 12_000
-"""Bytes of what is left where no model made a summary."""
+"""Bytes of the text that stands in if no model made a summary."""
 _TASK, _LINE = 3000, 600
-"""Of these, the bytes of the first task (and of an earlier summary), and of each newer row."""
+"""The bytes among these for the first task (and for an earlier summary), and for each newer row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +43,24 @@ class Plan:
     """A cut through a conversation; a tool's call and its result are always on the same side."""
 
     covered: Sequence[Row]
-    """What the summary stands for."""
+    """The rows that the summary stands for."""
     kept: Sequence[Row]
-    """What stays as it is, after the summary."""
+    """The rows that stay as they are, after the summary."""
     summed: int
-    """How many of the covered rows the model is asked about: not the newest step where it is too long to be sent."""
+    """How many covered rows the model is asked about; not the newest step if it is too long to be sent."""
     upto: int
-    """The newest own row that is covered, 0 for inherited ones only."""
+    """The newest own row that is covered; 0 if only inherited ones are."""
     covered_bytes: int
     words: int
     """Length of the summary that is asked for."""
     goes_on: bool
-    """Whether the last that is covered wants an answer."""
+    """Whether the last covered row wants an answer."""
 
 
 def plan(conversation: Conversation, room: int, *, thorough: bool) -> Plan | None:
-    """Return where to cut so that clearly less than ``room`` tokens are sent; None where that gains too little.
+    """Return where to cut so that clearly less than ``room`` tokens are sent; None if that gains too little.
 
-    ``thorough``: a person asked for it, so that only what is not answered yet is kept.
+    ``thorough``: a person asked for it, so only what has not been answered yet is kept.
     """
     rows, sizes = conversation.rows, conversation.sizes[1:]
     free = max(room * BYTES_PER_TOKEN - conversation.sizes[0], 0)
@@ -81,7 +81,7 @@ def plan(conversation: Conversation, room: int, *, thorough: bool) -> Plan | Non
     return Plan(
         covered=rows[:cut],
         kept=rows[cut:],
-        # What is too long to be kept is perhaps too long to be sent: the model is asked about what was sent before.
+        # What is too long to be kept may be too long to be sent: the model is asked about what was sent before.
         summed=newest if cut == len(rows) and is_too_long else cut,
         upto=rows[cut].seq - 1 if cut < len(rows) else conversation.last_seq,
         covered_bytes=covered_bytes,
@@ -91,7 +91,7 @@ def plan(conversation: Conversation, room: int, *, thorough: bool) -> Plan | Non
 
 
 def _tail(conversation: Conversation, room: int) -> int:
-    """Return where the longest tail begins that takes at most so many bytes."""
+    """Return where the longest tail begins that takes at most ``room`` bytes."""
     rows, sizes = conversation.rows, conversation.sizes[1:]
     cut = index = len(rows)
     while index > 0 and room >= sizes[index - 1] and rows[index - 1].agent_id == conversation.agent_id:
@@ -103,12 +103,12 @@ def _tail(conversation: Conversation, room: int) -> int:
 
 
 def _may_begin(row: Row, conversation: Conversation) -> bool:
-    """Whether the kept part may begin with this row: with an own one that is no result, whose call would be missing."""
+    """Whether the kept part may begin with this row: an own row that is no result, since its call would be missing."""
     return row.agent_id == conversation.agent_id and row.kind not in (Kind.TOOL_RESULT, Kind.SUMMARY)
 
 
 def _newest_step(rows: Sequence[Row]) -> int:
-    """Return where the newest step begins: words that are not answered yet, or calls with their results."""
+    """Return where the newest step begins: with words that are not answered yet, or with calls and their results."""
     index = len(rows) - 1
     if rows[index].kind == Kind.TOOL_RESULT:
         while index > 0 and rows[index].kind == Kind.TOOL_RESULT:
@@ -151,7 +151,7 @@ def introduces(row: Row, conversation: Conversation) -> Mapping[str, Any] | None
 
 
 def newest_step(made: Plan) -> str:
-    """Return what is kept of a newest step that is too long to stay; empty where it stays or was asked about."""
+    """Return what is kept of a newest step that is too long to stay; empty if it stays or was asked about."""
     rows = made.covered[made.summed :]
     if not rows:
         return ""
@@ -161,7 +161,7 @@ def newest_step(made: Plan) -> str:
 
 
 def left_over(made: Plan, why: str) -> str:
-    """Return what stands for the covered rows where no model made a summary: the first task and the newest rows."""
+    """Return what stands for the covered rows if no model made a summary: the first task and the newest rows."""
     room = min(made.covered_bytes // 3, _MOST_LEFT)
     parts = [f"(No model made this summary: {one_line(why, 200)} The oldest messages were left out.)"]
     first = next((row for row in made.covered if row.kind in (Kind.SUMMARY, Kind.USER, Kind.MAIL)), None)

@@ -13,7 +13,7 @@ from agentmesh.engine.messages import Message, dumps, message
 from agentmesh.llm.request import Same
 
 BYTES_PER_TOKEN = 4
-"""What a token is where nobody has counted: a little less than it is in prose, a little more than in code."""
+"""Bytes per token if nobody has counted: a little fewer than in prose, a little more than in code."""
 _AROUND = 24
 """Bytes of a message besides its texts."""
 
@@ -25,18 +25,18 @@ class Conversation:
         self.agent_id = agent_id
         self.tools: Sequence[dict[str, Any]] = settings.tools
         self.rows: list[Row] = []
-        """Those of ``messages`` but the first."""
+        """The rows of all ``messages`` except the first."""
         self.messages: list[Message] = [{"role": "system", "content": settings.system_prompt}]
         self.sizes: list[int] = [_length(settings.system_prompt) + _size_of_tools(Same(settings.tools))]
-        """Bytes of each message; of the first with the tools."""
+        """Bytes of each message; the first includes the tools."""
         self.last_seq = 0
-        """The newest own row that is in it."""
+        """The newest own row in it."""
         self._counted = (0, 0)
-        """How many messages the server has counted, and how many tokens they are."""
+        """How many messages the server has counted, and how many tokens they have."""
         self.extend(rows)
 
     def extend(self, rows: Iterable[Row]) -> None:
-        """Follow the rows that came since."""
+        """Add the rows that have come since."""
         for row in rows:
             if row.agent_id == self.agent_id:
                 self.last_seq = max(self.last_seq, row.seq)
@@ -47,18 +47,18 @@ class Conversation:
                 self.sizes.append(_size(shown))
 
     def count(self, tokens: int) -> None:
-        """Take over how many tokens the server counted in what is sent now; 0 where it did not count."""
+        """Store how many tokens the server counted in what is sent now; 0 if it did not count."""
         self._counted = (len(self.messages), tokens) if tokens else (0, 0)
 
     @property
     def tokens(self) -> int:
-        """About how many tokens are sent: as the server counted them, with what came since."""
+        """About how many tokens are sent: the server's count plus an estimate of what came since."""
         messages, tokens = self._counted
         return tokens + sum(self.sizes[messages:]) // BYTES_PER_TOKEN
 
     @property
     def bytes(self) -> int:
-        """About how many bytes of text a request has: words and tools, without what JSON puts around them."""
+        """About how many bytes of text a request has: words and tools, without the JSON around them."""
         return sum(self.sizes)
 
     @property
@@ -71,7 +71,7 @@ class Conversation:
 
 @lru_cache(maxsize=64)
 def _size_of_tools(same: Same) -> int:
-    """Return how long the tools are, which the agents of a process share."""
+    """Return the length of the tools, which the agents of a process share."""
     return _length(dumps(same.tools))
 
 

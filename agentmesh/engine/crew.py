@@ -1,7 +1,7 @@
-"""The running half of a worker: agents that it owns, the threads that run them, the watch that ends their waits.
+"""The running half of a worker: its agents, the threads that run them, and the watch that ends their waits.
 
-An agent is in the hands of one thread at a time (see ``hosts``): one of ``agent-N`` runs it; while it is inside a wait
-it has none, and ``watch`` ends the wait; what happens to it meanwhile (interrupt, kill, loss) ``watch`` sees to.
+One thread at a time handles an agent (see ``hosts``). A thread ``agent-N`` runs it. While it is inside a wait it has no
+thread, and ``watch`` ends the wait. ``watch`` also handles what happens to it meanwhile (interrupt, kill, loss).
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from agentmesh.store import steps, waits, workers
 LOG = logger(__name__)
 
 _AGAIN = 1.0
-"""Seconds before a run that the database cut short is tried again; one that it refuses again waits longer each time."""
+"""Seconds before a run that the database cut short is tried again; each further refusal makes the pause longer."""
 _LONGEST_PAUSE = 30.0
 _MANY = 4
-"""Agents awaited by one wait, above which it pays to ask how many are still missing."""
+"""Number of agents awaited by one wait, above which it pays to ask how many are still missing."""
 _KEPT = 5.0
-"""Seconds that an agent inside a wait keeps its conversation in memory: thousands may wait for hours."""
+"""How many seconds an agent inside a wait keeps its conversation in memory: thousands may wait for hours."""
 _REFUSED_RUNS = 3
-"""Runs in a row after which a turn that the database does not store is given up: each may have cost a model call."""
+"""After this many runs in a row, a turn that the database does not store is given up: each may cost a model call."""
 
 
 class Crew:
@@ -61,7 +61,7 @@ class Crew:
         self.offers = Offers(engine.database, self._hosts, threads, me, self._take_back, self._drop)
         self._watch: Watch[LeasedAgent] = Watch(self._look, self._attend, self._go_on)
         self._over: list[LeasedAgent] = []
-        """Those in the watch's hands whose waits it has found over."""
+        """Agents held by the watch whose waits it has found to be over."""
         self._stopping = threading.Event()
 
     @property
@@ -71,11 +71,11 @@ class Crew:
 
     @property
     def idle_since(self) -> float | None:
-        """Since when (monotonic) there is no agent; None while there is one."""
+        """Since when (monotonic) there has been no agent; None while there is one."""
         return self._hosts.idle_since
 
     def start(self, died: Died) -> None:
-        """Begin to watch; ``died`` is told when an error ends one of the threads."""
+        """Begin to watch; ``died`` is called if an error ends one of the threads."""
         self._threads.died = died
         self._watch.start(died)
 
@@ -88,32 +88,32 @@ class Crew:
         return late if self._watch.stop(seconds) else [*late, "watch"]
 
     def add(self, claimed: Sequence[Agent]) -> list[LeasedAgent]:
-        """Take in agents, not to run yet; those that are here already are left out."""
+        """Take in agents without running them yet; return those that were not here already."""
         return self._hosts.add(claimed)
 
     def begin(self, hosted: LeasedAgent) -> None:
-        """Go on with an agent that was added, now that it is listened for."""
+        """Go on with an added agent, now that its channel is heard."""
         if hosted.agent.wait_left is None:
             self._submit(hosted)
             return
         hosted.doubtful = True
-        # What came before we listened, the one query for all that are attended to finds; a look for each would keep
-        # the watch busy for many seconds when thousands are taken over at once.
+        # One query for all attended agents finds what came before we listened. A look for each would keep the watch
+        # busy for many seconds if thousands are taken over at once.
         self._watch.park(hosted, time.monotonic() + hosted.agent.wait_left, at_once=False)
         self._watch.attend(hosted)
 
     def poke(self, agent: AgentId) -> None:
-        """Something happened that may end the agent's wait."""
+        """Look at the agent's wait: something happened that may end it."""
         if hosted := self._hosts.get(agent):
             self._watch.poke(hosted)
 
     def attend(self, agent: AgentId) -> None:
-        """Something happened to the agent itself."""
+        """Look at the agent: something happened to it."""
         if hosted := self._hosts.get(agent):
             self._watch.attend(hosted)
 
     def epochs(self) -> dict[AgentId, int]:
-        """Return the agents here, and under which epoch."""
+        """Return the agents here, with their epochs."""
         return {hosted.agent.id: hosted.agent.epoch for hosted in self._hosts.all()}
 
     def end_silence(self) -> None:
@@ -124,24 +124,24 @@ class Crew:
                 runner.end_silence(now)
 
     def let_conversations_go(self) -> None:
-        """Keep no conversation of agents that have waited for a while; they go on as after a crash, from their rows."""
+        """Drop the conversations of agents that have waited for a while; they go on from their rows."""
         self._hosts.let_conversations_go(time.monotonic() - _KEPT)
 
     def look_at_pending(self) -> None:
-        """Find those that waited for a person or a sub-agent and can go on, although nobody told."""
+        """Wake the agents that waited for a person or a sub-agent and can go on, although no notification came."""
         pending = [hosted.agent.id for hosted in self._hosts.all() if hosted.pending]
         if pending:
             for agent in self._engine.database.run(steps.ready, pending, idempotent=True):
                 self.poke(agent)
 
     def look_at_all(self) -> None:
-        """See to everybody: nobody told what happened meanwhile."""
+        """Look at all agents: no notification told what happened meanwhile."""
         for hosted in self._hosts.all():
             self._watch.attend(hosted)
             self._watch.poke(hosted)
 
     def lose_all(self) -> None:
-        """Let everybody go: the worker was declared dead."""
+        """Let all agents go: the worker was declared dead."""
         for hosted in self._hosts.all():
             self._lose(hosted)
 
@@ -165,7 +165,7 @@ class Crew:
         return True
 
     def _lose(self, hosted: LeasedAgent) -> None:
-        """Stop what another worker or nobody owns now; any thread may."""
+        """Stop an agent that another worker or nobody owns now; may be called from any thread."""
         if not self._drop(hosted):
             _halt(hosted, CancelReason.FENCED)
 
@@ -198,20 +198,20 @@ class Crew:
             return
         self._watch.park(hosted, deadline)
         if self._hosts.get(hosted.agent.id) is not hosted:
-            self._watch.forget(hosted)  # lost since it was put out of hand
+            self._watch.forget(hosted)  # lost since it was released
         elif (runner := hosted.runner) and runner.cancelled:
             self._watch.attend(hosted)  # interrupted while its wait began
 
     def _runner(self, hosted: LeasedAgent) -> Runner:
         if hosted.runner is None:
             hosted.runner = Runner(self._engine, hosted.agent, hosted.lease, lambda: self._aside(hosted))
-        if self._stopping.is_set():  # perhaps stop() came when there was no runner yet
+        if self._stopping.is_set():  # stop() may have come before there was a runner
             hosted.runner.halt(CancelReason.STOP)
         return hosted.runner
 
     @contextmanager
     def _aside(self, hosted: LeasedAgent) -> Iterator[None]:
-        """Let another agent have the place of this one's thread, while a tool of it only waits for others."""
+        """Let another agent have the place of this one's thread while one of its tools only waits for others."""
         if self._hosts.lend(hosted):
             self._threads.lend()
             self._on_free()
@@ -222,7 +222,7 @@ class Crew:
                 self._threads.take_back()
 
     def _go_on_from_rows(self, hosted: LeasedAgent, error: DatabaseError) -> bool:
-        """Prepare to run again from what was committed, after a pause; return whether to."""
+        """Prepare to run again from what was committed, after a pause; return whether to run again."""
         LOG.warning("%s (%s) goes on from its rows: %s", hosted.agent.name, hosted.agent.id, error)
         if not isinstance(error, (DatabaseUnreachable, DatabaseBusy)):
             hosted.failures += 1
@@ -250,7 +250,7 @@ class Crew:
     # The thread "watch".
 
     def _look(self, hosted: LeasedAgent, timed_out: bool) -> None:
-        """End the agent's wait if it can end; ``_go_on`` lets the agent go on."""
+        """End the agent's wait if it can end; ``_go_on`` then lets the agent go on."""
         if not self._hosts.hold(hosted):
             return
         over = False
@@ -266,13 +266,13 @@ class Crew:
                 self._hosts.rest(hosted)
 
     def _go_on(self) -> None:
-        """Let those go on whose waits are over, now that everybody who was due has been told."""
+        """Go on with agents whose waits are over, now that all looks that were due are done."""
         over, self._over = self._over, []
         for hosted in over:
             self._submit(hosted)
 
     def _take(self, hosted: LeasedAgent, timed_out: bool) -> bool:
-        """Take the wait's result if it ends now; return whether the agent is in no wait any more."""
+        """Take the wait's result if it ends now; return whether the agent is no longer in a wait."""
         run, agent = self._engine.database.run, hosted.agent.id
         if hosted.pending:
             return bool(run(steps.ready, [agent], idempotent=True))
@@ -288,7 +288,7 @@ class Crew:
         return (timed_out or doubtful) and run(waits.registered, agent, idempotent=True) is None
 
     def _attend(self, attended: set[LeasedAgent]) -> None:
-        """See what happened to agents: killed, taken over, interrupted."""
+        """Find out what happened to agents: killed, taken over, interrupted."""
         here = {hosted.agent.id: hosted for hosted in attended if self._hosts.get(hosted.agent.id) is hosted}
         if not here:
             return
@@ -305,11 +305,11 @@ class Crew:
                 self._watch.poke(here[agent])
 
     def _interrupt(self, hosted: LeasedAgent) -> None:
-        """Stop an agent's turn: its thread does, or, if none runs it, we do."""
+        """Stop an agent's turn: its thread does so, or, if none runs it, the watch."""
         if not self._hosts.hold(hosted, queued=True):
             _halt(hosted, CancelReason.INTERRUPT)
             return
-        goes_on = True  # should it fail, the agent's own thread finds out
+        goes_on = True  # if stopping fails, the agent's own thread finds out
         try:
             goes_on = self._engine.database.run(steps.stop_turn, hosted.lease) is AgentStatus.RUNNING
         except Fenced:
@@ -323,5 +323,5 @@ class Crew:
 
 
 def _halt(hosted: LeasedAgent, reason: CancelReason) -> None:
-    if runner := hosted.runner:  # one that is only being made reads the rows first
+    if runner := hosted.runner:  # a runner that is only being made reads the rows first
         runner.halt(reason)

@@ -1,4 +1,4 @@
-"""What running agents takes."""
+"""What it takes to run agents."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Engine:
     output_limit: Callable[[Path], int] = lambda _workdir: 64 * 1024
     """Bytes of a tool's output that a model sees, by the working directory of its session."""
     task_silence: Callable[[Path], float] = lambda _workdir: 120.0
-    """Seconds without a token, after the first, after which a sub-agent's task ends; by the same."""
+    """Seconds without a token, after the first one, that end a sub-agent's task; by the same directory."""
     compact_at: float = 0.8
     """Share of a model's window that a request may take before older rows become a summary."""
     foreign: Callable[[Mapping[str, Any]], Tool | None] = lambda _definition: None
-    """Makes the tool that a definition in an agent's settings stands for, where it is none of ``tools``."""
+    """Makes the tool for a definition in an agent's settings that is not in ``tools``; None if it cannot."""
     observer: Observer = field(default_factory=Observer)
     """Is told what agents do."""
     settings: SharedSettings = field(init=False)

@@ -1,7 +1,7 @@
-"""What screens hear while agents work: activities, live text and that steps were stored, batched. Rows tell the rest.
+"""What screens hear while agents work: activities, live text and new steps, in batches. They read rows for the rest.
 
-At most ten NOTIFYs a second and process whatever the rate of tokens and steps: PostgreSQL serializes commits with a
-NOTIFY, and each wakes everybody who listens.
+At most ten NOTIFYs are sent per second and process, whatever the rate of tokens and steps. PostgreSQL serializes
+commits with a NOTIFY, and each wakes every listener.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ LOG = logger(__name__)
 
 _INTERVAL = 0.1
 _ACTIVITY_EVERY = 3
-"""Flushes of text for one of activities."""
+"""One flush in this many also writes activities."""
 _PAYLOAD = 7_900
 """Bytes of one NOTIFY; PostgreSQL takes 7,999."""
 _KEY = len('"00000000-0000-4000-8000-000000000000":[1000000,1000000,""],')
 """Bytes that an agent takes in it besides its text."""
 _STEPS = _PAYLOAD // len(" 00000000-0000-4000-8000-000000000000")
-"""Agents of which one NOTIFY says that rows of theirs were stored."""
+"""How many agents one NOTIFY can name whose rows were stored."""
 _REPEATED = 4
-"""Payloads of one flush with text that was told before: a long answer must not keep back what others say."""
+"""Payloads of one flush that repeat earlier text: a long answer must not hold up the others."""
 _SHORTEST = 18
 """Bytes of text below which an agent's piece is left out: its row comes anyway."""
 
@@ -47,24 +47,27 @@ class Message:
         self._pieces: list[str] = []
         self.is_over = False
         self._whole: list[str] = []
-        """What was taken so far: a screen that opens in the middle of an answer asks for it."""
+        """What was taken so far; a screen that opens in the middle of an answer asks for it."""
 
     def text(self, piece: str) -> None:
         """Add a piece."""
         self._feed.say(self, piece)
 
     def void(self) -> None:
-        """Take back what was said: the call is made again."""
+        """Take back the text so far: the call is made again."""
         self._feed.say(self, None)
 
     def end(self, *, failed: bool) -> None:
-        """Forget the text: the call is over, and its row comes. Tell no more of one that failed: its error has it."""
+        """Forget the text, because the call is over and its row comes.
+
+        If it failed, also drop the text that was not told yet, because the error has it.
+        """
         self._feed.end(self, failed=failed)
 
-    # Of the feed, which holds its lock:
+    # Called by the feed, which holds its lock:
 
     def add(self, piece: str | None) -> None:
-        """Add a piece; with None begin again."""
+        """Add a piece; with None, begin again."""
         if piece is None:
             self._said, self._pieces, self._whole = 0, [], []
         else:
@@ -104,7 +107,7 @@ class CallOutput(NamedTuple):
 
 
 class _Repeat:
-    """What a screen is still to be told of an answer that it did not see begin."""
+    """An answer whose beginning a screen has missed, and how much of it the screen has received."""
 
     def __init__(self, message: Message) -> None:
         self.message = message
@@ -112,7 +115,7 @@ class _Repeat:
 
 
 class Feed:
-    """Collects what the process's agents do and says it in batches, on a thread of its own."""
+    """Collects what the process's agents do and publishes it in batches, on a thread of its own."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -121,19 +124,19 @@ class Feed:
         self._stopping = threading.Event()
         self._activities: dict[AgentId, str] = {}
         self._messages: dict[AgentId, Message] = {}
-        """Of which there is something to say."""
+        """Messages with text that has not been published."""
         self._streaming: dict[AgentId, Message] = {}
-        """The answers that are being made."""
+        """The answers in progress."""
         self._repeats: dict[tuple[AgentId, str], _Repeat] = {}
         """By agent and by the channel of the screen that asked."""
         self._outputs: dict[AgentId, CallOutput] = {}
-        """What running calls have written and nobody was told of yet."""
+        """What running calls have written that has not been published."""
         self._stepped: dict[SessionId, set[AgentId]] = defaultdict(set)
-        """Whose new rows nobody was told of yet."""
+        """Agents whose new rows have not been published."""
         self._thread = Loop(self._run, "feed")
 
     def start(self, died: Died = log_death) -> None:
-        """Begin to flush; ``died`` is told when an error ends the thread."""
+        """Begin to flush; ``died`` is called if an error ends the thread."""
         self._thread.died = died
         self._thread.start()
 
@@ -145,7 +148,7 @@ class Feed:
             self._thread.join(5)
 
     def activity(self, agent: AgentId, words: str) -> None:
-        """Say what the agent is doing, in a few words."""
+        """Publish what the agent is doing, in a few words."""
         with self._lock:
             is_first = agent not in self._activities
             self._activities[agent] = words
@@ -153,7 +156,7 @@ class Feed:
             self._dirty.set()
 
     def output(self, output: CallOutput) -> None:
-        """Show what a running call has written last; told as rarely as activities."""
+        """Show what a running call has written last; published as rarely as activities."""
         with self._lock:
             is_first = not self._outputs
             self._outputs[output.agent] = output
@@ -161,7 +164,7 @@ class Feed:
             self._dirty.set()
 
     def step(self, session: SessionId, agent: AgentId) -> None:
-        """Say that rows of the agent were stored by a commit that does not say so itself."""
+        """Publish that rows of the agent were stored by a commit that does not say so itself."""
         with self._lock:
             is_first = not self._stepped
             self._stepped[session].add(agent)
@@ -169,17 +172,17 @@ class Feed:
             self._dirty.set()
 
     def message(self, session: SessionId, agent: AgentId, after: int) -> Message:
-        """Return where a model call says what it streams; ``after`` is the newest own row that it was asked with."""
+        """Return where a model call writes its stream; ``after`` is the newest own row in the request."""
         return Message(self, session, agent, after)
 
     def say(self, message: Message, piece: str | None) -> None:
-        """Add a piece of an answer; with None it begins again."""
+        """Add a piece of an answer; with None, it begins again."""
         with self._lock:
             if message.is_over:
                 return
             known = self._messages.get(message.agent)
             message.add(piece)
-            if known is not message:  # of later pieces, which come per token, it is
+            if known is not message:  # false for most pieces, which come per token
                 self._messages[message.agent] = self._streaming[message.agent] = message
             if piece is None:
                 self._forget(message)  # every screen hears that it begins again
@@ -187,7 +190,7 @@ class Feed:
             self._dirty.set()
 
     def end(self, message: Message, *, failed: bool) -> None:
-        """Repeat nothing more of an answer; if it failed, also leave out what was not told yet."""
+        """Stop repeating an answer; if it failed, also drop what was not told yet."""
         with self._lock:
             message.is_over = True
             if failed and self._messages.get(message.agent) is message:
@@ -197,7 +200,7 @@ class Feed:
             self._forget(message)
 
     def repeat(self, agent: AgentId, channel: str) -> None:
-        """Tell a screen, on its own channel, what the agent's answer in progress has said so far, if there is one."""
+        """Send a screen, on its own channel, the agent's answer so far, if one is in progress."""
         with self._lock:
             if message := self._streaming.get(agent):
                 self._repeats[agent, channel] = _Repeat(message)
@@ -248,7 +251,7 @@ class Feed:
             if messages:
                 self._database.run(status.publish, messages)
         except Exception as error:
-            # Whatever it is, this thread tells of all agents of the process, and goes on.
+            # Whatever it is, this thread must go on: it publishes for all agents of the process.
             silent = {*activities, *chain(*pieces.values()), *chain(*stepped.values())}
             is_known = isinstance(error, AgentmeshError)
             LOG.warning("screens were not told what %d agents do: %s", len(silent), error, exc_info=not is_known)
@@ -270,7 +273,7 @@ class Feed:
 
 
 def _steps(agents: set[AgentId]) -> list[str]:
-    """Return ``steps agent agent ...``, more than one where one is too short."""
+    """Return ``steps agent agent ...`` lines, as many as are needed."""
     ids = [str(agent) for agent in agents]
     return [f"steps {' '.join(ids[first : first + _STEPS])}" for first in range(0, len(ids), _STEPS)]
 
@@ -298,7 +301,7 @@ def _live(shown: dict[str, Piece]) -> str:
 
 
 def _oldest(piece: Piece, room: int) -> Piece:
-    """Return the beginning of a piece whose text takes at most so many bytes as JSON."""
+    """Return the beginning of a piece whose text takes at most ``room`` bytes as JSON."""
     text = piece.text[:room]
     while len(json.dumps(text)) - 2 > room:
         text = text[: len(text) * 2 // 3]
@@ -306,7 +309,7 @@ def _oldest(piece: Piece, room: int) -> Piece:
 
 
 def _newest(piece: Piece, room: int) -> Piece:
-    """Return the end of a piece whose text takes at most so many bytes as JSON."""
+    """Return the end of a piece whose text takes at most ``room`` bytes as JSON."""
     text = piece.text[-room:]
     while len(json.dumps(text)) - 2 > room:
         text = text[-(len(text) * 2 // 3) :] if len(text) > 1 else ""

@@ -1,7 +1,7 @@
-"""The agents that a worker has, and who has each of them in hand: a thread, the watch, or nobody.
+"""The agents of a worker, and the holder of each: a thread, the watch, or nobody.
 
-An agent is touched by one thread at a time. Every change of holder is a transition here, under one lock, and one that
-comes too late is refused: that is how a wake-up, an interrupt and a loss may arrive in the same instant.
+Only one thread at a time handles an agent. Every change of holder is a transition here, under one lock, and one that
+comes too late is refused. So a wake-up, an interrupt and a loss may arrive in the same instant.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from agentmesh.store.call import Lease
 
 
 class Holder(Enum):
-    """Who has an agent in hand."""
+    """The holder of an agent."""
 
     NOBODY = auto()
     """It is inside a wait, or has just come. Becomes QUEUED, WATCH, GONE."""
@@ -46,17 +46,17 @@ class LeasedAgent:
     runner: Runner | None = None
     """What it knows of its conversation; made by the first thread that runs it, and again after a long rest."""
     rested: float = 0.0
-    """When (monotonic) a thread had it last."""
+    """When (monotonic) a thread last had it."""
     doubtful: bool = False
-    """Whether the wait that it seems to be in may be over: nobody knows if the last look took it."""
+    """Whether its wait may be over, because it is unknown if the last look took the result."""
     awaits: int = 0
-    """How many agents its wait is for; 0 where nobody counted."""
+    """How many agents its wait is for; 0 if nobody counted."""
     pending: bool = False
     """Whether it waits for a person or a sub-agent."""
     queued: int = 0
-    """Its place among those that wait for a thread: who came later has a higher one."""
+    """Its place in the queue for a thread; later ones are higher."""
     aside: int = 0
-    """Calls of its step that only wait for other agents: meanwhile those have the place of its thread."""
+    """How many calls of its step only wait for other agents, which have the place of its thread meanwhile."""
     failures: int = 0
     """Runs in a row that the database refused to store."""
 
@@ -71,19 +71,19 @@ class LeasedAgents:
         self.active = 0
         """How many have a thread or wait for one."""
         self.idle_since: float | None = time.monotonic()
-        """Since when (monotonic) there is none; None while there is one."""
+        """Since when (monotonic) there has been none; None while there is one."""
 
     def get(self, agent: AgentId) -> LeasedAgent | None:
         """Return the agent, if it is here."""
         return self._hosted.get(agent)
 
     def all(self) -> list[LeasedAgent]:
-        """Return those here now."""
+        """Return the agents that are here now."""
         with self._lock:
             return list(self._hosted.values())
 
     def add(self, agents: Sequence[Agent]) -> list[LeasedAgent]:
-        """Take in agents that were claimed; one that is here under the same lease already is left out."""
+        """Take in claimed agents; leave out those that are already here under the same lease."""
         new = []
         with self._lock:
             for agent in agents:
@@ -98,7 +98,7 @@ class LeasedAgents:
         return new
 
     def queue(self, hosted: LeasedAgent) -> bool:
-        """Let it wait for a thread."""
+        """Put it in the queue for a thread; return False if it is too late."""
         with self._lock:
             if hosted.holder not in (Holder.NOBODY, Holder.WATCH, Holder.OFFERED):
                 return False
@@ -108,7 +108,7 @@ class LeasedAgents:
             return True
 
     def start(self, hosted: LeasedAgent) -> bool:
-        """Give it to the calling thread."""
+        """Give it to the calling thread; return False if it is too late."""
         with self._lock:
             if hosted.holder is not Holder.QUEUED:
                 return False
@@ -116,7 +116,7 @@ class LeasedAgents:
             return True
 
     def hold(self, hosted: LeasedAgent, *, queued: bool = False) -> bool:
-        """Give it to the watch if nobody has it; with ``queued`` also if it still waits for a thread."""
+        """Give it to the watch if nobody holds it, or, with ``queued``, if it waits for a thread."""
         with self._lock:
             if hosted.holder is Holder.QUEUED and queued:
                 self.active -= 1
@@ -126,7 +126,7 @@ class LeasedAgents:
             return True
 
     def offer(self, threads: int) -> list[LeasedAgent]:
-        """Take those for which so many threads are too few, the newest, to be offered to other workers."""
+        """Take the newest queued agents, which there are too few threads for, to offer them to other workers."""
         with self._lock:
             queued = [hosted for hosted in self._hosted.values() if hosted.holder is Holder.QUEUED]
             queued.sort(key=lambda hosted: hosted.queued)
@@ -137,7 +137,7 @@ class LeasedAgents:
             return offered
 
     def lend(self, hosted: LeasedAgent) -> bool:
-        """Note that a call of it waits for other agents; return whether that is the first, whose place others get."""
+        """Note that one of its calls waits for other agents; return whether it is the first, whose place others get."""
         with self._lock:
             hosted.aside += 1
             self.active -= hosted.aside == 1
@@ -151,7 +151,7 @@ class LeasedAgents:
             return hosted.aside == 0
 
     def rest(self, hosted: LeasedAgent) -> bool:
-        """Put it out of hand."""
+        """Release it; return False if it is too late."""
         with self._lock:
             if hosted.holder not in (Holder.THREAD, Holder.WATCH):
                 return False
@@ -162,14 +162,14 @@ class LeasedAgents:
             return True
 
     def let_conversations_go(self, before: float) -> None:
-        """Keep no conversation of those that no thread has had since then: rows tell, should they go on."""
+        """Drop the conversations of agents that no thread has had since ``before``; the rows have them."""
         with self._lock:
             for hosted in self._hosted.values():
                 if hosted.holder is Holder.NOBODY and hosted.rested < before:
                     hosted.runner = None
 
     def drop(self, hosted: LeasedAgent, *, by_its_thread: bool = False) -> bool:
-        """Let it go; one that a thread runs only that thread may drop."""
+        """Let it go; if a thread runs it, only that thread may drop it."""
         with self._lock:
             if hosted.holder is Holder.GONE or (hosted.holder is Holder.THREAD and not by_its_thread):
                 return False

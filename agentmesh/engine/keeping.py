@@ -1,6 +1,6 @@
-"""Commits of what cost something: they are tried until the database takes them, and the model is not asked again.
+"""Commits of results that cost something: they are tried until the database takes them; the model is not asked again.
 
-What a model call used is booked in any case, also where its answer is not kept: it is paid all the same.
+What a model call used is always recorded, even if its answer is not kept, because it has to be paid for.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LOG = logger(__name__)
 Result = TypeVar("Result")
 
 Answer = tuple[int, Mapping[str, Any]]
-"""A row, and the content of the row that is to be stored after it: whether it was can be asked afterwards."""
+"""A row, and the content of the row to be stored after it, so that one can ask later whether it was stored."""
 
 _AGAIN = 0.5
 """Seconds from one try to the next."""
@@ -34,24 +34,24 @@ def end_call(
     is_over: Callable[[], bool],
     answer: Answer | None = None,
 ) -> Result:
-    """Return the result of the commit that ends a model call and books its ``usage``; None: there was no call.
+    """Return the result of the commit that ends a model call and records its ``usage`` (None: there was no call).
 
-    It is repeated while it can be. When it is refused for good, the usage is booked alone.
+    It is repeated while it can be. If it is refused for good, the usage is recorded alone.
     """
     what = f"what {agent.name} ({agent.id}) has found"
     try:
         return keep(commit, is_over, what, also_unreachable=answer is not None)
     except (Fenced, AgentBusy, DatabaseError) as error:
-        # A commit that was perhaps made has booked: without an answer to look for it is not booked again.
+        # A commit that may have been made has recorded it: without an answer to look for it is not recorded again.
         if usage is not None and (answer is not None or not isinstance(error, DatabaseUnreachable)):
             book(database, agent, usage, unless=answer)
         raise
 
 
 def book(database: Database, agent: Agent, usage: Mapping[str, Any], *, unless: Answer | None = None) -> None:
-    """Book a model call in the turn in which it was made, ``unless`` its answer is stored; the agent may be dead.
+    """Record a model call in its turn, ``unless`` its answer is stored; the agent may be dead.
 
-    Where booking fails, the log says what is missing.
+    If that fails, the log says what is missing.
     """
     try:
         if unless is None or not database.run(steps.is_stored, agent.id, *unless, idempotent=True):
@@ -63,9 +63,9 @@ def book(database: Database, agent: Agent, usage: Mapping[str, Any], *, unless: 
 def keep(
     commit: Callable[[], Result], is_over: Callable[[], bool], what: str, *, also_unreachable: bool = False
 ) -> Result:
-    """Return the commit's result; repeat it while somebody's lock or a full disk is in its way, unless ``is_over``.
+    """Return the commit's result; repeat it while a lock or a full disk is in its way, unless ``is_over``.
 
-    ``also_unreachable``: it may be repeated too when nobody knows whether it was made.
+    ``also_unreachable``: it may also be repeated if nobody knows whether it was made.
     """
     passing = (DatabaseBusy, DatabaseUnreachable) if also_unreachable else (DatabaseBusy,)
     while True:

@@ -13,11 +13,11 @@ from typing import Final
 
 _STDERR: Final = 2
 _F_GETPATH: Final = 50
-"""Of macOS's fcntl: the path of an open file."""
+"""From macOS's fcntl: the path of an open file."""
 
 
 def log_place() -> str:
-    """Return a sentence that names the file with this process's records, or the process that prints them."""
+    """Return a sentence that names the file with this process's log, or the process that prints it."""
     for handler in logging.getLogger("agentmesh").handlers:
         if isinstance(handler, logging.FileHandler):
             return f"{handler.baseFilename} has more."
@@ -27,7 +27,7 @@ def log_place() -> str:
 
 
 def _file_of_stderr() -> Path | None:
-    """Return the file that stderr is, as a background worker's; None for anything else."""
+    """Return the file that stderr goes to, as in a background worker; None for anything else."""
     with suppress(OSError):
         opened = os.fstat(_STDERR)
         if stat.S_ISREG(opened.st_mode):

@@ -1,8 +1,8 @@
-"""Models that make the same step again and again: they are told, and then stopped.
+"""Models that make the same step again and again: they are warned, and then stopped.
 
-A step repeats the one before when it makes the same calls and all their results are the same: then nothing has changed
-in between, as far as the model can know. One other call, or one other result, begins a new count. So does a word from
-anybody. The count is taken from the rows in memory, so it survives a crash and costs no query.
+A step repeats the one before if it makes the same calls and all their results are the same. Then, as far as the model
+can know, nothing has changed in between. Another call, another result or a message from anybody begins a new count. The
+count is taken from the rows in memory, so it survives a crash and costs no query.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WARNED: Final = 3
 ENDS: Final = 5
 """The step in a row that ends the turn."""
 PATIENCE: Final = 3
-"""Where results differ in times and durations, so many times as many steps: a log may be watched that way."""
+"""If results differ only in times and durations, this many times as many steps: a log may be watched that way."""
 _NAMED: Final = 3
 """Calls of a step that the error names."""
 
@@ -36,12 +36,12 @@ _VOLATILE: Final = re.compile(
     rf"|(?:\d{{1,9}}[hm]\s?){{0,2}}\d{{1,9}}(?:\.\d{{1,9}})?\s?{_UNIT})(?![\w:])",
     re.ASCII,
 )
-"""Times of day, seconds since 1970, durations: all that differs when the same tests fail in the same way again."""
+"""Times of day, seconds since 1970, durations: all that differs if the same tests fail in the same way again."""
 
 _Call = tuple[str, str]
-"""Name and arguments, the same for the same values."""
+"""Name and arguments, in a form that is the same for the same values."""
 _Step = dict[_Call, list[Any]]
-"""The results of a step's calls, in whatever order it made them."""
+"""The results of a step's calls, whatever the order of the calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +51,17 @@ class Streak:
     calls: Mapping[_Call, int] = field(default_factory=dict)
     """Its calls, and how often it made each."""
     same: int = 0
-    """Steps with the same results; 0 where the newest is there to be repeated."""
+    """Steps with the same results; 0 if the newest step is meant to be repeated."""
     alike: int = 0
-    """Steps whose results differ in times and durations at most."""
+    """Steps whose results differ at most in times and durations."""
 
     @property
     def ended(self) -> bool:
-        """Whether the turn is to be ended."""
+        """Whether the turn must be ended."""
         return self.same >= ENDS or self.alike >= ENDS * PATIENCE
 
     def note(self, calls: Sequence[OpenCall]) -> str | None:
-        """Return what the model should read with the results of its next calls, None for most."""
+        """Return what the model should read with the results of its next calls; usually None."""
         if not self._is_told or self.calls != Counter(_key(call.name, call.arguments) for call in calls):
             return None
         times, results, ends = self._found
@@ -88,14 +88,14 @@ class Streak:
 
     @property
     def _found(self) -> tuple[int, str, int]:
-        """Return how many steps there were, what their results were like, and how many end the turn."""
+        """Return how many steps there were, how their results compare, and how many end the turn."""
         if self.same >= ENDS or (self.same >= WARNED - 1 and not self.ended):
             return self.same, "with the same results", ENDS
         return self.alike, "with results that differ only in times and durations", ENDS * PATIENCE
 
 
 def streak(rows: Sequence[Row], tools: Mapping[str, Tool]) -> Streak:
-    """Return how often the newest step of a conversation was made in a row; reads no more rows than that takes."""
+    """Return how often the newest step of a conversation was made in a row; reads no more rows than needed."""
     steps = _steps(rows)
     last = next(steps, None)
     if last is None or any(_may_repeat(tools.get(name)) for name, _ in last):
@@ -116,12 +116,12 @@ def streak(rows: Sequence[Row], tools: Mapping[str, Tool]) -> Streak:
 
 
 def _may_repeat(tool: Tool | None) -> bool:
-    """Whether a tool is there to be called again with the same arguments: one that waits, or asks a person."""
+    """Whether a tool is meant to be called again with the same arguments: it waits or asks a person."""
     return tool is not None and tool.effect in (Effect.WAIT, Effect.ASK)
 
 
 def _steps(rows: Sequence[Row]) -> Iterator[_Step]:
-    """Yield the steps since the last message to the agent, the newest first."""
+    """Yield the steps since the last message to the agent, newest first."""
     results: dict[str, Any] = {}
     for row in reversed(rows):
         if row.kind == Kind.TOOL_RESULT:

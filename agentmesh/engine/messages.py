@@ -1,4 +1,4 @@
-"""Rows of a transcript as messages of a model's request. Equal rows give equal bytes: providers cache by prefix."""
+"""Rows of a transcript as messages of a model's request. Equal rows give equal bytes, as providers cache by prefix."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agentmesh.llm.port import LIMIT
 Message = dict[str, Any]
 _NO_NAME = re.compile("[^a-zA-Z0-9_-]")
 _LONGEST_NAME = 64
-"""Both by the Chat Completions API's own rule for ``function.name``."""
+"""Both are the Chat Completions API's own rule for ``function.name``."""
 _strict = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
@@ -51,7 +51,7 @@ def _assistant(content: Mapping[str, Any]) -> Message:
         text = f"{text}\n[interrupted by the user]".strip()
     if content.get("finish_reason") == LIMIT and text:
         text = f"{text}\n[stopped here: the answer was too long]"
-    # Not null where there are only calls: LM Studio, llama-cpp-python and old versions of others refuse that.
+    # Not null if there are only calls: LM Studio, llama-cpp-python and old versions of others refuse null.
     shown: Message = {"role": "assistant", "content": text}
     if content.get("reasoning_field"):
         shown[content["reasoning_field"]] = content.get("reasoning", "")
@@ -71,14 +71,14 @@ def _assistant(content: Mapping[str, Any]) -> Message:
 
 
 def _name(name: str) -> str:
-    """Return a tool's name as sent back: models make up some in which servers find no name and refuse the request."""
+    """Return a tool's name as it is sent back; models invent names that make servers refuse the request."""
     return _NO_NAME.sub("_", name)[:_LONGEST_NAME] or "_"
 
 
 def _valid(arguments: str) -> str:
-    """Return the arguments as sent back: servers that parse them refuse a request with malformed ones.
+    """Return the arguments as they are sent back; servers that parse them refuse a request with malformed ones.
 
-    Python reads what others do not: numbers that JSON does not have, half of a pair of surrogates.
+    Python reads what others do not: numbers that JSON does not have, and lone surrogates.
     """
     try:
         given = jsontext.parse(arguments)
@@ -98,7 +98,7 @@ def _is_strict(value: Any) -> bool:
 
 
 def _mail(content: Mapping[str, Any]) -> str:
-    """Return another agent's mail as data: the sender is a field, so that no text can pretend to be one."""
+    """Return another agent's mail as data. The sender is a field, so that no text can pretend to be one."""
     mail: dict[str, Any] = {"from": {"agent_id": content["sender"], "name": content["name"]}}
     if content.get("automatic"):
         mail["note"] = "ended its turn without sending a report; this is what it ended with"
@@ -109,7 +109,7 @@ def _mail(content: Mapping[str, Any]) -> str:
 
 
 def _introduction(content: Mapping[str, Any], body: str) -> str:
-    """Return the body below what a forked agent is told with its first message: who it is, and what to do with it."""
+    """Return the body below an introduction: the identity of a forked agent, and what to do with its first message."""
     who = content.get("introduces")
     if not who:
         return body
@@ -137,7 +137,7 @@ def _identity(who: Mapping[str, Any]) -> str:
 
 
 def _summary(content: Mapping[str, Any]) -> str:
-    """Return a summary with what the rows that it stands for told an agent about itself."""
+    """Return a summary, with what the rows that it stands for told an agent about itself."""
     who = content.get("introduces")
     head = f"{_identity(who)} " if who else ""
     head += "What came before this was left out to make room. This is a summary of it:"

@@ -1,4 +1,4 @@
-"""Who is told what agents do: nobody here; ``agentmesh.telemetry`` makes spans of it."""
+"""The observer that hears what agents do. This one does nothing; ``agentmesh.telemetry`` makes spans."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from agentmesh.engine.tool import Tool
 
 
 class Observer:
-    """Is told of names and figures, never of what anybody says; does not block, and does not raise. Tells nobody."""
+    """Is told names and figures, never what anybody says. Must not block or raise. This one does nothing."""
 
     def running(self, _agent: Agent) -> AbstractContextManager[None]:
-        """Return what a worker runs the agent in, from one rest or wait to the next."""
+        """Return the context in which a worker runs the agent, from one rest or wait to the next."""
         return nullcontext()
 
     def asked(self, agent: Agent, usage: Mapping[str, Any]) -> None:
-        """Hear of a model call that has ended: ``recording.usage``."""
+        """Note that a model call has ended, with its ``recording.usage``."""
 
     def failed(self, agent: Agent, kind: str) -> None:
-        """Hear that its turn ended with an error."""
+        """Note that the agent's turn ended with an error."""
 
     def tools(self, _agent: Agent, tools: dict[str, Tool]) -> dict[str, Tool]:
-        """Return the tools by which the agent's calls are to be run."""
+        """Return the tools with which the agent's calls will run."""
         return tools
 
     def close(self) -> None:
-        """Tell what is still to be told, within a moment."""
+        """Send what is still to be sent, within a moment."""

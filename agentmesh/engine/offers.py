@@ -1,7 +1,8 @@
-"""Agents for which a worker has no thread are offered to other workers, so that none idles after a wait of many.
+"""Offers to other workers: agents that a worker has no thread for, so that none idles after a wait for many.
 
-Agents inside waits stay with their worker and need no thread; when many waits end at once, they do. What others can
-run is then given back: nobody owns it, and whoever has a thread first claims it. ``agentmesh.give_back`` decides.
+Agents inside waits stay with their worker and need no thread. But if many waits end at once, all of them need one. What
+others can run is then given back: nobody owns it, and the first worker with a free thread claims it.
+``agentmesh.give_back`` decides.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from agentmesh.store import workers
 from agentmesh.store.tx import Database
 
 _AGAIN = 1.0
-"""Seconds after an offer that nobody took."""
+"""Seconds until the next offer after one that nobody took."""
 
 
 class Offers:
-    """Made by one thread; everybody may ask whether one is due."""
+    """Offers are made by one thread; any thread may ask whether one is due."""
 
     def __init__(
         self,
@@ -30,7 +31,7 @@ class Offers:
         take_back: Callable[[LeasedAgent], None],
         drop: Callable[[LeasedAgent], bool],
     ) -> None:
-        """``take_back`` goes on with an agent that nobody took; ``drop`` lets one go that is given."""
+        """``take_back`` goes on with an agent that nobody took; ``drop`` lets an agent go that was given away."""
         self._database = database
         self._hosts = hosts
         self._threads = threads
@@ -41,17 +42,17 @@ class Offers:
 
     @property
     def are_due(self) -> bool:
-        """Whether agents wait for a thread that others have not just been asked to run."""
+        """Whether agents wait for a thread, and have not just been offered."""
         return self._hosts.active > self._threads and time.monotonic() >= self._next
 
     def make(self) -> None:
-        """Offer what there is no thread for; costs a statement, and a few reads where there is nobody else."""
+        """Offer agents that there is no thread for; costs a statement, and a few reads if there is no other worker."""
         offered, given = self._hosts.offer(self._threads), set[AgentId]()
         epochs = {hosted.agent.id: hosted.agent.epoch for hosted in offered}
         self._next = time.monotonic() + _AGAIN
         try:
             given = self._database.run(workers.give_back, self._me(), epochs)
-        finally:  # should its outcome be unknown, the rows refuse whoever is no longer ours
+        finally:  # if its outcome is unknown, the rows refuse agents that are no longer ours
             for hosted in offered:
                 if hosted.agent.id not in given:
                     self._take_back(hosted)

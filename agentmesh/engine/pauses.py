@@ -1,4 +1,4 @@
-"""The pauses of this process's models and those of all other workers, kept alike by way of the database."""
+"""Keeps the pauses of this process's models and those of all other workers alike, through the database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LOG = logger(__name__)
 
 
 class SharedPauses:
-    """Tells others what this process hears, and it what they hear; where that fails, each is refused once more."""
+    """Shares pauses between this process and the others; if that fails, each is refused once more."""
 
     def __init__(self, database: Database, local: Pauses, me: str) -> None:
         """``me`` names this process, for people who look into the table."""
@@ -23,7 +23,7 @@ class SharedPauses:
         local.on_pause = self._tell
 
     def read(self) -> None:
-        """Take over the pauses of all workers."""
+        """Read the pauses of all workers and heed them."""
         for pause in self._database.run(pauses.current, idempotent=True):
             self._local.heed(pause)
 

@@ -1,4 +1,4 @@
-"""A model's reply as the rows of its step: the assistant's content, its tool calls, what it used."""
+"""A model's reply as the rows of its step: the assistant's content, its tool calls, and what it used."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CUT_SHORT = ("length", LIMIT)
 
 
 def content(reply: Reply, shortened: int | None = None) -> dict[str, Any]:
-    """Return the assistant's row; ``shortened``: how many tokens the budget left for the answer, if too few."""
+    """Return the assistant's row; ``shortened`` is how many tokens the budget left for the answer, if too few."""
     row: dict[str, Any] = {"text": reply.text}
     if reply.reasoning:
         row |= {"reasoning": reply.reasoning, "reasoning_field": reply.reasoning_field}
@@ -32,7 +32,7 @@ def content(reply: Reply, shortened: int | None = None) -> dict[str, Any]:
 
 
 def _ending(reply: Reply, shortened: int | None) -> str | None:
-    """Return why the answer that ends a turn is less than it should be; people and whoever waits for it are told."""
+    """Return why the answer that ends a turn is incomplete; people and waiting agents are told."""
     if reply.finish_reason == "length":
         return CUT if shortened is None else CUT_BY_BUDGET.format(shortened)
     if reply.finish_reason == LIMIT:
@@ -41,7 +41,7 @@ def _ending(reply: Reply, shortened: int | None) -> str | None:
 
 
 def partial(reply: Reply | None) -> dict[str, Any] | None:
-    """Return the row of an answer that was interrupted, None when nothing of it had come."""
+    """Return the row of an interrupted answer; None if nothing of it had come."""
     if reply is None or not (reply.text or reply.reasoning):
         return None
     return {"text": reply.text, "reasoning": reply.reasoning}
@@ -53,7 +53,7 @@ def calls(reply: Reply) -> list[dict[str, Any]]:
 
 
 def open_calls(seq: int, reply: Reply) -> list[OpenCall]:
-    """Return the tool calls as they are to be run; ``seq`` is the reply's row."""
+    """Return the tool calls that are to run; ``seq`` is the reply's row."""
     last = len(reply.tool_calls) - 1
     return [
         OpenCall(seq, n, call.id, call.name, call.arguments, cut=n == last and reply.finish_reason in _CUT_SHORT)
@@ -64,7 +64,7 @@ def open_calls(seq: int, reply: Reply) -> list[OpenCall]:
 def usage(reply: Reply, model: str, seconds: float, first: float | None, error: str | None = None) -> dict[str, Any]:
     """Return what a model call used; ``first`` is the seconds until its first token."""
     used, listed = reply.usage, reply.prices
-    is_free = used.input_tokens + used.output_tokens == 0  # refused or cut off before it began: its price is known
+    is_free = used.input_tokens + used.output_tokens == 0  # refused or cut off before it began: the price is known
     return {
         "model": model,
         "input_tokens": used.input_tokens,

@@ -1,4 +1,4 @@
-"""What agents of this process share: system prompts and tools. A row of settings never changes, so it is read once."""
+"""Settings that agents of this process share: system prompts and tools. A row never changes, so it is read once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentmesh.store import agents
 from agentmesh.store.tx import Database
 
 _MOST = 64
-"""Settings kept; a session has one, and one more for each agent type and each change by a person."""
+"""How many are kept; a session has one, and one more for each agent type and each change by a person."""
 
 
 class SharedSettings:
@@ -22,7 +22,7 @@ class SharedSettings:
         self._kept: OrderedDict[str, ToolSettings] = OrderedDict()
 
     def get(self, settings_id: str) -> ToolSettings:
-        """Return the settings; nobody may change them."""
+        """Return the settings, which nobody may change."""
         with self._lock:
             if settings_id in self._kept:
                 self._kept.move_to_end(settings_id)

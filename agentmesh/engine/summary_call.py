@@ -1,4 +1,4 @@
-"""Making a summary: a model call over the same messages, one commit, and what to do when no model makes it."""
+"""Making a summary: a model call over the same messages, one commit, and what to do if no model makes it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from agentmesh.store.call import Lease
 from agentmesh.store.steps import Granted
 
 _FEW = 4000
-"""Tokens up to which no window is looked up, which takes a moment at first: where it is smaller, the server says so."""
+"""Up to this many tokens no window is looked up, which takes a moment at first; the server refuses if it is smaller."""
 _UNKNOWN_ROOM = 2
-"""Where the window is not known and the model refused: room is this part of what was sent."""
+"""If the window is unknown and the model refused, the room is one part in this many of what was sent."""
 _ROOMY = 4
-"""And this many times that where it did not."""
+"""If the model did not refuse, the room is this many times what was sent."""
 _NOT_ITS_FAULT = frozenset({"connection", "auth", "quota", "unknown_model", "rate_limit", "overload"})
 """Failures that every call would meet now: no reason to lose what a summary would keep."""
 
@@ -37,7 +37,7 @@ class Stopped(Exception):
     def __init__(self, usage: Mapping[str, Any]) -> None:
         super().__init__("stopped")
         self.usage = usage
-        """What it used until then."""
+        """What it had used by then."""
 
 
 class NoSummary(ModelError):
@@ -98,8 +98,8 @@ class Compactor:
     ) -> AgentStatus | Parked:
         """Replace older rows by a summary, in one commit; return the agent's status. Raise Stopped or NoSummary.
 
-        ``granted`` is what the budget allows of the step's model call, whose place this one takes. None: a person wants
-        the summary, the turn is for nothing else, and the call is reserved here. Return Parked when it waits.
+        ``granted`` is what the budget allows for the step's model call, whose place this one takes. With None, a person
+        wants the summary, the turn is for nothing else, and the call is reserved here. Return Parked if it waits.
         """
         if asked := granted is None:
             granted = self._reserve(lease, agent, conversation)
@@ -122,9 +122,9 @@ class Compactor:
     def _summarize(
         self, agent: Agent, conversation: Conversation, cancel: Cancel, most: int | None, *, asked: bool
     ) -> tuple[dict[str, Any], dict[str, Any] | None]:
-        """Return the summary's row, and what the call that made it used; None where none was made.
+        """Return the summary's row, and the usage of the call that made it; None if there was no call.
 
-        ``most``: how many tokens it may have, where the budget has no room for the longest.
+        ``most`` is how many tokens it may have, if the budget has no room for the longest.
         """
         plan = self._plan(agent, conversation, thorough=asked)
         if plan is None:
@@ -150,14 +150,14 @@ class Compactor:
         window = self._window(agent)
         if window:
             room = int(window * self._share)
-        else:  # where nobody was refused, there is room for what there is
+        else:  # if nobody was refused, there is room for what there is
             room = conversation.tokens * _ROOMY if thorough else conversation.tokens // _UNKNOWN_ROOM
         return compaction.plan(conversation, room, thorough=thorough)
 
     def _window(self, agent: Agent) -> int | None:
         try:
             return self._model.context_window(agent.model)
-        except AgentmeshError:  # no such provider: the call itself says so
+        except AgentmeshError:  # no such provider: the call itself reports it
             return None
 
     def _ask(

@@ -1,7 +1,7 @@
 """A fixed number of threads that take work from a queue.
 
-Not ``ThreadPoolExecutor``: its threads keep the process from ending, and its shutdown waits without a limit. A tool
-that hangs in the kernel must not keep a worker from handing over its agents and leaving.
+This is not ``ThreadPoolExecutor``, whose threads keep the process from ending, and whose shutdown waits without a
+limit. A tool that hangs in the kernel must not keep a worker from handing over its agents and leaving.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ Work = Callable[[], None]
 
 
 class Threads:
-    """Runs work, at most so many pieces at once; a thread starts when it is first needed."""
+    """Runs a limited number of pieces of work at once; a thread starts when it is first needed."""
 
     def __init__(self, most: int, name: str) -> None:
         self.died: Died = log_death
-        """Is told when work has raised, which ends its thread."""
+        """Called if work has raised, which ends its thread."""
         self._most = most
         self._name = name
         self._changed = threading.Condition()
@@ -32,19 +32,19 @@ class Threads:
         self._stopping = False
 
     def submit(self, work: Work) -> None:
-        """Run it as soon as a thread is free; after stop, never. It must not raise."""
+        """Run it as soon as a thread is free; after ``stop``, never. It must not raise."""
         with self._changed:
             self._work.append(work)
             self._wake_or_start()
 
     def lend(self) -> None:
-        """Let one more piece run at once: one that runs only waits for others."""
+        """Let one more piece run at once, because a running one only waits for others."""
         with self._changed:
             self._most += 1
             self._wake_or_start()
 
     def take_back(self) -> None:
-        """Let one less run at once, as soon as one has ended."""
+        """Let one fewer run at once, as soon as one has ended."""
         with self._changed:
             self._most -= 1
             self._changed.notify()
@@ -54,7 +54,7 @@ class Threads:
         return len(self._threads) > self._most
 
     def _wake_or_start(self) -> None:
-        """Wake a thread for what is queued, or start one; the caller holds the lock."""
+        """Wake a thread for queued work, or start one; the caller holds the lock."""
         if self._idle >= len(self._work):
             self._changed.notify()
         elif len(self._threads) < self._most and not self._stopping:
@@ -64,7 +64,7 @@ class Threads:
             thread.start()
 
     def stop(self, seconds: float) -> list[str]:
-        """Forget what is queued and wait for the rest; return the names of the threads that did not end in time."""
+        """Drop what is queued and wait for the rest; return the names of the threads that did not end in time."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()

@@ -1,6 +1,6 @@
-"""What a tool is, to the engine: a name, a schema, and a function from arguments to a JSON result.
+"""What a tool is to the engine: a name, a schema, and a function from arguments to a JSON result.
 
-Tools live in ``agentmesh.tools``; the verbs and the working set all have this shape: a model cannot tell them apart.
+Tools live in ``agentmesh.tools``. The verbs and the working set all have this form: a model cannot tell them apart.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class Effect(StrEnum):
     """What a tool does to the world; decides how the engine schedules it and what it does after a crash."""
 
     VERB = "verb"
-    """Ends in one SQL function that also writes the result (and returns None): one after another; safe to run again."""
+    """Ends in one SQL function that also writes the result (and returns None). One after another; safe to run again."""
     WAIT = "wait"
-    """Like a verb, but may go on: returns the result in the end, None when it goes on. After all calls before it."""
+    """Like a verb, but may go on; returns None if it does, otherwise the result. Runs after all calls before it."""
     READ = "read"
-    """Changes nothing: side by side with other reads; run again after a crash."""
+    """Changes nothing. Runs beside other reads, and again after a crash."""
     WRITE = "write"
-    """Has effects: marked started before, one after another, never repeated after a crash."""
+    """Has effects. Marked as started before it runs; one after another; never repeated after a crash."""
     TASK = "task"
-    """Like a verb, but hands the call to a sub-agent, whose end is the result: beside the calls after it."""
+    """Like a verb, but hands the call to a sub-agent, whose end is the result. Runs beside the calls after it."""
     ASK = "ask"
-    """A question to a person, whose answer is the result; what it runs is only for where nobody can be asked."""
+    """A question to a person, whose answer is the result; its function runs only if nobody can be asked."""
 
 
 class ToolError(Exception):
@@ -49,33 +49,33 @@ class ToolError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What a working tool may know of the world."""
+    """What a working tool may know about the world."""
 
     agent_id: AgentId
     session_id: SessionId
     workdir: Path
     cancel: Cancel
-    """Set on interrupt and kill: stop within a moment, and leave no process behind."""
+    """Set on interrupt and kill: the tool must stop within a moment and leave no process behind."""
     output_limit: int = 64 * 1024
     """Bytes of output that the model may see."""
     outside: bool = False
-    """This call may leave the working directory: ``Verdict.outside`` of the permission rules."""
+    """Whether this call may leave the working directory: ``Verdict.outside`` of the permission rules."""
     approved: bool = False
-    """A person, a rule or the mode has approved all of this call: ``Verdict.approved``."""
+    """Whether a person, a rule or the mode has approved all of this call: ``Verdict.approved``."""
     withheld: Callable[[str], bool] | None = None
-    """Whether rules keep a file from being read, by its path as rules see it; None where no rule does."""
+    """Whether rules keep a file from being read, by its path as rules see it; None if no rule does."""
     may_follow: Callable[[str], bool] = field(default=lambda _url: True)
-    """Whether the call may go on to another URL of the same host, to which it was redirected."""
+    """Whether the call may follow a redirect to another URL of the same host."""
     lease: Lease | None = None
-    """By which a verb acts for the agent and answers its call; other tools have no use for it."""
+    """The right of a verb to act for the agent and answer its call; other tools do not use it."""
     seen: list[tuple[str, str]] = field(default_factory=list)
-    """Files whose content the call has shown, path and digest; the tool adds, and it is stored with the result."""
+    """Files whose content the call has shown, path and digest. The tool adds them; they are stored with the result."""
     progress: Callable[[str], None] = field(default=lambda _text: None)
     """Tell people what the tool is doing; a few words."""
     output: Callable[[str], None] = field(default=lambda _text: None)
     """Show people the newest lines that a call has written so far; replaces what was shown before."""
     aside: Callable[[], AbstractContextManager[None]] = nullcontext
-    """Wait for other agents in it: meanwhile the worker gives the place of this call's thread to one of them."""
+    """For a call that waits for other agents: meanwhile the worker gives the place of its thread to one of them."""
 
     @property
     def own_lease(self) -> Lease:
@@ -90,7 +90,7 @@ class Tool(Protocol):
 
     @property
     def name(self) -> str:
-        """What the model calls it."""
+        """Its name for the model."""
 
     @property
     def effect(self) -> Effect:
@@ -98,34 +98,34 @@ class Tool(Protocol):
 
     @property
     def args(self) -> type[BaseModel]:
-        """Arguments; unknown keys are ignored and noted by the engine, loss-free coercions are made."""
+        """The arguments. The engine notes and ignores unknown keys, and converts values if nothing is lost."""
 
     @property
     def description(self) -> str:
         """The words that the model reads."""
 
     def run(self, args: Any, context: ToolContext) -> Mapping[str, Any] | None:
-        """Do it and return the JSON result; raise ToolError for what the model can act on."""
+        """Run the tool and return its JSON result; raise ToolError for what the model can act on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """What an agent may do, at the moment."""
+    """What an agent may do at the moment."""
 
     rules: Any = ()
-    """Of its row, as stored."""
+    """The rules in the agent's row, as stored."""
     allowance: Allowance = field(default_factory=Allowance)
-    """Of its session."""
+    """The session's part."""
 
 
 class Gate(Protocol):
     """Decides whether an agent may make a call."""
 
     def judge(self, tool: str, arguments: Mapping[str, Any], rights: Rights, workdir: Path) -> Verdict:
-        """Return whether the call is allowed, denied, or a person's to decide."""
+        """Return whether the call is allowed, denied, or to be decided by a person."""
 
     def withheld(self, tool: str, rights: Rights, workdir: Path, *, approved: bool) -> Callable[[str], bool] | None:
-        """Return what says of a file whether rules keep a call from reading it; None where no rule can.
+        """Return the function that says whether rules keep a call from reading a file; None if no rule can.
 
         What a rule asks about is withheld too, unless the call was ``approved``.
         """

@@ -1,4 +1,4 @@
-"""Running one tool call: its result for the model, also when the tool fails or does not exist."""
+"""Running one tool call: its result for the model, even if the tool fails or does not exist."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ReadyCall:
 
 
 def no_tool(name: str, tools: Sequence[str]) -> ToolError:
-    """Return the refusal of a call of a tool that does not exist, with those that may have been meant."""
+    """Return the refusal of a call to a tool that does not exist, with the names that may have been meant."""
     near = difflib.get_close_matches(name.lower(), tools, n=3, cutoff=0.5)
     meant = f"Did you mean {' or '.join(near)}? " if near else ""
     return ToolError(f"there is no tool {clip(name, 200)!r}", f"{meant}Your tools are: {', '.join(tools)}.")
@@ -56,7 +56,7 @@ def run_tool(ready: ReadyCall) -> dict[str, Any]:
 
 
 def _bounded(result: dict[str, Any], limit: int) -> dict[str, Any]:
-    """Clip long strings: a tool's own limit is finer, this one cannot be forgotten."""
+    """Clip long strings; a tool's own limit is finer, but this one cannot be forgotten."""
     return {key: clip(value, limit) if isinstance(value, str) else value for key, value in result.items()}
 
 

@@ -1,7 +1,7 @@
-"""Running one agent: turns of steps, a step being one model call and the tool calls that it asks for.
+"""Running one agent: turns of steps. A step is one model call and the tool calls that it asks for.
 
-Every commit is one statement (``agentmesh.store.steps``), so that a crash between any two loses and repeats nothing;
-an agent that was taken over goes on from its rows by the same path as one that just woke.
+Every commit is one statement (``agentmesh.store.steps``), so a crash between any two loses and repeats nothing. An
+agent that was taken over goes on from its rows by the same path as one that just woke.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Runner:
         lease: Lease,
         aside: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """``aside``: what a tool waits for other agents in."""
+        """``aside`` is the context in which a tool waits for other agents."""
         self._engine = engine
         self._aside = aside
         self._agent = agent
@@ -59,23 +59,23 @@ class Runner:
         self._conversation: Conversation | None = None
         self._compactor = Compactor(engine)
         self._granted = steps.Granted(None, None, None)
-        """What the budget allows of the step's model call."""
+        """What the budget allows for the step's model call."""
         self._is_compacted = False
         """Whether a summary was made since the model's last answer: a second one would not help."""
         self._workdir = Path()
         self._allowance = Allowance()
-        """Of the session, when the calls at hand began."""
+        """The session's allowance when the calls at hand began."""
         self._in_task = False
         self._times = call_progress.TokenTimes()
-        """Of the model call in flight."""
+        """Token times of the model call in flight."""
         self._refused: dict[str, int] = {}
-        """In how many steps in a row a call was refused with these words."""
+        """For how many steps in a row a call was refused with these words."""
         self._streak: tuple[list[Row], int, loops.Streak] | None = None
-        """How often the newest step was made in a row, by these rows, when they were so many."""
+        """How often the newest step was made in a row, with the list of rows and its length at that time."""
         self._called = False
-        """Whether the step before made tool calls, in this run."""
+        """Whether the previous step made tool calls, in this run."""
         self._unwritten: tuple[Lease, tuple[steps.Results, steps.Seen]] | None = None
-        """What the step before has found and the begin of the next stores, in one commit."""
+        """Results of the previous step, which are stored when the next one begins, in the same commit."""
 
     @property
     def cancelled(self) -> bool:
@@ -83,7 +83,7 @@ class Runner:
         return self._cancel.is_set()
 
     def run(self) -> Parked | None:
-        """Run; return Parked when the agent waits, None when it is no longer this worker's to run."""
+        """Run; return Parked if the agent waits, None if it is no longer this worker's to run."""
         with self._engine.observer.running(self._agent):
             try:
                 going = self._resume()
@@ -94,7 +94,7 @@ class Runner:
         return going if isinstance(going, Parked) else None
 
     def end_silence(self, now: float) -> None:
-        """Stop the model call of a sub-agent when it began to answer and then fell silent for too long."""
+        """Stop the model call of a sub-agent if it began to answer and then fell silent for too long."""
         last = self._times.last
         if self._in_task and last is not None and now - last > self._engine.task_silence(self._workdir):
             self.halt(CancelReason.SILENT)
@@ -114,7 +114,7 @@ class Runner:
         return self._end_call(usage, lambda: self._engine.database.run(steps.fail_turn, self._lease, error, usage))
 
     def _resume(self) -> Going:
-        """Find out where the agent stands: in the middle of a turn after a crash or a wait, or before a new one."""
+        """Find out where the agent is: in the middle of a turn after a crash or a wait, or before a new turn."""
         stands = self._engine.database.run(steps.standing, self._lease, idempotent=True)
         self._workdir = Path(stands.workdir)
         self._allowance = Allowance.from_json(stands.allowance)
@@ -138,14 +138,14 @@ class Runner:
         try:
             over = self._begin()
         except TurnInterrupted:
-            self._unwritten = None  # it is written, if there was any
+            self._unwritten = None  # if there were any results, they are written
             return self._stop_turn()
         return self._ask() if over is None else over
 
     def _begin(self) -> AgentStatus | Parked | None:
-        """Bring the conversation up to date; return None when the model is to be called now."""
-        # All rows are read first, and what came since with the step, which is fenced: who freezes in between would else
-        # send what the next owner has written, calls without results too.
+        """Bring the conversation up to date; return None if the model must be called now."""
+        # All rows are read first, and the newer ones with the step, which is fenced. Otherwise, a worker that freezes
+        # in between would send what the next owner has written, even calls without results.
         conversation = self._conversation = self._conversation or self._load()
         begun = self._begin_step(conversation)
         if self._renew(begun) or any(row.resets for row in begun.rows):
@@ -167,13 +167,13 @@ class Runner:
         return None
 
     def _load(self) -> Conversation:
-        """Return what the model is sent, as the rows say."""
+        """Return what the model is sent, according to the rows."""
         settings = self._engine.settings.get(self._agent.settings_id)
         rows = self._engine.database.run(transcript.context, self._agent.id, idempotent=True)
         return Conversation(self._agent.id, settings, rows)
 
     def _compact(self, conversation: Conversation, *, asked: bool = False, refusal: CallFailed | None = None) -> Going:
-        """Replace older rows by a summary; the next step reads what is sent then. ``asked`` for, it ends the turn.
+        """Replace older rows by a summary, which the next step reads. If a person ``asked`` for it, it ends the turn.
 
         ``refusal``: the server refused the request for its length.
         """
@@ -190,7 +190,7 @@ class Runner:
     def _renew(self, begun: steps.Begun) -> bool:
         """Take over, with a new turn, the model and the settings that a person may have changed during the last one.
 
-        Return whether the first message changes with that.
+        Return whether that changes the first message.
         """
         if begun.turn == self._agent.turn:
             return False
@@ -209,11 +209,11 @@ class Runner:
         return begun
 
     def _stored(self) -> None:
-        """Let screens hear of new rows."""
+        """Tell screens that there are new rows."""
         self._engine.feed.step(self._agent.session_id, self._agent.id)
 
     def _write(self) -> None:
-        """Store what the step before has found: the next may not begin."""
+        """Store the results of the previous step, because the next one may not begin."""
         if self._unwritten:
             lease, found = self._unwritten
             self._engine.database.run(steps.finish_calls, lease, *found, idempotent=True)
@@ -266,7 +266,7 @@ class Runner:
     def _store(
         self, content: Mapping[str, Any], reply: Reply, usage: Mapping[str, Any], after: int
     ) -> steps.FinishedStep:
-        """Store the model's answer to what it was sent, own rows up to ``after``; what it cost is booked anyway."""
+        """Store the model's answer to the own rows up to ``after``; what it cost is recorded anyway."""
         calls = recording.calls(reply)
         finish = bind(self._engine.database.run, steps.finish_step)
         try:
@@ -275,7 +275,7 @@ class Runner:
             )
         except AgentBusy as undone:  # the server has crashed since, and results that the model has read are lost
             raise DatabaseError(undone.message, hint="The agent goes on from its rows.") from undone
-        if calls:  # the end of a turn is told by its commit
+        if calls:  # the commit that ends a turn tells screens itself
             self._stored()
         return done
 
@@ -285,12 +285,12 @@ class Runner:
         commit: Callable[[], Stored],
         answer: tuple[int, Mapping[str, Any]] | None = None,
     ) -> Stored:
-        """Return what a commit returns that ends a model call, however long somebody's lock is in its way."""
+        """Return the result of a commit that ends a model call, however long a lock is in its way."""
         database = self._engine.database
         return keeping.end_call(database, self._agent, usage, commit, lambda: self._halted is not None, answer)
 
     def _book(self, usage: Mapping[str, Any]) -> None:
-        """Book what a model call cost whose answer is not kept."""
+        """Record the cost of a model call whose answer is not kept."""
         keeping.book(self._engine.database, self._agent, usage)
 
     def _call_tools(self, calls: list[OpenCall]) -> Going:
@@ -323,14 +323,14 @@ class Runner:
         return AgentStatus.RUNNING
 
     def _repeated(self) -> loops.Streak:
-        """Return how often the newest step was made in a row; asked before a model call and after it."""
+        """Return how often the newest step was made in a row; needed before a model call and after it."""
         rows = self._conversation.rows if self._conversation else []
         if self._streak is None or self._streak[0] is not rows or self._streak[1] != len(rows):
             self._streak = (rows, len(rows), loops.streak(rows, self._engine.tools))
         return self._streak[2]
 
     def _tools(self) -> dict[str, Tool]:
-        """Return the tools that the agent has: those that its model is told of."""
+        """Return the agent's tools: those that its model is told about."""
         told = self._conversation or self._engine.settings.get(self._agent.settings_id)
         known: dict[str, Tool] = {}
         for definition in told.tools:
@@ -353,7 +353,7 @@ class Runner:
         return self._resume() if status is AgentStatus.RUNNING else status
 
     def _cancelled(self, partial: Reply | None, usage: Mapping[str, Any] | None) -> Going:
-        """Stop as the reason demands: interrupted work is kept, of any other only the cost is booked."""
+        """Stop as the reason demands: interrupted work is kept; otherwise only the cost is recorded."""
         self._write()
         if self._halted is None:
             return self._stop_turn(partial, usage)

@@ -1,8 +1,9 @@
-"""One thread that looks after a worker's agents: ends their waits, and sees to those that something happened to.
+"""One thread that looks after a worker's agents: it ends their waits, and handles what happens to them.
 
-It looks when told (a NOTIFY is a hint), when a wait times out, and when the worker's tick says so. Agents inside a wait
-hold no thread and no slot. Looks for one waiter are at least a few milliseconds apart, so that a hundred messages that
-come at once cost a few queries; but for the one after as much has happened as was missing, which mostly is the last.
+It looks when it is told (a NOTIFY is a hint), when a wait times out, and when the worker's tick says so. Agents inside
+a wait hold no thread and no slot. Looks for one waiter are at least a few milliseconds apart, so that a hundred
+messages that come at once cost a few queries. The exception is the look after as many events as were missing, which is
+mostly the last.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ Key = TypeVar("Key", bound=Hashable)
 _APART = 0.003
 """Seconds between two looks for one waiter."""
 _REST = 3600.0
-"""Seconds that the thread sleeps at most."""
+"""The longest sleep of the thread, in seconds."""
 _PATIENCE = 0.025
-"""The same while more hints are expected than have come: most looks before the last message of many find nothing."""
+"""The same while more hints are expected than have come: most of those looks find nothing."""
 _TOGETHER = 0.03
-"""Seconds of looks after which those whose waits are over go on: they would take the processor from the looks left."""
+"""Seconds of looks before agents whose waits are over go on, as they take the processor from the other looks."""
 _RETRY = 0.2
 """Seconds after a look that the database did not answer."""
 
@@ -42,23 +43,23 @@ class _Waiting:
 
     deadline: float
     due: float
-    """When to look; by the monotonic clock, like the deadline."""
+    """When to look, by the monotonic clock, as for the deadline."""
     looked: float = float("-inf")
-    """When, by the same clock; never yet, and not at the machine's start, where that clock begins."""
+    """When it was last looked at, by the same clock. It is -inf before the first look, because 0 is a possible time."""
     pokes: int = 0
-    """How many since the last look began."""
+    """How many have come since the last look began."""
     expected: int = 1
-    """Before so many, a look can hardly find the wait over."""
+    """A look before this many pokes can hardly find the wait over."""
     is_counted: bool = False
-    """Whether somebody has counted that since the last look."""
+    """Whether that was counted since the last look."""
     hurried: bool = False
     """Whether the last look came at once after the one before: the next one may not."""
 
 
 class Watch(Generic[Key]):
-    """Calls ``look(agent, timed_out)`` for waits to look at, and ``attend(agents)`` for those to be seen to.
+    """Calls ``look(agent, timed_out)`` for waits to look at, and ``attend(agents)`` for agents to be attended to.
 
-    ``looked()`` is called after looks that were due together, and now and then between them when they are many.
+    ``looked()`` is called after looks that were due together, and now and then between them if they are many.
     """
 
     def __init__(
@@ -73,13 +74,13 @@ class Watch(Generic[Key]):
         self._changed = threading.Condition()
         self._waiting: dict[Key, _Waiting] = {}
         self._attended: set[Key] = set()
-        self._queue: list[tuple[float, int, Key]] = []  # when to look at whom; entries may be stale
+        self._queue: list[tuple[float, int, Key]] = []  # when to look at which agent; entries may be stale
         self._count = itertools.count()
         self._stopping = False
         self._thread = Loop(self._run, "watch")
 
     def start(self, died: Died = log_death) -> None:
-        """Begin to look; ``died`` is told when an error ends the thread."""
+        """Begin to look; ``died`` is called if an error ends the thread."""
         self._thread.died = died
         self._thread.start()
 
@@ -93,9 +94,9 @@ class Watch(Generic[Key]):
         return not self._thread.is_alive()
 
     def park(self, agent: Key, deadline: float, *, at_once: bool = True) -> None:
-        """Look after an agent's wait from now on, and at once: what came before nobody looked for.
+        """Look after an agent's wait from now on, and at once, because nobody has looked at what came before.
 
-        Not ``at_once`` when somebody looks for many of them together, and pokes.
+        Not ``at_once`` if the caller looks for many agents together, and pokes.
         """
         with self._changed:
             now = time.monotonic()
@@ -105,7 +106,7 @@ class Watch(Generic[Key]):
                 self._push(now, agent)
 
     def forget(self, agent: Key) -> None:
-        """Look after this agent's wait no longer."""
+        """Stop looking after this agent's wait."""
         with self._changed:
             self._waiting.pop(agent, None)
             if len(self._queue) > 2 * len(self._waiting) + 1000:  # deadlines of waits that ended long before
@@ -113,7 +114,7 @@ class Watch(Generic[Key]):
                 heapq.heapify(self._queue)
 
     def poke(self, agent: Key) -> None:
-        """Something happened that may end the agent's wait, if it is in one: look."""
+        """Look at the agent's wait, if it is in one: something happened that may end it."""
         with self._changed:
             waiting = self._waiting.get(agent)
             if not waiting:
@@ -124,25 +125,26 @@ class Watch(Generic[Key]):
                 self._push(due, agent)
 
     def pokes_since_look(self, agent: Key) -> int:
-        """Return how many pokes have come since the last look at it began."""
+        """Return how many pokes have come since the last look at the agent began."""
         with self._changed:
             waiting = self._waiting.get(agent)
             return waiting.pokes if waiting else 0
 
     def expect(self, agent: Key, pokes: int) -> None:
-        """After a look that found the wait not over: so many things must happen, since it began, before it can be.
+        """Set how many pokes must come, counted from the last look, before the wait can be over.
 
-        What was ``told`` before somebody counted what is missing is no part of that, and has to be added to it.
+        Call it after a look that found the wait not over. The number of pokes that came before somebody counted what is
+        missing must be added.
         """
         with self._changed:
             if waiting := self._waiting.get(agent):
                 waiting.expected, waiting.is_counted = pokes, True
-                if waiting.pokes or pokes <= 0:  # perhaps they came while less was expected: also later than it was due
+                if waiting.pokes or pokes <= 0:  # they may have come while fewer were expected
                     waiting.due = _earliest(waiting)
                     self._push(waiting.due, agent)
 
     def attend(self, agent: Key) -> None:
-        """Something happened to the agent itself: see to it."""
+        """Attend to the agent: something happened to it."""
         with self._changed:
             self._attended.add(agent)
             self._changed.notify()
@@ -186,7 +188,7 @@ class Watch(Generic[Key]):
                 looks.append((agent, waiting.deadline <= now))
                 waiting.hurried = now - waiting.looked < _APART
                 waiting.looked, waiting.due, waiting.pokes, waiting.is_counted = now, float("inf"), 0, False
-                if waiting.deadline <= now:  # again soon, should the look fail
+                if waiting.deadline <= now:  # again soon, in case the look fails
                     waiting.deadline = now + _RETRY
                     self._push(waiting.deadline, agent)
         return looks

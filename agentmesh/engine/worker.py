@@ -1,7 +1,8 @@
-"""A worker: registers, claims agents for its crew, hands them over when it leaves.
+"""A worker: registers, claims agents for its crew, and hands them over when it leaves.
 
-Threads: the listener hears, ``claims`` claims, ``tick`` beats once a second and finds what no NOTIFY told; ``watch``
-and ``agent-N`` are the crew's, ``feed`` tells screens; ``warm`` gets the model ready for its first call, and ends.
+Threads: the listener hears, ``claims`` claims, and ``tick`` beats once a second and finds what no NOTIFY told.
+``watch`` and ``agent-N`` are the crew's, and ``feed`` tells screens. ``warm`` gets the model ready for its first call
+and ends.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class WorkerListener(Protocol):
     """The listener, as a worker uses it."""
 
     def start(self, died: Died) -> None:
-        """Connect; ``died`` is told when an error ends the thread."""
+        """Connect; ``died`` is called if an error ends the thread."""
 
     def stop(self) -> None:
         """Disconnect."""
@@ -51,15 +52,15 @@ class WorkerListener(Protocol):
         """Hear channels; return when that is committed."""
 
     def unlisten(self, *channels: str) -> None:
-        """Hear them no longer."""
+        """Stop hearing the channels."""
 
     def reconnect(self) -> None:
         """Give up the connection and make a new one."""
 
 
-@lru_cache(10_000)  # it is on the way of every wake-up
+@lru_cache(10_000)  # every wake-up comes through it
 def _agent_of(channel: str) -> AgentId | None:
-    """Return whose channel it is."""
+    """Return the agent of a channel, None for other channels."""
     try:
         return AgentId(UUID(channel.removeprefix("agent_event_")))
     except ValueError:
@@ -83,7 +84,7 @@ class Worker:
         tick: float = _TICK,
         heed: Callable[[], None] = lambda: None,
     ) -> None:
-        """``heed`` is called when models pause; it reads which."""
+        """``heed`` is called when models pause; it reads which ones."""
         self._engine = engine
         self._identity = identity
         self._on_event = on_event
@@ -98,12 +99,12 @@ class Worker:
         self._claims = Claims(database, self._crew, slots, lambda: self.worker_id, self._host, fenced)
         self._stopping = threading.Event()
         self._stop_lock = threading.Lock()
-        self._schema = schema.needed()  # by the code that is loaded: the files may be replaced while it runs
+        self._schema = schema.needed()  # from the loaded code: the files may be replaced while it runs
         self._worker_id: WorkerId | None = None
         self.beat_at = time.monotonic()
         """When the database last answered its heartbeat."""
         self.failed: SchemaReplaced | WorkerFailed | None = None
-        """Why it stopped by itself; whoever runs it ends with that."""
+        """Why it stopped by itself; its caller ends with that error."""
         self._loops = [
             Loop(self._claims.run, "claims", self._died),
             Loop(self._ticks, "tick", self._died),
@@ -122,7 +123,7 @@ class Worker:
         return self._crew.idle_since
 
     def start(self) -> None:
-        """Connect, register and begin to claim; raise when the database cannot be reached."""
+        """Connect, register and begin to claim; raise if the database cannot be reached."""
         sys.setswitchinterval(0.001)  # many short waits for the interpreter lock, no long ones: wake-ups stay quick
         self._listener.listen(WORK_CHANNEL, PAUSE_CHANNEL)
         self._listener.start(self._died)
@@ -135,7 +136,7 @@ class Worker:
         threading.Thread(target=self._warm, name="warm", daemon=True).start()  # nothing waits for it: imports go on
 
     def stop(self) -> None:
-        """Stop all work and hand over every agent; idempotent, and returns when that is done, whoever began it."""
+        """Stop all work and hand over every agent; idempotent. Return when that is done, whichever caller began it."""
         with self._stop_lock:
             if not self._stopping.is_set():
                 self._stop()
@@ -167,7 +168,7 @@ class Worker:
             self._tell(f"worker {self._worker_id} stopped, {freed} agents handed over")
 
     def _retire(self, why: SchemaReplaced | WorkerFailed) -> None:
-        """Stop by itself; from any thread, so a thread of its own does it."""
+        """Stop by itself, on a new thread, because any thread may call this."""
         if self.failed is None:
             self.failed = why
             threading.Thread(target=self.stop, name="retire", daemon=True).start()
@@ -183,7 +184,7 @@ class Worker:
         )
 
     def _tell(self, words: str) -> None:
-        """Tell whoever runs the worker; what they raise is theirs, and ends no thread of ours."""
+        """Tell the caller that runs the worker; its errors end no thread of ours."""
         try:
             self._on_event(words)
         except Exception:
@@ -232,7 +233,7 @@ class Worker:
             self._crew.poke(agent)
 
     def _reconnected(self) -> None:
-        """Notifications may have been lost: look at everybody."""
+        """Look at all agents: notifications may have been lost."""
         self._crew.look_at_all()
         self._claims.heard_of_work()
 
@@ -261,7 +262,7 @@ class Worker:
     # The thread "warm".
 
     def _warm(self) -> None:
-        """Let the model get ready now, so that whoever waits for the first answer does not wait for this too."""
+        """Let the model get ready now, so that the first answer does not have to wait for it."""
         try:
             self._engine.model.warm()
         except Exception:
@@ -285,7 +286,7 @@ class Worker:
                 LOG.exception("the tick failed")
 
     def _look_at_schema(self) -> None:
-        """After a tick that failed: perhaps because the schema is another one."""
+        """After a failed tick, find out whether the schema was replaced."""
         try:
             found = self._engine.database.run(workers.replaced, self._schema, idempotent=True)
         except AgentmeshError as error:
@@ -304,7 +305,7 @@ class Worker:
             return
         for seen in all_seen:
             if seen.agent_id is None and seen.what == "fenced":
-                self._listener.reconnect()  # which registers it anew
+                self._listener.reconnect()  # which registers it again
             elif seen.agent_id is None and seen.what == "paused":
                 self._heed()
             elif seen.agent_id is None:

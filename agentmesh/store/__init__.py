@@ -1,11 +1,12 @@
-"""The way to the database. Only this package (and ``migrations``) knows psycopg; every change is one SQL function.
+"""The way to the database. Only this package (and ``migrations``) knows psycopg, and every change is one SQL function.
 
-The protocol that all functions in the database follow, and every statement here that locks:
+All functions in the database, and every statement here that locks, follow this protocol:
 
  1. Every commit of the engine is one statement, ``select agentmesh.<function>(...)``, in autocommit at READ COMMITTED.
- 2. Lock order: the session's row (``lock_session``); then all agents' rows that will be touched, once, by id
-    (``lock_agents``); then requests; then mail, waits, calls and transcripts of locked agents; last the session's row
-    in session_usage (``reserve``, by begin_step alone), and after it reservations alone, by id; NOTIFY comes at commit.
+ 2. Lock order: the session's row (``lock_session``); then the rows of all agents that will be touched, once, by id
+    (``lock_agents``); then requests; then mail, waits, calls and transcripts of locked agents. The session's row in
+    session_usage comes last (``reserve``, called by begin_step alone). After it come only reservations, by id. NOTIFY
+    is sent at commit.
  3. The session's row is taken by fork, kill, rename, reap, end, delete and by a wait that registers for listed agents.
  4. Agents: send {sender, recipient}; fork {parent, as a tool}; kill {subtree, killer}; wait_begin {waiter, targets};
     the end of a turn {agent, parent}; everything else {the agent}; release of a worker {its agents}.

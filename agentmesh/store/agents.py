@@ -1,4 +1,4 @@
-"""Agents: fork, kill, interrupt, rename, and finding one by what people and models call it."""
+"""Agents: fork, kill, interrupt and rename them, and find one by any of its names."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _BY_PREFIX = 2
 
 
 class Ending(NamedTuple):
-    """How an agent stands."""
+    """The state of an agent and how its last turn ended."""
 
     id: AgentId
     name: str
     status: AgentStatus
     output: str = ""
-    """Of an idle agent: the text that its last turn ended with."""
+    """The text that the last turn of an idle agent ended with."""
     error: str | None = None
-    """Of an idle agent: why its last turn ended otherwise; None when it ended well."""
+    """Why the last turn of an idle agent failed; None if it ended well."""
 
 
 def fork(
     conn: Connection, parent: AgentId, name: str, prompt: str | None = None, lease: Lease | None = None
 ) -> AgentId:
-    """Make a child that inherits the parent's conversation; running from this commit on if it has a prompt.
+    """Make a child that inherits the parent's conversation. With a prompt it runs from this commit on.
 
-    With a lease the prompt comes from the parent and the tool's result is written too; without, from the user.
-    Raise a LimitReached, BadName, ReservedName, DeadAgent or UnknownAgent when refused.
+    With a lease, the prompt comes from the parent, and the tool's result is written too. Without one, the prompt comes
+    from the user. Raise a LimitReached, BadName, ReservedName, DeadAgent or UnknownAgent if it is refused.
     """
     if prompt is not None:
         require_size(prompt)
@@ -50,7 +50,7 @@ def fork(
 
 
 def kill(conn: Connection, target: AgentId, killed_by: AgentId | None = None, lease: Lease | None = None) -> list[Ref]:
-    """End the target and all its descendants; return who died, target first (nobody if it was dead)."""
+    """End the target and all its descendants; return those that died, the target first (none if it was dead)."""
     with conn.cursor(row_factory=class_row(Ref)) as cursor:
         values = {"target": target, "killed_by": killed_by, **caller(lease)}
         return cursor.execute(statement("agents.kill"), values).fetchall()
@@ -62,9 +62,9 @@ def interrupt(conn: Connection, agent: AgentId) -> bool:
 
 
 def rename(conn: Connection, agent: AgentId, name: str) -> str:
-    """Give an agent another name; return it as it is now.
+    """Give an agent another name; return the name as it is stored.
 
-    Raise BadName, ReservedName, NameTaken, NameFixed, DeadAgent or UnknownAgent when refused.
+    Raise BadName, ReservedName, NameTaken, NameFixed, DeadAgent or UnknownAgent if it is refused.
     """
     return scalar(conn, statement("agents.rename"), {"agent": agent, "name": storable(name)}, str)
 
@@ -85,9 +85,9 @@ def settings(conn: Connection, settings_id: str) -> ToolSettings:
 
 
 def resolve(conn: Connection, session: SessionId, who: str, asker: AgentId | None = None) -> Ref:
-    """Return the agent of the session with this full id, this exact name or, if only one, this prefix of its id.
+    """Return the agent of the session with this full id, this exact name, or this prefix of its id if only one has it.
 
-    Tried in this order. A prefix has at least 4 hex digits. For an agent that asks, "parent" is its parent. Raise
+    They are tried in this order. A prefix has at least 4 hex digits. If an agent asks, "parent" is its parent. Raise
     UnknownAgent or AmbiguousAgent with close matches.
     """
     (found,) = resolve_all(conn, session, [who], asker)
@@ -99,7 +99,7 @@ def resolve(conn: Connection, session: SessionId, who: str, asker: AgentId | Non
 def resolve_all(
     conn: Connection, session: SessionId, asked: Sequence[str], asker: AgentId | None = None
 ) -> list[Ref | Refused]:
-    """Resolve several as ``resolve`` does, in one statement; what cannot be resolved is returned as its error."""
+    """Resolve several as ``resolve`` does, in one statement; return the error for each that cannot be resolved."""
     texts = [storable(who).strip() for who in asked]
     asked = [text.lower() for text in texts]
     bounds = [_prefixed(text) for text in asked]
@@ -119,7 +119,7 @@ def resolve_all(
 
 
 def _prefixed(who: str) -> tuple[UUID | None, UUID | None]:
-    """Return the least and the greatest id of which this is a prefix; None twice when it can be none."""
+    """Return the least and the greatest id with this prefix, or None twice if no id can have it."""
     bounds = beginning_with(who)
     return bounds if bounds and str(bounds[0]).startswith(who) else (None, None)
 
@@ -127,7 +127,7 @@ def _prefixed(who: str) -> tuple[UUID | None, UUID | None]:
 def _chosen(
     conn: Connection, session: SessionId, asker: AgentId | None, who: str, found: list[dict[str, Any]]
 ) -> Ref | Refused:
-    """Return the agent that the best way of matching leaves, or why there is none."""
+    """Return the agent that was found by the best way of matching, or the reason why there is none."""
     if found and (found[0]["how"] != _BY_PREFIX or len(found) == 1):
         return Ref(found[0]["id"], found[0]["name"])
     if found:
@@ -140,14 +140,14 @@ def _chosen(
 
 
 def _renamed(conn: Connection, session: SessionId, who: str) -> str:
-    """Return what the agent is called now that had this name, "" when none had it."""
+    """Return advice with the present name of the agent that once had this name, or "" if none had it."""
     with conn.cursor(row_factory=class_row(Ref)) as cursor:
         ref = cursor.execute(statement("agents.renamed"), {"session": session, "name": who}).fetchone()
     return f"{one_line(who, 60)} was renamed: it is {ref.name} ({short(ref.id)}) now." if ref else ""
 
 
 def _close(conn: Connection, session: SessionId, who: str) -> str:
-    """Return advice that lists the agents whose name or id comes nearest."""
+    """Return advice that lists the agents with the closest names or ids."""
     with conn.cursor(row_factory=class_row(Ref)) as cursor:
         known = cursor.execute(statement("agents.labels"), {"session": session}).fetchall()
     names = difflib.get_close_matches(who, [ref.name for ref in known], n=5, cutoff=0.5)
@@ -158,7 +158,7 @@ def _close(conn: Connection, session: SessionId, who: str) -> str:
 
 
 def anywhere(conn: Connection, who: str) -> list[tuple[Ref, SessionId]]:
-    """Return the agents of any session whose id is or begins with this."""
+    """Return the agents of any session whose id is this or begins with it."""
     ids = beginning_with(who)
     if ids is None:
         return []
@@ -168,15 +168,19 @@ def anywhere(conn: Connection, who: str) -> list[tuple[Ref, SessionId]]:
 
 
 def view(conn: Connection, session: SessionId, limit: int | None = None) -> list[AgentView]:
-    """Return the agents of a session (all, or so many) as people see them, oldest first, the dead and reaped too."""
+    """Return the agents of a session, the dead and reaped too, as people see them, oldest first.
+
+    At most ``limit``, if it is given.
+    """
     with conn.cursor(row_factory=typed_row(AgentView)) as cursor:
         return cursor.execute(statement("agents.view"), {"session": session, "limit": limit}).fetchall()
 
 
 def page(conn: Connection, session: SessionId, limit: int, dead: int = 0) -> list[AgentView]:
-    """Return the first so many living agents and the last so many dead that are not reaped, and their ancestors.
+    """Return the oldest living agents, the newest dead ones that are not reaped, and their ancestors.
 
-    Oldest first, without sums over trees. It takes as long in a session of 100,000 agents as in a small one.
+    At most ``limit`` living and ``dead`` dead ones, oldest first, without sums over trees. It takes as long in a
+    session of 100,000 agents as in a small one.
     """
     with conn.cursor(row_factory=typed_row(AgentView)) as cursor:
         values = {"session": session, "limit": limit, "dead": dead}
@@ -186,7 +190,7 @@ def page(conn: Connection, session: SessionId, limit: int, dead: int = 0) -> lis
 def list_agents(conn: Connection, session: SessionId, agent: AgentId, limit: int) -> list[dict[str, Any]]:
     """Return living agents of a session in the shape of the tool's result, oldest first.
 
-    At most so many: the caller, its parent and its children before others.
+    At most ``limit``: the caller, its parent and its children before others.
     """
     with conn.cursor(row_factory=dict_row) as cursor:
         values = {"session": session, "agent": agent, "limit": limit}
@@ -195,19 +199,19 @@ def list_agents(conn: Connection, session: SessionId, agent: AgentId, limit: int
 
 
 def busy(conn: Connection, session: SessionId) -> int:
-    """Return how many agents of the session work; external agents aside."""
+    """Return how many agents of the session are running, without external agents."""
     return scalar(conn, statement("agents.busy"), {"session": session}, int)
 
 
 def ending(conn: Connection, agent: AgentId) -> tuple[Kind, Mapping[str, Any]] | None:
-    """Return kind and content of the row that the agent's last turn ended with; None before the first end."""
+    """Return the kind and content of the row that the agent's last turn ended with; None before the first end."""
     with conn.cursor() as cursor:
         row = cursor.execute(statement("agents.output"), {"agent": agent}).fetchone()
     return (Kind(row[0]), row[1]) if row else None
 
 
 def last_output(conn: Connection, agent: AgentId) -> tuple[str, str | None]:
-    """Return what the agent's last turn ended with: its text, and the error if it ended otherwise."""
+    """Return the text that the agent's last turn ended with, and the error if it failed."""
     return _output(*(ending(conn, agent) or (None, {})))
 
 
@@ -220,9 +224,9 @@ def _output(kind: str | None, content: Mapping[str, Any]) -> tuple[str, str | No
 
 
 def working(conn: Connection, listed: Sequence[AgentId], sessions: Collection[SessionId]) -> int:
-    """Return how many run of the agents listed and of those of the sessions that a worker runs.
+    """Return how many of the listed agents, and of the agents of these sessions that a worker runs, are running.
 
-    Raise UnknownAgent when one of those listed does not exist.
+    Raise UnknownAgent if a listed agent does not exist.
     """
     values = {"listed": list(listed), "sessions": list(sessions)}
     found, running = cast("tuple[int, int]", conn.execute(statement("agents.working"), values).fetchone())
@@ -233,7 +237,7 @@ def working(conn: Connection, listed: Sequence[AgentId], sessions: Collection[Se
 
 
 def endings(conn: Connection, listed: Sequence[AgentId], sessions: Collection[SessionId]) -> list[Ending]:
-    """Return how the same agents stand, those of sessions oldest first, without the reaped."""
+    """Return the state of the same agents, without the reaped; those of the sessions oldest first."""
     values = {"listed": list(listed), "sessions": list(sessions)}
     rows = conn.execute(statement("agents.endings"), values)
     return [

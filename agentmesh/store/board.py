@@ -1,4 +1,4 @@
-"""What screens read: all agents of a session at a glance, and conversations by the window."""
+"""What screens read: all agents of a session at a glance, and windows of conversations."""
 
 from __future__ import annotations
 
@@ -23,25 +23,26 @@ _PENDING_WIDTH = 4_000
 """Characters of an unread message that a screen gets."""
 _ALL = 2**62
 SOME = 500
-"""Living agents, and as many dead, up to which a screen shows a whole session."""
+"""Sessions with at most this many living agents, and at most this many dead, are shown in full."""
 _NEAR = 100
-"""Of a larger session: who runs, and children, siblings and awaited agents of each that is wanted."""
+"""In a larger session: the limit on running agents, and on children, siblings and awaited agents of each agent wanted.
+"""
 MOST_WORKING = 10_000
-"""Agents that run are counted up to here."""
+"""Running agents are counted up to this many."""
 _SAID = 400
 """Characters of an agent's last words that a board reads."""
 _LOOKED = 30
-"""Rows of an agent in which its last words are looked for."""
+"""How many rows of an agent are searched for its last words."""
 _CALLS = 200
-"""Calls of an agent that its strip of the last minutes reads."""
+"""How many calls of an agent are read for its strip of the last minutes."""
 _SESSIONS, _FEW = 100, 20
-"""Of all sessions: so many, and of each so many agents of a kind."""
+"""For all sessions together: how many sessions, and how many agents of a kind from each."""
 _NOT_SHOWN = ("path", "tree_tokens", "tree_cost_usd")
 _VIEW = tuple(field.name for field in fields(AgentView) if field.name not in _NOT_SHOWN)
 
 
 class Standing(NamedTuple):
-    """An agent, and what only screens ask of it."""
+    """An agent, with what only screens need to know about it."""
 
     view: AgentView
     running_for: float | None
@@ -52,13 +53,13 @@ class Standing(NamedTuple):
 
 
 class Detail(NamedTuple):
-    """What a board says of an agent beside its state."""
+    """What a board shows about an agent besides its state."""
 
     id: AgentId
     model: str
     model_calls: int
     since: float
-    """Seconds that it has stood as it does."""
+    """How many seconds it has been in its state."""
     said: str
     """The end of what it wrote last, or of the error that ended its turn; empty if there is neither."""
     context_tokens: int | None
@@ -95,7 +96,7 @@ class StandingWait(NamedTuple):
 
 
 class PendingMail(NamedTuple):
-    """A message of the user that its recipient has not read; long ones are cut."""
+    """A message from the user that its recipient has not read, cut if it is long."""
 
     id: MailId
     recipient: AgentId
@@ -103,7 +104,7 @@ class PendingMail(NamedTuple):
 
 
 class Used(NamedTuple):
-    """What all agents of a session have used."""
+    """What all agents of a session have used together."""
 
     tokens: int
     cost_usd: Decimal | None
@@ -111,15 +112,15 @@ class Used(NamedTuple):
 
 
 class Left(NamedTuple):
-    """What goes on in a session that nobody looks at."""
+    """What goes on in a session that nobody is looking at."""
 
     running: int
     tokens: int | None
-    """That it may still use; None without a cap."""
+    """How many it may still use; None without a cap."""
     cost_usd: Decimal | None
-    """Known cost that it may still cause; None without a cap."""
+    """How much known cost it may still cause; None without a cap."""
     untouched: bool
-    """Whether nothing has ever happened in it."""
+    """Whether nothing has ever happened in the session."""
 
 
 def left(conn: Connection, session: SessionId) -> Left:
@@ -134,7 +135,8 @@ def left(conn: Connection, session: SessionId) -> Left:
 def agents(conn: Connection, session: SessionId, wanted: Collection[AgentId] = ()) -> list[Standing]:
     """Return the agents of the session that a screen shows, the dead and reaped too, oldest first.
 
-    Of a session of more than ``SOME`` those that a person may look for, with their ancestors; always those ``wanted``.
+    If there are more than ``SOME``, return only those that a person may look for, with their ancestors. Those
+    ``wanted`` are always among them.
     """
     values = {"session": session, "wanted": list(wanted), "some": SOME, "near": _NEAR}
     with conn.cursor(row_factory=dict_row) as cursor:
@@ -142,12 +144,12 @@ def agents(conn: Connection, session: SessionId, wanted: Collection[AgentId] = (
 
 
 def working(conn: Connection, session: SessionId) -> int:
-    """Return how many agents of the session run, counted up to ``MOST_WORKING``; external agents aside."""
+    """Return how many agents of the session are running, up to ``MOST_WORKING``, without external agents."""
     return scalar(conn, statement("board.working"), {"session": session, "most": MOST_WORKING}, int)
 
 
 def used(conn: Connection, session: SessionId, agents: Collection[AgentId]) -> Used:
-    """Return what all agents of the session have used; whether a price is known, these tell."""
+    """Return what all agents of the session have used; ``agents`` are asked whether a price is missing."""
     with conn.cursor(row_factory=class_row(Used)) as cursor:
         values = {"session": session, "agents": list(agents)}
         return cast(Used, cursor.execute(statement("board.used"), values).fetchone())
@@ -160,7 +162,7 @@ def waits(conn: Connection, agents: Collection[AgentId]) -> list[StandingWait]:
 
 
 def pending(conn: Connection, agents: Collection[AgentId]) -> list[PendingMail]:
-    """Return what the user wrote to these agents and they have not read, oldest first."""
+    """Return the messages from the user that these agents have not read, oldest first."""
     with conn.cursor(row_factory=class_row(PendingMail)) as cursor:
         values = {"agents": list(agents), "width": _PENDING_WIDTH}
         return cursor.execute(statement("board.pending"), values).fetchall()
@@ -184,7 +186,7 @@ def ran(conn: Connection, agents: Collection[AgentId], seconds: float) -> list[R
 def everywhere(conn: Connection, sessions: int = _SESSIONS, few: int = _FEW) -> list[Elsewhere]:
     """Return agents of the newest open sessions: those that need a person, those that run, and the roots.
 
-    At most ``few`` of a kind and session.
+    At most ``few`` of each kind per session.
     """
     with conn.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(statement("board.everywhere"), {"sessions": sessions, "few": few}).fetchall()
@@ -192,14 +194,14 @@ def everywhere(conn: Connection, sessions: int = _SESSIONS, few: int = _FEW) -> 
 
 
 def newest(conn: Connection, agent: AgentId, limit: int, before: int | None = None) -> list[Row]:
-    """Return the agent's own newest rows (before a seq, if given), oldest first, at most so many."""
+    """Return the agent's own newest rows (before a seq, if given), oldest first, at most ``limit``."""
     values = {"agent": agent, "before": _ALL if before is None else before, "limit": limit}
     with conn.cursor(row_factory=typed_row(Row)) as cursor:
         return with_mail(conn, cursor.execute(statement("board.before"), values).fetchall()[::-1])
 
 
 def appended(conn: Connection, agent: AgentId, after: int, limit: int) -> list[Row]:
-    """Return the agent's own rows after a seq, of all kinds, at most so many."""
+    """Return the agent's own rows after a seq, of all kinds, at most ``limit``."""
     values = {"agent": agent, "after": after, "limit": limit}
     with conn.cursor(row_factory=typed_row(Row)) as cursor:
         return with_mail(conn, cursor.execute(statement("board.appended"), values).fetchall())

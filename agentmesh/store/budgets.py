@@ -1,4 +1,4 @@
-"""Budgets: what may be used, what is, and setting caps. (Reserving is a part of ``steps.begin_step``.)"""
+"""Budgets: what may be used, what has been used, and setting caps. (``steps.begin_step`` makes reservations.)"""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from agentmesh.sql import statement
 
 
 def view(conn: Connection, session: SessionId, agent: AgentId | None = None) -> list[Budget]:
-    """Return the budgets of the session, its own first, and of its capped agents; of one agent only its own, if any."""
+    """Return the budgets of the session, its own first, and of its capped agents; for ``agent``, only its own."""
     with conn.cursor(row_factory=class_row(Budget)) as cursor:
         return cursor.execute(statement("budgets.view"), {"session": session, "agent": agent}).fetchall()
 
 
 def set_budget(conn: Connection, session: SessionId, cap: Cap, agent: AgentId | None = None) -> None:
-    """Cap what the session, or the agent with everything below it, may use; it holds from the next model call on."""
+    """Cap what the session, or the agent and all below it, may use; the cap holds from the next model call on."""
     values = {"session": session, "unit": cap.unit, "amount": cap.amount, "agent": agent}
     conn.execute(statement("budgets.set"), values)
 

@@ -1,4 +1,4 @@
-"""How a statement is called: the lease that it carries, and the form in which its answer comes back."""
+"""How a statement is called: the lease that it carries, and the form of its answer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Lease:
     seq: int | None = None
     ordinal: int | None = None
     note: str | None = None
-    """What the model should know about how its call was read; goes into the result."""
+    """What the model should know about how its call was read; it becomes part of the result."""
 
     def call(self, seq: int, ordinal: int | None = None, note: str | None = None) -> Lease:
         """Return the same lease, answering this call (or, without ordinal, calls of this step)."""
@@ -57,7 +57,7 @@ def scalar(conn: Connection, query: LiteralString, values: Mapping[str, Any], ki
 
 
 def typed_row(row_type: type[RowType]) -> BaseRowFactory[RowType]:
-    """Return a row factory for this dataclass, whose StrEnum fields psycopg alone would leave as text."""
+    """Return a row factory for this dataclass that makes its StrEnum fields; psycopg alone would leave them as text."""
     enums = _enums(cast("Hashable", row_type))
 
     def make(**values: Any) -> RowType:

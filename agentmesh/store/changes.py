@@ -13,15 +13,15 @@ from agentmesh.domain.text import one_line, visible
 from agentmesh.sql import statement
 
 MOST: Final = 1000
-"""Changes that are read at once."""
+"""How many changes are read at once."""
 _LARGEST = 1 << 20
-"""Bytes of the arguments of a call of write whose content is read."""
+"""The content of a write is read only if the arguments of the call have at most this many bytes."""
 _PATH = 400
-"""Characters of a path that are shown."""
+"""How many characters of a path are shown."""
 
 
 def newest(conn: Connection, agent: AgentId, limit: int = MOST) -> list[Change]:
-    """Return the newest changes of an agent and all below it, in their order."""
+    """Return the newest changes of an agent and of all agents below it, oldest first."""
     values = {"agent": agent, "largest": _LARGEST, "limit": limit}
     with conn.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(statement("changes.newest"), values).fetchall()

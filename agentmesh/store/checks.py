@@ -1,7 +1,7 @@
-"""What must hold in the rows, whatever raced or crashed before, and who breaks it; changes nothing.
+"""What must hold in the rows, whatever raced or crashed before, and which agents break it. It changes nothing.
 
-All is read in one snapshot. Every change of the engine is one commit that leaves everything in order, so each invariant
-must hold at any instant, and the checks may run beside a mesh that works.
+All is read in one snapshot. Every change of the engine is one commit that leaves everything in order. So each invariant
+must hold at any instant, and the checks may run while a mesh is working.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ INVARIANTS: Final = (
 """The names of their statements, in the order in which people are shown them."""
 
 _LONGEST: Final = 600.0
-"""Seconds for one statement."""
+"""Time limit of one statement, in seconds."""
 MOST: Final = 100
-"""Rows that are returned of one invariant; more would tell nobody more."""
+"""How many rows are returned for one invariant; more would not help anybody."""
 
 _BROKEN_BY: Final = (
     "select session_id, agent_id, name, detail from ({}) as broken"
@@ -60,7 +60,7 @@ _SETTINGS: Final[LiteralString] = (
     "select set_config('jit', 'off', true), set_config('work_mem', '64MB', true),"
     " set_config('statement_timeout', '10min', true)"
 )
-"""For statements that read whole tables: compiling them would take longer than most of them."""
+"""For statements that read whole tables. Compiling them would take longer than most of them run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +69,14 @@ class Breach:
 
     session_id: UUID
     agent_id: UUID | None
-    """None where a session has no root."""
+    """None if a session has no root."""
     name: str
     detail: str
 
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
-    """An invariant, and who breaks it: nobody, if it holds."""
+    """An invariant and the agents that break it: none if it holds."""
 
     name: str
     meaning: str
@@ -85,14 +85,14 @@ class Invariant:
 
 
 def look(conn: Connection, session: SessionId | None = None) -> list[Invariant]:
-    """Return every invariant of the database, or of one session, with those who break it, at one instant."""
+    """Return every invariant of the database, or of one session, with the agents that break it, all at one instant."""
     with conn.transaction():
         conn.execute("set transaction isolation level repeatable read, read only")
         return examine(conn, session)
 
 
 def examine(conn: Connection, session: SessionId | None = None) -> list[Invariant]:
-    """Do so in a transaction of the caller's."""
+    """Do the same in a transaction of the caller's."""
     conn.execute(_SETTINGS)
     values = {"session": session, "most": MOST}
     with answering_within(conn, _LONGEST + ANSWER_SECONDS), conn.cursor(row_factory=class_row(Breach)) as cursor:

@@ -1,8 +1,8 @@
 """The database's code: the functions, views and grants whose current text is in ``agentmesh/sql``.
 
-Migrations carry tables, types, constraints and data. The code is not migrated: an upgrade drops the files' objects that
-changed, with what depends on them, and creates them anew from the text. ``agentmesh.code`` keeps the digest of each
-file that is in the database, and what the file made.
+Migrations carry tables, types, constraints and data. The code is not migrated. An upgrade drops the objects of the
+files that changed, and what depends on them, and creates them again from the text. ``agentmesh.code`` keeps the digest
+of each file that is in the database, and a list of what the file made.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from agentmesh.sql import statement
 
 _FOLDER: Final = Path(sql.__file__).parent
 _GRANTS: Final = "grants.sql"
-"""It is applied whenever anything else is: a new table or function has no rights yet."""
+"""Applied whenever anything else is, because a new table or function has no rights yet."""
 _FUNCTION: Final = re.compile(r"^create function agentmesh\.(\w+)(\(.*?\$\$.*?\$\$);", re.MULTILINE | re.DOTALL)
 _VIEW: Final = re.compile(r"^create view agentmesh\.(\w+)(.*?);$", re.MULTILINE | re.DOTALL)
 
@@ -48,9 +48,9 @@ def digest() -> str:
 
 
 def drop(connection: psycopg.Connection, where: str) -> None:
-    """Drop the code, so that tables can be changed under it; inside the caller's transaction.
+    """Drop the code, so that the tables under it can be changed; inside the caller's transaction.
 
-    Workers lose their agents first: what older code writes after the commit is refused.
+    Workers lose their agents first, so that what older code writes after the commit is refused.
     """
     _prepare(connection)
     if stored := _stored(connection):
@@ -60,7 +60,7 @@ def drop(connection: psycopg.Connection, where: str) -> None:
 
 
 def bring_up_to_date(connection: psycopg.Connection, where: str) -> None:
-    """Replace every file's objects whose text is not the one in the database; inside the caller's transaction."""
+    """Replace the objects of every file whose text differs from the database's, in the caller's transaction."""
     _prepare(connection)
     stored = {file: digest for file, (digest, _) in _stored(connection).items()}
     wanted = {name: _sha256(text) for name, text in files().items()}
@@ -74,10 +74,10 @@ def bring_up_to_date(connection: psycopg.Connection, where: str) -> None:
 
 
 def differences(connection: psycopg.Connection) -> list[str]:
-    """Say which functions and views are not as this program's files have them: missing, different or unexpected.
+    """Return which functions and views differ from this program's files: missing, different or unexpected.
 
-    Each is compared with a temporary copy that PostgreSQL makes from the file, so also by its arguments, its settings
-    and its options. A role that may make nothing temporary learns only what is missing or unexpected.
+    Each is compared with a temporary copy that PostgreSQL makes from the file, so arguments, settings and options are
+    compared too. A role that may not make temporary objects learns only what is missing or unexpected.
     """
     copied = {label: create for text in files().values() for label, create in _copies(text)}
     with connection.transaction(force_rollback=True):
@@ -95,7 +95,7 @@ def differences(connection: psycopg.Connection) -> list[str]:
 
 
 def _copies(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each function and view of a file as ``differences`` names it, and the statement that makes a copy."""
+    """Yield each function and view of a file as ``differences`` names it, with the statement that makes a copy."""
     for name, rest in _FUNCTION.findall(text):
         yield f"function {name}", f"create function pg_temp.{name}{rest}"
     for name, rest in _VIEW.findall(text):
@@ -103,7 +103,7 @@ def _copies(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _make(connection: psycopg.Connection, copies: Iterable[str]) -> None:
-    """Make temporary copies, if this role may; a copy that needs something missing is left out."""
+    """Make temporary copies, if this role may; leave out a copy that needs something missing."""
     connection.execute("select set_config('check_function_bodies', 'off', true)")
     for create in copies:
         try:
@@ -120,7 +120,7 @@ def _prepare(connection: psycopg.Connection) -> None:
 
 
 def _stored(connection: psycopg.Connection) -> dict[str, tuple[str, list[str]]]:
-    """Return the digest of each file in the database and the objects that it made; nothing without the baseline."""
+    """Return the digest of each file in the database and the objects that it made; empty without the baseline."""
     if connection.execute("select to_regclass('agentmesh.code') is not null").fetchone() != (True,):
         return {}
     return {file: (digest, objects) for file, digest, objects in connection.execute(statement("code.stored"))}
@@ -152,7 +152,7 @@ def _drop(connection: psycopg.Connection, names: set[str], where: str) -> set[st
 
 
 def _with_dependents(names: set[str], file_of: Mapping[str, str], edges: Iterable[tuple[str, str]]) -> set[str]:
-    """Return the files, those whose objects depend on theirs, those that depend on these, and so on."""
+    """Return these files and all files whose objects depend on theirs, directly or through others."""
     found = set(names)
     while more := {
         file_of[dependent]

@@ -1,4 +1,4 @@
-"""What an agent's model is sent, and what a person does about it; the rows themselves are read in ``transcript``."""
+"""What an agent's model is sent, and how a person changes it. ``transcript`` reads the rows themselves."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _BYTES_PER_TOKEN = 4
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Something that fills a context."""
+    """A part of what fills a context."""
 
     part: str
     """system prompt, tools, summary, inherited, user, mail, assistant or tool results."""
     tool: str | None
-    """Of tool results: which tool's."""
+    """The tool whose results these are; None for other parts."""
     rows: int
     bytes: int
 
@@ -38,22 +38,22 @@ class Part:
 
     @property
     def tokens(self) -> int:
-        """About how many; nobody has counted these."""
+        """About how many tokens it has: an estimate from its bytes."""
         return -(-self.bytes // _BYTES_PER_TOKEN)
 
 
 def clear(conn: Connection, agent: AgentId) -> int:
-    """Send the model nothing of what came before; return the row's seq. Raise AgentBusy."""
+    """Send the model nothing of what came before; return the seq of the row that says so. Raise AgentBusy."""
     return scalar(conn, statement("context.clear"), {"agent": agent}, int)
 
 
 def mark(conn: Connection, agent: AgentId, label: str | None = None) -> str:
-    """Set a mark that ``rewind`` goes back to; return its label, a number where none is given."""
+    """Set a mark that ``rewind`` goes back to; return its label, which is a number if none is given."""
     return scalar(conn, statement("context.mark"), {"agent": agent, "label": _text(label)}, str)
 
 
 def rewind(conn: Connection, agent: AgentId, label: str | None = None) -> str:
-    """Send again what was sent at the newest mark (of this label); return the label. Raise NoMark or AgentBusy."""
+    """Go back to what was sent at the newest mark (with this label); return the label. Raise NoMark or AgentBusy."""
     return scalar(conn, statement("context.rewind"), {"agent": agent, "label": _text(label)}, str)
 
 
@@ -70,7 +70,7 @@ def compact(conn: Connection, agent: AgentId) -> None:
 def summarize(
     conn: Connection, lease: Lease, content: Mapping[str, Any], usage: Mapping[str, Any] | None, *, ends: bool
 ) -> AgentStatus:
-    """Store a summary and what making it used; ``ends`` also ends the turn. Return the agent's status."""
+    """Store a summary and what making it used; with ``ends``, also end the turn. Return the agent's status."""
     values = {
         "agent": lease.agent_id,
         "content": jsonb(dict(content)),
@@ -82,7 +82,7 @@ def summarize(
 
 
 def begin_summary(conn: Connection, lease: Lease, planned: Planned) -> Granted:
-    """Reserve the call for a summary that a person asked for; return what the budget allows."""
+    """Reserve the model call for a summary that a person asked for; return what the budget allows."""
     values = {"agent": lease.agent_id, **asked(planned), **caller(lease)}
     return granted(scalar(conn, statement("context.begin_summary"), values, dict))
 

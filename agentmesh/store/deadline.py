@@ -1,8 +1,8 @@
-"""A connection whose statements are answered in time, or given up.
+"""A connection on which a statement is answered in time or given up.
 
-A server can fall silent while its kernel answers for it (stopped, or a primary that was replaced and is frozen): then
-no keepalive notices anything, and a statement in flight waits for ever. So each statement has a deadline on this side,
-longer than any lock and any statement may legally take there.
+A server can fall silent while its kernel still answers for it, for example if it is stopped, or if it is a frozen
+primary that was replaced. Then no keepalive notices anything, and a statement in flight waits for ever. So each
+statement has a deadline on this side, longer than any lock or statement may take on the server.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ LOG = logger(__name__)
 Result = TypeVar("Result")
 
 ANSWER_SECONDS: Final = 20.0
-"""Seconds without a word from the server after which a statement is given up; the server's own limit is 15 s."""
+"""A statement is given up after this many seconds without a word from the server, whose own limit is 15 s."""
 _SLOW_SECONDS: Final = 5.0
-"""Seconds after which somebody looks why a statement takes so long."""
+"""After this many seconds, a thread finds out why a statement takes so long."""
 _HASTE_SECONDS: Final = 5.0
-"""Seconds left to statements in flight once the server was replaced: as long as locks are waited for."""
+"""Seconds left to statements in flight after the server was replaced: as long as locks are waited for."""
 _TOLD_EVERY: Final = 30.0
 
 _STANDBY: Final = (
@@ -39,28 +39,28 @@ _STANDBY: Final = (
 
 
 class BoundedConnection(psycopg.Connection[TupleRow]):
-    """A connection on which no statement waits for ever; of one thread, but for ``hurry``."""
+    """A connection on which no statement waits for ever; used by one thread, except for ``hurry``."""
 
     def __init__(self, pgconn: PGconn, row_factory: RowFactory[TupleRow] = tuple_row) -> None:
         super().__init__(pgconn, row_factory)
         self.made_at: Final = time.monotonic()
         self.answer_seconds: float | None = ANSWER_SECONDS
-        """How long the server may be silent; None: as long as it likes."""
+        """How long the server may be silent; None is without limit."""
         self._answer_by: float | None = None
-        """Until when an answer must be there, since somebody said so."""
+        """The deadline for an answer, set by ``hurry``."""
         self._standby = ""
-        """For which synchronous standbys a commit waits, when somebody has looked."""
+        """The synchronous standbys that a commit waits for, as far as a look has found any."""
 
     def hurry(self) -> None:
-        """Leave what is in flight a few more seconds; from any thread."""
+        """Give what is in flight only a few more seconds; may be called from any thread."""
         self._answer_by = time.monotonic() + _HASTE_SECONDS
 
     def wait(self, gen: Generator[Any, Any, Result], *args: Any, **kwargs: Any) -> Result:
-        """Wait for the server; raise OperationalError, with the connection closed, when it is silent for too long."""
+        """Wait for the server; if it is silent for too long, close the connection and raise OperationalError."""
         return super().wait(self._bounded(gen), *args, **kwargs)
 
     def _bounded(self, gen: Generator[Any, Any, Result]) -> Generator[Any, Any, Result]:
-        silent_since: float | None = None  # as of the first look after the server's last word: most have none
+        silent_since: float | None = None  # as of the first look after the server's last word; most calls need none
         is_looking = False
         try:
             wanted = next(gen)
@@ -88,7 +88,7 @@ class BoundedConnection(psycopg.Connection[TupleRow]):
             raise psycopg.OperationalError(f"the server has not answered a statement for {silent:.0f} s{why}")
 
     def _look_for_standby(self) -> None:
-        """Say that commits wait for a standby, if that is it; on a connection and a thread of its own."""
+        """Warn if commits wait for a standby; it uses a thread and a connection of its own."""
         try:
             pid, info = self.info.backend_pid, self.info
             with psycopg.connect(info.dsn, password=info.password, autocommit=True, connect_timeout=5) as looking:
@@ -107,7 +107,7 @@ class _Told:
 
 
 def _say_once(database: str, standby: str) -> None:
-    """Warn, but not for each of many commits that hang at once."""
+    """Warn once, not for each of many commits that hang at the same time."""
     with _Told.lock:
         if time.monotonic() - _Told.at < _TOLD_EVERY:
             return
@@ -122,7 +122,7 @@ def _say_once(database: str, standby: str) -> None:
 
 @contextmanager
 def answering_within(connection: psycopg.Connection[Any], seconds: float | None) -> Iterator[None]:
-    """Let statements that read much take so long; None: for ever."""
+    """Let statements that read much take this long; None is without limit."""
     if not isinstance(connection, BoundedConnection):
         yield
         return

@@ -1,7 +1,7 @@
-"""The border at which a PostgreSQL error becomes a domain error: by SQLSTATE, never by the text of its message.
+"""The place where a PostgreSQL error becomes a domain error: by SQLSTATE, never by the text of its message.
 
-A verb that refuses raises an SQLSTATE of class AM, which is the ``code`` of a class in ``agentmesh.domain.errors``; its
-message and HINT are the sentence and the advice. Everything else means that the database itself is in the way.
+A verb that refuses raises an SQLSTATE of class AM, which is the ``code`` of a class in ``agentmesh.domain.errors``. Its
+message and HINT are the sentence and the advice. Every other error comes from the database itself.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from agentmesh.domain import errors
 from agentmesh.domain.text import one_line, printable
 
 _FOREIGN_WIDTH = 1000
-"""Characters of PostgreSQL's own words that a message repeats."""
+"""How many characters of PostgreSQL's own words a message repeats."""
 
 _CONNECTION_STATES = ("08", "25P03", "25P04", "28", "3D000", "57P")
-"""SQLSTATEs, or their beginnings, after which there is no connection: refused, ended by a time limit, shut down."""
+"""SQLSTATEs, or their beginnings, that leave no connection: refused, ended by a time limit, shut down."""
 
 _REFUSALS = MappingProxyType(
     {kind.code: kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.Refused)}
@@ -63,7 +63,7 @@ def translated(where: str = "") -> Iterator[None]:
 
 
 def domain_error(error: psycopg.Error, where: str = "") -> errors.AgentmeshError:
-    """Return what a PostgreSQL error means to agentmesh."""
+    """Return the domain error for a PostgreSQL error."""
     state = error.sqlstate or ""
     hint = printable(error.diag.message_hint or "")
     if state.startswith("AM"):
@@ -79,7 +79,7 @@ def domain_error(error: psycopg.Error, where: str = "") -> errors.AgentmeshError
 
 
 def is_connection_failure(error: psycopg.Error) -> bool:
-    """Tell whether the connection failed or was lost, rather than one statement on it."""
+    """Return whether the connection failed or was lost, rather than one statement on it."""
     state = error.sqlstate
     if state is None:  # libpq noticed it, not the server
         return isinstance(error, psycopg.OperationalError)

@@ -1,4 +1,4 @@
-"""Everything of a session, page by page, out of one snapshot; for exports and time lines. Changes nothing."""
+"""Everything in a session, read page by page from one snapshot, for exports and time lines. It changes nothing."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from agentmesh.store import mailbox
 from agentmesh.store.deadline import ANSWER_SECONDS, answering_within
 
 _LONGEST: Final = 60.0
-"""Seconds for one statement."""
+"""Time limit of one statement, in seconds."""
 _PAGE: Final = 64
-"""Rows that are fetched at once; a row may be hundreds of kilobytes long."""
+"""How many rows are fetched at once; a row may be hundreds of kilobytes long."""
 
 _OF_SESSION: Final = MappingProxyType(
     {
@@ -48,7 +48,7 @@ Fields = dict[str, Any]
 
 
 class Snapshot:
-    """One instant of a session; of the thread and the transaction in which it was taken."""
+    """A session at one instant. It belongs to the thread and the transaction in which it was taken."""
 
     def __init__(self, conn: Connection, session: SessionId, seconds: float) -> None:
         self.conn = conn
@@ -73,7 +73,7 @@ class Snapshot:
         return self._rows(_OF_AGENT[what], {"agent": agent})
 
     def reporters(self, row: Row) -> Collection[UUID]:
-        """Return whose automatic reports the wait took whose result this row is."""
+        """Return the senders whose automatic reports were taken by the wait that this row is the result of."""
         return mailbox.reporters(self.conn, [row]).get((row.agent_id, row.seq), ())
 
     def _rows(self, name: str, values: Mapping[str, Any]) -> Iterator[Fields]:
@@ -85,7 +85,7 @@ class Snapshot:
                 yield row
 
     def keep_time(self) -> None:
-        """Raise Timeout when it was open for too long: no row that died meanwhile can be cleared away."""
+        """Raise Timeout if the snapshot was open for too long: meanwhile, dead rows cannot be cleared away."""
         if time.monotonic() > self._deadline:
             raise Timeout(
                 f"reading session {self.session} was not done within {self._seconds:g} s",
@@ -95,7 +95,7 @@ class Snapshot:
 
 @contextmanager
 def snapshot(conn: Connection, session: SessionId, seconds: float) -> Iterator[Snapshot]:
-    """Lend one instant of the session, for so many seconds at most."""
+    """Lend a snapshot of the session, for at most this many seconds."""
     with answering_within(conn, _LONGEST + ANSWER_SECONDS), conn.transaction():
         conn.execute("set transaction isolation level repeatable read, read only")
         conn.execute(

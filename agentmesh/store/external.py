@@ -1,7 +1,7 @@
-"""External agents: those whose turns somebody else runs, such as the client of the MCP server.
+"""External agents: those whose turns run outside, such as in the client of the MCP server.
 
-Whoever joins as one is registered like a worker that runs nobody: its lock and its heartbeat show that it lives, its
-verbs carry a lease, and what takes a dead worker's agents away makes this one idle.
+A client that joins as one is registered like a worker that runs nobody. Its lock and its heartbeat show that it is
+alive, its verbs carry a lease, and if it dies, the sweep of dead workers makes the agent idle.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from agentmesh.store.call import Lease, caller, scalar
 
 
 def guest(conn: Connection, session: SessionId, name: str) -> AgentId:
-    """Return an idle external agent of this name below the session's root, a new one if there is none.
+    """Return an idle external agent with this name below the session's root; make one if there is none.
 
-    Raise a LimitReached, BadName, ReservedName, UnknownSession or SessionEnded when refused.
+    Raise a LimitReached, BadName, ReservedName, UnknownSession or SessionEnded if it is refused.
     """
     return AgentId(scalar(conn, statement("external.guest"), {"session": session, "name": storable(name)}, UUID))
 
 
 def join(conn: Connection, worker: WorkerId, agent: AgentId) -> Lease:
-    """Make the agent running and this worker's; raise AgentBusy when another client has joined as it, or DeadAgent."""
+    """Make the agent running and this worker's; raise AgentBusy if another client has joined as it, or DeadAgent."""
     epoch = scalar(conn, statement("external.join"), {"worker": worker, "agent": agent}, int)
     return Lease(agent, worker, epoch)
 

@@ -35,7 +35,7 @@ class Stuck:
     """Something that looks wrong (``v_stuck``)."""
 
     name: str
-    """The agent's."""
+    """The agent's name."""
     session_id: UUID
     problem: str
     why: str
@@ -47,25 +47,25 @@ class Stuck:
 
 @contextmanager
 def look(url: str) -> Iterator[Connection]:
-    """Lend a connection of its own to this database; raise DatabaseUnreachable."""
+    """Lend a new connection to this database; raise DatabaseUnreachable."""
     with translated(describe(url)), connect(url, role="doctor") as connection:
         yield connection
 
 
 def server(conn: Connection) -> Server:
-    """Return what server this is."""
+    """Return facts about the server."""
     with conn.cursor(row_factory=class_row(Server)) as cursor:
         (found,) = cursor.execute(statement("health.server")).fetchall()
     return found
 
 
 def stuck(conn: Connection) -> list[Stuck]:
-    """Return what looks wrong, at most 20 rows; empty when all is well."""
+    """Return what looks wrong, at most 20 rows; empty if all is well."""
     with conn.cursor(row_factory=class_row(Stuck)) as cursor:
         return cursor.execute(statement("health.stuck")).fetchall()
 
 
 def is_pooled(url: str) -> bool:
-    """Tell whether a pooler in transaction mode stands between this URL and the server."""
+    """Return whether a pooler in transaction mode stands between this URL and the server."""
     with look(url) as connection:
         return shares_its_session(connection, url, role="doctor")

@@ -1,4 +1,4 @@
-"""JSON on its way into a jsonb parameter, free of what PostgreSQL cannot hold."""
+"""JSON for jsonb parameters, without the characters that PostgreSQL cannot store."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def jsonb(value: Any) -> Jsonb:
-    """Return the value as a parameter, cleaned by ``storable_json``; it is written when the statement runs."""
+    """Return the value as a parameter, cleaned by ``storable_json``; it is encoded when the statement runs."""
     return Jsonb(value, dumps=_dumps)
 
 
 def written(value: Any) -> str:
     """Return the value as the text of a jsonb parameter, cleaned by ``storable_json``.
 
-    Whether it needs cleaning shows as it is written, so that not every string has to be looked at.
+    The encoded text shows whether it needs cleaning, so that not every string has to be looked at.
     """
     try:
         text = _encode(value)
@@ -32,7 +32,7 @@ def written(value: Any) -> str:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether there is no lone surrogate in it."""
+    """Whether the text has no lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:

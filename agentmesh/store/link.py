@@ -1,7 +1,7 @@
-"""One LISTEN connection's life, from its first command to its loss: what to send next, and by when to hear what.
+"""The life of one LISTEN connection, from its first command to its loss: what to send next, and when to expect what.
 
 A peer can fall silent without closing the connection. So each command must be answered in time, and the connection
-notifies itself now and then: an echo proves the way that every wake-up takes.
+notifies itself now and then: such an echo proves that the path of every wake-up works.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from agentmesh.store.subscriptions import Batch, Subscriptions
 from agentmesh.store.wire import Wire
 
 _BATCH: Final = 1000
-"""Channels per command: many, but no notification has to wait long behind it."""
+"""Channels per command: many, but few enough that no notification waits long behind it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """How a silent peer is noticed; seconds."""
+    """How a silent peer is noticed, in seconds."""
 
     every: float = 10.0
-    """From one echo to the next."""
+    """The time from one echo to the next."""
     within: float = 5.0
-    """For an echo, or the answer to any command."""
+    """The time in which an echo, or the answer to any command, must come."""
 
 
 class Link:
-    """Keeps one connection listening to what is wanted; of one thread."""
+    """Keeps one connection listening to the wanted channels; used by one thread."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Link:
         self._wire = Wire(connection, wake, self._receive)
 
     def step(self) -> None:
-        """Send what is due, wait for something and take it in; raise when the connection is lost or silent."""
+        """Send what is due, wait for something and take it in; raise if the connection is lost or silent."""
         if not self._wire.busy:
             self._send_next()
         next_echo = math.inf if self._wire.busy or self._nonce else self._echo_due
@@ -73,17 +73,17 @@ class Link:
             if self._batch:
                 self._subscriptions.committed(self._batch)
                 self._batch = None
-        # The clock is looked at last: what arrived while this process was stopped counts as in time.
+        # The clock is read last: what arrived while this process was stopped counts as in time.
         if time.monotonic() > min(self._answer_by, self._echo_by):
             raise DatabaseUnreachable(f"The database fell silent: nothing came within {self._pulse.within:g} s.")
 
     def close(self) -> None:
-        """Stop watching; the connection is the caller's to close."""
+        """Stop watching; the caller closes the connection."""
         self._wire.close()
 
     def _send_next(self) -> None:
         echo_is_due = not self._nonce and time.monotonic() >= self._echo_due
-        # A new connection listens to everything first; later nothing may put the echo off.
+        # A new connection listens to everything first. Later, nothing may delay the echo.
         if self.is_whole and echo_is_due:
             self._send_echo()
         elif batch := self._subscriptions.next_batch(_BATCH):

@@ -1,8 +1,9 @@
-"""The process's one LISTEN connection and its thread: hears for everybody, and comes back by itself.
+"""The one LISTEN connection of the process, and its thread, which hears for everybody and reconnects by itself.
 
-A notification is a hint, never the truth: who is woken reads. The order that loses nothing is LISTEN, its commit, the
-first look, and only then waiting; so ``listen`` returns after the commit, and after a reconnect ``on_reconnect`` makes
-everybody look again. A silent peer is found by an echo: the connection notifies itself, and hears that or is replaced.
+A notification is a hint, never the truth: a thread that it wakes reads the rows. Nothing is lost if LISTEN and its
+commit come first, then the first look, and only then the wait. So ``listen`` returns after the commit, and after a
+reconnect ``on_reconnect`` makes everybody look again. A silent peer is found by an echo: the connection notifies
+itself, and is replaced if it does not hear that.
 """
 
 from __future__ import annotations
@@ -31,28 +32,28 @@ LOG = logger(__name__)
 
 _ROLE: Final = "listener"
 _MAX_NAME: Final = 63
-"""Bytes of a channel's name; LISTEN silently cuts longer ones, and then nothing is ever heard."""
+"""Bytes of a channel's name. LISTEN silently cuts longer names, and then nothing is ever heard."""
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 2.0
 _JOIN_SECONDS: Final = 6.0
-"""Longer than a connect may take; nothing else keeps the thread from seeing that it shall stop."""
+"""Longer than a connect may take; nothing else keeps the thread from seeing that it must stop."""
 
 
 def _nothing() -> None:
-    """Stand where a test listens."""
+    """Do nothing, where a test may listen."""
 
 
 @dataclass(slots=True)
 class Signals:
-    """Moments that tests wait for instead of sleeping; called on the listener's thread."""
+    """Moments that tests wait for instead of sleeping. They are called on the listener's thread."""
 
     lost: Callable[[], None] = _nothing
     listening: Callable[[], None] = _nothing
-    """Everything wanted is active, at the start and after each reconnect."""
+    """Called when everything wanted is active, at the start and after each reconnect."""
 
 
 class Listener:
-    """Hears channels on one connection and calls back on its own thread; callbacks must be quick."""
+    """Hears channels on one connection and calls back on its own thread. Callbacks must be quick."""
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class Listener:
         self._where = describe(url)
         self._on_notify = on_notify
         self._on_reconnect = on_reconnect
-        self._setup = setup  # first on every new connection: a worker takes its lock there
+        self._setup = setup  # called first on every new connection; a worker takes its lock in it
         self._pulse = pulse or Pulse()
         self._subscriptions = Subscriptions()
         self._echo_channel = f"agentmesh_echo_{secrets.token_hex(8)}"
@@ -85,9 +86,9 @@ class Listener:
         self._wake_writer.setblocking(False)
 
     def start(self, died: Died = log_death) -> None:
-        """Connect, and listen to what was asked for before; raise when that fails.
+        """Connect, and listen to the channels that were asked for before; raise if that fails.
 
-        ``died`` is told when an error ends the thread.
+        ``died`` is called if an error ends the thread.
         """
         self._thread = Loop(self._run, "listener", died)
         self._thread.start()
@@ -112,8 +113,8 @@ class Listener:
     def listen(self, *channels: str, timeout: float = 15.0) -> None:
         """Hear the channels until ``unlisten``; return when PostgreSQL has committed the LISTEN.
 
-        Calls are counted per channel; one that raises is not. DatabaseUnreachable after ``timeout`` seconds without a
-        connection.
+        Calls are counted per channel; a call that raises does not count. Raise DatabaseUnreachable after ``timeout``
+        seconds without a connection.
         """
         if any(len(channel.encode()) > _MAX_NAME for channel in channels):
             raise ValueError(f"a channel's name has at most {_MAX_NAME} bytes: {channels}")
@@ -126,7 +127,7 @@ class Listener:
         is_settled = False
         try:
             is_settled = ticket.settled.wait(timeout)
-        finally:  # also at an interrupt
+        finally:  # also on an interrupt
             if not is_settled:
                 self._subscriptions.abandon(ticket)
         if not is_settled:
@@ -135,7 +136,7 @@ class Listener:
             raise DatabaseError("The listener has stopped.")
 
     def unlisten(self, *channels: str) -> None:
-        """Take back one ``listen`` of each channel; what was on its way may still be heard."""
+        """Take back one ``listen`` of each channel; notifications under way may still be heard."""
         if self._subscriptions.unwant(channels):
             self._wake()
 
@@ -171,7 +172,7 @@ class Listener:
         self._first_outcome.set()
 
     def _listen_until_lost(self) -> None:
-        """Live one connection; return only to stop."""
+        """Use one connection until it is lost; return only in order to stop."""
         self._unwanted.clear()
         with closing(self._connect()) as connection:
             link = Link(connection, self._wake_reader, self._subscriptions, self._hear, self._echo_channel, self._pulse)

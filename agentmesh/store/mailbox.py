@@ -1,4 +1,4 @@
-"""Mail: send it, and tell what waits took."""
+"""Mail: send it, and find out what waits have taken."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_BYTES: Final = 262_144
 
 
 def require_size(body: str) -> None:
-    """Raise MessageTooLarge for what the database would refuse, so that it is not sent there first."""
+    """Raise MessageTooLarge for what the database would refuse, before it is sent there."""
     if len(body) * 4 > _MOST_BYTES and (size := bytes_of(body)) > _MOST_BYTES:
         raise MessageTooLarge(
             f"the message is {size} bytes long, the limit is {_MOST_BYTES} (256 KiB)",
@@ -37,10 +37,10 @@ def send(
     key: str | None = None,
     lease: Lease | None = None,
 ) -> MailId:
-    """Put one message into the recipient's mailbox and return its id; it is durable then. No sender is the user.
+    """Put a message into the recipient's mailbox, where it is durable, and return its id. No sender means the user.
 
     The same key again, for the same sender and recipient, returns the same id. Raise EmptyMessage, MessageTooLarge,
-    UnknownAgent, DeadAgent, OtherSession, SelfTarget, MailboxFull or KeyReused when refused.
+    UnknownAgent, DeadAgent, OtherSession, SelfTarget, MailboxFull or KeyReused if it is refused.
     """
     require_size(body)
     key = storable(key) if key is not None else None
@@ -49,16 +49,16 @@ def send(
 
 
 def with_mail(conn: Connection, rows: Sequence[Row]) -> list[Row]:
-    """Return the rows, each result of a wait with the mail that the wait took: for people, who read it as messages."""
+    """Return the rows, with the mail that a wait took added to its result: people read it as messages."""
     known = reporters(conn, rows)
     shown = ((row, waited.taken(row, known.get((row.agent_id, row.seq), ()))) for row in rows)
     return [replace(row, mail=mail) if mail else row for row, mail in shown]
 
 
 def reporters(conn: Connection, rows: Sequence[Row]) -> Mapping[tuple[AgentId, int], set[UUID]]:
-    """Return of results of waits, by agent and seq, whose automatic reports the wait took where the row leaves it open.
+    """Return the senders whose automatic reports were taken by waits, by the agent and seq of the result.
 
-    Asks the database only for rows that do.
+    Only results that leave it open are looked up in the database; the others are left out.
     """
     asked = [(row.agent_id, row.seq, sender) for row in rows for sender in waited.doubtful(row)]
     found: dict[tuple[AgentId, int], set[UUID]] = {}

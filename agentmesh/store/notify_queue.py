@@ -1,4 +1,4 @@
-"""The server's queue of notifications, which all its databases share: one listener that does not read fills it."""
+"""The server's queue of notifications. All its databases share it, so one listener that does not read fills it."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from psycopg.rows import class_row
 from agentmesh.sql import statement
 
 NEARLY_FULL = 0.5
-"""Share from which on it is worth a word; PostgreSQL warns there too."""
+"""The share of the queue from which on people are told; PostgreSQL warns there too."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotifyQueue:
-    """How full it is, and who most probably keeps it from being emptied."""
+    """How full the queue is, and which process most probably keeps it from being emptied."""
 
     used: float
-    """Share of its room."""
+    """The used share of its room, from 0 to 1."""
     pid: int | None
-    """The server's process to end; None where this role may not see any."""
+    """The server process to end; None if this role may not see any."""
     whose: str
     """Database, user and program of that process."""
 
@@ -39,7 +39,7 @@ class NotifyQueue:
 
 
 def look(conn: Connection) -> NotifyQueue:
-    """Return how the queue is."""
+    """Return the state of the queue."""
     with conn.cursor(row_factory=class_row(NotifyQueue)) as cursor:
         (found,) = cursor.execute(statement("health.notify_queue")).fetchall()
     return found

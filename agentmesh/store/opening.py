@@ -1,4 +1,4 @@
-"""Opens the database that settings name: a server of its own, or the embedded one."""
+"""Opens the database that the settings name: a server of the user's own, or the embedded one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def local_files(url: str) -> list[str]:
     try:
         given = conninfo_to_dict(url)
     except ProgrammingError:
-        return []  # no connection can be made by it either, and that is said where it is tried
+        return []  # nobody can connect with it either, and the attempt will say so
     hosts = str(given.get("host") or "").split(",")
     return [
         *(host for host in hosts if host.startswith("/")),
@@ -31,9 +31,10 @@ def local_files(url: str) -> list[str]:
 def open_database(
     settings: Settings, *, role: str, migrate: bool = True, pool_size: int = 8
 ) -> tuple[Database, EmbeddedServer | None]:
-    """Connect to the configured database, or start the embedded one, and see that its schema is the program's.
+    """Connect to the configured database, or start the embedded one, and check that its schema is the program's.
 
-    Raise a DatabaseError when that fails. ``migrate=False`` looks at no schema. Who gets them closes and releases them.
+    Raise a DatabaseError if that fails. ``migrate=False`` does not look at the schema. The caller closes the database
+    and releases the server.
     """
     server = None
     if settings.database_url:

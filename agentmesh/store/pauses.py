@@ -23,6 +23,6 @@ def pause(conn: Connection, found: Pause, set_by: str) -> None:
 
 
 def current(conn: Connection) -> list[Pause]:
-    """Return the pauses that go on."""
+    """Return the pauses that have not ended."""
     with conn.cursor(row_factory=class_row(Pause)) as cursor:
         return cursor.execute(statement("pauses.current")).fetchall()

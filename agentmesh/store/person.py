@@ -1,4 +1,4 @@
-"""What only a person does: capture, retry, taking back, other models and tools; each one commit."""
+"""What only people do: capture, retry, take back, change model or tools. Each is one commit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agentmesh.store.jsonb import jsonb
 
 
 def begin_capture(conn: Connection, agent: AgentId) -> bool:
-    """Keep from now on what the person types from every model; return False when a capture is open already."""
+    """Begin to keep what the person types from every model; return False if a capture is open already."""
     return scalar(conn, statement("person.begin_capture"), {"agent": agent}, bool)
 
 
@@ -31,7 +31,7 @@ def cancel_capture(conn: Connection, agent: AgentId) -> None:
 
 
 def captured(conn: Connection, agent: AgentId) -> list[str]:
-    """Return the texts of the agent's open capture, the oldest first."""
+    """Return the texts of the agent's open capture, oldest first."""
     return [text for (text,) in conn.execute(statement("person.captured"), {"agent": agent}).fetchall()]
 
 
@@ -41,15 +41,15 @@ def is_capturing(conn: Connection, agent: AgentId) -> bool:
 
 
 def fork_captured(conn: Connection, parent: AgentId, name: str = "fork") -> AgentId:
-    """End the capture and make a child of its text; without any text the child is idle.
+    """End the capture and make a child whose prompt is its text; without any text the child is idle.
 
-    Refused as any fork is; the capture then stays open.
+    It is refused as any fork is; the capture then stays open.
     """
     return AgentId(scalar(conn, statement("person.fork_captured"), {"parent": parent, "name": storable(name)}, UUID))
 
 
 def note(conn: Connection, agent: AgentId, content: Mapping[str, Any]) -> int:
-    """Keep a command and what it said as a row that no model sees; return its seq."""
+    """Keep a command and its output as a row that no model sees; return its seq."""
     return scalar(conn, statement("person.note"), {"agent": agent, "content": jsonb(dict(content))}, int)
 
 
@@ -64,7 +64,7 @@ def retry(conn: Connection, agent: AgentId) -> None:
 
 
 def take_back(conn: Connection, mail: MailId) -> str:
-    """Withdraw a message of the user and return its text; raise MailRead when it is too late."""
+    """Withdraw a message from the user and return its text; raise MailRead if it is too late."""
     return scalar(conn, statement("person.take_back"), {"mail": mail}, str)
 
 
@@ -81,7 +81,7 @@ def set_settings(
     tools: Sequence[Mapping[str, Any]] | None = None,
     what: str,
 ) -> None:
-    """Give the agent another system prompt or other tools from its next turn on; ``what`` says so in its transcript."""
+    """Give the agent another system prompt or other tools from its next turn on; ``what`` tells the transcript."""
     values = {
         "agent": agent,
         "system_prompt": storable(system_prompt) if system_prompt is not None else None,

@@ -1,8 +1,8 @@
 """How this program connects: one place for the names, limits and keepalives of every connection, and the pool.
 
-A connection is autocommit: a commit of the engine is one statement. Through a pooler in transaction mode a session's
-settings and prepared statements would land on connections of others, so there we make none; the limits then come from
-the role (``alter role ... set lock_timeout = '5s'``).
+A connection is autocommit: a commit of the engine is one statement. Through a pooler in transaction mode, settings and
+prepared statements of a session would end up on other clients' connections, so we make none there. The limits then come
+from the role (``alter role ... set lock_timeout = '5s'``).
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _DEFAULTS: Final = {
     "keepalives_count": "3",
     "tcp_user_timeout": "20000",
 }
-"""What a URL may override. A peer that vanished is noticed within 25 s; seconds, the last in milliseconds."""
+"""What a URL may override. A peer that vanished is noticed within 25 s. In seconds; the last one in milliseconds."""
 
 _LIMITS: Final = {
     "lock_timeout": "5s",
     "statement_timeout": "15s",
     "idle_in_transaction_session_timeout": "5s",
     "default_transaction_isolation": "read committed",
-    "idle_session_timeout": "0",  # a listener is idle by trade
-    "DateStyle": "ISO, MDY",  # times and intervals are read in these forms only
+    "idle_session_timeout": "0",  # a listener is idle most of the time
+    "DateStyle": "ISO, MDY",  # times and intervals are read only in these forms
     "IntervalStyle": "postgres",
     "TimeZone": "UTC",
     "bytea_output": "hex",
@@ -51,39 +51,39 @@ _LIMITS: Final = {
     "search_path": "pg_catalog",  # every name of ours has its schema
     "plan_cache_mode": "auto",
     "gin_fuzzy_search_limit": "0",
-    "jit": "off",  # compiling a statement takes 40 ms where it runs for one: plans of many small parts look expensive
+    "jit": "off",  # compiling takes 40 ms for statements that run for one: plans of many small parts look expensive
 }
 
 PREPARE_AFTER: Final = 3
-"""Executions after which a statement is prepared."""
+"""A statement is prepared after this many executions."""
 
 _RECONNECT_SECONDS: Final = 0.5
-"""How long the pool tries by itself; longer, its pauses grow to minutes, while ``Database`` asks again each second."""
+"""How long the pool tries by itself. Its pauses would grow to minutes, while ``Database`` asks again each second."""
 
 
 class KeptConnection(BoundedConnection):
-    """A connection with what each call would otherwise make anew."""
+    """A connection that keeps what each call would otherwise make again."""
 
     def __init__(self, pgconn: PGconn, row_factory: RowFactory[TupleRow] = tuple_row) -> None:
         super().__init__(pgconn, row_factory)
         self.is_pooled = False
         """Whether it is one of a pool's."""
         self.pooled_again = 0.0
-        """When (monotonic) it is to go through the pool again; see ``tx``."""
+        """When (monotonic) it must go through the pool again; see ``tx``."""
         self.silence = select.poll()
-        """Tells when the server says something that nobody asked for."""
+        """Tells whether the server has sent something that nobody asked for."""
         self.silence.register(pgconn.socket, select.POLLIN)
 
 
 def connection_string(url: str, *, role: str) -> str:
-    """Return the URL with our defaults and the name ``agentmesh/<role>/<pid>`` under which psql shows us."""
+    """Return the URL with our defaults and the name ``agentmesh/<role>/<pid>``, under which psql shows us."""
     given = {key: value for key, value in _parsed(url).items() if value is not None}
     ours = {"client_encoding": "utf8", "application_name": f"agentmesh/{role}/{os.getpid()}"}
     return make_conninfo(**{**_DEFAULTS, **given, **ours})
 
 
 def describe(url: str) -> str:
-    """Return ``name at host:port`` for messages: never the password."""
+    """Return ``name at host:port`` for messages, never the password."""
     parts = _parsed(url)
     name, host, port = (str(parts.get(key) or "") for key in ("dbname", "host", "port"))
     place = ":".join(filter(None, (host or str(parts.get("hostaddr") or "localhost"), port)))
@@ -102,10 +102,10 @@ def connect(url: str, *, role: str) -> KeptConnection:
 
 
 def configure(connection: psycopg.Connection) -> bool:
-    """Set our limits on a direct connection; on one through a pooler set nothing and return False.
+    """Set our limits on a direct connection; if there is a pooler, set nothing and return False.
 
-    A pooler shows in that the process which runs the statement is not the one that answered the connect. Raise
-    DatabaseError where the database cannot hold every text.
+    A pooler is behind it if the process that runs the statement is not the one that answered the connect. Raise
+    DatabaseError if the database cannot hold every text.
     """
     _require_utf8(connection)
     done = connection.execute(
@@ -120,10 +120,10 @@ def configure(connection: psycopg.Connection) -> bool:
 
 
 def shares_its_session(connection: psycopg.Connection, url: str, *, role: str) -> bool:
-    """Tell whether a pooler gives the connection's server process to others between transactions.
+    """Return whether a pooler gives the connection's server process to others between transactions.
 
-    A second connection holds a server process meanwhile: either it got the first one's, or the first one, should it
-    have been given another, has lost its LISTEN. (Alone, it would get the same process again and look all right.)
+    A second connection holds a server process meanwhile. Either it got the first one's, or the first one has been given
+    another and so lost its LISTEN. (Alone, the first one would get the same process again and look all right.)
     """
     connection.execute("listen agentmesh_probe")
     with BoundedConnection.connect(connection_string(url, role=role)) as other:
@@ -154,9 +154,9 @@ def open_pool(url: str, *, role: str, size: int) -> ConnectionPool[KeptConnectio
 
 
 def is_alive(connection: KeptConnection) -> bool:
-    """Tell without a round trip whether an idle connection still stands.
+    """Return whether an idle connection still stands, without a round trip.
 
-    The server says nothing to an idle session but good-bye: whatever can be read on its socket ends it.
+    The server sends an idle session nothing but its end: if there is anything to read on the socket, it is over.
     """
     if connection.pgconn.status != ConnStatus.OK:
         return False

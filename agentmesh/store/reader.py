@@ -1,9 +1,9 @@
-"""Queries that a person writes, as a role that can change nothing.
+"""Queries that a person writes, run by a role that can change nothing.
 
-The role is the boundary of what can be read: SELECT on the views, and no other right. PostgreSQL lets every role do
-some things more: notify, make large objects, change its own password. So a query is one statement by the extended
-protocol, in a read-only transaction that is always rolled back, on a connection that is closed after it. One statement
-can end that transaction or be something else, never both.
+The role is the boundary of what can be read: it has SELECT on the views, and no other right. But PostgreSQL lets every
+role do a few other things: notify, make large objects, change its own password. So a query is one statement in the
+extended protocol, in a read-only transaction that is always rolled back, on a connection that is closed after it. One
+statement can end that transaction or be something else, never both.
 """
 
 from __future__ import annotations
@@ -38,31 +38,31 @@ _ADVICE: Final = MappingProxyType(
         "42883": f"The reader may read the views and nothing else: {_VIEWS}.",
     }
 )
-"""What to do about an SQLSTATE when PostgreSQL has no hint itself."""
+"""What to do about an SQLSTATE if PostgreSQL gives no hint itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """What a query returned, each value as PostgreSQL writes it; None is NULL."""
+    """What a query returned, with each value as PostgreSQL writes it; None is NULL."""
 
     columns: list[str]
     types: list[int]
-    """OID of each column's type."""
+    """The OID of each column's type."""
     rows: list[tuple[str | None, ...]]
 
 
 def reader_url(url: str) -> str:
-    """Return the URL with the reader as user, without the password: that is another's."""
+    """Return the URL with the reader as user, and without the password, which is another role's."""
     parts = _parts(url)
     parts.pop("password", None)
-    # All in the query: there a list of hosts or a socket's folder needs no form of its own.
+    # All is in the query: there, a list of hosts or a socket's folder needs no form of its own.
     return f"postgresql:///?{urlencode({**parts, 'user': READER}, quote_via=quote)}"
 
 
 def query(url: str, text: str, *, seconds: float = 15.0) -> QueryResult:
-    """Run one statement with the schema agentmesh in the search path; raise DatabaseError for what is wrong with it.
+    """Run one statement with the schema agentmesh in the search path.
 
-    Raise Timeout when it was not done after so many seconds.
+    Raise DatabaseError if something is wrong with it, and Timeout if it was not done after ``seconds``.
     """
     with _connected(url) as connection:
         try:
@@ -77,13 +77,13 @@ def query(url: str, text: str, *, seconds: float = 15.0) -> QueryResult:
 
 
 def can_change(url: str) -> bool:
-    """Tell whether the role of this URL may change rows of ours: then it is no reader."""
+    """Return whether the role of this URL may change rows of ours: then it is no reader."""
     with _connected(url) as connection:
         return scalar(connection, statement("health.can_change"), {}, bool)
 
 
 def psql_call(url: str) -> tuple[str, dict[str, str]]:
-    """Return the connection string for psql and the environment that it needs; a password goes into the latter."""
+    """Return the connection string for psql and the environment that it needs, which holds the password."""
     parts = _parts(url)
     environ = {"PGOPTIONS": "-c search_path=agentmesh -c default_transaction_read_only=on"}
     if password := parts.pop("password", None):
@@ -121,17 +121,17 @@ def _answer(connection: KeptConnection, text: str, seconds: float) -> QueryResul
         for known in connection.adapters.types:
             for oid in filter(None, (known.oid, known.array_oid)):
                 cursor.adapters.register_loader(oid, TextLoader)
-        # stream() speaks the extended protocol, which takes one statement; execute() would take several. The text is a
-        # person's, and its boundary is the role.
+        # stream() uses the extended protocol, which takes one statement; execute() would take several. The text is a
+        # person's, and the role is its boundary.
         rows = list(cursor.stream(storable(text)))
         described = cursor.description or []
-    # A NOTIFY is only sent by a commit; PostgreSQL 15 lets a read-only transaction make a large object.
+    # NOTIFY is only sent at a commit; PostgreSQL 15 lets a read-only transaction make a large object.
     connection.execute("rollback")
     return QueryResult([column.name for column in described], [column.type_code for column in described], rows)
 
 
 def _complaint(error: psycopg.Error) -> DatabaseError:
-    if error.sqlstate is None:  # psycopg's own: PostgreSQL ran it, and it gave no rows
+    if error.sqlstate is None:  # psycopg's own error: PostgreSQL ran the statement, and it gave no rows
         return DatabaseError("This statement returns no rows.", hint="The reader can ask: select, show, explain.")
     said = printable(error.diag.message_primary or str(error)).rstrip()
     hint = printable(error.diag.message_hint or "") or _ADVICE.get(error.sqlstate or "", "")

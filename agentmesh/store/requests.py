@@ -1,4 +1,4 @@
-"""Requests: approvals and questions that wait for a person, and the rules that their answers leave."""
+"""Requests: approvals and questions that wait for a person, and the rules that the answers leave behind."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from agentmesh.store.jsonb import jsonb
 
 
 def pending(conn: Connection, session: SessionId) -> list[Request]:
-    """Return what waits for a person in a session, oldest first."""
+    """Return the requests of a session that wait for a person, oldest first."""
     with conn.cursor(row_factory=typed_row(Request)) as cursor:
         return cursor.execute(statement("requests.pending"), {"session": session}).fetchall()
 
 
 def all_requests(conn: Connection, session: SessionId, limit: int = 1000) -> list[Request]:
-    """Return the requests of a session, the answered ones too, oldest first."""
+    """Return the requests of a session, with the answered ones, oldest first."""
     with conn.cursor(row_factory=typed_row(Request)) as cursor:
         return cursor.execute(statement("requests.all"), {"session": session, "limit": limit}).fetchall()
 
 
 def resolve(conn: Connection, who: str) -> Request:
-    """Return the request whose id is or begins with this (4 characters or more); raise UnknownRequest."""
+    """Return the request whose id is this or begins with it (4 characters or more); raise UnknownRequest."""
     found: list[Request] = []
     if between := beginning_with(who):
         with conn.cursor(row_factory=typed_row(Request)) as cursor:
@@ -46,30 +46,30 @@ def resolve(conn: Connection, who: str) -> Request:
 def answer(conn: Connection, request: UUID, words: Mapping[str, Any], by: str) -> None:
     """Answer a request: ``{"decision": "once" | "always" | "no", "reason"?, "arguments"?}`` or ``{"text"}``.
 
-    ``by`` says who, for people. Raise RequestOver, UnknownRequest or BadAnswer.
+    ``by`` names the person who answers. Raise RequestOver, UnknownRequest or BadAnswer.
     """
     values = {"request": request, "answer": jsonb(dict(words)), "by": storable(by)}
     conn.execute(statement("requests.answer"), values)
 
 
 def set_attended(conn: Connection, session: SessionId, attended: bool) -> None:
-    """Say whether anybody can answer requests of a session; where nobody can, what would ask is refused."""
+    """Record whether anybody can answer requests of a session; if nobody can, calls that would ask are refused."""
     conn.execute(statement("requests.set_attended"), {"session": session, "attended": attended})
 
 
 def rules(conn: Connection, session: SessionId) -> list[dict[str, str]]:
-    """Return the rules that "always" made in a session."""
+    """Return the rules that "always" has made in a session."""
     return scalar(conn, statement("requests.rules"), {"session": session}, list)
 
 
 def allow(conn: Connection, session: SessionId, rules: Sequence[Mapping[str, str]]) -> int:
-    """Allow what these rules say for a whole session, as an answer of "always" does; return how many are new.
+    """Allow what these rules say for the whole session, as the answer "always" does; return how many are new.
 
-    A rule turns asking into allowing, never a denial.
+    A rule turns asking into allowing; it never overrides a denial.
     """
     return scalar(conn, statement("requests.allow"), {"session": session, "rules": jsonb(list(rules))}, int)
 
 
 def forget_rules(conn: Connection, session: SessionId, place: int | None = None) -> int:
-    """Take back the rule at a place (from 1), or all; return how many are gone."""
+    """Remove the rule at a place (from 1), or all rules; return how many were removed."""
     return scalar(conn, statement("requests.forget_rules"), {"session": session, "place": place}, int)

@@ -1,7 +1,7 @@
 """The roles with least rights: whether this server has them, and giving them their rights in this database.
 
-What each may do is written once, in the SQL function ``agentmesh.grant_roles``. A role is the server's, its rights are
-a database's: so a schema can be there before its roles, and a dump that is restored elsewhere comes without them.
+What each may do is written once, in the SQL function ``agentmesh.grant_roles``. Roles belong to the server, but their
+rights belong to a database. So a schema can exist before its roles, and a dump restored elsewhere comes without them.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from agentmesh.sql import statement
 from agentmesh.store.reader import READER
 
 WORKER: Final = "agentmesh_worker"
-"""May run sessions, by the verbs and what workers call; changes nothing of the schema. Logins are made its members."""
+"""Runs sessions, by the verbs and what workers call; changes nothing in the schema. Logins are made its members."""
 PERSON: Final = "agentmesh_person"
-"""May do what a worker may, and what only people decide. Logins are made its members."""
+"""Does what a worker may, and what only people decide. Logins are made its members."""
 FOR_PERSONS: Final = (
     "start_session",
     "set_mode",
@@ -30,7 +30,7 @@ FOR_PERSONS: Final = (
     "forget_bills",
     "rename",
 )
-"""Functions that decide what agents may do and spend, and their names: a worker may not call them."""
+"""Functions that decide what agents may do, may spend and are called. A worker may not call them."""
 
 _MADE_BY: Final = {
     READER: f"create role {READER} login;  -- reads the views; `agentmesh sql` logs in as it",
@@ -48,9 +48,9 @@ class _Role:
 
 
 def settle(conn: Connection) -> list[str]:
-    """Give the roles that exist the rights that they lack here; return the statements that make those that do not.
+    """Give the existing roles the rights that they lack here; return the statements that make the missing roles.
 
-    Only the schema's owner can do so; for others nothing is changed.
+    Only the schema's owner can give rights; for others nothing is changed.
     """
     values = {
         "names": list(_MADE_BY),

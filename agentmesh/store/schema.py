@@ -1,8 +1,8 @@
-"""The schema: whether the database has the one this program needs, and bringing it there.
+"""The schema: whether the database has the one that this program needs, and how it gets it.
 
-Alembic runs the revisions of ``migrations/``, which are tables, types and data, and keeps the current one in
+Alembic runs the revisions in ``migrations/``, which are tables, types and data, and keeps the current one in
 ``agentmesh.alembic_version``. The code on top (functions, views, grants) is brought up to date by its text, see
-``agentmesh.store.code``. To see that there is nothing to do takes one read and no import of Alembic.
+``agentmesh.store.code``. If there is nothing to do, one read shows that, without importing Alembic.
 """
 
 from __future__ import annotations
@@ -31,36 +31,36 @@ if TYPE_CHECKING:
 _LOCK_KEY: Final = 0x61676D73_63686D61  # "agmschma": one upgrade at a time per database
 _UPGRADE_SECONDS: Final = 120.0
 _SHOWN: Final = 3
-"""Differences that a sentence names."""
+"""How many differences a sentence names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Which schema is in a database: the revision of its tables, and whose code it has."""
+    """Which schema is in a database: the revision of its tables, and the version of its code."""
 
     revision: str
     version: str | None = None
-    """Of the agentmesh whose code is there; None where the tables have none, after a downgrade."""
+    """Version of the agentmesh whose code is there; None if the tables have no code, after a downgrade."""
     code: str | None = None
     """Digest of that code."""
     is_released: bool = True
-    """Whether a release made it; states of the development before the first one are not upgraded."""
+    """Whether a release made it; development states before the first release are not upgraded."""
 
     def __str__(self) -> str:
-        """Return the name for people: the revision, and the code's digest."""
+        """Return the name for people: the revision and the code's digest."""
         return f"{self.revision}-{self.code}" if self.code else self.revision
 
 
 class SchemaState(StrEnum):
-    """How the schema in a database stands to this program's."""
+    """How the schema in a database compares with this program's."""
 
     EMPTY = "empty"
     """The database holds nothing at all."""
     BEHIND = "behind"
-    """Older than the program, or not there while other tables are."""
+    """Older than the program's, or missing although other tables are there."""
     CURRENT = "current"
     AHEAD = "ahead"
-    """Newer than the program."""
+    """Newer than the program's."""
     UNKNOWN = "unknown"
     """No release of agentmesh made it."""
 
@@ -77,12 +77,12 @@ def revisions() -> frozenset[str]:
 
 @cache
 def needed() -> Schema:
-    """Return the schema that this program needs; of the files as they are at the first call."""
+    """Return the schema that this program needs, from the files as they are at the first call."""
     return Schema(head(), agentmesh.__version__, code.digest())
 
 
 def migrations() -> Path:
-    """Return the folder of migrations: the checkout's, else the one that the wheel carries."""
+    """Return the folder of migrations: the checkout's, or else the one in the wheel."""
     package = Path(agentmesh.__file__).parent
     checkout = package.parent
     if (checkout / "pyproject.toml").exists() and (checkout / "migrations" / "env.py").exists():
@@ -100,7 +100,7 @@ def revision(connection: psycopg.Connection) -> str | None:
 
 
 def state(connection: psycopg.Connection) -> SchemaState:
-    """Tell how the schema in the database stands to this program's. The connection must be autocommit."""
+    """Return how the schema in the database compares with this program's. The connection must be autocommit."""
     return _judge(connection, installed(connection))
 
 
@@ -115,10 +115,10 @@ def installed(connection: psycopg.Connection) -> Schema | None:
 
 
 def check(connection: psycopg.Connection, where: str, folder: Path | None = None) -> None:
-    """Raise SchemaDiffers where no release made the schema, or its code is not what this program's files say.
+    """Raise SchemaDiffers if no release made the schema, or its code is not what this program's files say.
 
-    Code of another release is not compared. ``where`` is the database's name for people, ``folder`` the embedded
-    server's: what can be deleted to begin anew.
+    Code of another release is not compared. ``where`` is the database's name for people. ``folder`` is the embedded
+    server's folder, which can be deleted for a fresh start.
     """
     there = installed(connection)
     if there and _judge(connection, there) is SchemaState.UNKNOWN:
@@ -133,15 +133,15 @@ def check(connection: psycopg.Connection, where: str, folder: Path | None = None
 
 
 def ensure(url: str, *, automatic: bool, folder: Path | None = None) -> None:
-    """Make sure that the schema fits; an empty database is upgraded, with ``automatic`` also one that is behind.
+    """Make sure that the schema fits: upgrade an empty database, and with ``automatic`` also one that is behind.
 
-    Raise a DatabaseError where it does not; its advice names the embedded server's ``folder``.
+    Raise a DatabaseError if it does not fit; its advice names the embedded server's ``folder``.
     """
     connect_ensured(url, role="schema", automatic=automatic, folder=folder).close()
 
 
 def connect_ensured(url: str, *, role: str, automatic: bool, folder: Path | None = None) -> KeptConnection:
-    """Connect to a database whose schema fits, as ``ensure`` has it; return the connection."""
+    """Connect to a database and make sure that its schema fits, as ``ensure`` does; return the connection."""
     where = describe(url)
     with translated(where):
         connection = connect(url, role=role)
@@ -172,13 +172,13 @@ def _ensure(connection: KeptConnection, url: str, where: str, *, automatic: bool
 
 
 def upgrade(url: str, folder: Path | None = None) -> None:
-    """Bring the schema to the head, all or nothing; any number of processes may do this at the same time.
+    """Upgrade the schema to the newest revision, all or nothing; any number of processes may do so at the same time.
 
-    Functions and views that somebody changed by hand are put back. Raise SchemaDiffers where no release made what is
-    there, or others' views depend on what is replaced.
+    Functions and views that were changed by hand are restored. Raise SchemaDiffers if no release made the schema, or if
+    views of others depend on what is replaced.
 
-    A session that sits on a lock of ours makes an attempt fail after ``lock_timeout``, so that nobody queues behind us
-    for long; then it is tried again, for two minutes in all.
+    If another session sits on a lock of ours, an attempt fails after ``lock_timeout``, so that nobody queues behind us
+    for long. Then it is tried again, for two minutes in all.
     """
     deadline = time.monotonic() + _UPGRADE_SECONDS
     where = describe(url)
@@ -205,7 +205,7 @@ def _upgrade(connection: KeptConnection, where: str, folder: Path | None) -> Non
     connection.execute("select set_config('statement_timeout', '0', false)")
     connection.answer_seconds = None
     connection.execute("select pg_advisory_lock(%s)", [_LOCK_KEY])
-    # The look comes after the lock: whoever held it may have done the work.
+    # The look comes after the lock: its last holder may have done the work.
     there = installed(connection)
     found = _judge(connection, there)
     match found:
@@ -218,7 +218,7 @@ def _upgrade(connection: KeptConnection, where: str, folder: Path | None) -> Non
     connection.autocommit = False
     if there and there.revision == head():
         if found is SchemaState.CURRENT:
-            code.drop(connection, where)  # somebody changed a part of it by hand: all of it is made anew
+            code.drop(connection, where)  # part of it was changed by hand, so all of it is made again
         code.bring_up_to_date(connection, where)
         connection.commit()
         return
@@ -263,12 +263,12 @@ def _judge(connection: psycopg.Connection, there: Schema | None) -> SchemaState:
 
 
 def _rank(one: Schema) -> tuple[str, list[int]]:
-    """Return what grows with each release: the revision, then the numbers of the version whose code it is."""
+    """Return what grows with each release: the revision, then the numbers of the code's version."""
     return one.revision, [int(number) for number in re.findall(r"\d+", one.version or "")]
 
 
 def _is_empty(connection: psycopg.Connection) -> bool:
-    """Tell whether there is no relation but the system's and those of extensions."""
+    """Return whether there are no relations except those of the system and of extensions."""
     row = connection.execute("""
         select not exists (
           select from pg_class c

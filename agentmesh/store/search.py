@@ -1,4 +1,4 @@
-"""Search over all conversations and mail, by words; changes nothing."""
+"""Full-text search over all conversations and mail. It changes nothing."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from agentmesh.domain.text import storable
 from agentmesh.sql import statement
 
 PATIENCE: Final = 60
-"""Seconds that a search may take."""
+"""How long a search may take, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A row of a conversation, or a mail that stands in none, that holds what was looked for."""
+    """A row of a conversation, or a message outside any conversation, that has the words."""
 
     session_id: SessionId
     agent_id: AgentId
     name: str
-    """The agent's: of a mail, the recipient's."""
+    """The agent's name; for a message, the recipient's."""
     seq: int | None
-    """The row's number; None for a mail."""
+    """The row's number; None for a message."""
     mail_id: int | None
     kind: str
-    """The row's kind; of a mail unread or withdrawn."""
+    """The row's kind; for a message, unread or withdrawn."""
     at: datetime
     snippet: str
-    """The words stand between «»; otherwise the text has neither of the two. Foreign text."""
+    """The words stand between «», which are removed from the rest of the text. Foreign text."""
 
     @property
     def where(self) -> str:
-        """``coder:12``, as ``agentmesh fork --at`` takes it; of a mail the agent's name."""
+        """``coder:12``, as ``agentmesh fork --at`` takes it; for a message, the agent's name."""
         return self.name if self.seq is None else f"{self.name}:{self.seq}"
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far a search of all sessions goes: into the newest ones."""
+    """How far a search of all sessions goes: how many of the newest it looks into."""
 
     looked_into: int
     all_of_them: int
@@ -59,10 +59,10 @@ def search(
     *,
     patience: float = PATIENCE,
 ) -> list[Hit]:
-    """Return what holds these words, the newest first.
+    """Return rows and mail that have these words, newest first.
 
-    Of a session, of one agent, or (neither given) of the newest sessions. ``"a phrase"``, ``or`` and ``-without`` are
-    understood. Raise BadArgument without a word, and Timeout.
+    They are from a session, from one agent, or (neither given) from the newest sessions. ``"a phrase"``, ``or`` and
+    ``-without`` are understood. Raise BadArgument without a word, and Timeout.
     """
     values = {"query": storable(words), "session": session, "agent": agent, "most": most}
     try:
@@ -75,6 +75,6 @@ def search(
 
 
 def reach(conn: Connection) -> Reach:
-    """Return how many sessions a search of all looks into."""
+    """Return how many sessions a search of all sessions looks into."""
     with conn.cursor(row_factory=class_row(Reach)) as cursor:
         return cast(Reach, cursor.execute(statement("search.reach")).fetchone())

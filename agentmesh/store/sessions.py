@@ -1,4 +1,4 @@
-"""Sessions: start, find, end, delete, reap."""
+"""Sessions: start, find, end, delete and reap them."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class NewSession(NamedTuple):
     permission_mode: PermissionMode = PermissionMode.ASK
     permissions: Any = ()
     limits: Mapping[str, Any] = MappingProxyType({})
-    """max_depth, max_children, max_agents, max_unread, max_tokens, max_cost_usd; the database's defaults otherwise."""
+    """max_depth, max_children, max_agents, max_unread, max_tokens, max_cost_usd; otherwise the database's defaults."""
     needs: Sequence[str] = ()
     """What a worker must offer to run it: ``tool weather``, ``type reviewer`` of a Python program."""
     endpoints: Sequence[str] = ()
-    """Model servers that are configured where it begins; workers run its agents if they have the same."""
+    """Model servers that are configured where it begins; workers run its agents only if they have the same."""
     external: bool = False
-    """Whether somebody else runs the root's turns (an MCP client); it joins as the root then."""
+    """Whether the root's turns run outside (in an MCP client), which joins as the root."""
 
 
 def start_session(conn: Connection, new: NewSession) -> AgentId:
@@ -73,7 +73,7 @@ def get(conn: Connection, session: SessionId) -> Session:
 
 
 def resolve(conn: Connection, prefix: str) -> Session:
-    """Return the session whose id is or begins with this; raise UnknownSession, or UsageError when it is empty."""
+    """Return the session whose id is this or begins with it; raise UnknownSession, or UsageError if it is empty."""
     if not prefix.strip():
         raise UsageError("the id of a session is empty", hint="Is a variable not set? agentmesh sessions lists them.")
     ids = beginning_with(prefix)
@@ -108,7 +108,7 @@ def set_mode(conn: Connection, session: SessionId, mode: PermissionMode) -> None
 
 
 def end_session(conn: Connection, session: SessionId) -> int:
-    """Kill all agents of the session, the root too; return how many died."""
+    """Kill all agents of the session, with the root; return how many died."""
     return scalar(conn, statement("sessions.end"), {"session": session}, int)
 
 
@@ -118,7 +118,7 @@ def delete_session(conn: Connection, session: SessionId) -> None:
 
 
 def reap(conn: Connection, session: SessionId, agent: AgentId | None = None) -> int:
-    """Hide the dead of the session, or one of them; return how many."""
+    """Hide the dead agents of the session, or one of them; return how many."""
     return scalar(conn, statement("sessions.reap"), {"session": session, "agent": agent}, int)
 
 

@@ -1,4 +1,4 @@
-"""What people see: activities and live text. Losing a write here harms nobody."""
+"""What people see: activities and live text. If a write is lost here, no harm is done."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LONGEST: Final = 400
 
 
 def agent_channel(agent: AgentId) -> str:
-    """Return the channel for mail, death, interrupts and "one of those you wait for changed"."""
+    """Return the channel for mail, death, interrupts and changes in an agent that it waits for."""
     return f"agent_event_{agent}"
 
 
@@ -35,22 +35,22 @@ def session_channel(session: object) -> str:
 
 
 def screen_channel() -> str:
-    """Return a channel for one screen alone, always another one."""
+    """Return a new channel for one screen alone."""
     return f"screen_{uuid4().hex}"
 
 
 def is_screen_channel(channel: str) -> bool:
-    """Return whether a channel that somebody names may be one screen's: anybody may notify."""
+    """Return whether a channel may be that of one screen. Names need a check, because anybody may notify."""
     return _SCREEN.fullmatch(channel) is not None
 
 
 def ask_for_text(conn: Connection, agent: AgentId, channel: str) -> None:
-    """Ask the worker that runs an agent for what its answer in progress has said so far, on a screen's channel."""
+    """Ask the worker that runs an agent for its answer so far, to be sent on a screen's channel."""
     publish(conn, [(agent_channel(agent), f"{REPEAT}{channel}")])
 
 
 def set_activities(conn: Connection, activities: Mapping[AgentId, str]) -> None:
-    """Say what agents are doing, in a few words each."""
+    """Record what agents are doing, in a few words each."""
     words = [storable(text).encode()[:_LONGEST].decode("utf-8", "ignore") for text in activities.values()]
     conn.execute(statement("status.activity"), {"ids": list(activities), "activities": words})
 

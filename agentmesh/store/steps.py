@@ -1,4 +1,4 @@
-"""The commits of a turn. Each is one statement, fenced by the lease; together they make every step exactly once."""
+"""The commits of a turn. Each is one statement, fenced by the lease; together they make each step exactly once."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ from agentmesh.store.jsonb import jsonb, written
 from agentmesh.store.mailbox import require_size
 
 Results = Mapping[int, Mapping[str, Any]]
-"""What tool calls of a step returned, by their ordinals."""
+"""What the tool calls of a step returned, by ordinal."""
 
 Seen = Mapping[int, Sequence[tuple[str, str]]]
-"""Files whose content they have shown, by ordinals too: paths (absolute, free of links) and SHA-256 digests."""
+"""Files whose content the calls have shown, by ordinal: paths (absolute, free of links) and SHA-256 digests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A model call about to be made, as its budget is asked for it."""
+    """A model call about to be made, as its budget needs to know it."""
 
     bytes: int = 0
-    """What the request has without the rows that come with the step's begin."""
+    """Bytes of the request without the rows that come with the begin of the step."""
     answer_tokens: int = 32_768
-    """The longest answer that anybody wants."""
+    """The longest answer that is wanted."""
     input_usd: float | None = None
-    """What the price list says of an input token that is not cached; None where the model is in none."""
+    """The list price of an input token that is not cached; None if the model is not in the list."""
     output_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """What the budget allows of a model call."""
+    """What the budget allows for a model call."""
 
     refused: dict[str, str] | None
-    """Why there is none (error, hint), or None."""
+    """Why the call is refused (error, hint), or None."""
     waits: str | None
-    """For what of calls that run it waits first: their ``room``, or the first ``bill`` of its model; or None."""
+    """What it must first wait for from running calls: their ``room``, or the first ``bill`` of its model; or None."""
     answer_tokens: int | None
-    """How long the answer may be; None where nothing is capped."""
+    """How long the answer may be; None if nothing is capped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Begun:
     """What a step begins with."""
 
     rows: list[Row]
-    """Rows that came since, the mail just read among them."""
+    """Rows that have come since, with the mail that was just read."""
     granted: Granted
     in_task: bool
     """Whether the agent works on a task of its parent."""
@@ -71,15 +71,15 @@ class FinishedStep:
     """How a step ended."""
 
     seq: int
-    """The assistant's row."""
+    """The row of the answer."""
     status: AgentStatus
     allowance: Allowance | None
-    """Where there are calls to run: what they may do without asking, now."""
+    """What the calls may now do without asking; None if there are no calls to run."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskGiver:
-    """An agent that hands out a task: what its sub-agent cannot exceed."""
+    """An agent that hands out a task, with the bounds that its sub-agent cannot exceed."""
 
     depth: int
     max_depth: int
@@ -89,7 +89,7 @@ class TaskGiver:
 
 
 def task_giver(conn: Connection, agent: AgentId) -> TaskGiver:
-    """Return what bounds the sub-agents of this agent's tasks."""
+    """Return the bounds for the sub-agents of this agent's tasks."""
     with conn.cursor(row_factory=typed_row(TaskGiver)) as cursor:
         found = cursor.execute(statement("steps.task_giver"), {"agent": agent}).fetchone()
     if found is None:
@@ -98,7 +98,7 @@ def task_giver(conn: Connection, agent: AgentId) -> TaskGiver:
 
 
 def standing(conn: Connection, lease: Lease) -> Standing:
-    """Return where the lease's agent stands; raise Fenced."""
+    """Return the present state of the lease's agent; raise Fenced."""
     with conn.cursor(row_factory=typed_row(Standing)) as cursor:
         found = cursor.execute(statement("steps.standing"), {"agent": lease.agent_id, **caller(lease)}).fetchone()
     if found is None:
@@ -114,12 +114,12 @@ def begin_step(
     seen: Seen | None = None,
     planned: Planned = Planned(),
 ) -> Begun:
-    """Read the mail that is due, reserve a model call, and return own rows after a seq.
+    """Read the mail that is due, reserve a model call, and return the agent's own rows after a seq.
 
     Raise Fenced or TurnInterrupted.
 
-    ``results`` of the lease's step, and what it has ``seen``, are written first, and stay when it raises
-    TurnInterrupted. They are not flushed to disk if no call of theirs was started: after a crash of the server those
+    ``results`` of the lease's step, and what it has ``seen``, are written first, and stay even if it raises
+    TurnInterrupted. They are not flushed to disk if none of their calls was started: after a crash of the server, those
     calls are open again.
     """
     found = written(_entries(results, seen)) if results else None
@@ -139,7 +139,7 @@ def begin_step(
 
 
 def asked(planned: Planned) -> dict[str, Any]:
-    """Return the parameters by which a budget is asked for a call."""
+    """Return the parameters that ask a budget for a call."""
     return {
         "bytes": planned.bytes,
         "answer": planned.answer_tokens,
@@ -149,7 +149,7 @@ def asked(planned: Planned) -> dict[str, Any]:
 
 
 def granted(found: Mapping[str, Any]) -> Granted:
-    """Read what ``agentmesh.reserve`` returns."""
+    """Return the answer of ``agentmesh.reserve`` as an object."""
     return Granted(found.get("refused"), found.get("waits"), found.get("answer"))
 
 
@@ -164,8 +164,8 @@ def finish_step(
     """Store the model's answer with its tool calls, usage and cost; without calls this ends the turn.
 
     With ``after``, the newest own row that the model was sent, it may be repeated: an answer that has been stored since
-    is not stored again.
-    Raise AgentBusy when calls have no result: their commit was not flushed yet when the server crashed.
+    then is not stored again. Raise AgentBusy if calls have no result, because their commit was not flushed yet when the
+    server crashed.
     """
     values = {
         "agent": lease.agent_id,
@@ -182,13 +182,13 @@ def finish_step(
 
 
 def is_stored(conn: Connection, agent: AgentId, after: int, content: Mapping[str, Any]) -> bool:
-    """Tell whether this answer of the agent's model was stored after a row."""
+    """Return whether this answer of the agent's model was stored after a row."""
     values = {"agent": agent, "after": after, "content": written(content)}
     return scalar(conn, statement("steps.is_stored"), values, bool)
 
 
 def start_calls(conn: Connection, lease: Lease, ordinals: Sequence[int]) -> Allowance:
-    """Mark calls of the lease's step as started, before they run; return what may be done without asking, now."""
+    """Mark calls of the lease's step as started, before they run; return what may now be done without asking."""
     values = {"agent": lease.agent_id, "ordinals": list(ordinals), **caller(lease)}
     return Allowance.from_json(scalar(conn, statement("steps.start_calls"), values, dict))
 
@@ -207,10 +207,10 @@ def ask(
     settled: Sequence[int],
     dropped: Sequence[int],
 ) -> Allowance:
-    """Ask a person about calls of the lease's step; return what may be done without asking, now.
+    """Ask a person about calls of the lease's step; return what may now be done without asking.
 
-    ``settled`` are the ordinals of calls that may run without an answer by now, ``dropped`` of those that nobody is
-    there to decide about. Nothing is done when the allowance is no longer ``judged``.
+    ``settled`` are the ordinals of calls that may now run without an answer. ``dropped`` are those of calls that nobody
+    is there to decide about. Nothing is done if the allowance is no longer ``judged``.
     """
     values = {
         "agent": lease.agent_id,
@@ -224,9 +224,9 @@ def ask(
 
 
 def task(conn: Connection, lease: Lease, spec: Mapping[str, Any]) -> AgentId:
-    """Hand the lease's call to a sub-agent, new or (``agent_id``) known; return who that is.
+    """Hand the lease's call to a sub-agent, a new one or a known one (``agent_id``); return its id.
 
-    Raise a LimitReached, BadName, UnknownAgent, DeadAgent, AgentBusy or NotATask when refused.
+    Raise a LimitReached, BadName, UnknownAgent, DeadAgent, AgentBusy or NotATask if it is refused.
     """
     require_size(str(spec.get("prompt", "")))
     return AgentId(
@@ -235,7 +235,7 @@ def task(conn: Connection, lease: Lease, spec: Mapping[str, Any]) -> AgentId:
 
 
 def ready(conn: Connection, agents: Sequence[AgentId]) -> list[AgentId]:
-    """Return which of these agents, waiting for a person or a sub-agent, can go on."""
+    """Return those of these agents, which wait for a person or a sub-agent, that can go on."""
     return [AgentId(row[0]) for row in conn.execute(statement("steps.ready"), {"agents": list(agents)}).fetchall()]
 
 
@@ -261,12 +261,12 @@ def skip_turn(conn: Connection, lease: Lease) -> AgentStatus:
 
 
 def book_call(conn: Connection, agent: AgentId, usage: Mapping[str, Any]) -> None:
-    """Book the tokens and the cost of a model call whose answer is not kept; the agent may be dead."""
+    """Record the tokens and the cost of a model call whose answer is not kept; the agent may be dead."""
     conn.execute(statement("steps.book_call"), {"agent": agent, "usage": _json(usage)})
 
 
 def open_calls(conn: Connection, agent: AgentId) -> list[OpenCall]:
-    """Return the agent's calls without a result, in the order asked."""
+    """Return the agent's calls without a result, in the order in which the model asked for them."""
     with conn.cursor(row_factory=typed_row(OpenCall)) as cursor:
         return cursor.execute(statement("steps.open_calls"), {"agent": agent}).fetchall()
 

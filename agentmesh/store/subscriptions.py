@@ -1,7 +1,7 @@
-"""Which channels this process wants to hear, against which ones PostgreSQL knows of; no I/O, any thread.
+"""Which channels this process wants to hear, and which ones PostgreSQL knows. It does no I/O and serves any thread.
 
-Callers add and take back wishes, counted per channel. The listener's thread takes the difference in batches, and
-reports when a batch is committed; that is when those who asked for its channels go on.
+Callers add and take back wishes, which are counted per channel. The listener's thread takes the differences in batches
+and reports when a batch is committed. Then the callers that asked for its channels go on.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Subscriptions:
         self._lock = threading.Lock()
         self._wanted: Counter[str] = Counter()
         self._active: set[str] = set()  # committed, and no UNLISTEN under way
-        self._dirty: set[str] = set()  # where the two may differ
+        self._dirty: set[str] = set()  # channels in which the two may differ
         self._tickets: list[Ticket] = []
         self._closed = False
 
@@ -62,9 +62,9 @@ class Subscriptions:
         return ticket
 
     def unwant(self, channels: Collection[str]) -> bool:
-        """Take back one wish per channel; tell whether any is wanted by nobody now."""
+        """Take back one wish per channel; return whether any channel is now wanted by nobody."""
         with self._lock:
-            # Unknown ones are ignored: after a failed listen() the caller may still clean up.
+            # Unknown channels are ignored: after a failed listen() the caller may still clean up.
             known = {channel for channel in channels if self._wanted[channel] > 0}
             self._wanted.subtract(known)
             freed = {channel for channel in known if self._wanted[channel] == 0}
@@ -74,7 +74,7 @@ class Subscriptions:
             return bool(freed)
 
     def next_batch(self, limit: int) -> Batch:
-        """Take up to ``limit`` differences; those to be dropped count as inactive from now on."""
+        """Take up to ``limit`` differences; channels to be dropped count as inactive from now on."""
         with self._lock:
             taken = {self._dirty.pop() for _ in range(min(limit, len(self._dirty)))}
             wanted = {channel for channel in taken if channel in self._wanted}
@@ -83,7 +83,7 @@ class Subscriptions:
             return batch
 
     def committed(self, batch: Batch) -> None:
-        """Note that PostgreSQL committed the batch, and let those go on who waited for it."""
+        """Record that PostgreSQL committed the batch, and settle the tickets that waited for it."""
         with self._lock:
             self._active |= batch.listen
             waiting = []
@@ -95,20 +95,20 @@ class Subscriptions:
             self._tickets = waiting
 
     def disconnected(self) -> None:
-        """Note that nothing is active any more; everything wanted is to be listened to again."""
+        """Record that nothing is active any more; everything wanted must be listened to again."""
         with self._lock:
             self._active.clear()
             self._dirty = set(self._wanted)
 
     def abandon(self, ticket: Ticket) -> None:
-        """Give up waiting: the wish and the ticket are gone."""
+        """Give up waiting: remove the wish and the ticket."""
         with self._lock:
             if ticket in self._tickets:
                 self._tickets.remove(ticket)
         self.unwant(ticket.channels)
 
     def close(self) -> None:
-        """Refuse every wish from now on, and those that wait."""
+        """Refuse every wish from now on, and those that are waiting."""
         with self._lock:
             self._closed = True
             tickets, self._tickets = self._tickets, []

@@ -23,13 +23,13 @@ class TaskView(NamedTuple):
     """How it ended; None while it runs."""
     tool_calls: int
     tokens: int
-    """Both since it began."""
+    """Both are counted since the task began."""
     seconds: float
-    """That it took, or has been running."""
+    """How long it took, or has been running."""
 
 
 class GivenTask(NamedTuple):
-    """A call of task, for who reads the caller's conversation."""
+    """A call of task, for readers of the caller's conversation."""
 
     ordinal: int
     child: AgentId
@@ -42,7 +42,7 @@ class TaskCall(NamedTuple):
 
     child: AgentId
     from_seq: int
-    """The sub-agent's rows after this one belong to it."""
+    """The sub-agent's rows after this one belong to the task."""
     call_id: str
 
 
@@ -59,6 +59,6 @@ def given(conn: Connection, agent: AgentId, seq: int) -> list[GivenTask]:
 
 
 def calls(conn: Connection, agent: AgentId) -> list[TaskCall]:
-    """Return the calls below which the agent works: its own tasks', else those of the nearest sub-agent above it."""
+    """Return the calls that gave the agent its tasks, or else those of the nearest sub-agent above it."""
     with conn.cursor(row_factory=class_row(TaskCall)) as cursor:
         return cursor.execute(statement("tasks.calls"), {"agent": agent}).fetchall()

@@ -1,4 +1,4 @@
-"""Who did what when: agents, stretches of time, and mail between them; for drawings."""
+"""What each agent did and when: stretches of time, and mail between agents; for drawings."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class LaneRow:
     created_at: datetime
     died_at: datetime | None
     last_at: datetime
-    """Of its newest row, or its death."""
+    """Time of its newest row, or of its death."""
     now: datetime
-    """Of the transaction."""
+    """Time of the transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class SpanRow:
     """A stretch of an agent's time."""
 
     kind: str
-    """model, tool, wait (for others), ask (for a person)."""
+    """model, tool, wait (for others) or ask (for a person)."""
     name: str
-    """Of the model or the tool."""
+    """Name of the model or the tool."""
     began: datetime
     ended: datetime | None
     """None while it goes on."""
@@ -60,7 +60,7 @@ class LetterRow:
     read_seq: int | None
     """The recipient's row that shows it."""
     count: int
-    """How many there are in all."""
+    """How many messages there are in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def busy(conn: Connection, agents: Sequence[AgentId]) -> list[Island]:
 
 
 def spans(conn: Connection, agent: AgentId) -> Iterator[SpanRow]:
-    """Yield what an agent did, by its beginning, page by page; only within a transaction."""
+    """Yield what an agent did, in the order of its beginning, page by page; only within a transaction."""
     with conn.cursor(name="spans", row_factory=class_row(SpanRow)) as cursor:
         cursor.itersize = _PAGE
         cursor.execute(statement("timeline.spans"), {"agent": agent})
@@ -92,7 +92,7 @@ def spans(conn: Connection, agent: AgentId) -> Iterator[SpanRow]:
 
 
 def letters(conn: Connection, agents: Sequence[AgentId], limit: int) -> list[LetterRow]:
-    """Return the newest mail to these agents, oldest first, at most so much."""
+    """Return the newest mail to these agents, oldest first, at most ``limit`` messages."""
     with conn.cursor(row_factory=class_row(LetterRow)) as cursor:
         values = {"agents": list(agents), "limit": limit}
         return cursor.execute(statement("timeline.letters"), values).fetchall()[::-1]

@@ -1,4 +1,4 @@
-"""Reading conversations; only the verbs and the engine's commits write them."""
+"""Reading conversations. Only the verbs and the engine's commits write them."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from agentmesh.store.mailbox import with_mail
 
 
 def context(conn: Connection, agent: AgentId, upto: int | None = None) -> list[Row]:
-    """Return all rows that the agent's model is sent, in that order; ``upto`` a seq of its own: as it was then."""
+    """Return all rows that the agent's model is sent, in order; with ``upto``, an own seq, as it was at that row."""
     with conn.cursor(row_factory=typed_row(Row)) as cursor:
         return cursor.execute(statement("transcript.context"), {"agent": agent, "upto": upto}).fetchall()
 
 
 def own(conn: Connection, agent: AgentId, after: int = 0, limit: int = 1000) -> list[Row]:
-    """Return the agent's own rows after a seq, of all kinds, at most so many."""
+    """Return the agent's own rows after a seq, of all kinds, at most ``limit``."""
     with conn.cursor(row_factory=typed_row(Row)) as cursor:
         rows = cursor.execute(statement("transcript.own"), {"agent": agent, "after": after, "limit": limit}).fetchall()
     return with_mail(conn, rows)
 
 
 def last_seq(conn: Connection, agent: AgentId) -> int:
-    """Return the newest seq of the agent's own rows, 0 for none."""
+    """Return the newest seq of the agent's own rows, or 0 if there are none."""
     return scalar(conn, statement("transcript.last_seq"), {"agent": agent}, int)
 
 
 def todos(conn: Connection, agent: AgentId) -> list[Todo]:
-    """Return the agent's to-do list as its newest todo_write left it; empty for an agent that has none."""
+    """Return the agent's to-do list as its newest todo_write left it; empty if there was none."""
     row = conn.execute(statement("transcript.todos"), {"agent": agent}).fetchone()
     return read_todos(row[0]) if row else []

@@ -28,7 +28,7 @@ class Forked:
     name: str
     session_id: SessionId
     upto: int
-    """The row of its source that it inherits up to: the one asked for, or the last before the step that has it."""
+    """The last row of its source that it inherits: the one asked for, or the last before the step that has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,41 +37,41 @@ class AgentThen:
 
     view: AgentView
     last_seq: int
-    """Its newest row: what ``fork_at`` goes back to."""
+    """Its newest row, which ``fork_at`` goes back to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A place in a conversation to go back to: before somebody said something, or after an answer."""
+    """A place in a conversation to go back to: before a message, or after an answer."""
 
     seq: int
-    """Of the row that was said."""
+    """The seq of the message or the answer."""
     kind: Kind
     text: str
-    """The beginning of what was said. Foreign text."""
+    """The beginning of its text. Foreign text."""
 
     @property
     def upto(self) -> int:
-        """The row to inherit up to."""
+        """The last row to inherit."""
         return self.seq if self.kind == Kind.ASSISTANT else self.seq - 1
 
 
 def fork_at(conn: Connection, parent: AgentId, name: str, at: int, prompt: str | None = None) -> Forked:
-    """Make a child of a living agent that inherits up to this row of it. Raise as ``agents.fork`` and BadArgument."""
+    """Make a child of a living agent that inherits up to this row. Raise as ``agents.fork`` does, and BadArgument."""
     values = {"parent": parent, "name": storable(name), "prompt": _storable(prompt), "at": at}
     child = agents.get(conn, AgentId(scalar(conn, statement("travel.fork"), values, UUID)))
     return Forked(child.id, child.name, child.session_id, child.forked_at or 0)
 
 
 def fork_session(conn: Connection, agent: AgentId, at: int, prompt: str | None = None) -> Forked:
-    """Begin a session whose root has a copy of what this agent, dead or alive, was sent at this row of it."""
+    """Begin a session whose root has a copy of what this agent, dead or alive, was sent at this row."""
     values = {"agent": agent, "at": at, "prompt": _storable(prompt)}
     root = agents.get(conn, AgentId(scalar(conn, statement("travel.fork_session"), values, UUID)))
     return Forked(root.id, root.name, root.session_id, scalar(conn, statement("travel.copied"), {"root": root.id}, int))
 
 
 def tree_at(conn: Connection, session: SessionId, at: datetime) -> list[AgentThen]:
-    """Return the agents of a session as they were, as ``agents.view`` does of now: as far as their rows tell."""
+    """Return the agents of a session as they were, in the form of ``agents.view``, as far as their rows tell."""
     with conn.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(statement("travel.agents"), {"session": session, "at": at}).fetchall()
     by_id = {row["id"]: row for row in rows}
@@ -87,13 +87,13 @@ def tree_at(conn: Connection, session: SessionId, at: datetime) -> list[AgentThe
 
 
 def points(conn: Connection, agent: AgentId, limit: int = 200) -> list[Point]:
-    """Return the places of an agent's own conversation to go back to, the newest first."""
+    """Return the places to go back to in an agent's own conversation, newest first."""
     with conn.cursor(row_factory=typed_row(Point)) as cursor:
         return cursor.execute(statement("travel.points"), {"agent": agent, "limit": limit}).fetchall()
 
 
 def now(conn: Connection) -> datetime:
-    """Return the database's time: that of all its rows."""
+    """Return the time of the database, which all its rows use."""
     return scalar(conn, statement("travel.now"), {}, datetime)
 
 
@@ -105,7 +105,7 @@ def _then(row: dict[str, Any]) -> AgentThen:
 
 
 def _known(cost: Decimal, unpriced: int) -> Decimal | None:
-    """Return a cost as ``v_agents`` does: None where no price is known."""
+    """Return a cost as ``v_agents`` does: None if no price is known."""
     return cost if not unpriced or cost > 0 else None
 
 

@@ -1,8 +1,8 @@
 """Runs store functions: takes a connection, repeats what may be repeated, and lets only domain errors out.
 
 A store function takes a ``Connection`` first and makes one statement, so every call is one commit and can be repeated
-as a whole. PostgreSQL itself says when that is safe (deadlock, serialization, lock timeout: nothing was changed). After
-a lost connection nobody knows whether the commit happened: then only a call declared ``idempotent`` is repeated.
+as a whole. PostgreSQL itself says when that is safe (deadlock, serialization, lock timeout): then nothing was changed.
+After a lost connection nobody knows whether the commit happened, so only a call declared ``idempotent`` is repeated.
 """
 
 from __future__ import annotations
@@ -29,21 +29,23 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _UNCHANGED: Final = (pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable)
-"""What PostgreSQL raises when it undid the whole statement because of somebody else."""
+"""What PostgreSQL raises if it undid the whole statement because of another session."""
 
 _MULTIXACT: Final = "new multixact has more than one updating member"
-"""What it says, as an internal error, when two updates of a row and a foreign key's look at it meet in one instant:
-seen once in hours of storms on 18. It has undone the statement; the next try finds the row at rest."""
+"""PostgreSQL's internal error if two updates of a row and a foreign key's check of it meet in one instant.
+
+Seen once in hours of storms on version 18. The statement was undone; the next try finds the row at rest.
+"""
 
 _ATTEMPTS: Final = 6
 _FIRST_PAUSE: Final = 0.01
-"""Seconds; each further pause is twice as long, and the real one is drawn from half of it to the whole."""
+"""In seconds. Each further pause is twice as long; the real one is drawn from half of it to the whole."""
 
 _AT_HAND: Final = 60.0
-"""Seconds after which a connection goes through the pool again, which knows how old it may become."""
+"""After this many seconds a connection goes through the pool again, which limits its age."""
 
 _ASK_AGAIN: Final = 1.0
-"""Seconds after which a waiting caller makes the pool try to connect once more."""
+"""After this many seconds, a waiting caller makes the pool try to connect once more."""
 
 
 class Database:
@@ -60,34 +62,34 @@ class Database:
         revive: Callable[[], object] | None = None,
         first: KeptConnection | None = None,
     ) -> None:
-        """``first``: a connection to begin with, of this role; from now on it is the database's."""
+        """``first`` is a connection to begin with, of this role; from now on it belongs to the database."""
         self.url = url
         self.direct_url = direct_url or url
-        """For what a pooler in transaction mode cannot carry: LISTEN and the worker's lock."""
+        """For what does not work through a pooler in transaction mode: LISTEN and the worker's lock."""
         self.where = describe(url)
         self._role = role
         self._patience = patience  # seconds that a call waits for a connection
-        self._revive = revive  # starts an embedded server that died under us; raises a domain error when it cannot
+        self._revive = revive  # starts an embedded server that died under us; raises a domain error if it cannot
         self._pool_size = pool_size
         self._made: ConnectionPool[KeptConnection] | None = None
         self._closed = False
         self._making = threading.Lock()
         self._lock = threading.Lock()
         self._at_hand = first
-        """A spare connection, used before the pool: without it P3 is 1.98 × the floor instead of 1.79, of 2.00."""
+        """A spare connection, used before the pool. Without it, P3 is 1.98 × the floor instead of 1.79 (of 2.00)."""
         if first:
             first.pooled_again = time.monotonic() + _AT_HAND
         self._lent: set[KeptConnection] = set()
-        """Those that somebody uses."""
+        """Connections in use."""
         self._renewed_at = 0.0
-        """When (monotonic) the server was last found to be another, or back; connections from before go."""
+        """When (monotonic) the server was last found to be replaced or back; older connections are dropped."""
         self._asking = 0
-        """Callers that wait for a connection of the pool; ``close`` adds one, so that no spare one is kept."""
+        """How many callers wait for a connection of the pool; ``close`` adds one, so that no spare one is kept."""
 
     def run(self, function: Callable[..., Result], /, *args: Any, idempotent: bool = False, **kwargs: Any) -> Result:
         """Return ``function(connection, *args, **kwargs)``, repeated while PostgreSQL says that it changed nothing.
 
-        ``idempotent`` says that the call may also be repeated when the connection broke and the outcome is unknown.
+        ``idempotent`` says that the call may also be repeated if the connection broke and the outcome is unknown.
         """
         try:
             for attempt in range(_ATTEMPTS):
@@ -123,7 +125,7 @@ class Database:
                 self._give_back(connection)
 
     def renew(self) -> None:
-        """Use no connection made before: the server was replaced, and the one behind them may be silent for ever.
+        """Use no connection made before now: the server was replaced, and the old one may be silent for ever.
 
         What is in flight has a few seconds left, and is then given up.
         """
@@ -173,7 +175,8 @@ class Database:
         """Keep it at hand if there is none and nobody asks the pool for one; else give it to the pool."""
         idle = connection.pgconn.transaction_status == TransactionStatus.IDLE
         fresh = time.monotonic() < connection.pooled_again
-        # Critical section: whoever finds none at hand is counted in the same moment, and then gets it from the pool.
+        # Critical section: a caller that finds none at hand is counted in the same moment, and then gets it from the
+        # pool.
         with self._lock:
             self._lent.discard(connection)
             kept = idle and fresh and self._at_hand is None and not self._asking
@@ -183,7 +186,7 @@ class Database:
             self._put_away(connection)
 
     def _put_away(self, connection: KeptConnection) -> None:
-        """Give it to the pool; the first is none of the pool's, and ends."""
+        """Give it to the pool; close the first one, which does not belong to the pool."""
         if connection.is_pooled:
             self._pool.putconn(connection)
         else:
@@ -191,7 +194,7 @@ class Database:
 
     @property
     def _pool(self) -> ConnectionPool[KeptConnection]:
-        """The pool, made when somebody wants a connection and none is at hand: most commands need but the first."""
+        """The pool, made when a connection is wanted and none is at hand: most commands need only the first."""
         with self._making:
             if self._made is None:
                 self._made = open_pool(self.url, role=self._role, size=self._pool_size)
@@ -200,7 +203,7 @@ class Database:
             return self._made
 
     def _from_hand(self) -> KeptConnection | None:
-        """Return the connection at hand; without one, what others give back goes to the pool from now on."""
+        """Return the connection at hand; if there is none, what others give back goes to the pool from now on."""
         with self._lock:
             connection, self._at_hand = self._at_hand, None
             self._asking += connection is None
@@ -212,18 +215,18 @@ class Database:
         from psycopg_pool import PoolTimeout  # with the pool
 
         deadline = time.monotonic() + self._patience
-        answered = False  # whether the server did, when the patience was at its end
+        answered = False  # whether the server answered after the patience had ended
         while True:
             remaining = deadline - time.monotonic()
             if remaining <= 0:
                 if answered:
                     raise self._busy()
-                # The pool keeps to itself why it gave nothing. Where the server is back, it may give something now.
+                # The pool does not say why it gave nothing. If the server is back, it may give something now.
                 connect(self.url, role=self._role).close()
                 answered, deadline = True, time.monotonic() + _ASK_AGAIN
                 continue
             try:
-                # In slices: the pool makes a new attempt to connect when somebody asks, not while he waits.
+                # In slices: the pool makes a new attempt to connect on a request, not during a wait.
                 connection = pool.getconn(timeout=min(_ASK_AGAIN, remaining))
             except PoolTimeout:
                 if self._revive:
@@ -242,7 +245,7 @@ class Database:
         )
 
     def _about_limit(self, error: psycopg.Error) -> AgentmeshError:
-        """Say whom to end where the limit is the server's queue of notifications."""
+        """Name the process to end if the limit is that of the server's queue of notifications."""
         with translated(self.where), connect(self.url, role=self._role) as connection:
             queue = notify_queue.look(connection)
         if queue.used < notify_queue.NEARLY_FULL:
@@ -257,7 +260,7 @@ class Database:
 
 
 def is_unchanged(error: psycopg.Error) -> bool:
-    """Return whether PostgreSQL undid the statement because of somebody else, so that it may be made again."""
+    """Return whether PostgreSQL undid the statement because of another session, so that it may be repeated."""
     return isinstance(error, _UNCHANGED) or (isinstance(error, pg.InternalError_) and _MULTIXACT in str(error))
 
 

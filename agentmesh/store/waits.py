@@ -1,4 +1,4 @@
-"""Waits: begin one, take its result."""
+"""Waits: begin one and take its result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agentmesh.store.call import Lease, caller, scalar
 def targets(
     conn: Connection, session: SessionId, asked: Sequence[str], waiter: AgentId | None = None
 ) -> list[dict[str, Any]]:
-    """Resolve the agents to wait for, in the order asked, duplicates merged; an entry may carry its error instead.
+    """Resolve the agents to wait for, in the order asked, with duplicates merged; an entry may carry its error instead.
 
     A waiter that asks by itself may call its parent "parent".
     """
@@ -45,9 +45,9 @@ def wait_begin(
     timeout: float,
     lease: Lease | None = None,
 ) -> dict[str, Any] | None:
-    """Begin a wait for these ``targets`` (None: anyone) of so many seconds; return the result if it is over at once.
+    """Begin a wait for these ``targets`` (None: anyone) of ``timeout`` seconds; return the result if it ends at once.
 
-    With a lease it answers the lease's tool call; without, it is a person's wait on an idle agent. Raise BadWait,
+    With a lease it answers the lease's tool call; without one it is a person's wait on an idle agent. Raise BadWait,
     WaitBusy, WaitCircle, AgentBusy, DeadAgent when refused.
     """
     wanted = Jsonb(list(for_whom)) if for_whom is not None else None
@@ -58,7 +58,7 @@ def wait_begin(
 def wait_take(
     conn: Connection, waiter: AgentId, final: WaitOutcome | None = None, lease: Lease | None = None
 ) -> dict[str, Any] | None:
-    """Return the result of the agent's wait if it ends now (in any case with ``final``); None while it goes on."""
+    """Return the result of the agent's wait if it ends now (with ``final``, always); None while it goes on."""
     values = {"waiter": waiter, "final": final, **caller(lease)}
     return _result(conn, "waits.take", values)
 
@@ -70,7 +70,7 @@ def registered(conn: Connection, waiter: AgentId) -> Wait | None:
 
 
 def still_open(conn: Connection, waiter: AgentId) -> int:
-    """Return how many of the agents that the wait is for still run and have sent nothing."""
+    """Return how many of the awaited agents are still running and have sent nothing."""
     return scalar(conn, statement("waits.still_open"), {"waiter": waiter}, int)
 
 

@@ -1,7 +1,7 @@
-"""One LISTEN connection, driven through libpq's asynchronous calls: no method but ``wait`` waits, and that one ends.
+"""One LISTEN connection, driven through libpq's asynchronous calls. Only ``wait`` waits, and never for ever.
 
-psycopg's own ``execute`` waits for its answer as long as it takes, and on a connection whose peer fell silent that is
-for ever. Here a command is sent, and its end is noticed among the notifications; deadlines are the caller's affair.
+psycopg's own ``execute`` waits for its answer as long as it takes. On a connection whose peer fell silent that is for
+ever. Here a command is sent, and its end is noticed among the notifications; the caller keeps the deadlines.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DONE = (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK, ExecStatus.EMPTY_QUERY)
 
 
 class Wire:
-    """A connection with at most one command under way; of one thread."""
+    """A connection with at most one command under way, used by one thread."""
 
     def __init__(
         self, connection: psycopg.Connection, wake: socket.socket, on_notify: Callable[[str, str], None]
@@ -29,10 +29,10 @@ class Wire:
         self._libpq = connection.pgconn
         self._wake = wake
         self._on_notify = on_notify
-        self._selector = selectors.DefaultSelector()  # not select.select: that fails above descriptor 1,023
+        self._selector = selectors.DefaultSelector()  # not select.select, which fails above descriptor 1,023
         self._selector.register(self._libpq.socket, selectors.EVENT_READ)
         self._selector.register(wake, selectors.EVENT_READ)
-        # What came during commands before this moment is in psycopg's backlog, and the socket will not tell of it.
+        # What came during earlier commands is in psycopg's backlog, and the socket will not tell of it.
         for notification in connection.notifies(timeout=0):
             on_notify(notification.channel, notification.payload)
 
@@ -43,7 +43,7 @@ class Wire:
         self._flush()
 
     def wait(self, timeout: float) -> None:
-        """Wait until something arrived, or somebody wrote to the wake-up socket, or the seconds are over."""
+        """Wait until something arrives, another thread writes to the wake-up socket, or the time is over."""
         ready = self._selector.select(max(timeout, 0.0))
         if any(key.fileobj is self._wake for key, _ in ready):
             with suppress(BlockingIOError):
@@ -52,7 +52,7 @@ class Wire:
             self._flush()
 
     def receive(self) -> None:
-        """Take in what has arrived; raise psycopg's error when the connection or the command failed."""
+        """Take in what has arrived; raise psycopg's error if the connection or the command failed."""
         self._libpq.consume_input()
         failure = None
         while self.busy and not self._libpq.is_busy():
@@ -69,7 +69,7 @@ class Wire:
             raise failure
 
     def close(self) -> None:
-        """Let go of the selector; the connection is the caller's."""
+        """Close the selector; the connection is the caller's."""
         self._selector.close()
 
     def _flush(self) -> None:

@@ -16,7 +16,7 @@ from agentmesh.store.schema import Schema
 
 
 class Identity(NamedTuple):
-    """Who a worker is and what it may run."""
+    """Which worker it is, and what it may run."""
 
     host: str
     os_user: str
@@ -25,9 +25,9 @@ class Identity(NamedTuple):
     providers: tuple[str, ...]
     """Model providers that it is configured for."""
     serves_any: bool = False
-    """Also sessions of other hosts and users (containers, shared disks)."""
+    """Whether it also serves sessions of other hosts and users (containers, shared disks)."""
     session: SessionId | None = None
-    """Only this session (a headless run)."""
+    """The only session that it serves (a headless run)."""
     endpoints: tuple[str, ...] = ()
     """Its model servers, as sessions name them."""
     offers: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class Identity(NamedTuple):
 
 
 class LocalWorker(NamedTuple):
-    """A worker of one host that has not ended, as far as its row says."""
+    """A worker of one host that has not ended, according to its row."""
 
     pid: int
     id: WorkerId
@@ -45,7 +45,7 @@ class LocalWorker(NamedTuple):
 
 
 def join(conn: Connection, me: Identity) -> WorkerId:
-    """Register a worker on its LISTEN connection, whose session then holds the lock that shows it lives."""
+    """Register a worker on its LISTEN connection, whose session then holds the lock that shows that it is alive."""
     values = {
         "host": me.host,
         "os_user": me.os_user,
@@ -61,7 +61,7 @@ def join(conn: Connection, me: Identity) -> WorkerId:
 
 
 def rejoin(conn: Connection, worker: WorkerId) -> bool:
-    """Take the lock again on a new LISTEN connection; return False when the worker was declared dead meanwhile."""
+    """Take the lock again on a new LISTEN connection; return False if the worker was declared dead meanwhile."""
     return scalar(conn, statement("workers.rejoin"), {"worker": worker}, bool)
 
 
@@ -73,7 +73,7 @@ def release(conn: Connection, worker: WorkerId) -> int:
 def claim(conn: Connection, worker: WorkerId, slots: int, *, waits: bool = True) -> list[Agent]:
     """Claim up to ``slots`` queued agents, the longest queued first, and with ``waits`` any that are inside a wait.
 
-    To find those it reads the whole queue, else only what it claims.
+    To find those it reads the whole queue; without ``waits`` it reads only what it claims.
     """
     with conn.cursor(row_factory=typed_row(Agent)) as cursor:
         values = {"worker": worker, "slots": slots, "waits": waits}
@@ -81,7 +81,7 @@ def claim(conn: Connection, worker: WorkerId, slots: int, *, waits: bool = True)
 
 
 def owned(conn: Connection, worker: WorkerId) -> list[Agent]:
-    """Return the agents that the worker owns: also those of a claim whose answer was lost."""
+    """Return the agents that the worker owns, with those of a claim whose answer was lost."""
     with conn.cursor(row_factory=typed_row(Agent)) as cursor:
         return cursor.execute(statement("workers.owned"), {"worker": worker}).fetchall()
 
@@ -92,7 +92,7 @@ def claimable(conn: Connection, worker: WorkerId, slots: int) -> bool:
 
 
 def give_back(conn: Connection, worker: WorkerId, epochs: Mapping[AgentId, int]) -> set[AgentId]:
-    """Offer agents that the worker has no thread for to others; return those that it owns no more."""
+    """Offer to others the agents that the worker has no thread for; return those that it no longer owns."""
     values = {"worker": worker, "ids": list(epochs), "epochs": list(epochs.values())}
     return {AgentId(agent) for (agent,) in conn.execute(statement("workers.give_back"), values)}
 
@@ -108,8 +108,8 @@ def tick(
     """Beat, sweep dead workers, and return which of these agents need a look although no NOTIFY came.
 
     Five entries name no agent: ``fenced`` (this worker was declared dead), ``work`` (something can be claimed),
-    ``owned`` (with ``names_all``: the rows give the worker more agents than these), ``paused`` (models pause) and
-    ``replaced`` (the schema is not this one any more, if one is given).
+    ``owned`` (with ``names_all``: the worker owns more agents than these), ``paused`` (models pause) and ``replaced``
+    (the schema is no longer the given one).
     """
     with conn.cursor(row_factory=class_row(Attention)) as cursor:
         named = {"ids": list(epochs), "epochs": list(epochs.values()), "all": names_all}
@@ -119,7 +119,7 @@ def tick(
 
 
 def replaced(conn: Connection, schema: Schema) -> Schema | None:
-    """Return the schema of the database if its tables are newer than this one's, or its code is other code."""
+    """Return the schema of the database if its tables are newer than this one's, or its code differs."""
     values = {"revision": schema.revision, "code": schema.code}
     row = conn.execute(statement("workers.replaced"), values).fetchone()
     return Schema(*row) if row else None

@@ -1,4 +1,4 @@
-"""Who the server runs as: the user themselves, or, because PostgreSQL refuses root, a system user of its own."""
+"""The user that the server runs as: the present user or, because PostgreSQL refuses root, a system user of its own."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _USERADD: Final = (
 _SYSTEM_PATH: Final = "/usr/sbin:/usr/bin:/sbin:/bin"
 _USERADD_SECONDS: Final = 10.0
 _COMMAND_SECONDS: Final = 600.0
-"""Longest time that any one program of PostgreSQL gets: first start and crash recovery on a slow disk included."""
+"""The longest that one program of PostgreSQL may take, including first start and crash recovery on a slow disk."""
 
 
 class CannotRun(EmbeddedServerError):
-    """The server's user may not read or run a program of PostgreSQL."""
+    """The server's user may not read or run one of PostgreSQL's programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,13 @@ class Account:
     uid: int
     gid: int
     switch: bool
-    """We are root, so programs of the server are started as this user."""
+    """Whether we are root, so that programs of the server are started as this user."""
 
     def run(self, *command: str | Path, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        """Run a program as this user and return its exit code and output; raise where it does not even start.
+        """Run a program as this user and return its exit code and output; raise if it does not even start.
 
-        The environment is made here, because a PGPORT, a PGDATA or a LANG without locale would change the server; the
-        session is its own, so that Ctrl+C in a terminal does not reach it.
+        The environment is made here, because PGPORT, PGDATA or a LANG without a locale would change the server. The
+        program gets a session of its own, so that Ctrl+C in a terminal does not reach it.
         """
         zone = {"TZ": os.environ["TZ"]} if "TZ" in os.environ else {}
         try:
@@ -74,7 +74,7 @@ class Account:
             raise self._cannot_run(command[0], error) from error
 
     def powerless(self, error: OSError) -> EmbeddedServerError | None:
-        """Return what to tell where root lacks root's rights (a container without capabilities), else None."""
+        """Return the error to raise if root lacks root's rights (a container without capabilities), else None."""
         if not self.switch or error.errno not in {errno.EPERM, errno.EINVAL}:
             return None
         message = f"Root may not act for the user {self.name} here, and PostgreSQL refuses root: {error.strerror}."
@@ -88,9 +88,9 @@ class Account:
         return kind(message, hint=f"Install agentmesh again (no wheels exist for musl). {URL_HINT}")
 
     def enter(self, folder: Path) -> None:
-        """Raise where this user cannot enter the folder, naming the one that is closed; nothing is opened for it."""
+        """Raise if this user cannot enter the folder, and name the closed folder; no rights are changed."""
         closed = next((each for each in (*reversed(folder.parents), folder) if not self._may_enter(each)), None)
-        # The mode bits do not know access control lists, so the last word is an attempt.
+        # The mode bits do not show access control lists, so only an attempt gives the final answer.
         if closed and self.run("/bin/sh", "-c", 'cd -- "$0"', folder).returncode != 0:
             raise EmbeddedServerError(
                 f"The embedded server's user {self.name} cannot enter {closed}.",
@@ -105,7 +105,7 @@ class Account:
 
 
 def existing_account() -> Account | None:
-    """Return the server's account, or None where it would have to be made first."""
+    """Return the server's account, or None if it has to be made first."""
     uid = os.geteuid()
     try:
         entry = pwd.getpwnam(SYSTEM_USER) if uid == 0 else pwd.getpwuid(uid)
@@ -120,7 +120,7 @@ def existing_account() -> Account | None:
 
 
 def server_account() -> Account:
-    """Return the server's account; as root its system user is made when missing."""
+    """Return the server's account; as root, make its system user if it is missing."""
     account = existing_account()
     if account is None and os.geteuid() == 0:
         account = _make_system_user()

@@ -1,6 +1,7 @@
-"""One PostgreSQL cluster: how it is made, started, stopped. Callers hold the start lock for everything but looking.
+"""One PostgreSQL cluster: how it is made, started and stopped. Callers hold the start lock for all but looking.
 
-PostgreSQL's own ``initdb`` and ``pg_ctl`` do the work; what is here are the cases in which they would do harm or fail.
+PostgreSQL's own ``initdb`` and ``pg_ctl`` do the work. This module handles the cases in which they would do harm or
+fail.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ OWNER: Final = "agentmesh"
 _TUNABLE: Final = {
     "max_connections": "200",
     "shared_buffers": "128MB",
-    "autovacuum_naptime": "10s",  # the default of a minute lets the table of waits grow a thousandfold
+    "autovacuum_naptime": "10s",  # with the default of a minute, the table of waits grows a thousandfold
 }
-"""Written once into ``postgresql.auto.conf``, so that ``alter system`` can change them."""
+"""Written once to ``postgresql.auto.conf``, so that ``alter system`` can change them."""
 
 _START_SECONDS: Final = 120
 _SILENT_SECONDS: Final = 20.0
@@ -60,21 +61,21 @@ class Cluster:
         return f"postgresql://{quote(role, safe='')}@/{quote(database, safe='')}?host={folder}&port=5432"
 
     def ping(self, account: Account | None) -> Ping:
-        """Return whether the server answers, refuses for now (starting, stopping), or is not there."""
+        """Return whether the server answers, refuses connections for now (starting, stopping), or is not there."""
         if not is_private(self._places.socket_dir, account):
             return Ping.NO_RESPONSE
         return Ping(PGconn.ping(f"{self.url(database='postgres')}&connect_timeout=2".encode()))
 
     def postmaster(self) -> int | None:
-        """Return the process id of the living server, or None."""
+        """Return the process id of the running server, or None."""
         return processes.postmaster(self._places.cluster)
 
     def ensure_running(self, account: Account) -> None:
-        """Start the server unless it runs; wait until it takes connections; make the database if it is missing."""
-        make_private(self._places.socket_dir, account)  # before anything is said to a socket in it
+        """Start the server unless it runs, wait until it takes connections, and make the database if it is missing."""
+        make_private(self._places.socket_dir, account)  # before anything is sent to a socket in it
         began = time.monotonic()
         while (answer := self.ping(account)) is not Ping.OK or not self._places.pid_file.exists():
-            # A server that answers without its pid file has lost its folder: it is no longer the cluster's.
+            # A server that answers without its pid file has lost its folder, so it is no longer the cluster's.
             if answer is not Ping.REJECT and self.postmaster() is None:
                 self._start(account)
             elif time.monotonic() - began > (_START_SECONDS if answer is Ping.REJECT else _SILENT_SECONDS):
@@ -83,11 +84,11 @@ class Cluster:
         self._ensure_database()
 
     def stop(self) -> bool:
-        """Stop the server; False when it does not run. Open transactions are rolled back, nothing committed is lost."""
+        """Stop the server; return False if it does not run. Nothing that was committed is lost."""
         pid = self.postmaster()
         if pid is None:
             return False
-        # Fast ends every session and writes a checkpoint; immediate leaves that to the recovery of the next start.
+        # Fast ends every session and writes a checkpoint. Immediate leaves that to the recovery at the next start.
         fast, immediate = (signal.SIGINT, _STOP_SECONDS), (signal.SIGQUIT, _QUIT_SECONDS)
         if any(processes.stop(self._places.cluster, *way) for way in (fast, immediate)):
             return True
@@ -124,8 +125,9 @@ class Cluster:
         return EmbeddedServerError(message, hint=self._with_log(advice))
 
     def _clear_crash(self, account: Account) -> None:
-        """Remove what a server that did not shut down left: PostgreSQL itself would take any living process of that
-        number for its postmaster and refuse to start.
+        """Remove what a server that did not shut down left behind.
+
+        PostgreSQL itself would take any running process with that number for its postmaster and refuse to start.
         """
         stale = (
             self._places.pid_file,
@@ -141,7 +143,7 @@ class Cluster:
         fresh = self._places.cluster_new
         if fresh.exists():
             shutil.rmtree(fresh)
-        # From 17 on PostgreSQL brings its own C.UTF-8; no locale of the system is needed.
+        # From version 17 on, PostgreSQL has its own C.UTF-8, so no locale of the system is needed.
         builtin = ("--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C")
         made = account.run(
             programs.folder / "initdb",
@@ -171,7 +173,10 @@ class Cluster:
             )
 
     def _start_options(self, programs: ServerPrograms) -> tuple[str, ...]:
-        """Return pg_ctl's options for a start. What must hold is on the server's command line: no file overrides it."""
+        """Return pg_ctl's options for a start.
+
+        Settings that must hold are on the server's command line, which no file overrides.
+        """
         places = self._places
         socket_dir = str(places.socket_dir).replace('"', '""')
         settings = {
@@ -188,7 +193,7 @@ class Cluster:
         options = ["-D", str(places.cluster)]
         for name, value in settings.items():
             options += ["-c", f"{name}={value}"]
-        # pg_ctl hands its words to a shell, -p and -l inside double quotes, -o as it is; so the folder goes into -o.
+        # pg_ctl hands its words to a shell: -p and -l inside double quotes, -o as it is. So the folder goes into -o.
         server, log = (
             re.sub(r'([$`"\\])', r"\\\1", str(each)) for each in (programs.folder / "postgres", places.start_log)
         )
@@ -207,7 +212,7 @@ class Cluster:
             ) from error
 
     def _with_log(self, advice: str) -> str:
-        """Return the advice and after it the last lines that the server wrote."""
+        """Return the advice, followed by the last lines that the server wrote."""
         logs = [each for each in (self._places.server_log, self._places.start_log) if each and each.exists()]
         parts = [advice]
         for path in logs:
@@ -217,7 +222,7 @@ class Cluster:
 
 
 def _reason(done: subprocess.CompletedProcess[str]) -> str:
-    """Return a program's own words on why it failed, on one line."""
+    """Return on one line why a program failed, in its own words."""
     lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
     causes = [line for line in lines if re.search(r"FATAL|PANIC|ERROR|error:", line)]
     return printable(" ".join(causes[:2] or lines[-2:])) or f"exit code {done.returncode}"

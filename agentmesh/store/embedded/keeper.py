@@ -1,7 +1,7 @@
-"""Keeps the embedded server while it has clients, and for a while after the last one; a process of its own.
+"""Keeps the embedded server while it has clients and for a while after the last one; runs as a process of its own.
 
-It holds the keeper's lock instead of a share: whoever gives back the last share leaves the server to it. The lock is
-taken by the process that starts the keeper, and handed down, so there is no moment in which nobody holds it.
+It holds the keeper's lock instead of a share: a process that gives back the last share leaves the server to it. The
+process that starts the keeper takes the lock and hands it down, so that there is no moment in which nobody holds it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from agentmesh.store.embedded.cluster import Cluster
 from agentmesh.store.embedded.places import Places
 
 LINGER: Final = 600.0
-"""Seconds that the server is kept after its last client."""
+"""How many seconds the server is kept after its last client."""
 _LOCK_SECONDS: Final = 180.0
 _END_SECONDS: Final = 5.0
 _SHORTEST_LOOK: Final = 0.1
 _LONGEST_LOOK: Final = 5.0
 _LEAVING: Final = 0.5
-"""Seconds that connections which were closed a moment ago may still be seen."""
+"""How many seconds connections that were closed a moment ago may still be seen."""
 _FULL: Final = "53300"
 _CLIENTS: Final = (
     "select count(*) from pg_stat_activity where backend_type in ('client backend', 'walsender')"
@@ -41,15 +41,15 @@ _NAME: Final = "agentmesh/keeper"
 
 
 class _Wish(NamedTuple):
-    """How long the server is to be kept, as its file says."""
+    """How long the server is to be kept, as the wish file says."""
 
     seconds: float
     written: int
-    """When that was last said: whoever says it again counts as a client."""
+    """When the file was last written (ns); a process that writes it again counts as a client."""
 
 
 def keep(places: Places, seconds: float) -> None:
-    """Have the running server kept, by the keeper that there is or a new one. Call it under the start lock."""
+    """Have the running server kept by the present keeper or a new one. Call it under the start lock."""
     places.keeper_wish.write_text(f"{seconds}\n", encoding="ascii")
     lock = _take(places)
     if lock is None:
@@ -61,7 +61,7 @@ def keep(places: Places, seconds: float) -> None:
             "PYTHONPATH": os.pathsep.join(filter(None, (str(package), os.environ.get("PYTHONPATH")))),
         }
         with (places.logs / "keeper.log").open("wb") as log:
-            process = subprocess.Popen(  # the caller may wait for the end of its own output: it is not handed down
+            process = subprocess.Popen(  # the caller may wait for the end of its own output, so that is not handed down
                 [sys.executable, "-m", __name__, str(places.data_dir), str(lock)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -71,7 +71,7 @@ def keep(places: Places, seconds: float) -> None:
                 pass_fds=(lock,),
                 start_new_session=True,
             )
-        process.returncode = 0  # it outlives this process, which never asks how it ended
+        process.returncode = 0  # the keeper outlives this process, which never asks how it ended
         os.ftruncate(lock, 0)
         os.pwrite(lock, str(process.pid).encode(), 0)
     finally:
@@ -79,7 +79,7 @@ def keep(places: Places, seconds: float) -> None:
 
 
 def is_kept(places: Places) -> bool:
-    """Tell whether a keeper runs. Call it under the start lock: it takes the keeper's lock for an instant."""
+    """Return whether a keeper runs. Call it under the start lock, because it takes the keeper's lock for an instant."""
     if not places.keeper_lock.exists():
         return False
     lock = _take(places)
@@ -98,21 +98,21 @@ def end(places: Places) -> None:
 
 
 def clients(cluster: Cluster) -> int:
-    """Return how many clients are connected, this process aside; what was closed a moment ago is waited for."""
+    """Return how many clients are connected besides this process, waiting for those that were closed a moment ago."""
     deadline = time.monotonic() + _LEAVING
     while True:
         try:
             with _connect(cluster) as connection:
                 count = _count(connection)
         except psycopg.Error as error:
-            return 1 if error.sqlstate == _FULL else 0  # what cannot be asked serves nobody
+            return 1 if error.sqlstate == _FULL else 0  # a server that cannot be asked serves nobody
         if not count or time.monotonic() >= deadline:
             return count
         time.sleep(0.02)
 
 
 class _Keeper:
-    """The loop of the process."""
+    """The main loop of the keeper's process."""
 
     def __init__(self, places: Places) -> None:
         self._places = places
@@ -122,7 +122,7 @@ class _Keeper:
         self._wish = _Wish(LINGER, 0)
 
     def run(self) -> None:
-        """Return when the server was stopped or does not run any more."""
+        """Return when the server was stopped or no longer runs."""
         while True:
             try:
                 with _connect(self._cluster) as connection:
@@ -135,7 +135,7 @@ class _Keeper:
                 time.sleep(_SHORTEST_LOOK)
 
     def _wait(self, connection: psycopg.Connection) -> None:
-        """Return when no client was there for as long as is wished."""
+        """Return when there was no client for as long as the server is to be kept."""
         while True:
             self._look(connection)
             left = self._seen + self._wish.seconds - time.monotonic()
@@ -144,7 +144,7 @@ class _Keeper:
             time.sleep(min(left, max(_SHORTEST_LOOK, min(self._wish.seconds / 10, _LONGEST_LOOK))))
 
     def _look(self, connection: psycopg.Connection) -> None:
-        """Note whether somebody is there, or was since the last look."""
+        """Note whether a client is there, or was there since the last look."""
         wish = self._read_wish()
         sessions = _scalar(connection, _SESSIONS)
         if _count(connection) or sessions != self._sessions or wish != self._wish:
@@ -152,11 +152,11 @@ class _Keeper:
         self._sessions, self._wish = sessions, wish
 
     def _stop(self) -> bool:
-        """Stop the server unless somebody came meanwhile; return whether the keeper is done."""
+        """Stop the server unless a client came meanwhile; return whether the keeper is done."""
         with locks.exclusive(self._places.start_lock, _LOCK_SECONDS):
             if self._read_wish() != self._wish or clients(self._cluster):
                 return False
-            if not locks.held(self._places.shares):  # else whoever gives back the last share stops it
+            if not locks.held(self._places.shares):  # otherwise the process with the last share stops it
                 self._cluster.stop()
             return True
 
@@ -190,7 +190,7 @@ def _scalar(connection: psycopg.Connection, query: str) -> int:
 
 
 def _take(places: Places) -> int | None:
-    """Return a descriptor with the keeper's lock; None while a keeper holds it."""
+    """Return a descriptor that holds the keeper's lock; None while a keeper holds it."""
     lock = os.open(places.keeper_lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -201,7 +201,7 @@ def _take(places: Places) -> int | None:
 
 
 def main() -> int:
-    """Keep the server of the data folder; the second argument is the lock's descriptor, held until this ends."""
+    """Keep the server of the data folder; the second argument is the lock's descriptor, held to the end."""
     os.set_inheritable(int(sys.argv[2]), False)
     try:
         _Keeper(Places(Path(sys.argv[1]))).run()

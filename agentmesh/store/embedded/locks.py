@@ -1,8 +1,8 @@
-"""The two locks of an embedded server, both ``flock``, so that the kernel gives them back after ``kill -9``.
+"""The two locks of an embedded server. Both use ``flock``, so that the kernel releases them even after ``kill -9``.
 
-The start lock is held, exclusively and briefly, by whoever starts or stops the server. A share is held by every
-process that uses the server; it is taken, given back and counted only under the start lock, so whoever finds on leaving
-that the shares' file can be had exclusively is the last one.
+A process that starts or stops the server holds the start lock, exclusively and briefly. Each process that uses the
+server holds a share. Shares are taken, given back and counted only under the start lock. So a process that leaves, and
+then can lock the shares' file exclusively, is the last one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agentmesh.domain.errors import EmbeddedServerError
 
 @contextmanager
 def exclusive(path: Path, seconds: float) -> Iterator[None]:
-    """Hold the lock file exclusively; raise when it cannot be had in time (its holder may be frozen)."""
+    """Hold the lock file exclusively; raise if it cannot be had in time (its holder may be frozen)."""
     descriptor = _open(path)
     try:
         deadline = time.monotonic() + seconds
@@ -48,12 +48,12 @@ class ServerShare:
         fcntl.flock(self._descriptor, fcntl.LOCK_SH)
 
     def lend(self) -> None:
-        """Give the share back for a moment, so that ``held`` tells whether anybody else has one."""
+        """Give the share back for a moment, so that ``held`` tells whether any other process has one."""
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def close(self) -> None:
         """Give the share back for good."""
-        # A forked child has the same lock, not one of its own: unlocking there would take the parent's away.
+        # A forked child has the parent's lock, not one of its own: unlocking it there would take it from the parent.
         if not self.inherited:
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         os.close(self._descriptor)
@@ -77,7 +77,7 @@ def held(path: Path) -> bool:
 
 
 def holders(path: Path) -> int | None:
-    """Return how many shares are held; None where the system does not tell (only Linux does, not on every disk).
+    """Return how many shares are held; None if the system does not tell (only Linux does, and not on every disk).
 
     Call it only under the start lock.
     """
@@ -88,7 +88,7 @@ def holders(path: Path) -> int | None:
         lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
     except OSError:
         return None
-    # A line: "12: FLOCK  ADVISORY  READ 4711 08:01:131 0 EOF". The device is left out: btrfs shows another than stat().
+    # A line: "12: FLOCK  ADVISORY  READ 4711 08:01:131 0 EOF". The device is ignored: btrfs shows another than stat().
     fields = [line.split() for line in lines]
     found = sum(each[1:4] == ["FLOCK", "ADVISORY", "READ"] and each[5].split(":")[-1] == inode for each in fields)
     return found or None

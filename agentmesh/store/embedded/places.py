@@ -1,4 +1,4 @@
-"""The folders and files of one embedded server, and the promise that nobody else can enter them."""
+"""The folders and files of one embedded server, and the checks that nobody else can enter them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from agentmesh.store.embedded.account import Account
 SOCKET_NAME: Final = ".s.PGSQL.5432"
 
 _SUN_PATH_BYTES: Final = 103
-"""Longest path of a Unix socket that every system takes: 107 on Linux, 103 on macOS."""
+"""The longest path of a Unix socket that every system takes: 107 bytes on Linux, 103 on macOS."""
 
 
 class Places:
-    """Where one data folder's server keeps what. Making an instance touches no file."""
+    """Where the server of a data folder keeps its files. Making an instance touches no file."""
 
     def __init__(self, data_dir: Path) -> None:
         self.data_dir = data_dir
@@ -42,9 +42,9 @@ class Places:
         return max(self.logs.glob("server-*.log"), default=None)
 
     def _socket_dir(self) -> Path:
-        """Return the folder of the socket: the same for every process, whatever its environment.
+        """Return the folder of the socket, which is the same for every process, whatever its environment.
 
-        XDG_RUNTIME_DIR would differ between a desktop, cron and ssh, and vanishes at logout with the server in it.
+        XDG_RUNTIME_DIR differs between a desktop, cron and ssh, and at logout it vanishes with the server in it.
         """
         inside = self.home / "run"
         if len(os.fsencode(inside / SOCKET_NAME)) <= _SUN_PATH_BYTES:
@@ -53,7 +53,7 @@ class Places:
         return Path("/tmp") / f"agentmesh-{os.geteuid()}-{digest}"  # noqa: S108  make_private checks whose it is
 
     def prepare(self, account: Account) -> None:
-        """Make the folders that must exist before anything else, or raise; safe when many do so at once."""
+        """Make the folders that must exist before anything else, or raise; safe if many processes do so at once."""
         if account.switch:
             account.enter(next(each for each in self.data_dir.parents if each.exists()))
         try:
@@ -81,7 +81,7 @@ class Places:
 
 
 def make_private(folder: Path, account: Account) -> None:
-    """Make the folder, or check that it is one that the account alone can enter; raise where it is somebody else's."""
+    """Make the folder, or check that only the account can enter it; raise if it belongs to another user."""
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     facts = folder.lstat()
@@ -91,7 +91,7 @@ def make_private(folder: Path, account: Account) -> None:
             f"{folder} is not a folder of the user {account.name}, so the embedded server does not trust it.",
             hint="Remove it, or choose another folder with AGENTMESH_DATA_DIR.",
         )
-    # The umask may have taken more than the rest of the world's rights, and root's folder becomes the server's.
+    # The umask may have removed more than the rights of others, and root's folder becomes the server's.
     if stat.S_IMODE(facts.st_mode) != 0o700:
         folder.chmod(0o700)
     if facts.st_uid != account.uid:
@@ -99,7 +99,7 @@ def make_private(folder: Path, account: Account) -> None:
 
 
 def is_private(folder: Path, account: Account | None) -> bool:
-    """Return whether the folder exists and the account alone can enter it."""
+    """Return whether the folder exists and only the account can enter it."""
     try:
         facts = folder.lstat()
     except OSError:

@@ -1,7 +1,7 @@
-"""Which processes belong to a cluster. Nothing is trusted or signalled on the word of a pid file alone.
+"""Which processes belong to a cluster. No process is trusted or signalled because of a pid file alone.
 
-After a crash the number in ``postmaster.pid`` may have been given to any other program; it is our server only if that
-process is a ``postgres`` started with ``-D`` and our folder.
+After a crash, the number in ``postmaster.pid`` may have been given to any other program. The process is our server only
+if it is a ``postgres`` that was started with ``-D`` and our folder.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ _QUIT_SECONDS: Final = 2.0
 
 
 def postmaster(cluster: Path) -> int | None:
-    """Return the process id of the cluster's living server, or None."""
+    """Return the process id of the cluster's running server, or None."""
     process = _postmaster(cluster)
     return process.pid if process else None
 
 
 def stop(cluster: Path, number: signal.Signals, seconds: float) -> bool:
-    """Send a signal to the cluster's server and return whether it has ended in time (or did not run)."""
+    """Send a signal to the cluster's server; return whether it ended in time (or did not run)."""
     import psutil
 
     process = _postmaster(cluster)
     if process is None:
         return True
     with suppress(psutil.NoSuchProcess):
-        process.send_signal(number)  # psutil refuses when the process id was given away meanwhile
+        process.send_signal(number)  # psutil refuses if the process id was given to another process meanwhile
     return _ended([process], seconds)
 
 
 def end_leftovers(cluster: Path, uid: int) -> None:
     """End what a dead server left behind: backends without a postmaster, or the server of a folder that was deleted.
 
-    PostgreSQL would refuse to start beside them. Call it only when the pid file names no living postmaster.
+    PostgreSQL would refuse to start beside them. Call it only if the pid file names no running postmaster.
     """
     import psutil
 
@@ -74,7 +74,7 @@ def _postmaster(cluster: Path) -> psutil.Process | None:
 
 
 def _alive(process: psutil.Process) -> bool:
-    """Return whether it runs; one that nobody reaped does not, though the system still knows its number."""
+    """Return whether it runs; a zombie does not, though the system still knows its number."""
     import psutil
 
     try:

@@ -1,4 +1,4 @@
-"""Where PostgreSQL's programs are: in the wheel, or, where root's server user cannot read it, copied beside the data.
+"""Where PostgreSQL's programs are: in the wheel or, if root's server user cannot read it, in a copy beside the data.
 
 The wheel's own Python code is never imported: docs/decisions/0002-embedded-server.md says why.
 """
@@ -30,7 +30,7 @@ class ServerPrograms:
 
     folder: Path
     version: str
-    """As PostgreSQL says it: ``18.4``."""
+    """As PostgreSQL writes it: ``18.4``."""
 
     @property
     def major(self) -> int:
@@ -39,7 +39,7 @@ class ServerPrograms:
 
 
 def wheel_bin() -> Path:
-    """Return the folder of the wheel's programs, or raise where it is not installed."""
+    """Return the folder of the wheel's programs, or raise if it is not installed."""
     spec = find_spec(_WHEEL)
     for package in (spec.submodule_search_locations or ()) if spec else ():
         folder = Path(package) / _PREFIX / "bin"
@@ -63,9 +63,9 @@ def version_of(bin_dir: Path) -> str:
 
 
 def server_programs(bin_dir: Path, account: Account, copy: Path) -> ServerPrograms:
-    """Return programs that the account can run: those of ``bin_dir``, else a copy of them made at ``copy``.
+    """Return programs that the account can run: those in ``bin_dir``, or else a copy of them made at ``copy``.
 
-    Call it only under the start lock and while the server is stopped. No folder is opened for the account's sake.
+    Call it only under the start lock and while the server is stopped. No folder is opened to others for the account.
     """
     try:
         return _tried(bin_dir, account)
@@ -91,7 +91,7 @@ def _parsed_version(bin_dir: Path, shown: subprocess.CompletedProcess[str]) -> s
 
 
 def _copied(prefix: Path, copy: Path) -> Path:
-    """Copy what a server needs, unless a whole copy is there; return the copy's prefix.
+    """Copy what a server needs, unless a complete copy is there; return the copy's prefix.
 
     The layout stays as in the wheel, because the programs find their libraries by ``$ORIGIN/../../../*.libs``.
     """
@@ -109,7 +109,7 @@ def _copied(prefix: Path, copy: Path) -> Path:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(packages / name, target)
         for path in (fresh, *fresh.rglob("*")):
-            path.chmod(0o755)  # whatever umask and wheel say: the server's user reads and runs it
+            path.chmod(0o755)  # whatever umask and wheel say: the server's user must read and run it
         fresh.rename(copy)
     return copy / prefix.relative_to(packages)
 

@@ -1,4 +1,4 @@
-"""The embedded server as its users see it: take a share, get a URL, give the share back; the last one stops it."""
+"""The embedded server as its users see it: take a share, get a URL, give the share back. The last one stops it."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedStatus:
-    """What there is to say about an embedded server."""
+    """The state of an embedded server."""
 
     data_dir: Path
     running: bool
-    """It takes connections."""
+    """Whether it takes connections."""
     pid: int | None
     version: str
-    """Of the programs, as PostgreSQL says it: ``18.4``."""
+    """The version of the programs, as PostgreSQL writes it: ``18.4``."""
     socket_dir: Path
     holders: int | None
-    """Processes that hold a share, this one included; None where the system does not tell."""
+    """How many processes hold a share, with this one; None if the system does not tell."""
     log_file: Path | None
 
 
 class EmbeddedServer:
-    """A PostgreSQL of this user's own in a data folder, shared by all processes that hold a share of it.
+    """A PostgreSQL server of this user's own in a data folder, shared by all processes that hold a share of it.
 
-    ``settings`` (names and values of postgresql.conf) hold when this process is the one that starts the server;
+    ``settings`` (names and values of postgresql.conf) hold if this process is the one that starts the server.
     ``bin_dir`` names other programs than the wheel's. Methods may be called from several threads.
     """
 
@@ -66,7 +66,10 @@ class EmbeddedServer:
         self._share: locks.ServerShare | None = None
 
     def acquire(self) -> str:
-        """Start the server if needed, hold a share in it, return the owner's URL; repeat it when the server is gone."""
+        """Start the server if needed, hold a share in it and return the owner's URL.
+
+        Call it again if the server is gone.
+        """
         with self._guard, self._disk_errors_translated():
             account = server_account()
             self._places.prepare(account)
@@ -76,7 +79,8 @@ class EmbeddedServer:
                 try:
                     self._cluster().ensure_running(account)
                 except BaseException:
-                    # One that still recovers from a crash must get to its end: only a server that is up is stopped.
+                    # A server that still recovers from a crash must be able to finish: only a server that is up is
+                    # stopped.
                     if before is None and self._cluster().ping(account) is Ping.OK:
                         self._leave(share)
                     if before is None:
@@ -88,7 +92,7 @@ class EmbeddedServer:
         return self.url()
 
     def release(self) -> None:
-        """Give the share back; the last one stops the server. Without a share it does nothing."""
+        """Give the share back; the last one stops the server. Without a share, do nothing."""
         with self._guard, self._disk_errors_translated():
             share, self._share = self._share, None
             if share is None:
@@ -102,7 +106,7 @@ class EmbeddedServer:
                 share.close()
 
     def stop(self, *, force: bool = False) -> bool:
-        """Stop the server; False when it did not run. While other processes hold shares only ``force`` does it."""
+        """Stop the server; return False if it did not run. If other processes hold shares, only ``force`` does it."""
         with self._guard, self._disk_errors_translated():
             if not self._places.home.exists():
                 return False
@@ -110,13 +114,13 @@ class EmbeddedServer:
                 return self._stop(force=force)
 
     def keep(self, seconds: float) -> None:
-        """Keep the server, of which this process holds a share, until it has had no client for so long."""
+        """Keep the server, which this process holds a share in, until it has had no client for this many seconds."""
         with self._guard, self._disk_errors_translated(), self._changing():
             keeper.keep(self._places, seconds)
 
     @property
     def home(self) -> Path:
-        """The folder of all that the server keeps; without it the next start makes an empty one."""
+        """The folder of everything that the server keeps; if it is deleted, the next start makes an empty one."""
         return self._places.home
 
     def running(self) -> bool:
@@ -124,7 +128,7 @@ class EmbeddedServer:
         return self._cluster().ping(existing_account()) is Ping.OK
 
     def status(self) -> EmbeddedStatus:
-        """Return what there is to say; starts nothing and makes nothing."""
+        """Return its state; starts nothing and makes nothing."""
         with self._disk_errors_translated():
             return EmbeddedStatus(
                 data_dir=self._places.data_dir,
@@ -141,7 +145,7 @@ class EmbeddedServer:
         return self._cluster().url(role=role or OWNER)
 
     def binary(self, name: str) -> Path:
-        """Return the path of one of PostgreSQL's programs: psql, pg_dump, pgbench."""
+        """Return the path of one of PostgreSQL's programs, such as psql, pg_dump or pgbench."""
         path = self._programs() / name
         if not path.is_file():
             raise EmbeddedServerError(
@@ -166,7 +170,7 @@ class EmbeddedServer:
 
     @contextmanager
     def _disk_errors_translated(self) -> Iterator[None]:
-        """Raise what the disk refuses as a domain error."""
+        """Raise errors of the disk as a domain error."""
         try:
             yield
         except OSError as error:
@@ -176,11 +180,11 @@ class EmbeddedServer:
             ) from error
 
     def _changing(self) -> AbstractContextManager[None]:
-        """Hold the start lock, under which alone shares and server change."""
+        """Hold the start lock, without which neither shares nor server may change."""
         return locks.exclusive(self._places.start_lock, _LOCK_SECONDS)
 
     def _leave(self, share: locks.ServerShare) -> None:
-        """Stop the server as the last one, unless it is kept or has clients: then it is kept until they have left."""
+        """Stop the server after the last share, unless it is kept; if it has clients, keep it until they leave."""
         share.lend()
         if locks.held(self._places.shares) or keeper.is_kept(self._places):
             return
@@ -207,7 +211,7 @@ class EmbeddedServer:
                 share.take()
 
     def _own_share(self) -> locks.ServerShare | None:
-        """Return our share, dropping one that came with a fork: that one is the parent's."""
+        """Return our share; drop one that a fork inherited, because it is the parent's."""
         if self._share and self._share.inherited:
             self._share.close()
             self._share = None
