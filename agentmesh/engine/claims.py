@@ -49,7 +49,7 @@ class Claims:
         self._waits_are_queued = True
         """Whether agents inside a wait may be queued: they need no slot."""
         self._in_doubt = False
-        """Whether the worker may own agents that it does not know: a claim may have been made although its answer was lost."""
+        """Whether the worker may own agents that it does not know: the answer of a claim was lost."""
 
     def stop(self) -> None:
         """Let ``run`` return."""
