@@ -92,7 +92,7 @@ async def _played(app: MeshApp, film: Film) -> None:
         film.add(app.screen._compositor.render_strips(), caption, seconds)  # noqa: SLF001
 
     async with app.run_test(size=_SIZE) as pilot:
-        await until(app, r"\[root\]")
+        await until(app, "Message root")
         for typed in ("", "Review", " this directory"):
             await pilot.press(*typed)
             await pilot.pause(0.05)
@@ -107,7 +107,7 @@ async def _played(app: MeshApp, film: Film) -> None:
             await until(app, rf"{rest} +✓ received")
             take("The root waits. Each report is delivered once, and kept.", 1.4)
         await pilot.press("ctrl+down", "ctrl+left")
-        await until(app, r"\[test-runner")
+        await until(app, "› test-runner")
         take("Go to any agent while it runs …", 2.2)
         await pilot.press(*_MESSAGE)
         await pilot.pause(0.05)

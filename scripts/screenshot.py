@@ -44,7 +44,7 @@ def _model(view: ChatRequestView) -> ScriptedReply:
 
 async def _drawn(app: MeshApp) -> str:
     async with app.run_test(size=_SIZE) as pilot:
-        await until(app, r"\[root\]")
+        await until(app, "Message root")
         await pilot.press(*"Review this directory", "enter")
         await until(app, r"(?s)reader +✓ received.*analyzer +✓ received.*runner +◐ running .*1 call .*linter +○ idle")
         return app.export_screenshot(title="agentmesh")

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 from agentmesh.app import open_mesh
 from agentmesh.config.settings import load
@@ -21,6 +22,8 @@ from agentmesh.tui.link import Opened
 
 ROOT = Path(__file__).parent.parent
 PATIENCE = 30.0
+_PLACE = "agentmesh (main)"
+"""What pictures show of the directory, in whichever checkout they are made."""
 HELPERS = {
     "file-reader": "Which files are here?",
     "code-analyzer": "What is the code like?",
@@ -40,7 +43,8 @@ def opened(model: Responder) -> Iterator[MeshApp]:
         with open_mesh(settings, role="tui", what="make screenshots", environ=environ) as mesh:
             session = mesh.start_session(ROOT, model="scripted", title="Review")
             mesh.worker(session=session.id).start()
-            yield MeshApp(lambda: Opened(mesh, session), keymap=Keymap())
+            with patch("agentmesh.tui.session.surroundings.place_of", lambda _: _PLACE):
+                yield MeshApp(lambda: Opened(mesh, session), keymap=Keymap())
             mesh.database.run(sessions.end_session, session.id)
 
 

@@ -47,7 +47,7 @@ _UNCHANGED = 0.25
 _LOOK = 2.0
 """Seconds between two looks at what the status line says beside the board."""
 _GATHER = 1.0
-"""Seconds for which news are gathered before they are told outside of the screen."""
+"""Seconds during which news gathers before the desktop is notified."""
 _COLLECTIONS = (2_000, 10, 30)
 """Thresholds of the three garbage collections. A full one takes 60 ms and delays keys. With Python's own thresholds it
 ran every five seconds while an answer streamed."""
@@ -73,14 +73,14 @@ class MeshApp(App[None], inherit_bindings=False):
         history: History | None = None,
         pick: bool = False,
     ) -> None:
-        """``opening`` is called once, on another thread; ``look`` is ``auto``, ``dark`` or ``light``."""
+        """``opening`` is called once, on another thread; ``look`` is one of ``theme.NAMES``; raise ConfigError."""
         self._is_themed = self._has_title = False
         super().__init__()
         teach_alt_enter()
         keep_pastes_whole()
-        for known in theme.THEMES:
-            self.register_theme(known)
-        self._begin_with(theme.theme_for(os.environ, look))
+        self._begin_with(name := theme.theme_for(os.environ, look))
+        if self.no_color:  # Textual would paint in greys
+            self._filters = [theme.Colourless(theme.theme_of(name).background or "#000000")]
         # No toast and no tooltip is ever shown, and hiding their place lays the first frame out once more: 5 ms.
         self._disable_notifications = self._disable_tooltips = True
         self._opening = opening
@@ -107,6 +107,7 @@ class MeshApp(App[None], inherit_bindings=False):
 
     def _begin_with(self, name: str) -> None:
         """Set the theme without its watcher, which would parse all CSS again (15 ms before the first frame)."""
+        self.register_theme(theme.theme_of(name))
         self.set_reactive(App.theme, name)
         self._is_themed = True
         self.stylesheet.set_variables(self.get_css_variables())
@@ -163,7 +164,7 @@ class MeshApp(App[None], inherit_bindings=False):
             self._write_out(POP_TITLE)
 
     def _write_out(self, sequence: str) -> None:
-        """Write a sequence that the screen does not draw; nothing where it draws on no terminal.
+        """Write a sequence that the screen does not draw; without a terminal, write nothing.
 
         Through the driver: another way would end in the midst of a frame. Textual has no public one.
         """
@@ -226,6 +227,10 @@ class MeshApp(App[None], inherit_bindings=False):
     def _text_streamed(self, event: messages.TextStreamed) -> None:
         self._streamed_at = time.monotonic()
         self.main.views.stream(event.agent_id, event.text, anew=event.anew)
+
+    @on(messages.OutputShown)
+    def _output_shown(self, event: messages.OutputShown) -> None:
+        self.main.views.show_output(event.agent_id, event.key, event.text)
 
     @on(messages.LinkChanged)
     def _link_changed(self, event: messages.LinkChanged) -> None:
@@ -356,6 +361,8 @@ class MeshApp(App[None], inherit_bindings=False):
                 self.main.action_pick_agent()
             case "answer":
                 self.main.action_answer_requests()
+            case "theme":
+                self._choose_theme(*event.call.args)
             case "sessions":
                 self._pick_session(event.time)
             case "board":
@@ -364,6 +371,46 @@ class MeshApp(App[None], inherit_bindings=False):
                 self._confirm_kill(event)
             case _:
                 self._submit(event)
+
+    def _choose_theme(self, name: str | None = None) -> None:
+        """Use a theme for this run, or let a person choose one, each shown while it is highlighted."""
+        before = self.theme
+        try:
+            if name is not None:
+                self._use_theme(theme.theme_for(os.environ, name))
+                self._keep_theme(name)
+                return
+        except AgentmeshError as error:
+            self.main.say(f"{error.message} {error.hint}", "$text-error")
+            return
+        from agentmesh.tui.input.theme_chooser import theme_chooser
+
+        def chosen(name: str | None) -> None:
+            self._use_theme(theme.theme_for(os.environ, name) if name else before)
+            if name:
+                self._keep_theme(name)
+
+        def preview(name: str) -> None:
+            self._use_theme(theme.theme_for(os.environ, name))
+
+        self.push_screen(theme_chooser(before, preview), chosen)
+
+    def _use_theme(self, name: str) -> None:
+        if name != self.theme:
+            self.register_theme(theme.theme_of(name))
+            self.theme = name
+
+    @work(thread=True, exclusive=True, group="theme")
+    def _keep_theme(self, name: str) -> None:
+        """Write the theme into the user's configuration; if that fails, say how to keep it."""
+        from agentmesh.config.user_file import set_values
+
+        try:
+            said, style = f"{name}, kept in {set_values(os.environ, {('tui', 'theme'): name})}", "$text-success"
+        except AgentmeshError as error:
+            said, style = f"{name} until you leave: {error.message}", "$text-warning"
+        # Not before what was typed has been handled: that takes the last reply away.
+        self.call_from_thread(self.main.call_after_refresh, self.main.say, said, style)
 
     def _submit(self, event: CallRequested) -> None:
         if self._link:

@@ -57,9 +57,10 @@ def main(
 
     conceal_process()  # its environment, with the keys in it, is what a worker in the background gets
     keymap = Keymap(settings.tui.keys)
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    in_browser = "TEXTUAL_DRIVER" in environ  # `agentmesh serve` says so
+    if not (in_browser or (sys.stdin.isatty() and sys.stdout.isatty())):
         raise UsageError("the TUI needs a terminal", hint='Without one: agentmesh run "prompt".')
-    if environ.get("TERM") == "dumb":
+    if environ.get("TERM") == "dumb" and not in_browser:
         raise UsageError(
             "the TUI needs a terminal that can do more than TERM=dumb says", hint='agentmesh run "prompt" works in it.'
         )
@@ -86,6 +87,18 @@ def main(
     if said:
         sys.stderr.write(printable(said) + "\n")
     return app.return_code or 0
+
+
+def set_up(settings: Settings, environ: Mapping[str, str] = os.environ) -> bool:
+    """Ask for a model on the first screen, where there is a terminal; return whether one was set up."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or environ.get("TERM") == "dumb":
+        return False
+    from agentmesh.tools.below import require_person_there
+    from agentmesh.tui.setup import SetupApp
+
+    Keymap(settings.tui.keys)  # a mistake in them is said first
+    require_person_there(settings, "use the terminal UI")
+    return bool(SetupApp(settings, environ).run())
 
 
 def choose(
@@ -122,9 +135,9 @@ def _newest(mesh: Mesh) -> str | None:
 
 
 def _welcome(keymap: Keymap) -> str:
-    from agentmesh.tui.session.first_start import answering, welcome
+    from agentmesh.tui.session.first_start import welcome
 
-    return welcome(answering(), keymap.label("app.help"))
+    return welcome(keymap.label("app.help"))
 
 
 def _open(

@@ -234,6 +234,7 @@ class MainScreen(Screen[None]):
 
     def asked(self, call: Call, agent_id: AgentId, at: float) -> None:
         """Show what is on its way; ``at``: when it was asked for, as ``time.monotonic()``."""
+        self._leave_presses.end()
         self.pending_calls.began(call, agent_id, at)
         self._refresh_lines()
         self.set_timer(LATE, self._refresh_lines)
@@ -255,7 +256,7 @@ class MainScreen(Screen[None]):
         return asked_at is not None and self.navigation.moved_at > asked_at
 
     def give_back(self, text: str, agent_id: AgentId) -> None:
-        """Put a text back into the input of the agent that it was for; of a dead agent into the shown input."""
+        """Put a text back into the input of the agent that it was for; if that is dead, into the input in view."""
         board = self.navigation.board
         face = board.get(agent_id) if board else None
         towards = self.navigation.in_view if face is None or face.is_dead else agent_id
@@ -403,7 +404,7 @@ class MainScreen(Screen[None]):
             scrollback.toggle_folds()
 
     def action_copy_answer(self) -> None:
-        """Copy the entry that has the focus, else the newest answer."""
+        """Copy the entry that has the focus, otherwise the newest answer."""
         text, is_entry = self._cursor.text(self.focused)
         if text:
             self.app.copy_to_clipboard(text)

@@ -12,7 +12,7 @@ from typing import Protocol, Self
 from agentmesh.app.outage import Outage
 from agentmesh.domain.errors import DatabaseUnreachable
 from agentmesh.domain.ids import AgentId, SessionId
-from agentmesh.store.status import session_channel
+from agentmesh.store.status import OUTPUT, session_channel
 
 LIVE_TEXT = "live "
 """Beginning of a hint with streamed text; the finished message arrives as a row."""
@@ -106,6 +106,8 @@ class Changes:
             if self._on_live:
                 self._on_live(payload.removeprefix(LIVE_TEXT))
                 self._heard.put(_NOBODY)
+            return
+        if payload.startswith(OUTPUT):
             return
         try:
             agents = [AgentId(uuid.UUID(agent)) for agent in payload.split(" ")[1:]]

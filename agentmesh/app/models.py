@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from agentmesh.config.api_keys import key_of
 from agentmesh.config.settings import Settings, resolve_model
 from agentmesh.domain.errors import AgentmeshError, NoModel
 
@@ -16,8 +17,8 @@ DEMO: Final = "demo"
 """``--model demo``: the scripted model."""
 
 _NO_MODEL: Final = (
-    "Name one: --model NAME with OPENAI_API_KEY (and OPENAI_BASE_URL for other servers) set, or `model = ...` in the "
-    "configuration. --model demo is a scripted model that needs nothing."
+    "agentmesh setup asks for one. Or name one: --model NAME with OPENAI_API_KEY (and OPENAI_BASE_URL for other "
+    "servers) set, or `model = ...` in the configuration. --model demo is a scripted model that needs nothing."
 )
 _NO_KEY: Final = "OPENAI_BASE_URL names another server; --model demo is a scripted model that needs nothing."
 
@@ -50,7 +51,7 @@ class ConfiguredModels:
         calls, limits = self._settings.model_calls, self._settings.limits
         usable = {}
         for name, provider in self._settings.providers.items():
-            key = self._environ.get(provider.api_key_env or "", "")
+            key = key_of(self._environ, name, provider)
             if provider.api_key_env and not key and _is_openai(provider.base_url):
                 continue
             usable[name] = Provider(

@@ -5,20 +5,17 @@ from __future__ import annotations
 import http.client
 import os
 import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from agentmesh.app.model_list import fetch
+from agentmesh.config.api_keys import key_of
 from agentmesh.config.settings import resolve_model
-from agentmesh.domain import jsontext
 from agentmesh.domain.text import one_line
 
 if TYPE_CHECKING:
     from agentmesh.config.schema import Provider
     from agentmesh.config.settings import Settings
-
-_SECONDS = 5.0
-_MOST_BYTES = 4 * 1024 * 1024
 
 Check = tuple[str, str, str, str]
 """State, topic, words, hint."""
@@ -29,10 +26,15 @@ def model_checks(settings: Settings, environ: Mapping[str, str] = os.environ) ->
     wanted = resolve_model(settings, settings.model) if settings.model and settings.model != "demo" else None
     for name, provider in settings.providers.items():
         needed = wanted is not None and wanted[0] == name
-        key = environ.get(provider.api_key_env or "", "").strip()
+        key = key_of(environ, name, provider).strip()
         if provider.api_key_env and not key and "api.openai.com" in provider.base_url:
             if needed:
-                yield "broken", f"models {name}", f"{provider.api_key_env} is not set", "Set it to your API key."
+                yield (
+                    "broken",
+                    f"models {name}",
+                    f"{provider.api_key_env} is not set",
+                    "Set it to your API key, or run agentmesh setup.",
+                )
             continue
         yield _ask(name, provider, key, wanted[1] if needed and wanted else None)
     if wanted:
@@ -46,9 +48,7 @@ def _ask(name: str, provider: Provider, key: str, model: str | None) -> Check:
     about, address = f"models {name}", provider.base_url.rpartition("@")[2].partition("?")[0]
     headers = {**provider.headers, **({"Authorization": f"Bearer {key}"} if key else {})}
     try:
-        request = urllib.request.Request(f"{provider.base_url}/models", headers=headers)  # noqa: S310  http(s), checked
-        with urllib.request.build_opener(_StayThere).open(request, timeout=_SECONDS) as response:
-            served = _names(response.read(_MOST_BYTES))
+        served = fetch(provider.base_url, headers)
     except urllib.error.HTTPError as error:
         return _refused(about, address, error.code, provider.api_key_env)
     except (OSError, ValueError, http.client.HTTPException) as error:
@@ -75,19 +75,3 @@ def _refused(about: str, address: str, status: int, key_variable: str | None) ->
     if status in (404, 405, 501):
         return "ok", about, f"{address} answers (it has no list of models)", ""
     return "broken", about, f"{address} answers with HTTP {status}", "Try again later, or look at the server's log."
-
-
-def _names(body: bytes) -> list[str]:
-    """Return the models that an answer lists; an empty list if it has another form."""
-    try:
-        listed: Any = jsontext.parse(body)["data"]
-        return [str(entry["id"]) for entry in listed]
-    except (ValueError, KeyError, TypeError):
-        return []
-
-
-class _StayThere(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: the key is for this server only."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None

@@ -25,9 +25,13 @@ def open_screen(
     if (go_on or resume is not None) and (model or permission_mode):
         raise UsageError("--model and --permission-mode are for a new session.", hint="In the UI: /model, /mode.")
     mode = PermissionMode(permission_mode) if permission_mode else None
-    settings = PlaceOptions(database_url, data_dir).settings()
+    place = PlaceOptions(database_url, data_dir)
+    settings = place.settings()
     pick = resume == PICK
     named = None if pick else resume
-    from agentmesh.tui.main import main  # Textual comes with it
+    from agentmesh.tui.main import main, set_up  # Textual comes with it
+
+    if not (model or settings.model or go_on or resume is not None) and set_up(settings):
+        settings = place.settings()
 
     return main(settings, Path.cwd(), go_on=go_on, resume=named, pick=pick, model=model, mode=mode)

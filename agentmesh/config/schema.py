@@ -147,12 +147,14 @@ class ModelCalls(NamedTuple):
 
 
 class Provider(NamedTuple):
-    """A server that speaks Chat Completions. Its key is never written here, only the variable that holds it."""
+    """A server that speaks Chat Completions. Its key is never written here, only where it is."""
 
     base_url: Annotated[str, _url]
     """URL above ``/chat/completions``; may hold a password."""
     api_key_env: Annotated[str | None, optional(_LINE)] = None
     """Environment variable with the API key; unset for servers that need no key."""
+    stored_key: Annotated[Literal["keyring", "file"] | None, optional(word("keyring", "file"))] = None
+    """Where `agentmesh setup` has put the API key; used if the variable is not set."""
     headers: Annotated[Mapping[str, str], entries(_HEADER, _HEADER)] = _NONE
     """Further headers of every request."""
     context_window: Annotated[int | None, optional(_up_to(_INT4, least=1))] = None
@@ -171,8 +173,8 @@ class Provider(NamedTuple):
 class Tui(NamedTuple):
     """How the terminal UI looks and behaves."""
 
-    theme: Annotated[Literal["auto", "dark", "light"], word("auto", "dark", "light")] = "auto"
-    """auto: as the terminal reports, otherwise dark."""
+    theme: Annotated[str, _LINE] = "auto"
+    """``dark``, ``light`` or one of Textual's, as `/theme` lists them; auto: as the terminal says, else dark."""
     on_exit: Annotated[Literal["finish", "interrupt"], word("finish", "interrupt")] = "finish"
     """What happens to running agents when you leave: they finish in the background, or are interrupted."""
     bell: Annotated[bool, boolean] = True

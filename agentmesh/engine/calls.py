@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from functools import partial as bind
 
 from agentmesh.domain.cancel import CancelReason
 from agentmesh.domain.errors import (
@@ -76,16 +77,18 @@ class StepCalls:
         rights: Rights,
         note: str | None,
         stored: Callable[[], None],
+        show: Callable[[OpenCall, str], None],
     ) -> None:
         """``note``: what the model should read with the result of the first call that runs, if anything.
 
-        ``stored`` is called after results were stored, so that screens hear of them.
+        ``stored`` is called when results were, so that screens hear of them. ``show`` gets what a call has written
+        last, while it runs.
         """
         self._database = database
         self._tools = tools
         self._asking = Asking(tools, gate, context, rights)
         self._note = note
-        self._stored = stored
+        self._stored, self._show = stored, show
         self._lease = lease
         self._context = context
         self._cancel = context.cancel
@@ -197,7 +200,7 @@ class StepCalls:
         notes = " ".join(filter(None, (note, cut, self._note)))
         self._note = None
         lease = self._lease.call(call.seq, call.ordinal, notes or None)
-        return ReadyCall(call, tool, args, replace(context, lease=lease, seen=[]))
+        return ReadyCall(call, tool, args, replace(context, lease=lease, seen=[], output=bind(self._show, call)))
 
     def _read(self, ready: ReadyCall) -> None:
         self._seen[ready.call.ordinal] = ready.context.seen

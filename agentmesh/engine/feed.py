@@ -45,6 +45,7 @@ class Message:
         self._after = after
         self._said = 0
         self._pieces: list[str] = []
+        self.is_over = False
         self._whole: list[str] = []
         """What was taken so far; a screen that opens in the middle of an answer asks for it."""
 
@@ -95,6 +96,16 @@ class Piece(NamedTuple):
     text: str
 
 
+class CallOutput(NamedTuple):
+    """The newest lines that a running call has written."""
+
+    session: SessionId
+    agent: AgentId
+    seq: int
+    ordinal: int
+    text: str
+
+
 class _Repeat:
     """An answer whose beginning a screen has missed, and how much of it the screen has received."""
 
@@ -118,6 +129,8 @@ class Feed:
         """The answers in progress."""
         self._repeats: dict[tuple[AgentId, str], _Repeat] = {}
         """By agent and by the channel of the screen that asked."""
+        self._outputs: dict[AgentId, CallOutput] = {}
+        """What running calls have written that has not been published."""
         self._stepped: dict[SessionId, set[AgentId]] = defaultdict(set)
         """Agents whose new rows have not been published."""
         self._thread = Loop(self._run, "feed")
@@ -142,6 +155,14 @@ class Feed:
         if is_first:
             self._dirty.set()
 
+    def output(self, output: CallOutput) -> None:
+        """Show what a running call has written last; published as rarely as activities."""
+        with self._lock:
+            is_first = not self._outputs
+            self._outputs[output.agent] = output
+        if is_first:
+            self._dirty.set()
+
     def step(self, session: SessionId, agent: AgentId) -> None:
         """Publish that rows of the agent were stored by a commit that does not say so itself."""
         with self._lock:
@@ -157,6 +178,8 @@ class Feed:
     def say(self, message: Message, piece: str | None) -> None:
         """Add a piece of an answer; with None, it begins again."""
         with self._lock:
+            if message.is_over:
+                return
             known = self._messages.get(message.agent)
             message.add(piece)
             if known is not message:  # false for most pieces, which come per token
@@ -169,6 +192,7 @@ class Feed:
     def end(self, message: Message, *, failed: bool) -> None:
         """Stop repeating an answer; if it failed, also drop what was not told yet."""
         with self._lock:
+            message.is_over = True
             if failed and self._messages.get(message.agent) is message:
                 del self._messages[message.agent]
             if self._streaming.get(message.agent) is message:
@@ -194,7 +218,7 @@ class Feed:
             notifications = self._flush(with_activities=flushes % _ACTIVITY_EVERY == 1)
             self._stopping.wait(_INTERVAL * max(notifications, 1))
             with self._lock:
-                waiting = bool(self._activities or self._repeats)
+                waiting = bool(self._activities or self._repeats or self._outputs)
             if waiting:
                 self._dirty.set()
         self._flush(with_activities=True)
@@ -210,10 +234,14 @@ class Feed:
             repeated = self._repeated()  # after the pieces were taken: the next ones go on where this ends
             stepped, self._stepped = self._stepped, defaultdict(set)
             activities = self._activities if with_activities else {}
+            outputs: dict[SessionId, list[CallOutput]] = defaultdict(list)
             if with_activities:
-                self._activities = {}
+                for output in self._outputs.values():
+                    outputs[output.session].append(output)
+                self._activities, self._outputs = {}, {}
         messages = [(status.session_channel(session), _payload(agents)) for session, agents in pieces.items()]
         messages += repeated
+        messages += [(status.session_channel(session), _output_payload(outputs[session])) for session in outputs]
         messages += [
             (status.session_channel(session), hint) for session in stepped for hint in _steps(stepped[session])
         ]
@@ -256,6 +284,16 @@ def _payload(agents: dict[AgentId, Piece]) -> str:
     room = _PAYLOAD // min(len(agents), most) - _KEY
     shown = {str(agent): _newest(piece, room) for agent, piece in list(agents.items())[:most]}
     return _live(shown)
+
+
+def _output_payload(outputs: list[CallOutput]) -> str:
+    """Return ``output {agent: [seq, ordinal, text]}``, each text cut to its last part so that all fit."""
+    most = _PAYLOAD // (_KEY + _SHORTEST)
+    room = _PAYLOAD // min(len(outputs), most) - _KEY
+    shown = {}
+    for one in outputs[:most]:
+        shown[str(one.agent)] = one.seq, one.ordinal, _newest(Piece(0, 0, one.text), room).text
+    return status.OUTPUT + json.dumps(shown, separators=(",", ":"))
 
 
 def _live(shown: dict[str, Piece]) -> str:

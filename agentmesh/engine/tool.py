@@ -71,7 +71,9 @@ class ToolContext:
     seen: list[tuple[str, str]] = field(default_factory=list)
     """Files whose content the call has shown, path and digest. The tool adds them; they are stored with the result."""
     progress: Callable[[str], None] = field(default=lambda _text: None)
-    """Tell people what the tool is doing, in a few words."""
+    """Tell people what the tool is doing; a few words."""
+    output: Callable[[str], None] = field(default=lambda _text: None)
+    """Show people the newest lines that a call has written so far; replaces what was shown before."""
     aside: Callable[[], AbstractContextManager[None]] = nullcontext
     """For a call that waits for other agents: meanwhile the worker gives the place of its thread to one of them."""
 

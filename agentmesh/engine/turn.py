@@ -23,6 +23,7 @@ from agentmesh.engine import budgeting, call_progress, keeping, loops, recording
 from agentmesh.engine.calls import Parked, StepCalls
 from agentmesh.engine.conversation import Conversation
 from agentmesh.engine.engine import Engine
+from agentmesh.engine.feed import CallOutput
 from agentmesh.engine.summary_call import Compactor, NoSummary, Stopped, too_long
 from agentmesh.engine.tool import Rights, Tool, ToolContext
 from agentmesh.llm.port import CallCancelled, CallFailed, ChatRequest, Reply
@@ -309,6 +310,7 @@ class Runner:
                 Rights(self._agent.permissions, self._allowance),
                 note,
                 self._stored,
+                self._show_output,
             )
             parked = running.run(list(step))
             self._unwritten = (lease, found) if (found := running.unwritten) else None
@@ -370,6 +372,11 @@ class Runner:
         return self.fail(
             {"error": error, "hint": "Call task again with its agent_id.", "kind": "timeout", "partial": said}, usage
         )
+
+    def _show_output(self, call: OpenCall, text: str) -> None:
+        """Show people what a running call has written last."""
+        agent = self._agent
+        self._engine.feed.output(CallOutput(agent.session_id, agent.id, call.seq, call.ordinal, text))
 
     def _context(self) -> ToolContext:
         agent, feed = self._agent, self._engine.feed

@@ -7,11 +7,10 @@ and ends.
 
 from __future__ import annotations
 
-import random
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 from uuid import UUID
@@ -20,7 +19,6 @@ from agentmesh.domain.errors import (
     AgentmeshError,
     DatabaseError,
     DatabaseUnreachable,
-    Fenced,
     SchemaReplaced,
     WorkerFailed,
 )
@@ -28,6 +26,7 @@ from agentmesh.domain.ids import AgentId, WorkerId, short
 from agentmesh.domain.log import logger
 from agentmesh.domain.loop import Died, Loop
 from agentmesh.domain.rows import Agent
+from agentmesh.engine.claims import Claims
 from agentmesh.engine.crew import Crew
 from agentmesh.engine.engine import Engine
 from agentmesh.store import schema, workers
@@ -37,8 +36,6 @@ from agentmesh.store.workers import Identity
 LOG = logger(__name__)
 
 _TICK = 1.0
-_AGAIN = 1.0
-"""Seconds before a claim that failed is tried again."""
 _STOP_SECONDS = 10.0
 
 
@@ -95,14 +92,11 @@ class Worker:
         self._heed = heed
         self._tick_now = threading.Event()
         self._listener = make_ears(self._heard, self._reconnected, self._join)
-        self._work = threading.Event()
-        self._crew = Crew(engine, identity.concurrency, lambda: self.worker_id, self._freed, self._gone)
-        self._more_are_queued = True
-        """Whether the last claim may have left agents for lack of slots. Only then does a free slot lead to a claim."""
-        self._waits_are_queued = True
-        """Whether agents inside a wait may be queued. A NOTIFY tells of them, and they need no free slot."""
-        self._in_doubt = False
-        """Whether it may own agents that it does not know: a claim may have been made although its answer was lost."""
+        slots, database = identity.concurrency, engine.database
+        self._crew = Crew(engine, slots, lambda: self.worker_id, self._freed, self._gone)
+        # A claim that is fenced: this worker was frozen or cut off. The new connection registers it anew.
+        fenced = self._listener.reconnect
+        self._claims = Claims(database, self._crew, slots, lambda: self.worker_id, self._host, fenced)
         self._stopping = threading.Event()
         self._stop_lock = threading.Lock()
         self._schema = schema.needed()  # from the loaded code: the files may be replaced while it runs
@@ -112,7 +106,7 @@ class Worker:
         self.failed: SchemaReplaced | WorkerFailed | None = None
         """Why it stopped by itself; its caller ends with that error."""
         self._loops = [
-            Loop(self._claims, "claims", self._died),
+            Loop(self._claims.run, "claims", self._died),
             Loop(self._ticks, "tick", self._died),
         ]
 
@@ -138,7 +132,7 @@ class Worker:
         self._crew.start(self._died)
         for loop in self._loops:
             loop.start()
-        self._work.set()
+        self._claims.heard_of_work()
         threading.Thread(target=self._warm, name="warm", daemon=True).start()  # nothing waits for it: imports go on
 
     def stop(self) -> None:
@@ -149,7 +143,7 @@ class Worker:
 
     def _stop(self) -> None:
         self._stopping.set()
-        self._work.set()
+        self._claims.stop()
         self._tick_now.set()
         late = self._crew.stop(_STOP_SECONDS)
         for loop in self._loops:
@@ -222,7 +216,7 @@ class Worker:
 
     def _heard(self, channel: str, payload: str) -> None:
         if channel == WORK_CHANNEL:
-            self._told_of_work()
+            self._claims.heard_of_work()
             return
         if channel == PAUSE_CHANNEL:
             self._tick_now.set()
@@ -241,62 +235,12 @@ class Worker:
     def _reconnected(self) -> None:
         """Look at all agents: notifications may have been lost."""
         self._crew.look_at_all()
-        self._told_of_work()
-
-    def _told_of_work(self) -> None:
-        self._waits_are_queued = True
-        self._work.set()
+        self._claims.heard_of_work()
 
     # The thread "claims".
 
-    def _claims(self) -> None:
-        while True:
-            self._work.wait()
-            if self._stopping.is_set():
-                return
-            self._work.clear()
-            try:
-                if self._in_doubt:
-                    self._in_doubt = False
-                    self._host(self._engine.database.run(workers.owned, self.worker_id, idempotent=True))
-                self._claim_all()
-            except Fenced:
-                self._listener.reconnect()  # others took it for dead: it was frozen, or cut off
-                self._stopping.wait(_AGAIN)
-            except Exception as error:
-                self._in_doubt = True
-                LOG.warning("could not claim agents: %s", error, exc_info=not isinstance(error, AgentmeshError))
-                self._stopping.wait(_AGAIN)
-                self._told_of_work()
-
-    def _claim_all(self) -> None:
-        """Claim until nothing is left or no slot is free; what a sender holds is skipped and tried again at once.
-
-        If there are too few slots, agents are first offered to others.
-        """
-        if self._crew.offers.are_due:
-            self._crew.offers.make()
-        if waits := self._waits_are_queued:
-            self._waits_are_queued = False  # before the claim, because a notification from now on calls for another one
-        while not self._stopping.is_set():
-            self._more_are_queued = (
-                True  # before slots are counted: one that becomes free meanwhile calls for another claim
-            )
-            slots = max(self._identity.concurrency - self._crew.active, 0)
-            claimed = self._engine.database.run(workers.claim, self.worker_id, slots, waits=waits)
-            if claimed:
-                self._host(claimed)
-            elif not slots:
-                return
-            elif not self._engine.database.run(workers.claimable, self.worker_id, slots, idempotent=True):
-                self._more_are_queued = False  # a notification tells of agents that are queued from now on
-                return
-            else:
-                waits = True
-                self._stopping.wait(random.uniform(0.002, 0.01))  # noqa: S311  spreads two claimers, keeps no secret
-
-    def _host(self, claimed: list[Agent]) -> None:
-        """Take agents in: first hear their channels, then let them look."""
+    def _host(self, claimed: Sequence[Agent]) -> None:
+        """Take agents in: hear their channels first, then let them look."""
         new = self._crew.add(claimed)
         if not new:
             return
@@ -309,8 +253,7 @@ class Worker:
             self._crew.begin(hosted)
 
     def _freed(self) -> None:
-        if self._more_are_queued or self._crew.offers.are_due:
-            self._work.set()
+        self._claims.slot_is_free()
 
     def _gone(self, agent: Agent) -> None:
         self._listener.unlisten(agent_channel(agent.id))
@@ -366,8 +309,7 @@ class Worker:
             elif seen.agent_id is None and seen.what == "paused":
                 self._heed()
             elif seen.agent_id is None:
-                self._in_doubt |= seen.what == "owned"
-                self._told_of_work()
+                self._claims.heard_of_work(in_doubt=seen.what == "owned")
             elif seen.what == "wait":
                 self._crew.poke(seen.agent_id)
             else:
@@ -376,4 +318,4 @@ class Worker:
         self._crew.let_conversations_go()
         self._crew.end_silence()
         if self._crew.offers.are_due:
-            self._work.set()
+            self._claims.offers_are_due()

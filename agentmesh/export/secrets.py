@@ -12,6 +12,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from agentmesh.config.api_keys import key_of
+
 if TYPE_CHECKING:
     from kingfisher_sdk import Scanner
 
@@ -171,11 +173,11 @@ def configured(settings: Settings, environ: Mapping[str, str]) -> set[str]:
 
 
 def _configured(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
-    for provider in settings.providers.values():
-        yield environ.get(provider.api_key_env or "", "")
+    for name, provider in settings.providers.items():
+        yield from (environ.get(provider.api_key_env or "", ""), key_of(environ, name, provider))
         yield from _of_url(provider.base_url)
-        for name, value in provider.headers.items():
-            if _SECRET_NAME.search(name):
+        for header, value in provider.headers.items():
+            if _SECRET_NAME.search(header):
                 yield value.removeprefix("Bearer ")
     for url in (settings.database_url, settings.direct_database_url, settings.reader_url):
         yield from _of_url(url or "")

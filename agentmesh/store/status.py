@@ -16,7 +16,9 @@ from agentmesh.sql import statement
 WORK_CHANNEL = "agentmesh_work"
 PAUSE_CHANNEL = "agentmesh_pause"
 REPEAT: Final = "repeat "
-"""A payload of an agent's channel that begins so asks for its answer in progress; the channel to answer on follows."""
+"""Begins a payload of an agent's channel that asks for its answer in progress; the channel to answer on follows."""
+OUTPUT: Final = "output "
+"""Begins a payload of a session's channel that shows what running calls have written last; no row changed."""
 _SCREEN: Final = re.compile("screen_[0-9a-f]{32}")
 _LONGEST: Final = 400
 """Bytes of an activity, as the table has it; the reason of a pause is the longest."""

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from agentmesh.domain.text import one_line
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
 from agentmesh.tools.environment import command_environment
+from agentmesh.tools.output import last_lines
 from agentmesh.tools.process import FinishedProcess, Spawner
 from agentmesh.tools.wall.kinds import Walled
 from agentmesh.tools.wall.walls import Walls
@@ -76,6 +77,7 @@ class Bash:
                 cancel=context.cancel,
                 output_limit=context.output_limit,
                 confine=walled.confine,
+                show=lambda raw: context.output(last_lines(raw)),
             )
         except OSError as error:
             raise ToolError(

@@ -17,6 +17,10 @@ _OVERWRITTEN = re.compile(r"^[^\n]*\r(?=[^\n\r])", re.MULTILINE)
 """Anchored at a line's beginning: tried from each character, a line of 64 KiB takes seconds, and blocks all threads."""
 
 
+_SHOWN_LINES = 5
+_SHOWN_WIDTH = 200
+
+
 class Capture:
     """The head and the tail of a stream of bytes; keeps only about ``limit`` of them in memory."""
 
@@ -43,6 +47,13 @@ class Capture:
         if len(self._tail) > 4 * self._half:
             del self._tail[: -self._half]
 
+    def newest(self, size: int) -> bytes:
+        """Return at most so many of the last bytes, from the beginning of a line if one begins in them."""
+        before = b"" if self.truncated else self._head[-size:]
+        kept = bytes((before + self._tail)[-size:])
+        first = kept.find(b"\n") + 1
+        return kept[first:] if self._total > size and first < len(kept) else kept
+
     def raw(self) -> bytes:
         """Return the bytes kept; the whole stream unless :attr:`truncated`."""
         return bytes(self._head + self._tail)
@@ -59,6 +70,12 @@ class Capture:
 
 
 _CONTINUATION = bytes(range(0x80, 0xC0))
+
+
+def last_lines(raw: bytes) -> str:
+    """Return the last lines of output as people see them while it goes on; long lines lose their ends."""
+    lines = clean(raw).rstrip("\n").split("\n")[-_SHOWN_LINES:]
+    return "\n".join(line[:_SHOWN_WIDTH] for line in lines)
 
 
 def clean(raw: bytes) -> str:

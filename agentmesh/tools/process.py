@@ -30,6 +30,10 @@ _OVERDUE = spawner.GRACE + 3.0
 _TICK = 1.0
 _SWEEP = 2.0
 """Time limit of the sweep after a lost guard, in seconds."""
+_SHOW_AFTER = 0.5
+"""Seconds before a command shows what it has written, and between two such moments."""
+_SHOWN = 2048
+"""Bytes of it."""
 _DRAIN = 0.2
 """Seconds to wait for output of processes that escaped from a guard."""
 
@@ -69,12 +73,13 @@ class Spawner:
         output_limit: int,
         stdin: int | None = None,
         confine: Mapping[str, Any] | None = None,
+        show: Callable[[bytes], None] | None = None,
     ) -> FinishedProcess:
         """Run a command until it ends, at most ``timeout`` seconds; raise OSError if it cannot be started.
 
         Output and errors arrive merged, in order, limited to ``output_limit`` bytes. When this returns, every process
         that the command started is gone. ``confine`` is what wall/confine.py applies to the process before it executes
-        the command.
+        the command. ``show`` gets the newest output about twice a second, while the command runs.
         """
         call = uuid.uuid4().hex
         request = {
@@ -86,7 +91,7 @@ class Spawner:
         }
         control, output = self.guard(() if stdin is None else (stdin,))
         with contextlib.closing(control), open(output, "rb", buffering=0) as stream:
-            watch = _Watch(control, stream.fileno(), Capture(output_limit))
+            watch = _Watch(control, stream.fileno(), Capture(output_limit), show)
             with contextlib.suppress(OSError):  # a guard that died already reports that by end-of-file
                 control.sendall(json.dumps(request).encode() + b"\n")
             take_back = cancel.on_set(watch.stop)
@@ -169,7 +174,12 @@ def _end(listener: socket.socket, process: subprocess.Popen[bytes]) -> None:
 class _Watch:
     """One command as the worker sees it: its output, and what its guard reports."""
 
-    def __init__(self, control: socket.socket, output: int, capture: Capture) -> None:
+    def __init__(
+        self, control: socket.socket, output: int, capture: Capture, show: Callable[[bytes], None] | None
+    ) -> None:
+        self._show = show
+        self._is_new = False
+        """Whether output came that was not shown."""
         self._control = control
         self._output = output
         self._capture = capture
@@ -190,6 +200,7 @@ class _Watch:
     def follow(self, timeout: float, cancel: Cancel) -> None:
         """Read until the guard is gone and the output has ended."""
         deadline = time.monotonic() + timeout + _OVERDUE
+        show_at = time.monotonic() + _SHOW_AFTER
         with selectors.DefaultSelector() as selector:
             selector.register(self._output, selectors.EVENT_READ, self._read_output)
             selector.register(self._control, selectors.EVENT_READ, self._read_report)
@@ -203,6 +214,9 @@ class _Watch:
                         if key.fileobj is self._control:
                             guarded = False
                             deadline = time.monotonic() + _DRAIN
+                if self._is_new and self._show and guarded and time.monotonic() >= show_at:
+                    self._is_new, show_at = False, time.monotonic() + _SHOW_AFTER
+                    self._show(self._capture.newest(_SHOWN))
         if guarded:
             self._timed_out = not cancel.is_set()
             self._kill_guard()
@@ -223,6 +237,7 @@ class _Watch:
     def _read_output(self) -> bool:
         data = os.read(self._output, 1 << 16)
         self._capture.feed(data)
+        self._is_new = True
         return bool(data)
 
     def _read_report(self) -> bool:

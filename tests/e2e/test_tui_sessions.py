@@ -12,7 +12,9 @@ from tests.fixtures.terminal import Desk
 
 def test_a_first_start_without_any_configuration_plays_a_script_for_real(desk: Desk, rig: Rig):
     shown = desk.start()
-    shown.until("No model set up", "OPENAI_API_KEY", "Type demo and press Enter", "Message root")
+    shown.until("No model is set up", "OpenAI", "OpenRouter", "Another server")
+    shown.press("escape")
+    shown.until("No model set up", "agentmesh setup", "Type demo and press Enter", "Message root")
     shown.enter("demo")
     shown.until(
         lambda text: re.search(r"file-reader +[◐✓○]", text) and re.search(r"code-analyzer +[◐✓○]", text),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 from agentmesh.tui.board.outward import POP_TITLE, PUSH_TITLE
-from tests.fixtures.engine import Rig
+from tests.fixtures.engine import Rig, say
 from tests.fixtures.terminal import Desk
 
 
@@ -63,3 +64,73 @@ def test_ctrl_z_suspends_to_the_shell_and_fg_brings_the_screen_back(desk: Desk, 
     shown.until("again leaves")
     shown.press("ctrl+c")
     shown.until("Go on with", "shell>")
+
+
+_SGR = re.compile(rb"\x1b\[([\d;:]*)m")
+
+
+def test_without_colours_not_one_is_written(desk: Desk, rig: Rig):
+    rig.script("root", say("# A title\n\nSome **bold** words, `code`:\n\n```python\nprint(1)\n```\n\nand the end."))
+    rig.worker()
+    shown = desk.open(NO_COLOR="1")
+    shown.enter("/nonsense")
+    shown.until("There is no command")
+    shown.press("ctrl+c")
+    shown.enter("hello")
+    shown.until("and the end.")
+    shown.press("ctrl+p")
+    shown.until("Agents")
+    shown.press("escape")
+    shown.until(lambda text: "Agents" not in text)
+    shown.enter("/theme nord")
+    shown.until("nord, kept in")
+    shown.leave()
+    codes = {int(code) for found in _SGR.findall(shown.output) for code in re.split(b"[;:]", found) if code}
+    assert codes
+    assert not [code for code in codes if 30 <= code <= 49 or 90 <= code <= 107], codes
+
+
+def _local() -> dict[str, str]:
+    """Return an environment without a model, keyring or key."""
+    return {"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"}
+
+
+def test_the_first_start_asks_for_a_model_and_the_next_one_has_it(desk: Desk, rig: Rig):
+    rig.script("root", say("A real answer."))
+    shown = desk.start(**_local())
+    shown.until("No model is set up", "Another server")
+    shown.type("another\r")
+    shown.until("URL of the server")
+    shown.type(f"{rig.model.base_url}\r")
+    shown.until("API key of")
+    shown.type("sk-test\r")
+    shown.until("models of", "demo")
+    shown.type("demo\r")
+    shown.until("Message root", "/demo")
+    rig.root = rig.one("select root_id from agentmesh.sessions order by created_at desc limit 1")
+    assert b"sk-test" not in shown.output
+    assert "sk-test" not in (desk.home / "config.toml").read_text()
+    assert (desk.home / "keys.json").stat().st_mode & 0o777 == 0o600
+    shown.leave()
+    again = desk.start(**_local())
+    again.until("Message root", "/demo")
+    again.leave()
+
+
+def test_setup_asks_the_same_in_a_plain_terminal(desk: Desk, rig: Rig):
+    shown = desk.start("setup", **_local())
+    shown.until("OpenRouter", "Another server", "Server [1]:")
+    number = next(line.split()[0] for line in shown.lines if line.endswith("Another server"))
+    shown.enter(number)
+    shown.until("URL:")
+    shown.enter("nonsense")
+    shown.until("nonsense is no URL")
+    shown.enter(rig.model.base_url)
+    shown.until("API key (not shown):")
+    shown.enter("sk-test")
+    shown.until("Model, by number or name:")
+    shown.enter("1")
+    shown.until("It answers.", "is the model of new sessions now")
+    assert shown.wait() == 0
+    assert b"sk-test" not in shown.output
+    assert "sk-test" in (desk.home / "keys.json").read_text()

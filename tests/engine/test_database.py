@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from agentmesh.domain.errors import DatabaseError, DatabaseUnreachable
-from agentmesh.engine import calls, crew, worker
+from agentmesh.engine import calls, claims, crew
 from tests.fixtures.engine import PATIENCE, Rig, call, do, once, say, when
 from tests.fixtures.proxy import Proxy
 from tests.fixtures.story import assert_valid_requests
@@ -35,7 +35,7 @@ class Loses:
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
-    for module, name in ((crew, "_AGAIN"), (worker, "_AGAIN"), (calls, "_STORE_AGAIN")):
+    for module, name in ((crew, "_AGAIN"), (claims, "_AGAIN"), (calls, "_STORE_AGAIN")):
         monkeypatch.setattr(module, name, 0.02)
 
 

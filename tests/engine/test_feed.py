@@ -2,18 +2,20 @@ from __future__ import annotations
 
 import json
 import uuid
+from contextlib import closing
 
 import psycopg
 import pytest
 
 from agentmesh.domain.ids import AgentId
+from agentmesh.domain.states import PermissionMode
 from agentmesh.engine import call_progress
-from agentmesh.engine.feed import Feed, _Repeat
+from agentmesh.engine.feed import CallOutput, Feed, _Repeat
 from agentmesh.llm.port import CallFailed
 from agentmesh.store import agents
 from agentmesh.store.status import is_screen_channel, screen_channel, session_channel
 from agentmesh.store.tx import Database
-from tests.fixtures.engine import until
+from tests.fixtures.engine import Rig, call, do, say, until
 from tests.fixtures.mesh import Mesh
 
 
@@ -163,6 +165,7 @@ def test_an_answer_that_ended_or_begins_again_is_not_repeated(mesh: Mesh, feed: 
     feed.repeat(mesh.root, channel)
     assert repeated(mesh, channel, 5) == "whole"
     message.end(failed=False)
+    message.text("after its end")
     feed.repeat(mesh.root, channel)
     assert not feed._repeats
     assert not feed._streaming
@@ -203,3 +206,48 @@ def test_of_a_call_that_failed_nothing_is_told_after_its_error(mesh: Mesh, feed:
     assert not feed._messages
     call(None)
     assert mesh.root in feed._messages, "the last words of an answer are told, though its row comes soon"
+
+
+def outputs_in(payload: str) -> dict[str, list[object]]:
+    assert payload.startswith("output ")
+    assert len(payload.encode()) <= 7_999
+    found: dict[str, list[object]] = json.loads(payload.removeprefix("output "))
+    return found
+
+
+def test_what_a_call_has_written_last_is_told_once(mesh: Mesh, feed: Feed):
+    mesh.conn.execute(f'listen "{session_channel(mesh.session)}"')
+    with feed._lock:
+        feed._outputs = {mesh.root: CallOutput(mesh.session, mesh.root, 7, 1, "old")}
+    feed.output(CallOutput(mesh.session, mesh.root, 7, 1, "line 1\nline 2"))
+    feed._dirty.set()
+    (payload,) = heard(mesh.conn, 1)
+    assert outputs_in(payload) == {str(mesh.root): [7, 1, "line 1\nline 2"]}
+    assert list(mesh.conn.notifies(timeout=1)) == []
+
+
+@pytest.mark.parametrize("agents", [1, 30, 500])
+def test_what_many_calls_write_fits_into_one_notification(mesh: Mesh, feed: Feed, agents: int):
+    mesh.conn.execute(f'listen "{session_channel(mesh.session)}"')
+    ids = [AgentId(uuid.uuid4()) for _ in range(agents)]
+    with feed._lock:
+        feed._outputs = {one: CallOutput(mesh.session, one, 1, 0, "🙂" * 900 + "end") for one in ids}
+    feed._dirty.set()
+    (payload,) = heard(mesh.conn, 1)
+    assert all(str(text).endswith("end") for _, _, text in outputs_in(payload).values())
+
+
+def test_a_command_that_runs_tells_which_call_writes_what(rig: Rig):
+    rig.root = rig.session(mode=PermissionMode.ALL)
+    session = rig.one("select session_id from agentmesh.agents where id = %s", rig.root)
+    rig.conn.execute(f'listen "{session_channel(session)}"')
+    step = do(call("bash", command="echo first"), call("bash", command="echo second; sleep 1.5; echo third"))
+    rig.script("root", step, say("done"))
+    rig.worker()
+    rig.prompt()
+    with closing(rig.conn.notifies(timeout=20)) as notified:
+        payload = next(each.payload for each in notified if each.payload.startswith("output "))
+    seq = rig.one("select distinct seq from agentmesh.tool_calls")
+    assert outputs_in(payload) == {str(rig.root): [seq, 1, "second"]}
+    rig.rest()
+    assert "third" in rig.results()[1]["output"]

@@ -8,7 +8,7 @@ import pytest
 
 from agentmesh.api.changes import Changes
 from agentmesh.store.listener import Listener
-from agentmesh.store.status import session_channel
+from agentmesh.store.status import OUTPUT, session_channel
 from tests.fixtures.mesh import Mesh
 
 
@@ -36,3 +36,11 @@ def test_a_hint_concerns_those_it_names_and_else_anybody(mesh: Mesh, wakes: Chan
     mesh.conn.execute("select pg_notify(%s, %s)", [session_channel(mesh.session), hint.format(a=a, b=b)])
     expected = {"steps {a} {b}": {a, b}, "mail {a}": {a}}.get(hint)
     assert wakes.wait(4) == expected
+
+
+def test_what_a_running_call_writes_concerns_nobody_who_follows_rows(mesh: Mesh, wakes: Changes):
+    while wakes.wait(0.2) != set():
+        pass
+    payload = f'{OUTPUT}{{"{mesh.root}": [1, 0, "x"]}}'
+    mesh.conn.execute("select pg_notify(%s, %s)", [session_channel(mesh.session), payload])
+    assert wakes.wait(1) == set()

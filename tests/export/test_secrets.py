@@ -206,6 +206,15 @@ def test_the_keys_of_providers_and_the_passwords_of_urls_are_known(tmp_path: Pat
     assert found == {KEY, "basepass", "inquery", "inheader", "p%40ssword", "p@ssword"}
 
 
+def test_a_key_that_the_program_keeps_is_known(tmp_path: Path):
+    environ, url = {"AGENTMESH_CONFIG_DIR": str(tmp_path)}, "https://h/v1"
+    keys = tmp_path / "keys.json"
+    keys.touch(0o600)
+    keys.write_text(json.dumps({f"one {url}": KEY}))
+    providers = {"one": Provider(url, stored_key="file")}
+    assert configured(Settings(tmp_path, providers, frozenset(providers)), environ) == {KEY}
+
+
 def test_a_secret_goes_before_the_text_is_cut_in_the_middle_of_it():
     clean = Cleaner(Redactor({KEY}))
     row = clean.row({"text": "x" * 15_990 + KEY * 3})

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from agentmesh.domain.ids import WorkerId
-from agentmesh.engine import calls, crew, worker
+from agentmesh.engine import calls, claims, crew
 from agentmesh.llm.simulator.reply import ScriptedReply
 from agentmesh.store.agents import last_output
 from tests.faults.conftest import ROUNDS, SEED
@@ -39,7 +39,7 @@ _INTERRUPTED = re.compile(r"interrupted: the worker (died|was stopped) while thi
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let workers try again soon."""
-    for module, name in ((crew, "_AGAIN"), (worker, "_AGAIN"), (calls, "_STORE_AGAIN"), (crew, "_LONGEST_PAUSE")):
+    for module, name in ((crew, "_AGAIN"), (claims, "_AGAIN"), (calls, "_STORE_AGAIN"), (crew, "_LONGEST_PAUSE")):
         monkeypatch.setattr(module, name, 0.05)
 
 

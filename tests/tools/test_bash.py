@@ -13,7 +13,7 @@ from agentmesh.domain.cancel import Cancel, CancelReason
 from agentmesh.engine.tool import ToolError
 from agentmesh.tools.bash import Bash, BashArgs
 from agentmesh.tools.environment import command_environment
-from agentmesh.tools.output import Capture, clean
+from agentmesh.tools.output import Capture, clean, last_lines
 from agentmesh.tools.process import Spawner
 from tests.tools import commands
 from tests.tools.calling import ALICE, call, context, is_alive, wait_for_end
@@ -54,6 +54,23 @@ def test_background_processes_end_with_the_command_and_are_counted(bash: Bash, t
     assert result["exit_code"] == 0
     assert "2 process" in result["note"]
     assert not any(is_alive(int(pid)) for pid in result["output"].split())
+
+
+def test_a_command_that_runs_shows_its_newest_lines(bash: Bash, tmp_path: Path):
+    shown: list[str] = []
+    command = "for n in 1 2 3 4 5 6 7 8; do echo line $n; done; printf 'half\\r\\e[31mdone'; sleep 1.5; echo end"
+    assert call(bash, context(tmp_path, output=shown.append), command=command)["exit_code"] == 0
+    assert shown[0].splitlines() == ["line 5", "line 6", "line 7", "line 8", "done"]
+    assert len(shown) <= 3
+
+
+def test_a_short_command_shows_nothing_and_a_loud_one_not_more_than_twice_a_second(bash: Bash, tmp_path: Path):
+    shown: list[str] = []
+    call(bash, context(tmp_path, output=shown.append), command="echo x")
+    assert shown == []
+    call(bash, context(tmp_path, output=shown.append), command="timeout 1.2 yes 0123456789")
+    assert 1 <= len(shown) <= 3
+    assert shown[0].splitlines() == ["0123456789"] * 5
 
 
 _ESCAPING = "sleep 1000 & echo $! >>pids; setsid sleep 1000 & echo $! >>pids; env -i setsid sleep 1000 & echo $! >>pids"
@@ -283,3 +300,16 @@ def test_a_missing_working_directory_is_named(bash: Bash, tmp_path: Path):
 def test_timeouts_outside_the_bounds_are_refused(timeout: float):
     with pytest.raises(ValueError, match="timeout"):
         BashArgs(command="ls", timeout=timeout)
+
+
+def test_the_newest_part_of_output_begins_with_a_line():
+    captured = Capture(1000)
+    captured.feed(b"one\ntwo\nthree\n")
+    assert captured.newest(100) == b"one\ntwo\nthree\n"
+    assert captured.newest(9) == b"three\n"
+    assert captured.newest(3) == b"ee\n"
+    captured.feed(b"x" * 5000 + b"\nlast")
+    assert captured.newest(10) == b"last"
+    assert last_lines(captured.newest(2048)) == "last"
+    assert last_lines(b"") == ""
+    assert last_lines(b"y" * 5000) == "y" * 200

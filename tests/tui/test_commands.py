@@ -13,7 +13,7 @@ from tests.tui.faces import board, face
 def test_commands_are_listed_alphabetically_and_each_can_be_done():
     assert list(COMMANDS) == sorted(COMMANDS)
     on_screen = {name for name, command in COMMANDS.items() if command.on_screen}
-    assert on_screen == {"agents", "answer", "board", "exit", "help", "sessions"}
+    assert on_screen == {"agents", "answer", "board", "exit", "help", "sessions", "theme"}
     assert set(COMMANDS) - on_screen <= set(HANDLERS)
 
 

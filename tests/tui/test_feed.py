@@ -16,7 +16,15 @@ from agentmesh.store.listener import Listener
 from agentmesh.store.tx import Database
 from agentmesh.tui.session import feed as feed_module
 from agentmesh.tui.session.feed import Feed
-from agentmesh.tui.session.messages import BoardChanged, LinkChanged, Noticed, OlderRows, RowsArrived, TextStreamed
+from agentmesh.tui.session.messages import (
+    BoardChanged,
+    LinkChanged,
+    Noticed,
+    OlderRows,
+    OutputShown,
+    RowsArrived,
+    TextStreamed,
+)
 from agentmesh.tui.session.rows import ends_message
 from agentmesh.tui.session.state import Mark
 from tests.fixtures.mesh import Mesh
@@ -57,6 +65,18 @@ class Telling(Database):
     def run(self, function: Any, /, *args: Any, **options: Any) -> Any:
         self._posted(function)
         return super().run(function, *args, **options)
+
+
+def test_what_a_call_writes_is_posted_of_followed_agents_and_reads_nothing(mesh: Mesh, start, posted):
+    other = mesh.fork(mesh.root, "other")
+    feed = start()
+    feed.follow(mesh.root)
+    posted.next(RowsArrived)
+    said = json.dumps({str(mesh.root): [3, 1, "line 1"], str(other): [1, 0, "x"]})
+    mesh.run(status.publish, [(status.session_channel(mesh.session), f"{status.OUTPUT}{said}")])
+    shown = posted.next(OutputShown)
+    assert (shown.agent_id, shown.key, shown.text) == (mesh.root, "3.1", "line 1")
+    assert len(posted.so_far(OutputShown)) <= 1
 
 
 def texts(message: RowsArrived) -> list[str]:

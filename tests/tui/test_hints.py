@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentmesh.tui.session.hints import Hints, Piece
+from agentmesh.tui.session.hints import CallOutput, Hints, Piece
 from tests.tui.faces import id_of
 
 A, B = id_of("a"), id_of("b")
@@ -32,6 +32,20 @@ def test_a_hint_may_name_several_agents():
 
 def test_live_text_alone_asks_for_no_board():
     assert not heard(f'live {{"{A}": [0, 0, "one"]}}').board
+
+
+def test_the_newest_output_of_a_call_asks_for_no_reading():
+    found = heard(f'output {{"{A}": [3, 0, "one"]}}', f'output {{"{A}": [3, 1, "two"], "{B}": [9, 0, "x"]}}')
+    assert found.outputs == {A: CallOutput("3.1", "two"), B: CallOutput("9.0", "x")}
+    assert found
+    assert (found.board, found.everything, found.streams) == (False, False, {})
+
+
+@pytest.mark.parametrize(
+    "payload", ["output ", "output {", "output []", f'output {{"{A}": [1, 2]}}', 'output {"x": 1}']
+)
+def test_malformed_output_is_nothing(payload):
+    assert not heard(payload)
 
 
 @pytest.mark.parametrize("payload", ["reaped", "ended", "session"])

@@ -78,7 +78,7 @@ def test_a_projects_file_binds_no_keys(tmp_path):
     assert "tui.keys" in settings.warnings[0]
 
 
-@pytest.mark.parametrize("text", ['[tui]\ntheme = "pink"', "[tui.keys]\nagents.pick = 3", "[tui]\nkey = 1"])
+@pytest.mark.parametrize("text", ['[tui]\ntheme = ""', "[tui.keys]\nagents.pick = 3", "[tui]\nkey = 1"])
 def test_what_makes_no_sense_is_refused(tmp_path, text):
     (tmp_path / "config.toml").write_text(text)
     with pytest.raises(ConfigError, match=r"tui"):

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import threading
 from decimal import Decimal
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
@@ -16,7 +14,7 @@ from agentmesh.store.board import Left
 from agentmesh.store.tx import Database
 from agentmesh.tui.commands.closing import close, line
 from agentmesh.tui.main import choose, main
-from agentmesh.tui.session.first_start import answering, welcome
+from agentmesh.tui.session.first_start import welcome
 from tests.tui.posted import mesh_of
 
 
@@ -64,38 +62,12 @@ def test_it_needs_a_terminal(tmp_path):
 
 
 def test_the_first_start_explains_itself_in_three_lines():
-    lines = welcome([], "F1").splitlines()
+    lines = welcome("F1").splitlines()
     assert len(lines) == 3
     assert max(map(len, lines)) < 79
     assert "script" in lines[0]
-    assert "OPENAI_API_KEY" in lines[1]
+    assert "agentmesh setup" in lines[1]
     assert "F1" in lines[2]
-
-
-def test_local_servers_are_offered():
-    assert "OPENAI_BASE_URL=http://localhost:11434/v1" in welcome(["http://localhost:11434/v1"], "F1")
-
-
-class Models(BaseHTTPRequestHandler):
-    def do_GET(self):
-        body = b'{"data": []}' if self.path == "/v1/models" else b""
-        self.send_response(200)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
-
-
-def test_local_servers_that_answer_are_found_others_cost_no_time():
-    with HTTPServer(("127.0.0.1", 0), Models) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        port = server.server_address[1]
-        assert answering([port, 1]) == [f"http://localhost:{port}/v1"]
-        server.shutdown()
-        thread.join()
 
 
 def test_a_session_in_which_nothing_happened_leaves_no_trace(mesh, tmp_path):

@@ -69,6 +69,8 @@ def test_the_line_says_where_a_text_goes_and_what_it_names(tmp_path: Path):
         await show.sees("to alpha · @nope not found · @calc.py 4 B")
         await show.press("enter")
         await show.until(lambda: "to alpha" not in show.text)
+        await show.sees("↥ not sent yet: @alpha see")
+        assert show.app.main.pending_calls.unsent_count == 1
         assert asked(show) == [Call(SAY_TO, ("alpha", "see @calc.py and @nope"), "@alpha see @calc.py and @nope")]
         await show.type("@gamma hello")
         await show.sees("to gamma, which is dead")

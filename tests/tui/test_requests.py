@@ -179,12 +179,12 @@ def test_a_command_is_shown_whole():
 def test_a_write_is_compared_with_the_file(tmp_path: Path):
     (tmp_path / "f").write_text("a\nb\n")
     shown = proposal(request("a", "write", {"path": "f", "content": "a\nc\n"}), tmp_path)
-    assert (shown.is_diff, shown.remark) == (True, "")
-    assert shown.text.splitlines()[3:] == [" a", "-b", "+c"]
+    assert (shown.path, shown.remark) == ("f", "")
+    assert shown.text.splitlines()[1:] == [" a", "-b", "+c"]
     new = proposal(request("a", "write", {"path": "g", "content": "x"}), tmp_path)
-    assert (new.text.splitlines()[3:], new.remark) == (["+x", "\\ No newline at end of file"], "A new file.")
+    assert (new.text.splitlines()[1:], new.remark) == (["+x", "\\ No newline at end of file"], "A new file.")
     elsewhere = proposal(request("a", "write", {"path": "f", "content": "x\n"}), None)
-    assert (elsewhere.text.splitlines()[3:], elsewhere.remark) == (["+x"], "The session's files are on another host.")
+    assert (elsewhere.text.splitlines()[1:], elsewhere.remark) == (["+x"], "The session's files are on another host.")
 
 
 def test_an_edit_is_shown_in_its_file_or_as_it_was_asked_for(tmp_path: Path):
@@ -196,6 +196,16 @@ def test_an_edit_is_shown_in_its_file_or_as_it_was_asked_for(tmp_path: Path):
     gone = proposal(request("a", "edit", both | {"old": "three"}), tmp_path)
     assert "-three" in gone.text
     assert gone.remark == "The file is without this text now."
+
+
+def test_a_file_whose_lines_end_with_crlf_is_compared_by_its_lines(tmp_path: Path):
+    (tmp_path / "f").write_bytes(b"a\r\nb\r\n")
+    shown = proposal(request("a", "write", {"path": "f", "content": "a\r\nc\r\n"}), tmp_path)
+    assert (shown.text.splitlines()[1:], shown.remark) == ([" a", "-b", "+c"], "Its lines end with CRLF.")
+    mixed = proposal(request("a", "write", {"path": "f", "content": "a\r\nc\n"}), tmp_path)
+    assert mixed.text.splitlines()[1:] == ["-a", "-b", "+a\\u000d", "+c"]
+    edit = {"path": "f", "old": "a\r\nb\r\n", "new": "x\r\n"}
+    assert proposal(request("a", "edit", edit), tmp_path).text.splitlines()[1:] == ["-a", "-b", "+x"]
 
 
 def test_what_is_no_file_is_not_read(tmp_path: Path):

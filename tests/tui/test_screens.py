@@ -316,3 +316,15 @@ def test_every_binding_has_an_id_and_a_description():
             assert binding.description, binding  # type: ignore[union-attr]
     of_app = [binding.id for bindings in Puppet(None)._bindings.key_to_bindings.values() for binding in bindings]
     assert of_app == ["app.suspend"], "it counts in dialogs too"
+
+
+def test_what_was_sent_between_two_presses_keeps_the_screen():
+    async def scene(show: Show) -> None:
+        await show.type("half a thought")
+        await show.press("ctrl+c")
+        await show.type("hello")
+        await show.press("enter", "ctrl+c")
+        assert "Ctrl+C again leaves" in show.text
+        assert show.app.is_running
+
+    puppet(scene)

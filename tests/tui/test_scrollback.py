@@ -104,15 +104,48 @@ def test_the_outcome_of_a_call_is_seen_however_long_the_call_is():
     puppet(scene)
 
 
-def test_an_edit_unfolds_to_its_diff():
-    diff = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-old\n+new\n"
+CHANGE = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-old\n+new\n"
+
+
+def test_an_edit_shows_its_diff_until_it_is_folded():
+    async def scene(show: Show) -> None:
+        await show.rows(called(1, "edit", '{"path": "f"}'), result(2, 1, "edit", {"path": "f", "diff": CHANGE}))
+        await show.sees("▾ edit  f  ✓ +1 −1", "1 -old", "1 +new")
+        await show.press("tab", "enter")
+        await show.sees("▸ edit  f  ✓ +1 −1")
+        assert "-old" not in show.text
+        await show.press("ctrl+o")
+        await show.sees("▾ edit", "-old")
+        await show.press("ctrl+o")
+        await show.until(lambda: "-old" not in show.text)
+
+    puppet(scene)
+
+
+def test_a_change_opens_when_its_result_arrives_but_not_a_failed_nor_a_long_one():
+    long = "@@ -0,0 +1,60 @@\n" + "\n".join(f"+line {n}" for n in range(60))
+    failed = {"error": "no such text", "diff": CHANGE}
 
     async def scene(show: Show) -> None:
-        await show.rows(called(1, "edit", '{"path": "f"}'), result(2, 1, "edit", {"path": "f", "diff": diff}))
-        assert "▸ edit  f  ✓ +1 −1" in show.text
-        await show.press("ctrl+o")
-        assert "-old" in show.text
-        assert "+new" in show.text
+        await show.rows(*(called(n, "edit", '{"path": "f"}') for n in (1, 3, 5)))
+        assert show.text.count("▸ edit") == 3
+        await show.rows(result(2, 1, "edit", {"path": "f", "diff": CHANGE}), first=False)
+        await show.sees("1 -old")
+        await show.rows(result(4, 3, "edit", failed), result(6, 5, "edit", {"diff": long}), first=False)
+        await show.sees("✗ no such text", "✓ +60 −0")
+        assert show.text.count("▸ edit") == 2
+        await show.press("tab", "enter", "ctrl+end")
+        await show.sees("60 +line 59")
+
+    puppet(scene)
+
+
+def test_a_new_file_is_shown_with_its_lines():
+    arguments = '{"path": "a.py", "content": "x = 1\\n\\ty = 2"}'
+
+    async def scene(show: Show) -> None:
+        await show.rows(called(1, "write", arguments), result(2, 1, "write", {"bytes": 9, "created": True}))
+        await show.sees("▾ write  a.py  ✓ created, 9 bytes", "1 +x = 1", "2 +    y = 2")
 
     puppet(scene)
 

@@ -9,7 +9,8 @@ import pytest
 from agentmesh.domain.rows import Row
 from agentmesh.domain.states import Kind
 from agentmesh.tui.conversation.tool_text import took
-from tests.tui.faces import face, request
+from agentmesh.tui.session.messages import OutputShown
+from tests.tui.faces import face, id_of, request
 from tests.tui.piloting import Show, called, puppet, result, said
 
 
@@ -106,5 +107,35 @@ def test_a_call_of_an_agent_that_was_killed_meanwhile_runs_no_more():
         await show.rows(took_so_long(called(1, "bash", '{"command": "make"}'), 75.0), killed)
         assert "✗ cut off" in show.text
         assert "runs" not in show.text
+
+    puppet(scene)
+
+
+def test_a_call_that_runs_shows_its_last_lines_until_its_result():
+    async def scene(show: Show) -> None:
+        await show.rows(called(1, "bash", '{"command": "make"}'))
+        await show.post(OutputShown(id_of("root"), "1.0", "compiling [b]a.c[/b]\ncompiling b.c"))
+        await show.sees("▸ bash  make  ◌ runs", "▏ compiling [b]a.c[/b]", "▏ compiling b.c")
+        await show.post(OutputShown(id_of("root"), "1.0", "x" * 300 + "\nlinking\x1b[2J"))
+        await show.sees("linking[2J")
+        assert "compiling" not in show.text
+        await show.rows(result(2, 1, "bash", {"exit_code": 0, "output": "a\nb\n"}), first=False)
+        await show.until(lambda: "linking" not in show.text)
+        assert "▸ bash  make  ✓ 2 lines" in show.text
+        await show.post(OutputShown(id_of("root"), "1.0", "late"))
+        assert "late" not in show.text
+
+    puppet(scene)
+
+
+def test_output_that_comes_before_its_call_is_shown_with_it():
+    async def scene(show: Show) -> None:
+        await show.rows(said(1, "hello"))
+        await show.post(OutputShown(id_of("root"), "2.0", "early"), OutputShown(id_of("nobody"), "2.0", "other"))
+        await show.rows(called(2, "bash", '{"command": "make"}'), first=False)
+        await show.sees("▸ bash  make", "early")
+        await show.rows(said(3, "killed by you", Kind.EVENT, event="killed"), first=False)
+        await show.until(lambda: "early" not in show.text)
+        assert "other" not in show.text
 
     puppet(scene)

@@ -88,7 +88,7 @@ def test_a_result_in_a_few_words(name, value, said_of_it, failed):
 
 def test_a_write_is_shown_as_a_diff_of_added_lines():
     diff = tool_text.diff_of("write", '{"content": "a\\nb\\n"}', {"bytes": 4})
-    assert diff == "@@ the whole file, 2 lines @@\n+a\n+b"
+    assert diff == "@@ -0,0 +1,2 @@\n+a\n+b"
     assert tool_text.diff_of("write", '{"content": "a"}', {"error": "no"}) is None
 
 

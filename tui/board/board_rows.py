@@ -129,7 +129,7 @@ def summary(shown: Sequence[BoardRow], board: Board, wanted: str, *, everywhere:
 
 
 class Columns:
-    """Lays rows out for a width: the figures that matter least go first where there is no room."""
+    """Lays rows out for a width: if there is no room, the least important figures go first."""
 
     def __init__(self, shown: Sequence[BoardRow], details: Mapping[AgentId, Details], width: int) -> None:
         self._details, self._width = details, width

@@ -31,7 +31,7 @@ def set_title(text: str) -> str:
 
 
 def title_of(board: Board | None, face: AgentFace | None) -> str:
-    """Return the title: who needs the person, the agent in view, the program."""
+    """Return the title: the agents that need the person, the agent in view, the program."""
     if board is None or face is None:
         return "agentmesh"
     return " · ".join(filter(None, [needs_text(board, face.id, ""), face.name, "agentmesh"]))

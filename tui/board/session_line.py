@@ -1,4 +1,4 @@
-"""The status line: who needs the person, mode, model, context, cost and directory; least important pieces go first."""
+"""The status line: needs, mode, model, context, cost and directory. The least important pieces go first."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agentmesh.store.reader import QueryResult
 
 _WIDTH, _ROWS = 120, 5000
-"""Of a cell, and rows that are shown."""
+"""Most characters of a cell, and most rows that are shown."""
 
 
 class Table(Dialog[None]):

@@ -32,6 +32,7 @@ class Argument(Enum):
     ROW = "row"
     """``@12``, or ``@`` to pick one; absent if the word does not begin with ``@``."""
     FORMAT = "format of an export"
+    THEME = "theme"
 
 
 class Parameter(NamedTuple):
@@ -85,7 +86,7 @@ _LIST = (
     Command("compact", "Replace what came before by a summary that the model writes"),
     Command("context", "What fills the agent's context"),
     Command("cost", "What the session's model calls used, by agent"),
-    Command("diff", "What an agent with all below it changed, by file; c notes something on a line", (_ANY_AGENT,)),
+    Command("diff", "What an agent and all below it changed, by file, for your notes", (_ANY_AGENT,)),
     Command("exit", "Leave; running agents go on in the background", on_screen=True),
     Command(
         "export",
@@ -94,7 +95,7 @@ _LIST = (
     ),
     Command(
         "fork",
-        "Make a child of the captured text, of a prompt, or an idle one, and go to it; @ lets you pick where it begins",
+        "Make a child of the captured text or of a prompt, and go to it; @ lets you pick where it begins",
         (
             Parameter("@row", Argument.ROW, required=False),
             Parameter("name", Argument.NAME, required=False),
@@ -138,6 +139,12 @@ _LIST = (
     Command("sessions", "Go to another session", on_screen=True),
     Command("sql", "Ask the views: v_agents, v_mail, v_transcript, ...", (Parameter("query", Argument.TEXT),)),
     Command("system", "The agent's system prompt, from its next turn on", (Parameter("text", Argument.TEXT, False),)),
+    Command(
+        "theme",
+        "Choose the colours; each theme is shown while it is highlighted",
+        (Parameter("name", Argument.THEME, False),),
+        on_screen=True,
+    ),
     Command("timeline", "Who did what when: all agents, or one with all below it", (_ANY_AGENT,)),
     Command("title", "Give the session a title", (Parameter("text", Argument.TEXT),)),
     Command(

@@ -11,6 +11,7 @@ from agentmesh.domain.activity import fitted
 from agentmesh.domain.ids import short
 from agentmesh.domain.states import PermissionMode
 from agentmesh.tui.commands.catalog import COMMANDS, EXPORT_FORMATS, Argument, Command, Parameter
+from agentmesh.tui.theme import NAMES
 from agentmesh.tui.widgets.fuzzy import best
 
 if TYPE_CHECKING:
@@ -110,6 +111,8 @@ def _values(kind: Argument, board: Board) -> Sequence[tuple[str, str]]:
             return [(str(mode), description) for mode, description in _MODES.items()]
         case Argument.FORMAT:
             return [(name, "format") for name in EXPORT_FORMATS]
+        case Argument.THEME:
+            return [(name, "theme") for name in NAMES]
         case Argument.MODEL:
             return [(model, "used here") for model in dict.fromkeys(face.view.model for face in everybody)]
         case _:

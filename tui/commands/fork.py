@@ -10,11 +10,11 @@ from agentmesh.tui.commands.calls import Done
 from agentmesh.tui.commands.context import CommandContext
 
 _NAME = "fork"
-"""Of a child that was given none."""
+"""The name of a child that was given none."""
 
 
 def fork(ctx: CommandContext, *args: str) -> Done:
-    """Make a child and go to it; ``args``: ``@row``, name and prompt, each of which may be absent.
+    """Make a child and go to it; ``args``: ``@row``, name and prompt; each may be absent.
 
     A prompt makes it run; without one it gets what was captured, or is idle.
     """

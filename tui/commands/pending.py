@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from agentmesh.domain.ids import AgentId
-from agentmesh.tui.commands.calls import SAY, SHELL, Call
+from agentmesh.tui.commands.calls import SAY, SAY_TO, SHELL, Call
 
 LATE = 0.5
 """Seconds after which a pending call is shown as late; most take a few milliseconds."""
+
+_MESSAGES = frozenset({SAY, SAY_TO})
+"""Calls that a person must not lose."""
 
 
 class _PendingCall:
@@ -72,14 +75,14 @@ class PendingCalls:
         found = []
         for one in self._asked:
             is_late = now - one.since >= LATE and one.done_at is None
-            if one.agent_id == agent_id and one.call.name != SHELL and (one.call.name == SAY or is_late):
+            if one.agent_id == agent_id and one.call.name != SHELL and (one.call.name in _MESSAGES or is_late):
                 found.append(Unsent(one.call.typed or one.call.name, is_late))
         return found
 
     @property
     def unsent_count(self) -> int:
         """How many messages no agent's mailbox has yet."""
-        return sum(one.call.name == SAY and one.done_at is None for one in self._asked)
+        return sum(one.call.name in _MESSAGES and one.done_at is None for one in self._asked)
 
     def shell(self, agent_id: AgentId) -> RunningShell | None:
         """Return the shell command that runs in this agent's view."""

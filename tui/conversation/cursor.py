@@ -20,7 +20,7 @@ class EntryCursor:
         self._views = views
 
     def text(self, focused: Widget | None) -> tuple[str, bool]:
-        """Return what to copy, and whether it is of an entry: of the one that has the focus, else the last answer."""
+        """Return what to copy: the entry with the focus, otherwise the last answer; and whether it is an entry."""
         scrollback, entry = self._views.current, focused if isinstance(focused, EntryView) else None
         if scrollback is None:
             return "", entry is not None

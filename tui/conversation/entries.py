@@ -86,6 +86,10 @@ class Inherited(NamedTuple):
 TASK = "task"
 """The tool that hands a task to a sub-agent; its calls show the progress."""
 
+OPEN_LINES = 40
+"""Most lines of a change that is shown unfolded."""
+_CHANGES = ("edit", "write")
+
 Entry = ChatMessage | ModelMessage | ToolCall | Note | Summary | Inherited
 
 
@@ -128,7 +132,7 @@ def _model_step(row: Row) -> Iterator[Entry]:
 
 
 def fork_row(entry: Entry) -> int | None:
-    """Return the row up to which a fork from here inherits; None if the entry shows no row.
+    """Return the last row that a fork from here inherits; None if the entry shows no row.
 
     A fork from a message begins before it, any other fork after the entry. The database moves a row in the middle of a
     step to before that step.
@@ -157,6 +161,9 @@ def height(entry: Entry, width: int) -> int:
     """Estimate how many lines a folded entry takes, to decide how many to mount."""
     match entry:
         case ToolCall():
+            if entry.name in _CHANGES:
+                lines = entry.arguments.count("\\n") + 1
+                return 1 + (lines if lines <= OPEN_LINES else 0)
             return 2 if entry.name == TASK else 1
         case Inherited():
             return 2

@@ -50,6 +50,11 @@ class EntryView(VerticalGroup, can_focus=True):
         self.key = key
         self.unfolded = False
 
+    @property
+    def opens_itself(self) -> bool:
+        """Whether it is unfolded unless a person folds it."""
+        return False
+
     def allow_focus(self) -> bool:
         """Refuse the focus while the message is in progress: it has no row yet."""
         return bool(self.key)
@@ -64,6 +69,9 @@ class EntryView(VerticalGroup, can_focus=True):
 
     def settle(self, result: ToolResult | None, *, is_over: bool = False) -> None:
         """Take the result of a call; ``is_over``: none will come."""
+
+    def show_output(self, text: str) -> None:
+        """Show what the call has written last, while it runs."""
 
     def ask(self, requests: Sequence[Request]) -> None:
         """Show whether the call waits for a person."""

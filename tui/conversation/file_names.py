@@ -21,7 +21,7 @@ _LONGEST = 1000
 
 
 def clicked_word(screen: Screen[object], event: events.Click) -> str:
-    """Return the word under the mouse, as it stands on the screen; empty on a link, and where there is none."""
+    """Return the word under the mouse, as it stands on the screen; empty on a link or between words."""
     if event.style.meta.get("@click"):
         return ""
     try:

@@ -17,12 +17,20 @@ class ReadingPosition(NamedTuple):
 
 
 class Folds:
-    """Which entries are unfolded: all calls or none, and the exceptions."""
+    """Which entries are unfolded: those that a person unfolded, and all calls or those that open themselves."""
 
     def __init__(self) -> None:
-        self.all_calls = False
-        self.different = set[str]()
+        self.all_calls: bool | None = None
+        """Whether a person unfolded or folded all calls; None: neither yet."""
+        self.chosen: dict[str, bool] = {}
+        """What a person unfolded (True) or folded since, by key."""
 
     def wanted(self, view: EntryView) -> bool:
         """Return whether an entry is to be unfolded."""
-        return view.can_fold and (view.key in self.different) != (self.all_calls and view.is_call)
+        by_itself = self.all_calls if view.is_call and self.all_calls is not None else view.opens_itself
+        return view.can_fold and self.chosen.get(view.key, by_itself)
+
+    def toggle_calls(self) -> None:
+        """Unfold all calls, or fold them."""
+        self.all_calls = not self.all_calls
+        self.chosen.clear()

@@ -15,6 +15,7 @@ from textual.widget import AwaitMount, Widget
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Row
+from agentmesh.domain.text import printable
 from agentmesh.tui.conversation.entries import (
     Entry,
     Inherited,
@@ -44,7 +45,7 @@ class Scrollback(WindowedScroll, can_focus=False):
 
     @message
     class OlderWanted(Message):
-        """The person scrolls to the beginning of what is known."""
+        """The person scrolls to the oldest entry that was read."""
 
         agent_id: AgentId
         before_seq: int
@@ -66,6 +67,8 @@ class Scrollback(WindowedScroll, can_focus=False):
         self._reading_position = reading_position
         self._live: ModelMessageView | None = None
         self._results: dict[str, ToolResult] = {}
+        self._outputs: dict[str, str] = {}
+        """What running calls have written last, by key."""
         self._gone: list[range] = []
         """Seqs of rows that the model is no longer sent."""
         self._oldest = 0
@@ -171,6 +174,14 @@ class Scrollback(WindowedScroll, can_focus=False):
             self.mount(self._live)
         self._live.stream(text)
 
+    def show_output(self, key: str, text: str) -> None:
+        """Show what a running call has written last."""
+        if key in self._results or self._is_killed:
+            return
+        self._outputs[key] = printable(text)
+        if view := self._views.get(key):
+            view.show_output(self._outputs[key])
+
     def follow(self, board: Board) -> None:
         """Show how far tasks are, and which calls wait for a person."""
         self._board = board
@@ -188,16 +199,15 @@ class Scrollback(WindowedScroll, can_focus=False):
 
     def toggle_folds(self) -> None:
         """Unfold all calls, or fold them."""
-        self.folds.all_calls = not self.folds.all_calls
-        self.folds.different.clear()
+        self.folds.toggle_calls()
         for view in self._calls:
-            view.unfold(self.folds.all_calls)
+            view.unfold(self.folds.wanted(view))
 
     @on(EntryView.Folded)
     def _folded(self, event: EntryView.Folded) -> None:
         """Remember what a person folds, and keep its head where it is."""
         event.stop()
-        self.folds.different ^= {event.entry.key}
+        self.folds.chosen[event.entry.key] = event.entry.unfolded
         self.release_anchor()
         self.keep(event.entry)
         self.let_go()
@@ -247,9 +257,11 @@ class Scrollback(WindowedScroll, can_focus=False):
                         self._dim(self._views)
                     continue
                 self._results[entry.key] = entry
+                self._outputs.pop(entry.key, None)
                 view = self._views.get(entry.key)
                 if view is not None:
                     view.settle(entry)
+                    view.unfold(self.folds.wanted(view))
             if row.content.get("event") == "killed":
                 self._is_killed = True
                 for view in self._calls:
@@ -273,11 +285,15 @@ class Scrollback(WindowedScroll, can_focus=False):
         from agentmesh.tui.conversation.entry_views import view_of
 
         view = view_of(entry)
-        view.unfolded = self.folds.wanted(view)
         if view.is_call:
             view.settle(self._results.get(entry.key), is_over=self._is_killed)
+            if entry.key in self._outputs:
+                view.show_output(self._outputs[entry.key])
             if self._board:
                 self._inform(view, self._board)
+        view.unfolded = self.folds.wanted(view)
+        if view.is_call:
+            view.on_unfold()
         self._dim({entry.key: view})
         return view
 

@@ -28,7 +28,7 @@ _INDENT = "  ↳ "
 
 
 def task_to_enter(views: Iterable[TaskCallView]) -> TaskCallView | None:
-    """Return the task with the focus, else the newest that has begun."""
+    """Return the task with the focus, otherwise the newest that has begun."""
     begun = [view for view in views if view.child]
     return next((view for view in begun if view.has_focus), begun[-1] if begun else None)
 

@@ -14,8 +14,7 @@ from textual.widget import Widget
 
 from agentmesh.domain.text import one_line
 from agentmesh.tui.conversation import tool_text
-from agentmesh.tui.conversation.diff import diff_content
-from agentmesh.tui.conversation.entries import ToolCall, ToolResult
+from agentmesh.tui.conversation.entries import OPEN_LINES, ToolCall, ToolResult
 from agentmesh.tui.conversation.entry import EntryView
 from agentmesh.tui.widgets.formats import duration
 from agentmesh.tui.widgets.plain import Plain
@@ -106,21 +105,32 @@ class ToolCallView(EntryView):
         self._result: Any = _NOT_YET
         self._seconds: float | None = None
         self._is_cut = self._is_asking = False
+        self._diff: str | None = None
+        self._output = Plain(classes="output")
 
     def compose(self) -> ComposeResult:
         """Show the line."""
         yield self._line
+        yield self._output
 
     def settle(self, result: ToolResult | None, *, is_over: bool = False) -> None:
         """Take the result; ``is_over`` without a result: none will come."""
         self._is_cut = is_over
+        if is_over or result is not None:
+            self._output.display = False
         if result is not None:
             self._result, self._seconds = result.result, result.seconds
+            self._diff = tool_text.diff_of(self._call.name, self._call.arguments, self._result)
         self.on_unfold()
         self.set_class(self._state is CallState.FAILED, "-failed")
         if self.unfolded:
             self.unfold(False)
             self.unfold()
+
+    def show_output(self, text: str) -> None:
+        """Show the last lines below the head, until the result is there."""
+        self._output.display = bool(text) and self._state in (CallState.OPEN, CallState.ASKING)
+        self._output.update(text)
 
     def ask(self, requests: Sequence[Request]) -> None:
         """Take the open requests of its agent; one may be about this call."""
@@ -132,9 +142,10 @@ class ToolCallView(EntryView):
 
     def body(self) -> Iterable[Widget]:
         """Return the diff of an edit, a to-do list as such, else arguments and result."""
-        diff = tool_text.diff_of(self._call.name, self._call.arguments, self._result)
-        if diff is not None:
-            yield Plain(diff_content(diff), classes="diff")
+        if self._diff is not None:
+            from agentmesh.tui.conversation.diff import DiffView  # with the first change, not before the first frame
+
+            yield DiffView(self._diff, tool_text.path_of(self._call.arguments), classes="diff")
             return
         items = tool_text.checklist(self._call.name, self._call.arguments)
         arguments = items or tool_text.arguments_in_full(self._call.arguments)
@@ -152,6 +163,11 @@ class ToolCallView(EntryView):
             self._seconds,
             runs=self._state in (CallState.OPEN, CallState.ASKING),
         )
+
+    @property
+    def opens_itself(self) -> bool:
+        """Whether it shows a change that is short enough to be read in passing."""
+        return self._diff is not None and self._diff.count("\n") <= OPEN_LINES
 
     @property
     def look(self) -> Look:

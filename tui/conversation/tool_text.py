@@ -42,7 +42,7 @@ def failed(result: Any) -> bool:
 
 
 def outcome(name: str, result: Any) -> str:
-    """Return a result in a few words; of a failed call why."""
+    """Return a result in a few words; for a failed call, the reason."""
     if not isinstance(result, Mapping):
         return one_line(_json(result), 80)
     if "error" in result:
@@ -82,9 +82,14 @@ def diff_of(name: str, arguments: str, result: Any) -> str | None:
         return printable(result["diff"])
     args = _object(arguments)
     if name == "write" and args is not None and isinstance(args.get("content"), str):
-        lines = printable(args["content"]).splitlines()
-        return "\n".join([f"@@ the whole file, {len(lines)} lines @@", *(f"+{line}" for line in lines)])
+        lines = printable(args["content"]).removesuffix("\n").split("\n")
+        return "\n".join([f"@@ -0,0 +1,{len(lines)} @@", *(f"+{line}" for line in lines)])
     return None
+
+
+def path_of(arguments: str) -> str:
+    """Return the path that a call names; "" if it names none."""
+    return str((_object(arguments) or {}).get("path", ""))
 
 
 def checklist(name: str, arguments: str) -> str | None:

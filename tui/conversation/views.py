@@ -128,6 +128,11 @@ class Views(Container):
         else:
             self._coming.setdefault(agent_id, []).append(text)
 
+    def show_output(self, agent_id: AgentId, key: str, text: str) -> None:
+        """Show what a running call has written last."""
+        if scrollback := self._kept.get(agent_id):
+            scrollback.show_output(key, text)
+
     def _drop(self, agent_id: AgentId) -> None:
         scrollback = self._kept.pop(agent_id)
         self._coming.pop(agent_id, None)

@@ -18,7 +18,7 @@ class Window:
         self.entries = list(entries)
         self.first = self.last = len(self.entries)
         self.columns, self.lines = 80, 24
-        """Of the screen."""
+        """Rows of the screen."""
 
     @property
     def mounted(self) -> list[Entry]:

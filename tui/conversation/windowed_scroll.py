@@ -172,6 +172,6 @@ class WindowedScroll(SteadyScroll, can_focus=False):
             self._is_shifting = False
 
     def _top(self) -> EntryView | None:
-        """Return the entry at the top of what is in sight."""
+        """Return the topmost visible entry."""
         at = int(self.scroll_y)
         return next((view for view in self.query_children(EntryView) if view.virtual_region.bottom > at), None)

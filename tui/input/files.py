@@ -39,7 +39,7 @@ def mention(text: str, cursor: int) -> Mention | None:
 
 
 class Files:
-    """The directory's files, listed on a thread of its own and anew when they are older than a few seconds."""
+    """The directory's files, listed on a thread of its own, and listed again when the list is some seconds old."""
 
     def __init__(self, workdir: Path) -> None:
         """Nothing is listed before the first ``matches``."""

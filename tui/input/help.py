@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from agentmesh.config.custom_commands import CustomCommand
 
 _MORE = (
-    ("@name", "completes files of the working directory"),
+    ("@file", "names a file of the working directory; Tab completes it"),
+    ("@agent text", "at the beginning: sends the text to that agent"),
     ("!command", "runs in the shell and shows its output"),
 )
 

@@ -23,7 +23,7 @@ class Key(NamedTuple):
     """Textual's action, of the screen or of the prompt (see ``place``)."""
     help: str
     place: str = "screen"
-    """``screen``, ``prompt``, ``scrollback`` or ``board``: who has the binding."""
+    """``screen``, ``prompt``, ``scrollback`` or ``board``: where the key works."""
     footer: bool = False
     """Whether the footer shows it."""
 
@@ -141,7 +141,7 @@ class Keymap:
         return " or ".join(label(key) for key in self._keys[id_].keys.split(",") if key)
 
     def lost(self, id_: str) -> str:
-        """Return which of its default keys the configuration gave to another id; empty for none."""
+        """Return which of its default keys the configuration gave to another id; empty if it gave away none."""
         return ", ".join(
             f"{label(key)} is for: {self._keys[taker].help}" for key, taker in self._lost.get(id_, {}).items()
         )

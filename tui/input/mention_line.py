@@ -1,4 +1,4 @@
-"""The line below the input: to which agent a text goes that begins with ``@``, and which files it names."""
+"""The line below the input: the agent that a text with ``@`` goes to, and the files that it names."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class FoldedPastes:
         return text
 
     def whole(self, text: str) -> str:
-        """Return the text with every placeholder replaced by what it stands for."""
+        """Return the text with the pasted text in place of every placeholder."""
         return _FORM.sub(lambda found: self._texts.get(found[0], found[0]), text) if self._texts else text
 
     def spans(self, line: str) -> list[Span]:

@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.types import CSSPathType
 
 from agentmesh.domain.text import one_line, visible
-from agentmesh.tui.conversation.diff import diff_content
+from agentmesh.tui.conversation.diff import SIDE_BY_SIDE, DiffView
 from agentmesh.tui.input.keys import Keymap
 from agentmesh.tui.requests.choices import Choices
 from agentmesh.tui.requests.field import Field
@@ -39,6 +39,10 @@ _SCROLLS = {
     "ctrl+home": "scroll_home",
     "ctrl+end": "scroll_end",
 }
+
+
+_AROUND = 16
+"""Cells left and right of a diff in the widest dialog."""
 
 
 class _FieldText(NamedTuple):
@@ -133,7 +137,11 @@ class RequestDialog(GuardedDialog[Reply]):
                 yield Plain(id="title", classes="title")
                 yield Plain(self._origin(), id="origin", classes="detail")
             with VerticalScroll(id="proposal", can_focus=False):
-                yield Plain(diff_content(self._shown.text) if self._shown.is_diff else self._shown.text)
+                if self._shown.path:
+                    yield Plain(visible(self._shown.path), classes="path")
+                    yield DiffView(self._shown.text, self._shown.path)
+                else:
+                    yield Plain(self._shown.text)
             with Rest():
                 yield Plain(self._shown.remark, id="remark", classes="detail")
                 yield self._choices
@@ -170,6 +178,8 @@ class RequestDialog(GuardedDialog[Reply]):
     def on_resize(self) -> None:
         """Fit into the new size: a low screen has room for the ways to answer, not for what explains them."""
         self.set_class(self.size.height < LOW, "-low")
+        has_room = bool(self._shown.path) and self.size.width >= SIDE_BY_SIDE + _AROUND
+        self.query_one(".request").set_class(has_room, "-wide")
         self.query_one("#remark").display = bool(self._shown.remark) and not self.has_class("-low")
         self._fit()
 
@@ -250,7 +260,7 @@ class RequestDialog(GuardedDialog[Reply]):
     # The field
 
     def _ask(self, what: str) -> None:
-        """Show the field for this purpose; for none, the choices."""
+        """Show the field for this purpose; without a purpose, show the choices."""
         self._for = what
         self._choices.display = not what
         self._field.display = bool(what)

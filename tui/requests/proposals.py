@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import stat
-from dataclasses import dataclass
-from io import StringIO
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.text import visible
 from agentmesh.tui.conversation import tool_text
+from agentmesh.tui.requests.line_diff import unified
 
 if TYPE_CHECKING:
     from agentmesh.domain.rows import Request
@@ -28,13 +27,14 @@ class Proposal:
     """What is shown of a call; never markup."""
 
     text: str
-    is_diff: bool = False
+    path: str = ""
+    """The file whose diff the text is; empty for any other text."""
     remark: str = ""
     """What a person should know of it."""
 
 
 def proposal(request: Request, workdir: Path | None) -> Proposal:
-    """Return what the call would do; ``workdir`` is None where the session's files are not this host's."""
+    """Return what the call would do; ``workdir`` is None if the session's files are on another host."""
     arguments = request.arguments
     if request.kind == "question":
         return Proposal(visible(request.question or ""))
@@ -58,20 +58,34 @@ def _change(tool: str, arguments: dict[str, Any], workdir: Path | None) -> Propo
     path = str(arguments["path"])
     before = _content(workdir / path) if workdir else None
     if tool == "write":
-        content = str(arguments.get("content", ""))
-        is_there = workdir is not None and os.path.lexists(workdir / path)
-        if before is None and is_there:
-            return Proposal(
-                _diff("", content, path), True, "What is there now cannot be compared: it is replaced whole."
-            )
-        remark = "" if is_there else "A new file." if workdir else "The session's files are on another host."
-        return Proposal(_diff(before or "", content, path), True, remark)
-    old, new = str(arguments.get("old", "")), str(arguments.get("new", ""))
+        return _write(path, str(arguments.get("content", "")), before, workdir)
+    old, new = (_plain_newlines(str(arguments.get(name, ""))) for name in ("old", "new"))
     if before is None or old not in before:
         where = "of another host, so only the replaced text is shown" if workdir is None else "without this text now"
-        return Proposal(_diff(old, new, path), True, f"The file is {where}.")
+        return Proposal(_diff(old, new), path, f"The file is {where}.")
     times = -1 if arguments.get("replace_all") else 1
-    return Proposal(_diff(before, before.replace(old, new, times), path), True)
+    return Proposal(_diff(before, before.replace(old, new, times)), path)
+
+
+def _write(path: str, content: str, before: str | None, workdir: Path | None) -> Proposal:
+    """Return what a write would do to a file with the text ``before``; None if that cannot be read."""
+    is_there = workdir is not None and os.path.lexists(workdir / path)
+    remarks = ["Its lines end with CRLF."] if _has_crlf(content) else []
+    if before is None and is_there:
+        remarks.insert(0, "What is there now cannot be compared: it is replaced whole.")
+    elif not is_there:
+        remarks.insert(0, "A new file." if workdir else "The session's files are on another host.")
+    return Proposal(_diff(before or "", _plain_newlines(content)), path, " ".join(remarks))
+
+
+def _has_crlf(text: str) -> bool:
+    """Return whether all lines end with CRLF."""
+    return "\r\n" in text and text.count("\r\n") == text.count("\n") == text.count("\r")
+
+
+def _plain_newlines(text: str) -> str:
+    """Return a text whose lines all end with CRLF as it is compared; any other as it is."""
+    return text.replace("\r\n", "\n") if _has_crlf(text) else text
 
 
 def _content(path: Path) -> str | None:
@@ -87,16 +101,15 @@ def _content(path: Path) -> str | None:
         return None
 
 
-def _diff(before: str, after: str, path: str) -> str:
+def _diff(before: str, after: str) -> str:
     """Return a unified diff with everything visible."""
-    names = (path, path) if path.startswith("/") else (f"a/{path}", f"b/{path}")
-    lines = difflib.unified_diff(list(StringIO(before)), list(StringIO(after)), *names)
-    text = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-    return visible(text.removesuffix("\n")) or "(nothing changes)"
+    return visible("\n".join(unified(before, after))) or "(nothing changes)"
 
 
 def _cut(made: Proposal) -> Proposal:
     if len(made.text) <= _SHOWN:
         return made
     left = len(made.text) - _SHOWN
-    return Proposal(made.text[:_SHOWN], made.is_diff, f"{left:,} more characters are not shown! {made.remark}".rstrip())
+    return replace(
+        made, text=made.text[:_SHOWN], remark=f"{left:,} more characters are not shown! {made.remark}".rstrip()
+    )

@@ -27,7 +27,7 @@ class Reply(NamedTuple):
     """``edits``: allow it, and edits from now on; ``go``: to the asker's view; ``later``: put aside; ``list``: show all
     that wait; ``next``: the next one that waits; ``open``: the one chosen from the list."""
     words: Mapping[str, Any] = field(default_factory=dict)
-    """Of an answer, as ``agentmesh.answer`` takes it."""
+    """The answer, as ``agentmesh.answer`` takes it."""
     draft: str = ""
     """What stands in the field, for the next time."""
     requests: tuple[Request, ...] = ()

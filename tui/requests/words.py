@@ -1,4 +1,4 @@
-"""Requests in words: what is asked, by which agent, and what became of it."""
+"""Requests in words: what an agent asks, and what became of it."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class ReviewPage(Dialog[None]):
         self.query_one("#honest").set_class(event.size.height < _LOW, "-low")
 
     def action_leave(self) -> None:
-        """Leave the field, else the page; notes stay."""
+        """Leave the field, or if it is closed the page; notes stay."""
         if self._field.display:
             self._close_field()
         else:

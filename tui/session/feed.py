@@ -19,8 +19,8 @@ from agentmesh.domain.errors import AgentmeshError, UnknownAgent, UnknownRequest
 from agentmesh.domain.log import logger
 from agentmesh.store import person, requests
 from agentmesh.store.status import ask_for_text, screen_channel, session_channel
-from agentmesh.tui.session.hints import Hints
-from agentmesh.tui.session.messages import BoardChanged, LinkChanged, Missed, Noticed, RequestSettled
+from agentmesh.tui.session.hints import HintBatch, Hints
+from agentmesh.tui.session.messages import BoardChanged, LinkChanged, Missed, Noticed, OutputShown, RequestSettled
 from agentmesh.tui.session.reading import Followed, read_board
 from agentmesh.tui.session.schema_watch import SchemaWatch
 from agentmesh.tui.session.watching import Watched, Watching
@@ -200,11 +200,7 @@ class Feed:
             self._schema.look()
         board = None
         try:
-            for agent, followed in self._followed.items():
-                parts = batch.streams.get(agent, [])
-                if parts or everything:
-                    followed.update(parts, catch_up=everything, anew=batch.everything)
-                self._ask_for_text(agent, followed)
+            self._read_followed(batch, catch_up=everything)
             if batch.board or everything:
                 board = self._read_board()
         finally:
@@ -216,6 +212,16 @@ class Feed:
             self._watching.read(is_tick)
         if board and everything:
             self._post_trouble(self._worker_check.check(board))
+
+    def _read_followed(self, batch: HintBatch, *, catch_up: bool) -> None:
+        """Read what is new of the agents whose rows are shown, into the outbox."""
+        for agent, followed in self._followed.items():
+            parts = batch.streams.get(agent, [])
+            if parts or catch_up:
+                followed.update(parts, catch_up=catch_up, anew=batch.everything)
+            self._ask_for_text(agent, followed)
+            if output := batch.outputs.get(agent):
+                self._outbox.append(OutputShown(agent, output.key, output.text))
 
     def _ask_for_text(self, agent: AgentId, followed: Followed) -> None:
         """Ask for the beginning of an answer in progress that this screen has not seen."""

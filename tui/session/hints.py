@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from agentmesh.domain import jsontext
 from agentmesh.domain.ids import AgentId
+from agentmesh.store.status import OUTPUT
+from agentmesh.tui.session.rows import call_key
 
 _LIVE = "live "
 
@@ -24,6 +27,14 @@ class Piece(NamedTuple):
     """Whether it was told before, and is told again to this screen alone."""
 
 
+class CallOutput(NamedTuple):
+    """The newest lines that a running call has written."""
+
+    key: str
+    """The key of the call's entry."""
+    text: str
+
+
 class HintBatch:
     """Hints gathered, in their order per agent."""
 
@@ -35,10 +46,12 @@ class HintBatch:
         self.details = False
         """An open board shows other agents than before."""
         self.streams: dict[AgentId, list[Piece | None]] = {}
-        """Per agent: pieces of live text, and None where its rows or state changed between them."""
+        """Per agent: pieces of live text, and None for each change of its rows or state between them."""
+        self.outputs: dict[AgentId, CallOutput] = {}
+        """Per agent: what its running call has written last."""
 
     def __bool__(self) -> bool:
-        return self.everything or self.board or self.details or bool(self.streams)
+        return self.everything or self.board or self.details or bool(self.streams) or bool(self.outputs)
 
 
 class Hints:
@@ -55,8 +68,11 @@ class Hints:
         """Take one payload. An unknown one means that anything may have changed."""
         what, _, rest = payload.partition(" ")
         pieces = _live(payload) if payload.startswith(_LIVE) else None
+        outputs = _outputs(payload) if payload.startswith(OUTPUT) else None
         with self._lock:
-            if pieces is not None:
+            if outputs is not None:
+                self._batch.outputs |= outputs
+            elif pieces is not None:
                 for agent, piece in pieces.items():
                     heard = piece._replace(is_repeated=channel == self._own)
                     self._batch.streams.setdefault(agent, []).append(heard)
@@ -115,14 +131,23 @@ def _agent(text: str) -> AgentId | None:
 
 def _live(payload: str) -> dict[AgentId, Piece]:
     """Return live text by agent. A malformed payload gives nothing: the rows come anyway."""
+    return {agent: piece for agent, said in _by_agent(payload, _LIVE) if (piece := _piece(said))}
+
+
+def _outputs(payload: str) -> dict[AgentId, CallOutput]:
+    """Return by agent what running calls have written; a malformed payload gives nothing."""
+    found = ((agent, _piece(said)) for agent, said in _by_agent(payload, OUTPUT))
+    return {agent: CallOutput(call_key(piece.after, piece.place), piece.text) for agent, piece in found if piece}
+
+
+def _by_agent(payload: str, begins: str) -> Iterator[tuple[AgentId, Any]]:
+    """Yield the entries of a payload whose names are ids of agents."""
     try:
-        pieces = jsontext.parse(payload[len(_LIVE) :])
+        entries = jsontext.parse(payload[len(begins) :])
     except ValueError:
-        return {}
-    if not isinstance(pieces, dict):
-        return {}
-    found = ((_agent(name), _piece(said)) for name, said in pieces.items())
-    return {agent: piece for agent, piece in found if agent and piece}
+        return
+    if isinstance(entries, dict):
+        yield from ((agent, said) for name, said in entries.items() if (agent := _agent(name)))
 
 
 def _piece(said: Any) -> Piece | None:

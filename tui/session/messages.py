@@ -58,6 +58,16 @@ class TextStreamed(Message):
 
 
 @message
+class OutputShown(Message):
+    """A call that runs has written these lines last; its result arrives as a row."""
+
+    agent_id: AgentId
+    key: str
+    """The key of the call's entry."""
+    text: str
+
+
+@message
 class LinkChanged(Message):
     """The way to the database or to a worker changed."""
 
@@ -95,7 +105,7 @@ class DetailsRead(Message):
 
     details: dict[AgentId, Details]
     ran: dict[AgentId, list[Ran]] | None
-    """When agents worked within the last minutes; None if that was not read anew."""
+    """When agents worked within the last minutes; None if that was not read this time."""
 
 
 @message

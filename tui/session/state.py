@@ -147,7 +147,7 @@ class AgentFace(NamedTuple):
 class Board(NamedTuple):
     """The agents of a session at one instant, without the reaped; the root is always there. Immutable.
 
-    The agent in view is not part of it. Of a large session it has some agents only: ``board.agents`` in SQL picks them.
+    The agent in view is not part of it. It has only some agents of a large session: ``board.agents`` in SQL picks them.
     """
 
     session: Session

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LOG = logger(__name__)
 
 _SPAN = 600.0
-"""Seconds back to which the cost per hour looks."""
+"""Seconds that the cost per hour looks back."""
 _LEAST = 30.0
 """Seconds that it needs to have seen."""
 _APART = 5.0

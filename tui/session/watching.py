@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agentmesh.tui.session.hints import Piece
 
 MINUTES = 10
-"""Of the strip that shows who ran when."""
+"""Length of the strip that shows when agents worked."""
 _TAIL = 400
 """Characters of a text in progress that are kept, to show its last line."""
 
@@ -42,7 +42,7 @@ class Watching:
         self._tails: dict[AgentId, str] = {}
         self._is_new = False
         self._windows: dict[str, int | None] = {}
-        """Of each model; looking one up takes milliseconds."""
+        """Context windows by model; looking one up takes milliseconds."""
 
     def watch(self, watched: Watched) -> None:
         """Read these agents from now on."""

@@ -52,13 +52,16 @@ class Chooser(Dialog[T]):
         highlighted: T | None = None,
         beyond: Callable[[str], None] | None = None,
         is_ordered: bool = False,
+        preview: Callable[[T], None] | None = None,
     ) -> None:
         """``beyond`` looks for a typed name that is not in the list.
 
         ``is_ordered`` keeps the order, and lists what contains every typed word; otherwise the best match comes first.
+        ``preview`` hears of each value that is highlighted.
         """
         super().__init__()
         self._beyond, self._find = beyond, containing if is_ordered else best
+        self._preview = preview
         self._title, self._choices, self._shown = title, choices, list(choices)
         self._first = next((n for n, choice in enumerate(choices) if choice.value == highlighted), 0)
 
@@ -95,6 +98,11 @@ class Chooser(Dialog[T]):
         elif self._beyond and event.value.strip():
             self._beyond(event.value.strip())
             self.dismiss(None)
+
+    @on(OptionList.OptionHighlighted)
+    def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        if self._preview is not None and event.option_index < len(self._shown):
+            self._preview(self._shown[event.option_index].value)
 
     @on(OptionList.OptionSelected)
     def _clicked(self, event: OptionList.OptionSelected) -> None:

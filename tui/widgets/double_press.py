@@ -20,6 +20,10 @@ class DoublePress:
         """Count this press as a first one; ``now`` is monotonic."""
         self._before = now
 
+    def end(self) -> None:
+        """Let the next press be a first one: something else was done since."""
+        self._before = None
+
     def is_open(self, now: float) -> bool:
         """Return whether a press would be the second one; ``now`` is monotonic."""
         return self._before is not None and now - self._before <= self._seconds

@@ -1,4 +1,4 @@
-"""Fuzzy matching: the letters of what is typed, in their order, better when they stand together."""
+"""Fuzzy matching: the typed letters, in their order; letters that stand together fit better."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines made of styled pieces, made anew for every width."""
+"""Lines of styled pieces, made again for every width."""
 
 from __future__ import annotations
 

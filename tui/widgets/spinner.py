@@ -29,7 +29,7 @@ class Spinner(Widget):
         self._timer = self.set_interval(1 / _RATE if self._moves else 1, self._turn, pause=True)
 
     def show(self, say: Callable[[], str]) -> None:
-        """Show what ``say`` returns, anew with every frame; an empty text stops it."""
+        """Show what ``say`` returns, asked again for every frame; an empty text stops it."""
         self._say = say
         self._pace(say())
         self.refresh()
