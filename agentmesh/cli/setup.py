@@ -27,9 +27,9 @@ def setup(*, place: PlaceOptions) -> int:
 
     The key goes into the system's keyring, or into a file beside config.toml that only you may read.
     """
+    settings = place.settings_without_mesh()
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError("setup asks questions, so it needs a terminal", hint="Without one: `model` in config.toml.")
-    settings = place.settings_without_mesh()
     from agentmesh.app import setup as steps
 
     server = _choose_server(steps.servers())

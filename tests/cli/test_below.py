@@ -46,6 +46,7 @@ ARGUMENTS: dict[str, Sequence[str]] = {
     "reap": (),
     "budget": ("none",),
     "doctor": (),
+    "setup": (),
     "worker": (),
     "mcp": ("--permission-mode", "all"),
     "db upgrade": (),
