@@ -53,6 +53,10 @@ def _page(screen: MainScreen, call: Call, agent_id: AgentId, done: Done) -> Call
         from agentmesh.tui.board.row_choosers import hit_chooser
 
         return partial(screen.app.push_screen, hit_chooser(done.hits), partial(_go_to_hit, screen))
+    if done.models:
+        from agentmesh.tui.board.model_chooser import model_chooser
+
+        return partial(screen.app.push_screen, model_chooser(done.models), partial(_use_model, screen, agent_id))
     if done.review:
         return partial(_review, screen, done.review)
     if done.points:
@@ -62,6 +66,11 @@ def _page(screen: MainScreen, call: Call, agent_id: AgentId, done: Done) -> Call
 
         return partial(screen.app.push_screen, Page(f"/{call.name}", done.text))
     return None
+
+
+def _use_model(screen: MainScreen, agent_id: AgentId, name: str | None) -> None:
+    if name is not None:
+        screen.post_message(CallRequested(Call("model", (name,)), agent_id))
 
 
 def _go_to_hit(screen: MainScreen, hit: Hit | None) -> None:

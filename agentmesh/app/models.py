@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmesh.config.api_keys import key_of
 from agentmesh.config.settings import Settings, resolve_model
@@ -21,6 +21,19 @@ _NO_MODEL: Final = (
     "servers) set, or `model = ...` in the configuration. --model demo is a scripted model that needs nothing."
 )
 _NO_KEY: Final = "OPENAI_BASE_URL names another server; --model demo is a scripted model that needs nothing."
+
+
+class OfferedModel(NamedTuple):
+    """A model that a server lists."""
+
+    name: str
+    """``provider/model``."""
+    context_window: int | None
+    """Tokens; None if unknown."""
+    input_usd: float | None
+    """USD per million input tokens that are not cached; None if no price is known."""
+    output_usd: float | None
+    """USD per million output tokens."""
 
 
 class ConfiguredModels:
@@ -71,6 +84,15 @@ class ConfiguredModels:
             )
         return usable
 
+    def offered(self) -> list[OfferedModel]:
+        """Ask each server for its models; return them by name. A server that gives no list is left out."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        providers = list(self.providers().values())
+        with ThreadPoolExecutor(8, thread_name_prefix="models") as threads:
+            lists = list(threads.map(_offered, providers))
+        return sorted((model for listed in lists for model in listed), key=lambda model: model.name)
+
     def endpoints(self) -> tuple[str, ...]:
         """Return these servers in the form for sessions and workers: provider, URL, and the key's variable."""
         return tuple(
@@ -111,6 +133,26 @@ class ConfiguredModels:
             return None
         finally:
             models.close()
+
+
+def _offered(provider: Provider) -> list[OfferedModel]:
+    import http.client
+
+    from agentmesh.app.model_list import fetch
+    from agentmesh.llm.prices import context_window, token_prices
+
+    headers = {**provider.headers, **({"Authorization": f"Bearer {provider.api_key}"} if provider.api_key else {})}
+    try:
+        names = fetch(provider.base_url, headers)
+    except (OSError, ValueError, http.client.HTTPException):
+        return []
+    offered = []
+    for name in names:
+        price = token_prices(provider, (name,), 0)
+        window = provider.context_window or context_window(provider, name)
+        in_usd, out_usd = (price.input_usd * 1e6, price.output_usd * 1e6) if price else (None, None)
+        offered.append(OfferedModel(f"{provider.name}/{name}", window, in_usd, out_usd))
+    return offered
 
 
 def _shown(endpoint: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from agentmesh.app.models import OfferedModel
     from agentmesh.domain.changes import Change
     from agentmesh.domain.ids import AgentId
     from agentmesh.domain.rows import Ref, Session
@@ -64,6 +65,14 @@ class Review(NamedTuple):
     """Whether agents below it made some of them."""
 
 
+class ModelList(NamedTuple):
+    """Models to choose from."""
+
+    current: str
+    """The agent's model."""
+    offered: Sequence[OfferedModel]
+
+
 class Done(NamedTuple):
     """A call that was carried out."""
 
@@ -83,6 +92,8 @@ class Done(NamedTuple):
     """What /diff shows."""
     points: Sequence[Point] = ()
     """Where a fork can begin, for the person to choose from."""
+    models: ModelList | None = None
+    """What /model offers."""
     draft: str = ""
     """What to put into the prompt (a message that was taken back)."""
 

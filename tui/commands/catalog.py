@@ -113,7 +113,11 @@ _LIST = (
     Command(
         "mode", "What tools may do without asking: ask, edits, all, plan", (Parameter("mode", Argument.MODE, False),)
     ),
-    Command("model", "The agent's model, from its next turn on", (Parameter("name", Argument.MODEL, False),)),
+    Command(
+        "model",
+        "Pick the agent's model, or name it, from its next turn on",
+        (Parameter("name", Argument.MODEL, False),),
+    ),
     Command("new", "Begin a new session in this directory"),
     Command(
         "permissions",

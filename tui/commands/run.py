@@ -27,6 +27,8 @@ _SLOW = frozenset(
     {SHELL, END_SHELL, INTERRUPT_TREE, "context", "diff", "export", "interrupt", "search", "sql", "timeline"}
 )
 """Calls that may take long or must not wait for others; each gets its own thread."""
+_OFFERS = ("model", ())
+"""``/model`` alone asks the servers for their models."""
 _STOP_SECONDS = 2.0
 
 
@@ -60,7 +62,7 @@ class CommandRunner:
 
     def submit(self, call: Call, in_view: AgentId) -> None:
         """Carry out a call for the agent in view; returns at once. Not for commands that are ``on_screen``."""
-        if call.name in _SLOW:
+        if call.name in _SLOW or call[:2] == _OFFERS:
             threading.Thread(target=self._do, args=(call, in_view), name=call.name, daemon=True).start()
         else:
             self._queue.put((call, in_view))

@@ -13,7 +13,7 @@ from agentmesh.domain.errors import UsageError
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import one_line, printable
 from agentmesh.store import agents, person, reader, sessions
-from agentmesh.tui.commands.calls import Done
+from agentmesh.tui.commands.calls import Done, ModelList
 from agentmesh.tui.commands.context import CommandContext
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ def model(ctx: CommandContext, wanted: str | None = None) -> Done:
     """Show or change the model of the agent in view."""
     me = ctx.run_idempotent(agents.get, ctx.in_view)
     if wanted is None:
+        if offered := ctx.mesh.models.offered():
+            return Done(models=ModelList(me.model, offered))
         providers = ", ".join(sorted(ctx.mesh.models.providers())) or "demo"
         return Done(f"{me.name} has the model {me.model}. Providers: {providers}.")
     name = ctx.mesh.models.name(wanted)

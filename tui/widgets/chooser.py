@@ -20,6 +20,9 @@ from agentmesh.tui.widgets.plain import Plain
 
 T = TypeVar("T")
 
+_MOST = 500
+"""The most choices that are drawn. Typed letters find the others."""
+
 
 @dataclass(frozen=True, slots=True)
 class Choice(Generic[T]):
@@ -64,6 +67,9 @@ class Chooser(Dialog[T]):
         self._preview = preview
         self._title, self._choices, self._shown = title, choices, list(choices)
         self._first = next((n for n, choice in enumerate(choices) if choice.value == highlighted), 0)
+        if self._first >= _MOST:  # it must be among those that are drawn
+            self._choices = [choices[self._first], *choices[: self._first], *choices[self._first + 1 :]]
+            self._first = 0
 
     def compose(self) -> ComposeResult:
         """Show title, field and list."""
@@ -71,9 +77,11 @@ class Chooser(Dialog[T]):
             yield Plain(self._title, classes="title")
             yield Input(placeholder="type to search, ↑ ↓ to move, Enter to choose, Esc to leave")
             yield OptionList(markup=False)
-            yield Plain(
-                "nothing matches" if self._beyond is None else "not listed: Enter looks for it", classes="detail"
-            )
+            yield Plain(self._nothing, classes="detail")
+
+    @property
+    def _nothing(self) -> str:
+        return "nothing matches" if self._beyond is None else "not listed: Enter looks for it"
 
     def on_mount(self) -> None:
         """List all."""
@@ -109,7 +117,8 @@ class Chooser(Dialog[T]):
         self.dismiss(self._shown[event.option_index].value)
 
     def _list(self, wanted: str) -> None:
-        self._shown = self._find(wanted, self._choices, lambda choice: choice.name, len(self._choices))
+        found = self._find(wanted, self._choices, lambda choice: choice.name, len(self._choices))
+        self._shown = found[:_MOST]
         options = self.query_one(OptionList)
         options.clear_options()
         heads = [Content.assemble(one.before, (one.name, "$dim" if one.is_dim else "")) for one in self._shown]
@@ -124,4 +133,8 @@ class Chooser(Dialog[T]):
         )
         options.highlighted = 0 if self._shown else None
         options.display = bool(self._shown)
-        self.query_one(".detail", Plain).display = not self._shown
+        left = len(found) - len(self._shown)
+        detail = self.query_one(".detail", Plain)
+        detail.update(f"{left:,} more: type some letters" if left else self._nothing)
+        detail.display = bool(left) or not self._shown
+        options.set_class(bool(left), "-more")
