@@ -280,7 +280,7 @@ class MeshApp(App[None], inherit_bindings=False):
 
     @on(MainScreen.Saw)
     def _saw(self, event: MainScreen.Saw) -> None:
-        if self._link:
+        if self._link and self.app_focus:  # else the next look asks again
             self._link.feed.see(event.agent_id)
 
     def on_board_screen_looked(self, event: BoardScreen.Looked) -> None:

@@ -112,6 +112,8 @@ class MainScreen(Screen[None]):
         self._leave_presses = DoublePress(_LEAVE_SECONDS)
         self._board_screen: BoardScreen | None = None
         """While it is open."""
+        self._kept_board: BoardScreen | None = None
+        """Kept when it is closed: to mount it again would take 40 ms of the next key."""
         self._tree: SideTree | None = None
         """Made and mounted when it is first wanted: the first frame need not wait for it."""
         self.notes: Notes | None = None
@@ -148,6 +150,11 @@ class MainScreen(Screen[None]):
         self.composer.fit(event.size.height)
         if self.navigation.board is not None:
             self._refresh_lines()
+
+    def on_unmount(self) -> None:
+        """Give up what was kept."""
+        if self._kept_board and self.app.is_running:
+            self.app.uninstall_screen(self._kept_board)
 
     def on_mount(self) -> None:
         """Say what is still to come."""
@@ -301,8 +308,12 @@ class MainScreen(Screen[None]):
             if board := self.navigation.board:
                 self.navigation.show_board(board)  # what was not looked at is now
 
-        self._board_screen = BoardScreen(board, self.keymap, words.asks)
-        self.app.push_screen(self._board_screen, closed)
+        if self._kept_board is None:
+            self._kept_board = BoardScreen(board, self.keymap, words.asks)
+            self.app.install_screen(self._kept_board, f"board of {board.session.id}")
+        self._board_screen = self._kept_board
+        self._kept_board.begin(board)
+        self.app.push_screen(self._kept_board, closed)
 
     @property
     def board_screen(self) -> BoardScreen | None:

@@ -24,8 +24,13 @@ if TYPE_CHECKING:
 _DECISIONS = ("once", "always", "no")
 
 
+def _named(context: click.Context, parameter: click.Parameter, words: Sequence[str]) -> Sequence[str]:
+    """Refuse an empty request. The last of several words is the answer, which may be any text."""
+    return [*(NAMED.convert(word, parameter, context) for word in words[:-1] or words), *words[1:][-1:]]
+
+
 @click.command()
-@click.argument("words", nargs=-1, metavar="[REQUEST]... [ANSWER]")
+@click.argument("words", nargs=-1, metavar="[REQUEST]... [ANSWER]", callback=_named)
 @click.option("--reason", metavar="TEXT", help="With no: why; the agent reads it.")
 @click.option("--arguments", metavar="JSON", help="With once or always: all arguments of the call, instead of its own.")
 @click.option("-a", "--all", "everything", is_flag=True, help="List what waits in the newest 50 sessions.")
@@ -52,7 +57,7 @@ def answer(
 
     Only a person answers: a command that an agent runs is refused.
     """
-    chosen, answer = [NAMED.convert(word, None, None) for word in words[:-1] or words], words[-1] if words[1:] else None
+    chosen, answer = words[:-1] or words, words[-1] if words[1:] else None
     given = {"--reason": reason, "--arguments": arguments}
     if answer is None and (wrong := [name for name, value in given.items() if value is not None]):
         raise UsageError(f"Without an ANSWER there is no use for {' and '.join(wrong)}.")

@@ -86,6 +86,8 @@ def test_a_browser_shows_the_screen_and_its_keys_reach_it(address: str, tmp_path
         async with browser(tmp_path) as call:
             await call("Page.navigate", url=address)
             await until(call, "document.body.classList.contains('-first-byte')")
+            await until(call, "document.querySelector('textarea') !== null")
+            await call("Runtime.evaluate", expression="document.querySelector('textarea').focus()")
             for letter in "hello":
                 await call("Input.dispatchKeyEvent", type="char", text=letter)
             for kind in ("rawKeyDown", "char", "keyUp"):

@@ -43,6 +43,7 @@ NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/how-to/models.md", "$ agentmesh setup"): "it asks questions, and needs a model server and a key",
     ("docs/how-to/models.md", "$ export OPENAI_BASE_URL=http://localhost:11434/v1"): "needs a model server and a key",
     ("docs/reference/export.md", "╷09:00:00              ╷09:00:30           ╷11:00:"): "a picture",
+    ("docs/reference/screen.md", "Board my session · 5 agents  1 asks  1 failed  1 d"): "a picture of the screen",
     ("docs/reference/screen.md", "▌ you"): "a picture of the screen",
     ("docs/reference/screen.md", "▸ task  look at the tests  ◐ running · 14 s"): "a picture of the screen",
     ("docs/tutorial/first-team.md", "$ python3 -m venv .venv && . .venv/bin/activate"): "the tests have it installed",

@@ -109,6 +109,14 @@ class BoardScreen(Dialog[None]):
 
     # What is shown
 
+    def begin(self, board: Board) -> None:
+        """Begin again at the top of a session's board. (It may have been open before.)"""
+        self._board, self._wanted, self._everywhere, self._everybody = board, "", False, None
+        self._watched = Watched()
+        self._table.selected.clear()
+        if self.is_mounted:
+            self._refresh_rows(follow=False)
+
     def show_board(self, board: Board) -> None:
         """Show the session as it is now."""
         self._board = board

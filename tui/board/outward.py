@@ -85,7 +85,7 @@ def ends(before: Board, now: Board) -> Iterator[str]:
         how = face.mark.label
         if how in ("failed", "out of budget"):
             yield f"{face.name} {'is out of budget' if how == 'out of budget' else how}"
-        elif how == "idle" and not any(now.faces[above].is_running for above in now.lineage(face.id)[1:]):
+        elif how in ("done", "idle") and not any(now.faces[above].is_running for above in now.lineage(face.id)[1:]):
             yield f"{face.name} finished"
 
 
