@@ -507,6 +507,7 @@ class MeshApp(App[None], inherit_bindings=False):
                 self.main.composer.mention_line.workdir = self.main.views.workdir = Path(self.session.workdir)
             if board:
                 self.main.show_board(board)
+                self._take_news(board)  # what the next ones are compared with
             self._link = self._make_link(self.opened, self.session, board)
             link = self._link
             self.main.composer.custom = lambda: link.custom.now()  # noqa: PLW0108  made when first asked for
