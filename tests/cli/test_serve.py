@@ -90,7 +90,9 @@ def test_what_a_page_types_reaches_the_database(address: str, mesh: Any):
                 await socket.send_json(["stdin", "hello"])
                 await shown(socket, b"hello")
                 await socket.send_json(["stdin", "\r"])
-                await come_true(lambda: mesh.conn.execute("select 1 from agentmesh.mail where body = 'hello'").fetchone())
+                await come_true(
+                    lambda: mesh.conn.execute("select 1 from agentmesh.mail where body = 'hello'").fetchone()
+                )
 
     asyncio.run(type_a_message())
 
