@@ -112,6 +112,7 @@ async def shown(socket: aiohttp.ClientWebSocketResponse, text: bytes) -> None:
     painted = b""
     while text not in painted:
         piece = await socket.receive(PATIENCE)
+        assert not socket.closed, f"the page was closed before it showed {text!r}"
         painted += piece.data if isinstance(piece.data, bytes) else b""
 
 

@@ -26,7 +26,6 @@ _MIN_DOING = 12
 _NAME = (8, 24)
 """The least and the most cells of a name's column."""
 _ASKS = ("!", "asks")
-_COUNTED = (Need.ASKS, Need.FAILED, Need.DONE, Need.RUNNING, Need.WAITING, Need.IDLE, Need.DEAD)
 _ROLES: Mapping[Need, str] = {
     Need.ASKS: "warning",
     Need.FAILED: "failed",
@@ -120,7 +119,7 @@ def summary(shown: Sequence[BoardRow], board: Board, wanted: str, *, everywhere:
     where = "all sessions" if everywhere else one_line(board.session.title, 24) or "this session"
     some = "" if everywhere or board.is_whole else ", some of many"
     pieces = [Piece(" Board ", "me"), Piece(f"{where} · {plural(len(shown), 'agent')}{some}", "name")]
-    for need in _COUNTED:
+    for need in Need:
         if counts[need]:
             pieces += [Piece("  "), Piece(f"{counts[need]} {need.value}", _ROLES[need])]
     if wanted:
@@ -135,7 +134,7 @@ class Columns:
         self._details, self._width = details, width
         cells = [self._figures(row) for row in shown]
         widths = [max((cell_len(row[n]) for row in cells), default=0) for n in range(len(_FIGURES))]
-        self._name = min(max((cell_len(_name(row)) for row in shown), default=0), _NAME[1])
+        self._name = min(max((cell_len(row.face.name) for row in shown), default=0), _NAME[1])
         self._name = max(min(self._name, width // 3), _NAME[0])
         self._state = max((cell_len(row.state) for row in shown), default=0)
         self._since = max((cell_len(self._age(row)) for row in shown), default=0)
@@ -158,7 +157,7 @@ class Columns:
             Piece(f"{row.glyph} ", role),
             Piece(set_cell_size(row.state, self._state), role),
             Piece(f"  {self._age(row):>{self._since}}  ", "dim"),
-            Piece(_fit(_name(row), self._name), "name"),
+            Piece(_fit(row.face.name, self._name), "name"),
             Piece("  "),
             Piece(_fit(self._does(row, live), self._doing), "" if row.need.rank < Need.IDLE.rank else "dim"),
             Piece(shown, "dim"),
@@ -189,10 +188,6 @@ class Columns:
 
 _FIGURES = (5, 2, 1, 3, 0, -1)
 """Calls, tokens, cost, context left, unread mail, session: the one with the highest number goes first."""
-
-
-def _name(row: BoardRow) -> str:
-    return row.face.name
 
 
 def _fit(text: str, width: int) -> str:
