@@ -264,6 +264,7 @@ def test_the_agents_of_all_sessions_are_shown_by_a_second_press():
         await opened(show)
         await show.press("f12")
         assert hand(show).watched[-1].everywhere
+        assert "Reading all sessions" in show.text
         far = face("far", None, session_id=id_of("another session"), activity="failed").view
         near = face("near", None, session_id=SESSION).view
         await show.post(EverybodyRead([Elsewhere(near, "here", asks=False), Elsewhere(far, "far away", asks=False)]))

@@ -152,6 +152,9 @@ class BoardScreen(Dialog[None]):
         board, wanted, everywhere = self._board, self._wanted, self._everywhere
         self._summary.show(lambda _width: [board_rows.summary(shown, board, wanted, everywhere=everywhere)])
         self._keys.show(self._key_line)
+        is_read = not everywhere or self._everybody is not None
+        fits_none = "No agent fits. Backspace takes letters back, Esc all of them."
+        self._table.empty = fits_none if is_read else "Reading all sessions ..."
         self._table.show(shown, follow=follow)
 
     def _refresh_strips(self) -> None:

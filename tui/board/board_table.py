@@ -32,6 +32,8 @@ class BoardTable(Widget, can_focus=True):
         self._live: Mapping[AgentId, str] = {}
         self._at = self._top = 0
         self.selected: set[AgentId] = set()
+        self.empty = ""
+        """What stands there without a row."""
 
     @property
     def highlighted(self) -> BoardRow | None:
@@ -107,7 +109,7 @@ class BoardTable(Widget, can_focus=True):
     def render(self) -> RenderResult:
         """Return the lines in sight."""
         if not self._rows:
-            return Content.styled("  No agent fits. Backspace takes letters back, Esc all of them.", "$dim")
+            return Content.styled(f"  {self.empty}", "$dim")
         shown = self.in_sight
         columns = Columns(shown, self._details, self.size.width)
         line: Callable[[int, BoardRow], Content] = lambda n, row: line_content(  # noqa: E731
