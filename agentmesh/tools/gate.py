@@ -24,9 +24,18 @@ from agentmesh.tools.wall.walls import Walls
 class ToolGate:
     """Judges calls; parses commands and resolves paths for the permission rules."""
 
-    def __init__(self, free: Iterable[str] = (), walls: Walls | None = None) -> None:
-        """``free``: tools that are not ours and change nothing. ``walls``: the walls that commands run behind."""
+    def __init__(
+        self,
+        free: Iterable[str] = (),
+        walls: Walls | None = None,
+        own_tree: Callable[[Path], bool] = lambda _workdir: False,
+    ) -> None:
+        """``free``: tools that are not ours and change nothing. ``walls``: the walls that commands run behind.
+
+        ``own_tree`` says whether a working directory is a tree that belongs to one agent.
+        """
         self._free = frozenset(free)
+        self._own_tree = own_tree
         self._walls = walls or Walls(Sandbox())
 
     def judge(self, tool: str, arguments: Mapping[str, Any], rights: Rights, workdir: Path) -> Verdict:
@@ -41,6 +50,7 @@ class ToolGate:
             session=_session(rights),
             free=self._free,
             root=os.path.realpath(workdir),
+            own_tree=tool == "merge" and self._own_tree(workdir),
         )
 
     def withheld(self, tool: str, rights: Rights, workdir: Path, *, approved: bool) -> Callable[[str], bool] | None:
