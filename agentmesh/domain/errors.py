@@ -21,6 +21,8 @@
     │   ├── DatabaseUnreachable, DatabaseBusy, SchemaBehind, SchemaDiffers, ReaderMissing, EmbeddedServerError
     │   └── SchemaAhead
     │       └── SchemaReplaced   under a worker that runs
+    ├── TreeError               files or objects of a workspace cannot be read or written
+    │   └── NoRepository, TreeBusy
     ├── WorkerFailed            a thread that a worker needs has ended, and the worker with it
     ├── ModelError              a model server failed for good (after retries)
     ├── Timeout                 a time limit that the caller set has passed
@@ -389,6 +391,24 @@ class EmbeddedServerError(DatabaseError):
     """The embedded PostgreSQL server does not start."""
 
     code = "AM115"
+
+
+class TreeError(AgentmeshError):
+    """The workspace's files or objects cannot be read or written."""
+
+    code = "AM140"
+
+
+class NoRepository(TreeError):
+    """The directory is in no Git repository that agentmesh can use."""
+
+    code = "AM141"
+
+
+class TreeBusy(TreeError):
+    """Another process works with the workspace's files."""
+
+    code = "AM142"
 
 
 class WorkerFailed(AgentmeshError):
