@@ -92,6 +92,17 @@ def _paths(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _below(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(map(_is_below, value)):
+        raise Refused('should be a list of paths below the working directory, as in ["node_modules", "config/.env"]')
+    return tuple(each.rstrip("/") for each in value)
+
+
+def _is_below(value: Any) -> bool:
+    parts = text(value).rstrip("/").split("/")
+    return all(parts) and not {".", "..", ".git"} & set(parts) and "\0" not in value
+
+
 def _log_file(value: Any) -> str:
     return "-" if value == "-" else str(folder(value))
 
@@ -233,6 +244,25 @@ class Sandbox(NamedTuple):
     """What no command sees, besides the files of agentmesh itself, as in ["~/.ssh"]."""
 
 
+class Workspace(NamedTuple):
+    """Where agents work: in the session's directory, or each in a tree of its own."""
+
+    default: Annotated[Literal["shared", "own"], word("shared", "own")] = "shared"
+    """Where a fork works unless told otherwise: with its parent, or in a tree of its own."""
+    snapshots: Annotated[bool, boolean] = True
+    """Whether the files are kept as they are after each step that changed some, in the Git repository they are in."""
+    copy: Annotated[tuple[str, ...], _below] = ()
+    """Ignored files and folders that an own tree gets as copies, as in [".env"]."""
+    link: Annotated[tuple[str, ...], _below] = ()
+    """The same as links to the user's files, which commands in the tree can read only, as in ["node_modules"]."""
+    keep: Annotated[int, integer(ge=1, le=1_000_000)] = 200
+    """Snapshots that are kept of each workspace; older ones are freed."""
+    max_file: Annotated[int, integer(ge=1024, le=_INT4)] = 10_485_760
+    """Bytes above which a new file is left out of snapshots."""
+    leases: Annotated[tuple[str, ...], _below] = ()
+    """Folders in a shared directory that only one agent at a time writes to, as in ["migrations"]."""
+
+
 class Logs(NamedTuple):
     """What the program records of its work, besides its normal output."""
 
@@ -279,6 +309,8 @@ class Document(NamedTuple):
     """What ``web_fetch`` may reach."""
     sandbox: Annotated[Sandbox, table(Sandbox)] = Sandbox()
     """The wall around commands of agents."""
+    workspace: Annotated[Workspace, table(Workspace)] = Workspace()
+    """Where agents work, and which states of their files are kept."""
     log: Annotated[Logs, table(Logs)] = Logs()
     """What the program records of its work, besides its normal output."""
     mcp: Annotated[Mcp, table(Mcp)] = Mcp()

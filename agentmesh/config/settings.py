@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentmesh.config import forms, sources
 from agentmesh.config.mcp import Mcp, McpServer
-from agentmesh.config.schema import Limits, Logs, ModelCalls, Provider, Sandbox, Tui, TypeSettings, Web
+from agentmesh.config.schema import Limits, Logs, ModelCalls, Provider, Sandbox, Tui, TypeSettings, Web, Workspace
 from agentmesh.domain.errors import ConfigError
 from agentmesh.domain.states import PermissionMode
 
@@ -51,6 +51,7 @@ class Settings(NamedTuple):
     """What the configuration sets for types of sub-agents, by name."""
     web: Web = Web()
     sandbox: Sandbox = Sandbox()
+    workspace: Workspace = Workspace()
     log: Logs = Logs()
     mcp: Mcp = Mcp()
     mcp_servers: Mapping[str, McpServer] = _NONE
@@ -112,6 +113,7 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], workdir: Path | N
         agent_types=document.agent_types,
         web=document.web,
         sandbox=document.sandbox,
+        workspace=document.workspace,
         log=document.log,
         mcp=document.mcp,
         mcp_servers=document.mcpServers,

@@ -24,6 +24,7 @@ from agentmesh.config.schema import (
     Tui,
     TypeSettings,
     Web,
+    Workspace,
 )
 from agentmesh.domain.errors import ConfigError
 from agentmesh.domain.states import PermissionMode
@@ -52,6 +53,7 @@ _ONLY_IN_FILES = (
     "agent_types",
     "web",
     "sandbox",
+    "workspace",
     "mcp",
     "mcpServers",
 )
@@ -179,6 +181,7 @@ def _unknown_key(key: Key, name: str) -> ConfigError:
         "agent_types": TypeSettings,
         "web": Web,
         "sandbox": Sandbox,
+        "workspace": Workspace,
         "log": Logs,
         "mcp": Mcp,
         "mcpServers": McpServer,

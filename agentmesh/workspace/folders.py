@@ -1,0 +1,72 @@
+"""Where this process keeps the files of workspaces, and in which repository each directory is."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from uuid import UUID
+
+from agentmesh.domain.errors import NoRepository
+from agentmesh.git import place as places
+from agentmesh.git.place import Place
+from agentmesh.git.store import Store
+
+TREES = "trees"
+
+
+class Folders:
+    """Directories and snapshot stores of workspaces; for any thread. Knows what it has found for the process's life."""
+
+    def __init__(self, data_dir: Path, *, max_file: int) -> None:
+        self.trees = data_dir / TREES
+        """Holds one folder per workspace."""
+        self._max_file = max_file
+        self._lock = threading.Lock()
+        self._places: dict[Path, Place | NoRepository] = {}
+        self._stores: dict[UUID, Store] = {}
+
+    def of(self, workspace: UUID) -> Path:
+        """Return the folder of a workspace, which need not exist."""
+        return self.trees / str(workspace)
+
+    def place(self, root: Path) -> Place:
+        """Return the repository of a directory; raise NoRepository.
+
+        A directory without one is looked up again only if it has a ``.git`` of its own by now.
+        """
+        known = self._places.get(root)
+        if isinstance(known, Place):
+            return known
+        if known is not None and not os.path.lexists(root / ".git"):
+            raise NoRepository(known.message, hint=known.hint)
+        try:
+            found = self._usable(root)
+        except NoRepository as reason:
+            self._places[root] = reason
+            raise
+        self._places[root] = found
+        return found
+
+    def store(self, workspace: UUID, place: Place) -> Store:
+        """Return what takes the snapshots of a workspace whose files are at ``place``."""
+        # Critical section: one store for each workspace, because it knows what it has looked at.
+        with self._lock:
+            known = self._stores.get(workspace)
+            if known is None or known.place != place:
+                known = self._stores[workspace] = Store(place, self.of(workspace), max_file=self._max_file)
+            return known
+
+    def forget(self, workspace: UUID) -> None:
+        """Forget a workspace that was removed."""
+        with self._lock:
+            self._stores.pop(workspace, None)
+
+    def _usable(self, root: Path) -> Place:
+        found = places.find(root)
+        if self.trees.is_relative_to(found.top):
+            raise NoRepository(
+                f"agentmesh keeps its data in the repository itself, in {self.trees.parent}",
+                hint="Choose another folder with AGENTMESH_DATA_DIR.",
+            )
+        return found
