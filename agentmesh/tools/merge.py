@@ -1,0 +1,105 @@
+"""The merge tool: bring in the files of a child's own tree, or the parent's into one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, Field
+
+from agentmesh.domain.errors import Refused, TreeError
+from agentmesh.engine.tool import Effect, ToolContext, ToolError
+from agentmesh.store import agents, steps
+from agentmesh.store.tx import Database
+from agentmesh.tools.check import CheckCommand
+from agentmesh.tools.process import Spawner
+from agentmesh.tools.wall.walls import Walls
+from agentmesh.tools.words import description
+from agentmesh.workspace import merging
+from agentmesh.workspace.results import MergeResult, MergeStatus
+
+if TYPE_CHECKING:
+    from agentmesh.workspace.workspaces import Workspaces
+
+_PARENT = "parent"
+_BY_VERB = (MergeStatus.MERGED, MergeStatus.CONFLICTS)
+"""How a merge ends whose own commit writes the result of the call."""
+
+
+class MergeArgs(BaseModel):
+    """Arguments of merge."""
+
+    agent: str = Field(min_length=1, description='Id or name of the child whose files to bring in, or "parent".')
+    check: str | None = Field(default=None, description="A command that must exit with 0, run in the merged files.")
+    preview: bool = Field(default=False, description="Only show what would change.")
+
+
+class Merge:
+    """Merge the files of another tree into the caller's."""
+
+    name = "merge"
+    effect = Effect.VERB
+    args: type[BaseModel] = MergeArgs
+
+    def __init__(self, database: Database, workspaces: Workspaces | None, spawner: Spawner, walls: Walls) -> None:
+        """Without ``workspaces`` every merge is refused."""
+        self._database = database
+        self._workspaces = workspaces
+        self._spawner = spawner
+        self._walls = walls
+
+    @property
+    def description(self) -> str:
+        """The description that the model reads."""
+        return description(self.name)
+
+    def run(self, args: MergeArgs, context: ToolContext) -> None:
+        """Merge; the result is written by the merge's own commit, or here if nothing was changed."""
+        if self._workspaces is None:
+            raise ToolError("There are no working trees here.", "Work in the session's directory.")
+        down = args.agent.strip().lower() == _PARENT
+        source = context.agent_id if down else self._source(args.agent, context)
+        try:
+            result = merging.merge(
+                self._workspaces,
+                source,
+                by=context.agent_id,
+                lease=context.own_lease,
+                down=down,
+                check=self._check(args, context),
+                preview=args.preview,
+                cancel=context.cancel,
+                progress=context.progress,
+            )
+        except TreeError as error:
+            raise ToolError(error.message, error.hint) from error
+        if result.status not in (*_BY_VERB, MergeStatus.STOPPED):  # the end of the turn answers an interrupted call
+            lease = context.own_lease
+            assert lease.ordinal is not None  # noqa: S101  a call has one
+            words_of_call = {**told(result), **({"note": lease.note} if lease.note else {})}
+            self._database.run(steps.finish_calls, lease, {lease.ordinal: words_of_call}, idempotent=True)
+
+    def _source(self, named: str, context: ToolContext) -> Any:
+        found = self._database.run(agents.resolve, context.session_id, named, context.agent_id, idempotent=True)
+        if found.id == context.agent_id:
+            raise ToolError("You cannot merge your own files into themselves.", 'Name a child, or "parent".')
+        return found.id
+
+    def _check(self, args: MergeArgs, context: ToolContext) -> CheckCommand | None:
+        if not args.check or not args.check.strip():
+            return None
+        return CheckCommand(
+            args.check,
+            self._spawner,
+            self._walls,
+            context.agent_id,
+            str(context.session_id),
+            approved=context.approved,
+            output_limit=min(context.output_limit, 16 * 1024),
+            show=context.output,
+        )
+
+
+def told(result: MergeResult) -> Mapping[str, Any]:
+    """Return what the model is told about a merge that changed nothing."""
+    raise NotImplementedError(Refused, result)
