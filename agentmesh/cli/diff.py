@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -17,38 +18,100 @@ from agentmesh.cli.talk import say
 from agentmesh.cli.verbs import label
 
 if TYPE_CHECKING:
+    from agentmesh.app import Mesh
     from agentmesh.domain.changes import Change
+    from agentmesh.domain.rows import Ref
+    from agentmesh.git.facts import FileDiff
 
 
 @click.command()
 @click.argument("agent", type=NAMED)
+@click.option("--since", type=click.IntRange(min=0), metavar="ROW", help="Only what came after this row of AGENT.")
+@click.option("--net", "as_net", is_flag=True, help="One diff for each file where AGENT works, as git apply reads it.")
 @json_option
 @place_options()
-def diff(agent: str, *, as_json: bool, place: PlaceOptions) -> None:
-    """Show what AGENT and all below it changed in files, as unified diffs: each call of edit and write, file by file.
+def diff(agent: str, *, since: int | None, as_net: bool, as_json: bool, place: PlaceOptions) -> None:
+    """Show what AGENT and all below it changed in files, as unified diffs: each call, file by file.
 
-    What commands changed is not in it.
+    In a Git repository that is what commands changed too. Elsewhere only edit and write are known.
+
+    With --net: how the files where AGENT works differ from before. Of a tree of its own that is what a merge would
+    bring; of the session's directory, the files that AGENT and all below it changed.
     """
-    from agentmesh.domain.changes import HONEST, by_file, unified
-    from agentmesh.store import changes
-
     with place.mesh("diff") as mesh:
         ref, _ = find_agent(mesh, place, agent)
-        found = mesh.database.run(changes.newest, ref.id, changes.MOST + 1, idempotent=True)
-    shown = found[-changes.MOST :]
-    files = by_file(shown)
+        if as_net:
+            _net(mesh, ref, since, as_json=as_json)
+        else:
+            _each(mesh, ref, since, as_json=as_json)
+
+
+def _each(mesh: Mesh, ref: Ref, since: int | None, *, as_json: bool) -> None:
+    from agentmesh.domain.changes import EACH, HONEST, by_file, unified
+    from agentmesh.workspace.changed import changed
+
+    found = changed(mesh.workspaces, ref.id, since=since)
+    files = by_file(found.changes)
     if as_json:
         for change in (change for file in files for change in file.changes):
             emit(_json(change))
         return
-    older = f" Only the newest {len(shown)} changes are shown." if len(shown) < len(found) else ""
-    say(f"{label(ref)} with all below it changed {plural(len(files), 'file')}. {HONEST}{older}")
+    older = f" Only the newest {len(found.changes)} changes are shown." if found.is_cut else ""
+    later = "" if since is None else f" after row {since}"
+    honest = EACH if found.by_snapshots else HONEST
+    say(f"{label(ref)} with all below it changed {plural(len(files), 'file')}{later}. {honest}{older}")
     for line in unified(files):
         print(line)
+
+
+def _net(mesh: Mesh, ref: Ref, since: int | None, *, as_json: bool) -> None:
+    from agentmesh.domain.errors import NoRepository
+    from agentmesh.workspace.changed import net
+
+    found = net(mesh.workspaces, ref.id, since=since)
+    if found is None:
+        raise NoRepository(
+            f"no snapshot of the files where {label(ref)} works has been taken",
+            hint="They need a Git repository. Without --net, diff shows what edit and write changed.",
+        )
+    if as_json:
+        for file in found.files:
+            emit(_net_json(file, found.before, found.after))
+        return
+    added, removed = (sum(getattr(one, name) for one in found.files) for name in ("added", "removed"))
+    where = "in its own tree" if found.is_own else "in the session's directory, where others may have changed them too"
+    say(f"{label(ref)}: {plural(len(found.files), 'file')}, +{added} −{removed}, {where}.")
+    print_diff(found.files)
+
+
+def print_diff(files: list[FileDiff]) -> None:
+    """Print diffs as Git writes them; on a terminal, hidden characters are made visible."""
+    from agentmesh.domain.text import visible
+
+    for file in files:
+        if file.clipped:
+            say(f"The diff of {visible(file.path)} is too long: its end is missing.")
+        if not file.text:
+            say(f"{visible(file.path)} is {file.status}, and is not text.")
+        elif sys.stdout.isatty():
+            print("\n".join(visible(line) for line in file.text.rstrip("\n").split("\n")))
+        else:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(file.text.encode("utf-8", "surrogateescape"))
+            sys.stdout.buffer.flush()
 
 
 def _json(change: Change) -> dict[str, Any]:
     at: datetime = change.at
     made = {"agent_id": str(change.agent_id), "name": change.name, "seq": change.seq, "tool": change.tool, "at": at}
     diff = "\n".join(line.whole for line in change.lines)
-    return {**made, "path": change.path, "created": change.is_new, "diff": diff}
+    figures = {"added": change.added, "removed": change.removed}
+    return {**made, "path": change.path, "created": change.is_new, "gone": change.is_gone, **figures, "diff": diff}
+
+
+def _net_json(file: FileDiff, before: str, after: str) -> dict[str, Any]:
+    from agentmesh.domain.text import storable
+
+    figures = {"path": storable(file.path), "status": file.status, "added": file.added, "removed": file.removed}
+    more = {"binary": file.binary, "clipped": file.clipped, "before": before, "after": after}
+    return {**figures, **more, "diff": storable(file.text)}

@@ -1,4 +1,4 @@
-"""What agents changed in files, as their calls of edit and write recorded it: unified diffs, line by line."""
+"""What agents changed in files, as snapshots or their calls of edit and write recorded it: diffs, line by line."""
 
 from __future__ import annotations
 
@@ -14,12 +14,18 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.domain.text import visible
 
 HONEST = "Not in it: changes by commands (bash). Each change stands as it was made."
-"""What every reader of such a diff has to know."""
+"""What every reader of a diff that was made without snapshots has to know."""
+EACH = "Each change stands as it was made."
+"""What a reader of a diff made of snapshots has to know: a later change may have replaced it."""
 
+_HEADS = ("old mode ", "new mode ", "new file mode 120000", "new file mode 100755")
+"""Lines at the head of a file's diff that people are shown: links, and files that become or are programs."""
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _REPLACED = "the whole file was written; what it held before is not recorded"
 _UNKNOWN = "the text of this change is not recorded, or too large to show"
 _NO_NEWLINE = "\\ No newline at end of file"
+_VERBS = {"edit": "edited", "write": "written"}
+_TAKEN = {"undo": "taken back", "redo": "done again"}
 
 
 class DiffKind(Enum):
@@ -49,7 +55,7 @@ class DiffLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One call of edit or write that changed a file."""
+    """What one call changed in one file."""
 
     agent_id: AgentId
     name: str
@@ -57,21 +63,36 @@ class Change:
     seq: int
     """The row with the result."""
     tool: str
+    """``undo`` or ``redo`` if a person took work of the agent back, or took that back."""
     path: str
     at: datetime
     lines: Sequence[DiffLine]
     is_new: bool = False
     """Whether it made the file."""
+    is_gone: bool = False
+    """Whether it removed the file."""
+    counted: tuple[int, int] | None = None
+    """Lines added and removed as its snapshot counted them; the diff of a large file may be cut."""
 
     @property
     def added(self) -> int:
         """How many lines it added."""
-        return sum(line.kind is DiffKind.ADDED for line in self.lines)
+        return self.counted[0] if self.counted else sum(line.kind is DiffKind.ADDED for line in self.lines)
 
     @property
     def removed(self) -> int:
         """How many lines it removed."""
-        return sum(line.kind is DiffKind.REMOVED for line in self.lines)
+        return self.counted[1] if self.counted else sum(line.kind is DiffKind.REMOVED for line in self.lines)
+
+    @property
+    def how(self) -> str:
+        """How the change was made: ``created``, ``edited``, ``changed by bash``, ``taken back``."""
+        if self.tool in _TAKEN:
+            return _TAKEN[self.tool]
+        verb = "created" if self.is_new else "removed" if self.is_gone else ""
+        if self.tool in _VERBS:
+            return verb or _VERBS[self.tool]
+        return f"{verb or 'changed'} by {self.tool}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +125,19 @@ def lines_of(
     return [*remark, *_written(content)]
 
 
+def lines_of_diff(text: str) -> Sequence[DiffLine]:
+    """Return the lines of a file's diff as Git writes it; of its head only what says more than the path."""
+    lines = text.splitlines()
+    begin = next((n for n, line in enumerate(lines) if line.startswith("@@ ")), len(lines))
+    remarks = [DiffLine(DiffKind.REMARK, _shown(line)) for line in lines[:begin] if line.startswith(_HEADS)]
+    return [*remarks, *(_read("\n".join(lines[begin:])) if begin < len(lines) else ())]
+
+
+def remark(text: str) -> Sequence[DiffLine]:
+    """Return the lines of a change whose text cannot be shown: the reason."""
+    return [DiffLine(DiffKind.REMARK, _shown(text))]
+
+
 def by_file(changes: Sequence[Change]) -> Sequence[FileChanges]:
     """Return changes by file: files in the order of their first change."""
     files: dict[str, list[Change]] = {}
@@ -118,7 +152,7 @@ def unified(files: Sequence[FileChanges]) -> Iterator[str]:
         for change in file.changes:
             yield f"# {change.path}: {change.tool} by {change.name}, {change.at.astimezone():%Y-%m-%d %H:%M:%S}"
             yield "--- /dev/null" if change.is_new else f"--- a/{change.path}"
-            yield f"+++ b/{change.path}"
+            yield "+++ /dev/null" if change.is_gone else f"+++ b/{change.path}"
             yield from (f"# {line.text}" if _is_ours(line) else line.whole for line in change.lines)
 
 

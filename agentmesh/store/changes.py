@@ -1,14 +1,18 @@
-"""What agents changed in files, read from their calls of edit and write. There is no other record of it."""
+"""What agents changed in files: from snapshots, and where there are none from their calls of edit and write."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from psycopg import Connection
-from psycopg.rows import dict_row
+from psycopg.rows import class_row, dict_row
 
 from agentmesh.domain.changes import Change, lines_of
-from agentmesh.domain.ids import AgentId
+from agentmesh.domain.errors import UnknownAgent
+from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.text import one_line, visible
 from agentmesh.sql import statement
 
@@ -20,12 +24,95 @@ _PATH = 400
 """How many characters of a path are shown."""
 
 
-def newest(conn: Connection, agent: AgentId, limit: int = MOST) -> list[Change]:
-    """Return the newest changes of an agent and of all agents below it, oldest first."""
-    values = {"agent": agent, "largest": _LARGEST, "limit": limit}
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A file that a call changed, as its snapshot recorded it: two trees have the text."""
+
+    agent_id: AgentId
+    name: str
+    seq: int
+    tool: str
+    path: str
+    status: str
+    added: int
+    removed: int
+    at: datetime
+    before: str
+    tree: str
+    is_freed: bool
+    """Whether the text may be gone: the snapshot's ref was given up."""
+
+
+class FilesOf(NamedTuple):
+    """Where an agent works, as a reader of its changes needs to know it."""
+
+    id: UUID
+    kind: str
+    base: str | None
+    head: str | None
+    workdir: str
+    """The session's, in whose repository all trees are."""
+    host: str
+    os_user: str
+    then: str | None
+    """The workspace's newest tree at the row that was asked for."""
+
+
+class Version(NamedTuple):
+    """A snapshot of a workspace, and whose work it shows."""
+
+    id: int
+    tree: str
+    kind: str
+    agent_id: AgentId | None
+    name: str | None
+    seq: int | None
+    tool: str
+    at: datetime
+    source: UUID | None
+    """Of a merge: the workspace whose files came."""
+    source_upto: int | None
+    """Of a merge: that workspace's newest snapshot then."""
+
+
+def newest(conn: Connection, agent: AgentId, limit: int = MOST, after: int | None = None) -> list[Change]:
+    """Return the newest changes, by edit and write, of an agent and of all below it that no snapshot has; oldest first.
+
+    ``after``: only those after this row of the agent.
+    """
+    values = {"agent": agent, "largest": _LARGEST, "limit": limit, "after": after}
     with conn.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(statement("changes.newest"), values).fetchall()
     return [_change(row) for row in reversed(rows)]
+
+
+def recorded(conn: Connection, agent: AgentId, limit: int = MOST, after: int | None = None) -> list[Recorded]:
+    """Return the newest changes of an agent and of all below it that snapshots recorded, oldest first."""
+    values = {"agent": agent, "limit": limit, "after": after}
+    with conn.cursor(row_factory=class_row(Recorded)) as cursor:
+        return cursor.execute(statement("changes.snapshots"), values).fetchall()[::-1]
+
+
+def files_of(conn: Connection, agent: AgentId, after: int | None = None) -> FilesOf:
+    """Return where an agent works; raise UnknownAgent."""
+    with conn.cursor(row_factory=class_row(FilesOf)) as cursor:
+        found = cursor.execute(statement("changes.place"), {"agent": agent, "after": after}).fetchone()
+    if found is None:
+        raise UnknownAgent(f"there is no agent {agent}", hint="agentmesh ps --all lists the agents.")
+    return found
+
+
+def versions(conn: Connection, workspace: UUID, path: str, upto: int | None = None) -> list[Version]:
+    """Return the snapshots of a workspace that may have changed a file, oldest first, and the first of all."""
+    values = {"workspace": workspace, "path": path, "upto": upto}
+    with conn.cursor(row_factory=class_row(Version)) as cursor:
+        return cursor.execute(statement("changes.versions"), values).fetchall()
+
+
+def trees_at(conn: Connection, session: SessionId, at: datetime) -> dict[AgentId, tuple[str, str | None]]:
+    """Return the newest tree of each agent's workspace at a time, with its ref; without agents that had none."""
+    found = conn.execute(statement("changes.trees_at"), {"session": session, "at": at}).fetchall()
+    return {AgentId(agent): (tree, ref) for agent, tree, ref in found}
 
 
 def _change(row: dict[str, Any]) -> Change:
