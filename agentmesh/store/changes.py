@@ -14,6 +14,7 @@ from agentmesh.domain.changes import Change, lines_of
 from agentmesh.domain.errors import UnknownAgent
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.text import one_line, visible
+from agentmesh.domain.workspaces import FileTotal
 from agentmesh.sql import statement
 
 MOST: Final = 1000
@@ -54,8 +55,6 @@ class FilesOf(NamedTuple):
     """The session's, in whose repository all trees are."""
     host: str
     os_user: str
-    then: str | None
-    """The workspace's newest tree at the row that was asked for."""
 
 
 class Version(NamedTuple):
@@ -86,6 +85,17 @@ def newest(conn: Connection, agent: AgentId, limit: int = MOST, after: int | Non
     return [_change(row) for row in reversed(rows)]
 
 
+def totals(conn: Connection, agent: AgentId, since: int | None = None, limit: int = MOST) -> list[FileTotal]:
+    """Return what the calls of an agent, and of all below it, changed, by agent and file; the newest first.
+
+    By bash too, as far as snapshots were taken. ``since``: only by results after this row of the agent's, and by agents
+    below it after the time of that row.
+    """
+    values = {"agent": agent, "since": since, "limit": limit}
+    with conn.cursor(row_factory=class_row(FileTotal)) as cursor:
+        return cursor.execute(statement("changes.totals"), values).fetchall()
+
+
 def recorded(conn: Connection, agent: AgentId, limit: int = MOST, after: int | None = None) -> list[Recorded]:
     """Return the newest changes of an agent and of all below it that snapshots recorded, oldest first."""
     values = {"agent": agent, "limit": limit, "after": after}
@@ -93,10 +103,10 @@ def recorded(conn: Connection, agent: AgentId, limit: int = MOST, after: int | N
         return cursor.execute(statement("changes.snapshots"), values).fetchall()[::-1]
 
 
-def files_of(conn: Connection, agent: AgentId, after: int | None = None) -> FilesOf:
+def files_of(conn: Connection, agent: AgentId) -> FilesOf:
     """Return where an agent works; raise UnknownAgent."""
     with conn.cursor(row_factory=class_row(FilesOf)) as cursor:
-        found = cursor.execute(statement("changes.place"), {"agent": agent, "after": after}).fetchone()
+        found = cursor.execute(statement("changes.place"), {"agent": agent}).fetchone()
     if found is None:
         raise UnknownAgent(f"there is no agent {agent}", hint="agentmesh ps --all lists the agents.")
     return found

@@ -12,6 +12,7 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.domain.text import one_line, visible
 from agentmesh.git.facts import FileDiff
 from agentmesh.store import changes as store
+from agentmesh.store import snapshots
 
 if TYPE_CHECKING:
     from agentmesh.git.place import Place
@@ -52,7 +53,7 @@ def changed(workspaces: Workspaces, agent: AgentId, *, since: int | None = None,
     ``since``: only those after this row of the agent. Raise UnknownAgent.
     """
     run = workspaces.database.run
-    files = run(store.files_of, agent, since, idempotent=True)
+    files = run(store.files_of, agent, idempotent=True)
     found = run(store.recorded, agent, most + 1, since, idempotent=True)
     typed = run(store.newest, agent, most + 1, since, idempotent=True)
     shown = sorted([*_with_text(workspaces, files, found), *typed], key=lambda one: one.at)
@@ -69,13 +70,15 @@ def net(workspaces: Workspaces, agent: AgentId, *, since: int | None = None) -> 
     from agentmesh.git import comparing
 
     run = workspaces.database.run
-    files = run(store.files_of, agent, since, idempotent=True)
+    files = run(store.files_of, agent, idempotent=True)
     if files.head is None:
         return None
     is_own = files.kind == "own"
     recorded = [] if is_own else run(store.recorded, agent, store.MOST, since, idempotent=True)
     begun = recorded[0].before if recorded else files.head
-    before = files.then if since is not None and files.then else files.base if is_own else begun
+    before = files.base if is_own else begun
+    if since is not None and (then := run(snapshots.newest_before, agent, since, idempotent=True)):
+        before = then.tree
     if before is None:
         return None
     paths = None if is_own else {one.path for one in recorded}

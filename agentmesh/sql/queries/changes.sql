@@ -40,12 +40,8 @@ left join agentmesh.tool_calls c on c.agent_id = s.agent_id and c.seq = s.seq an
 order by s.id desc, h.n desc limit %(limit)s;
 
 -- name: place
--- Where an agent works: the kind of its workspace, the directory of the session, the tree in common with the origin, and the newest tree. then: the
--- newest tree that the workspace had when a row of the agent's (after) was written.
-select w.id, w.kind, w.base, w.head, s.workdir, s.host, s.os_user,
-  (select x.tree from agentmesh.snapshots x
-   where x.workspace_id = w.id and x.made_at <= (select y.created_at from agentmesh.transcript y where y.agent_id = a.id and y.seq = %(after)s)
-   order by x.id desc limit 1) as then
+-- Where an agent works: the kind of its workspace, the directory of the session, the tree in common with the origin, and the newest tree.
+select w.id, w.kind, w.base, w.head, s.workdir, s.host, s.os_user
 from agentmesh.agents a join agentmesh.workspaces w on w.id = a.workspace_id join agentmesh.sessions s on s.id = a.session_id
 where a.id = %(agent)s;
 

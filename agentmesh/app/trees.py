@@ -1,0 +1,74 @@
+"""What people and programs do with the files of agents: fork with a tree, merge, and take back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentmesh.domain.ids import AgentId
+from agentmesh.domain.rows import Session
+
+if TYPE_CHECKING:
+    from agentmesh.app.mesh import Mesh
+    from agentmesh.domain.cancel import Cancel
+    from agentmesh.git.facts import FileChange
+    from agentmesh.workspace.results import MergeResult
+
+_NAMED = 6
+"""Files that a sentence names; it counts the others."""
+
+
+def merge(
+    mesh: Mesh,
+    session: Session,
+    agent: AgentId,
+    *,
+    down: bool = False,
+    check: str | None = None,
+    preview: bool = False,
+    cancel: Cancel | None = None,
+    progress: Callable[[str], None] = lambda _text: None,
+    show: Callable[[str], None] = lambda _text: None,
+) -> MergeResult:
+    """Merge the files of an agent's own tree into what it was made from, for a person; ``down``: the other way round.
+
+    ``check`` is a command that must exit with 0 in the merged files. ``progress`` is told what goes on, ``show`` the
+    newest lines of the check's output. Raise as ``merging.merge`` does.
+    """
+    from agentmesh.tools.check import CheckCommand
+    from agentmesh.tools.process import Spawner
+    from agentmesh.workspace import merging
+
+    run = None
+    if check is not None:
+        run = CheckCommand(check, Spawner(), mesh.walls, agent, str(session.id), show=show)
+    return merging.merge(
+        mesh.workspaces, agent, down=down, check=run, preview=preview, cancel=cancel, progress=progress
+    )
+
+
+def target_of(result: MergeResult, session: Session) -> str:
+    """Return where a merge goes, for people: an agent's name, or the session's directory."""
+    return f"the tree of {result.target}" if result.target else shortened(session.workdir)
+
+
+def shortened(folder: str) -> str:
+    """Return a folder with ``~`` for the user's home."""
+    path, home = Path(folder), Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) and path != home else folder
+
+
+def figures(files: Sequence[FileChange]) -> str:
+    """Return ``2 files, +12 −4``."""
+    noun = "file" if len(files) == 1 else "files"
+    return f"{len(files)} {noun}, +{sum(one.added for one in files)} −{sum(one.removed for one in files)}"
+
+
+def listed(paths: Sequence[str]) -> str:
+    """Return paths for a sentence: ``a.py, b.py and 3 more``."""
+    from agentmesh.domain.text import one_line, visible
+
+    named = [one_line(visible(path), 80) for path in paths]
+    more = len(named) - _NAMED
+    return ", ".join(named) if more <= 0 else f"{', '.join(named[:_NAMED])} and {more} more"

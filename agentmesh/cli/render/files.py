@@ -1,0 +1,43 @@
+"""Files that changed, one per line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from agentmesh.cli.render.screen import Column, Grid, cell, print_block
+from agentmesh.domain.text import storable, visible
+
+if TYPE_CHECKING:
+    from agentmesh.git.facts import FileChange
+
+_STYLES = {"added": "green", "changed": "", "removed": "red"}
+
+
+def print_files(files: Sequence[FileChange]) -> None:
+    """Print files with what happened to them and how many lines."""
+    columns = (Column(), Column(least=20), Column(right=True), Column(right=True))
+    rows = (
+        [
+            cell(one.status, _STYLES[one.status]),
+            cell(visible(one.path)),
+            "binary" if one.binary else f"+{one.added}",
+            "" if one.binary else f"−{one.removed}",
+        ]
+        for one in files
+    )
+    print_block(Grid(columns, rows))
+
+
+def files_data(files: Sequence[FileChange]) -> list[dict[str, Any]]:
+    """Return files as ``--json`` prints them."""
+    return [
+        {
+            "path": storable(one.path),
+            "status": one.status,
+            "added": one.added,
+            "removed": one.removed,
+            "binary": one.binary,
+        }
+        for one in files
+    ]
