@@ -39,6 +39,9 @@ def about_merge(result: MergeResult, session: Session) -> Said:
             said, is_done = f"Nothing to merge: {source} has changed nothing that {target} does not have.", True
         case MergeStatus.PREVIEW:
             said, is_done = f"Merging {source} into {target} would change {figures(result.files)}.", True
+            if result.conflicts:
+                paths = listed([one.path for one in result.conflicts])
+                said, is_done = f"Merging {source} into {target} would conflict in {paths}.", False
         case MergeStatus.CONFLICTS:
             paths = listed([one.path for one in result.conflicts])
             told = f" {result.owner} was told what both sides have, and works on it." if result.owner else ""

@@ -13,10 +13,48 @@ if TYPE_CHECKING:
     from agentmesh.app.mesh import Mesh
     from agentmesh.domain.cancel import Cancel
     from agentmesh.git.facts import FileChange
+    from agentmesh.store.travel import Forked
     from agentmesh.workspace.results import MergeResult
 
 _NAMED = 6
 """Files that a sentence names; it counts the others."""
+
+
+def fork(mesh: Mesh, parent: AgentId, name: str, prompt: str | None = None, *, own: bool | None = None) -> AgentId:
+    """Make a child of an agent; with ``own`` it gets a tree of its own, made from what its parent has now.
+
+    None is the session's default. Raise as ``agents.fork`` does.
+    """
+    from agentmesh.store import agents
+
+    base = _now(mesh, parent) if own else None
+    return mesh.database.run(agents.fork, parent, name, prompt, workspace=_kind(own), base=base)
+
+
+def fork_at(
+    mesh: Mesh, parent: AgentId, name: str, at: int, prompt: str | None = None, *, own: bool | None = None
+) -> Forked:
+    """Make a child that begins at a row of its parent; a tree of its own has the files of that moment."""
+    from agentmesh.store import travel
+
+    if own:
+        _look(mesh, parent)
+    return mesh.database.run(travel.fork_at, parent, name, at, prompt, workspace=_kind(own))
+
+
+def fork_session(
+    mesh: Mesh, agent: AgentId, at: int, prompt: str | None = None, *, own: bool | None = None
+) -> Forked:
+    """Begin a session with a copy of an agent at a row; a tree of its root's own has the files of that moment."""
+    from agentmesh.store import travel
+
+    if own:
+        _look(mesh, agent)
+    return mesh.database.run(travel.fork_session, agent, at, prompt, workspace=_kind(own))
+
+
+def _kind(own: bool | None) -> str | None:
+    return None if own is None else "own" if own else "shared"
 
 
 def merge(

@@ -22,7 +22,6 @@ from agentmesh.domain.states import AgentStatus
 from agentmesh.domain.text import one_line
 
 if TYPE_CHECKING:
-    from agentmesh.app import Mesh
     from agentmesh.domain.rows import Session
     from agentmesh.store.travel import Forked
 
@@ -37,6 +36,7 @@ _FORM = 'agentmesh fork --at AGENT:ROW [--name NAME] ["PROMPT"]'
 @click.option("--at", "point", type=NAMED, metavar="AGENT:ROW", help="It inherits AGENT's conversation up to this row.")
 @click.option("--name", "at_name", type=NAMED, metavar="NAME", help="With --at: the child's name; fork by default.")
 @click.option("--new-session", is_flag=True, help="With --at: begin a new session, as for a dead AGENT.")
+@click.option("--own", is_flag=True, help="It works in a tree of its own, made from the files of its parent.")
 @json_option
 @place_options()
 def fork(
@@ -47,6 +47,7 @@ def fork(
     point: str | None,
     at_name: str | None,
     new_session: bool,
+    own: bool,
     as_json: bool,
     place: PlaceOptions,
 ) -> None:
@@ -55,43 +56,56 @@ def fork(
     With --at AGENT:ROW [PROMPT] it begins where AGENT was at that row (`agentmesh log AGENT --rows` and `agentmesh
     search` show the numbers). If the row is inside a step, it begins before that step. If AGENT is dead or its session
     has ended, a new session begins with a copy.
+
+    With --own its files are its own, uncommitted ones included: nobody sees its changes before `agentmesh merge`. With
+    --at too, they are as they were at that row.
     """
     if point is not None:
         if prompt is not None or parent is not None:
             raise UsageError("With --at the name is an option, and the parent is AGENT.", hint=_FORM)
-        _fork_at(point, at_name, name, place, new_session=new_session, as_json=as_json)
+        _fork_at(point, at_name, name, place, new_session=new_session, own=own, as_json=as_json)
         return
     if at_name is not None or new_session:
         raise UsageError("--name and --new-session go with --at.", hint=_FORM)
     if name is None:
         raise click.UsageError("Missing argument 'NAME'.")
-    _fork(name, prompt, parent or "root", place, as_json=as_json)
+    _fork(name, prompt, parent or "root", place, own=own, as_json=as_json)
 
 
-def _fork(name: str, prompt: str | None, parent: str, place: PlaceOptions, *, as_json: bool) -> None:
+def _fork(name: str, prompt: str | None, parent: str, place: PlaceOptions, *, own: bool, as_json: bool) -> None:
+    from agentmesh.app import trees
     from agentmesh.store import agents
 
     text = text_argument(prompt, "prompt") if prompt is not None else None
     with place.mesh("fork") as mesh:
         above, session = find_agent(mesh, place, parent)
-        child = mesh.database.run(agents.fork, above.id, name, text)
+        child = trees.fork(mesh, above.id, name, text, own=own or None)
         made = mesh.database.run(agents.get, child, idempotent=True)
         ref = Ref(made.id, made.name)
         if as_json:
             emit(ref.json())
         else:
-            say(f"Forked {label(ref)}, child of {label(above)}.")
+            own_tree = ", with a tree of its own" if own else ""
+            say(f"Forked {label(ref)}, child of {label(above)}{own_tree}.")
             print(child)
         if text is not None:
             start_worker_if_none(mesh, session)
 
 
 def _fork_at(
-    point: str, name: str | None, prompt: str | None, place: PlaceOptions, *, new_session: bool, as_json: bool
+    point: str,
+    name: str | None,
+    prompt: str | None,
+    place: PlaceOptions,
+    *,
+    new_session: bool,
+    own: bool,
+    as_json: bool,
 ) -> None:
+    from agentmesh.app import trees
     from agentmesh.store import agents, sessions
 
-    who, at = _agent_and_row(point)
+    who, at = agent_and_row(point)
     text = text_argument(prompt, "prompt") if prompt is not None else None
     with place.mesh("fork") as mesh:
         source, session = find_agent(mesh, place, who)
@@ -104,10 +118,10 @@ def _fork_at(
                     else "A new session begins with an agent called root.",
                     hint="Leave --name out.",
                 )
-            made = _in_a_new_session(mesh, source, at, text)
+            made = trees.fork_session(mesh, source.id, at, text, own=own or None)
             session = mesh.database.run(sessions.get, made.session_id, idempotent=True)
         else:
-            made = _child(mesh, source, name or "fork", at, text)
+            made = trees.fork_at(mesh, source.id, name or "fork", at, text, own=own or None)
         if as_json:
             emit({**Ref(made.id, made.name).json(), "session_id": made.session_id, "seq": made.upto})
         else:
@@ -117,7 +131,8 @@ def _fork_at(
             start_worker_if_none(mesh, session)
 
 
-def _agent_and_row(point: str) -> tuple[str, int]:
+def agent_and_row(point: str) -> tuple[str, int]:
+    """Return the agent and the row of ``coder:12``; raise UsageError."""
     found = _POINT.fullmatch(point.strip())
     if found is None:
         raise UsageError(
@@ -125,18 +140,6 @@ def _agent_and_row(point: str) -> tuple[str, int]:
             hint="agentmesh log AGENT --rows shows the numbers of its rows; agentmesh search finds some.",
         )
     return found[1], int(found[2])
-
-
-def _child(mesh: Mesh, source: Ref, name: str, at: int, prompt: str | None) -> Forked:
-    from agentmesh.store import travel
-
-    return mesh.database.run(travel.fork_at, source.id, name, at, prompt)
-
-
-def _in_a_new_session(mesh: Mesh, source: Ref, at: int, prompt: str | None) -> Forked:
-    from agentmesh.store import travel
-
-    return mesh.database.run(travel.fork_session, source.id, at, prompt)
 
 
 def _tell(made: Forked, source: Ref, asked: int, session: Session) -> None:

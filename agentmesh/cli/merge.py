@@ -15,10 +15,11 @@ from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.serving import start_worker_if_none
 from agentmesh.cli.talk import say
+from agentmesh.domain.errors import UsageError
 from agentmesh.domain.text import storable
+from agentmesh.workspace.results import MergeStatus
 
 if TYPE_CHECKING:
-    from agentmesh.app import Mesh
     from agentmesh.domain.rows import Session
     from agentmesh.workspace.results import MergeResult
 
@@ -46,17 +47,22 @@ def merge(
       agentmesh merge reviewer --down                what others merged meanwhile, into its tree
     """
     from agentmesh.app import trees
-    from agentmesh.workspace.results import MergeStatus
 
+    if check is not None and preview:
+        raise UsageError("--preview changes nothing, so there is nothing to --check.", hint="Leave one of them out.")
     with place.mesh("merge") as mesh:
         ref, session = find_agent(mesh, place, agent)
         result = trees.merge(mesh, session, ref.id, down=down, preview=True)
-        if result.status is MergeStatus.PREVIEW and not preview:
-            if not (result.target or result.conflicts or confirmed(_what(result, session), yes=yes)):
+        if not preview and result.status is not MergeStatus.NOTHING:
+            if _writes_into_checkout(result) and not confirmed(_what(result, session), yes=yes):
                 return DONE
             result = trees.merge(mesh, session, ref.id, down=down, check=check, progress=say)
             start_worker_if_none(mesh, session)
-        return _tell(result, session, as_json=as_json, mesh=mesh)
+    return _tell(result, session, as_json=as_json)
+
+
+def _writes_into_checkout(preview: MergeResult) -> bool:
+    return not (preview.target or preview.conflicts)
 
 
 def _what(result: MergeResult, session: Session) -> str:
@@ -66,7 +72,7 @@ def _what(result: MergeResult, session: Session) -> str:
     return f"{question.removesuffix('?')}. {detail.removesuffix('.')}"
 
 
-def _tell(result: MergeResult, session: Session, *, as_json: bool, mesh: Mesh) -> int:  # noqa: ARG001
+def _tell(result: MergeResult, session: Session, *, as_json: bool) -> int:
     """Print what a merge did; return the exit code."""
     from agentmesh.app.tree_words import about_merge, check_output
     from agentmesh.cli.render.files import files_data, print_files
@@ -81,7 +87,7 @@ def _tell(result: MergeResult, session: Session, *, as_json: bool, mesh: Mesh) -
     if output := check_output(result):
         say(output)
     say(said.text)
-    return DONE if said.is_done and not (result.conflicts and not result.target) else FAILED
+    return DONE if said.is_done else FAILED
 
 
 def _json(result: MergeResult, files: list[dict[str, Any]]) -> dict[str, Any]:

@@ -1,0 +1,173 @@
+"""``agentmesh workspaces``: the directories in which agents work; mend and remove them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import click
+
+from agentmesh.cli.confirm import confirmed, yes_option
+from agentmesh.cli.named import NAMED
+from agentmesh.cli.options import json_option, place_options
+from agentmesh.cli.outcome import DONE, FAILED
+from agentmesh.cli.place import PlaceOptions
+from agentmesh.cli.render.data import emit
+from agentmesh.cli.talk import say
+from agentmesh.domain.errors import UnknownWorkspace, UsageError
+from agentmesh.domain.ids import beginning_with, short
+from agentmesh.domain.text import one_line
+
+if TYPE_CHECKING:
+    from agentmesh.app import Mesh
+    from agentmesh.domain.workspaces import WorkspaceView
+    from agentmesh.workspace.results import Finding, Mended
+
+_SHOWN = 3
+"""Agents of a workspace that a line names."""
+
+
+@click.group(invoke_without_command=True)
+@click.option("-a", "--all", "everything", is_flag=True, help="Those of all sessions, and removed ones.")
+@click.option("--repair", is_flag=True, help="Compare rows and directories of this host, and mend what differs.")
+@yes_option
+@json_option
+@place_options()
+@click.pass_context
+def workspaces(
+    context: click.Context, *, everything: bool, repair: bool, yes: bool, as_json: bool, place: PlaceOptions
+) -> int | None:
+    """List the directories in which the session's agents work: the session's own, and trees of single agents.
+
+    --repair finishes what a crash, a full disk or a moved repository cut short; it says what it will do and asks.
+    """
+    if context.invoked_subcommand is not None:
+        return None
+    return _repair(place, yes=yes, as_json=as_json) if repair else _list(place, everything=everything, as_json=as_json)
+
+
+@workspaces.command()
+@click.argument("workspace", type=NAMED)
+@yes_option
+@json_option
+@place_options(session=False)
+def remove(workspace: str, *, yes: bool, as_json: bool, place: PlaceOptions) -> int:
+    """Remove the directory of an own tree that no living agent uses. Its last state stays in a snapshot."""
+    from agentmesh.store import workspaces as rows
+    from agentmesh.workspace import sweep
+
+    with place.mesh("workspaces") as mesh:
+        found = _named(workspace, mesh.database.run(rows.listing, None, own_only=True, idempotent=True))
+        about = f"The directory {found.path or '(not made yet)'} is removed; its last state stays in a snapshot"
+        if not confirmed(about, yes=yes):
+            return DONE
+        done = sweep.remove(mesh.workspaces, found.id)
+    if as_json:
+        emit({"workspace_id": found.id, "removed": done})
+    else:
+        say(f"Removed {short(found.id)}." if done else f"The directory of {short(found.id)} could not be removed.")
+    return DONE if done else FAILED
+
+
+def _named(given: str, known: Sequence[WorkspaceView]) -> WorkspaceView:
+    """Return the workspace whose id begins so; raise UnknownWorkspace or UsageError."""
+    bounds = beginning_with(given.strip())
+    found = [one for one in known if bounds and bounds[0] <= one.id <= bounds[1]]
+    if not found:
+        hint = "agentmesh workspaces --all lists them. The session's directory is never removed."
+        raise UnknownWorkspace(f"there is no tree of an agent's own {one_line(given, 60)!r}", hint=hint)
+    if len(found) > 1:
+        raise UsageError(f"{one_line(given, 60)!r} fits more than one tree.", hint="Give more of the id.")
+    return found[0]
+
+
+def _list(place: PlaceOptions, *, everything: bool, as_json: bool) -> int:
+    from agentmesh.store import workspaces as rows
+
+    with place.mesh("workspaces") as mesh:
+        everywhere = everything and place.session is None
+        session = None if everywhere else place.find_session(mesh).id
+        known = mesh.database.run(rows.listing, session, idempotent=True)
+        conflicts = _conflicts(mesh, {one.session_id for one in known})
+    shown = [one for one in known if everything or one.state != "removed"]
+    if as_json:
+        emit([_json(one, conflicts.get(one.id, [])) for one in shown])
+        return DONE
+    from agentmesh.cli.render.workspaces import print_workspaces
+
+    print_workspaces(shown, {one.id: len(conflicts.get(one.id, [])) for one in shown})
+    for one in shown:
+        if one.problem and one.kind == "own":
+            say(f"{short(one.id)}: {one_line(one.problem, 300)}")
+    return DONE
+
+
+def _conflicts(mesh: Mesh, sessions: set[Any]) -> dict[UUID, list[str]]:
+    """Return the files of each workspace that conflict with another one's."""
+    from agentmesh.store import conflicts
+
+    found: dict[UUID, list[str]] = {}
+    for session in sessions:
+        for one in mesh.database.run(conflicts.listing, session, idempotent=True):
+            found.setdefault(one.a, []).append(one.path)
+            found.setdefault(one.b, []).append(one.path)
+    return found
+
+
+def _json(one: WorkspaceView, conflicts: Sequence[str]) -> dict[str, Any]:
+    return {
+        "workspace_id": one.id,
+        "session_id": one.session_id,
+        "kind": one.kind,
+        "state": one.state,
+        "path": one.path,
+        "host": one.host,
+        "repository": one.repository,
+        "problem": one.problem,
+        "tree": one.head,
+        "agents": list(one.agents),
+        "snapshots": one.snapshots,
+        "conflicts": sorted(set(conflicts)),
+        "created_at": one.created_at,
+    }
+
+
+def _repair(place: PlaceOptions, *, yes: bool, as_json: bool) -> int:
+    from agentmesh.workspace import repair
+
+    with place.mesh("workspaces") as mesh:
+        found = repair.look(mesh.workspaces)
+        curable = [one for one in found if one.remedy]
+        if not as_json:
+            for one in found:
+                _print(one)
+        mended: list[Mended] = []
+        if curable and confirmed(f"{len(curable)} of these can be mended", yes=yes):
+            mended = repair.mend(mesh.workspaces, curable)
+    if as_json:
+        emit({"findings": [_finding(one) for one in found], "mended": [_done(one) for one in mended]})
+    else:
+        for done in mended:
+            say(f"{'✓' if done.done else '✗'} {one_line(done.words, 500)}")
+        if not found:
+            say("Rows and directories agree.")
+    left = len(found) - sum(one.done for one in mended)
+    return FAILED if left else DONE
+
+
+def _print(one: Finding) -> None:
+    print(f"{one_line(one.words, 500)}")
+    for what, text in (("remedy", one.remedy), ("you can", one.advice)):
+        if text:
+            print(f"  {what}: {one_line(text, 500)}")
+
+
+def _finding(one: Finding) -> dict[str, Any]:
+    return {"fault": str(one.fault), "subject": one.subject, "words": one.words, "remedy": one.remedy or None} | (
+        {"advice": one.advice} if one.advice else {}
+    )
+
+
+def _done(one: Mended) -> dict[str, Any]:
+    return {"subject": one.finding.subject, "done": one.done, "words": one.words}
