@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentmesh.domain.errors import NoRepository, TreeError
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Session
 
@@ -27,7 +28,7 @@ def fork(mesh: Mesh, parent: AgentId, name: str, prompt: str | None = None, *, o
     """
     from agentmesh.store import agents
 
-    base = _now(mesh, parent) if own else None
+    base = _now(mesh, parent) if own else None  # otherwise the worker that makes the tree looks at the files
     return mesh.database.run(agents.fork, parent, name, prompt, workspace=_kind(own), base=base)
 
 
@@ -38,7 +39,7 @@ def fork_at(
     from agentmesh.store import travel
 
     if own:
-        _look(mesh, parent)
+        _now(mesh, parent)
     return mesh.database.run(travel.fork_at, parent, name, at, prompt, workspace=_kind(own))
 
 
@@ -49,8 +50,18 @@ def fork_session(
     from agentmesh.store import travel
 
     if own:
-        _look(mesh, agent)
+        _now(mesh, agent)
     return mesh.database.run(travel.fork_session, agent, at, prompt, workspace=_kind(own))
+
+
+def _now(mesh: Mesh, agent: AgentId) -> str | None:
+    """Return the tree of an agent's files as they are now; None if they are not here. Raise NoRepository."""
+    try:
+        return mesh.workspaces.base_for_fork(agent)
+    except NoRepository:
+        raise
+    except TreeError:
+        return None
 
 
 def _kind(own: bool | None) -> str | None:
