@@ -13,6 +13,8 @@
     │   ├── BadWait, WaitBusy, WaitCircle, AgentBusy
     │   ├── NoCapture, NothingToRetry, NoMark, NothingToCompact
     │   ├── RequestOver, UnknownRequest, BadAnswer, NotATask
+    │   ├── NoTree, TreeMoved, MergeBusy, MergeOver, NotMergeable
+    │   ├── SnapshotGone, UnknownWorkspace, WorkspaceInUse, NothingToRestore
     │   └── LimitReached
     │       └── MailboxFull, DepthLimit, ChildrenLimit, AgentsLimit, BudgetSpent
     ├── UsageError              the command line, a configuration file or the environment is wrong
@@ -274,6 +276,60 @@ class NotATask(Refused):
     """The agent is no sub-agent of a task of the caller."""
 
     code = "AM073"
+
+
+class NoTree(Refused):
+    """An agent can have no tree of its own here."""
+
+    code = "AM080"
+
+
+class TreeMoved(Refused):
+    """The files have a newer snapshot than the caller knows."""
+
+    code = "AM081"
+
+
+class MergeBusy(Refused):
+    """Another merge into the same files is being written."""
+
+    code = "AM082"
+
+
+class MergeOver(Refused):
+    """The merge has ended otherwise."""
+
+    code = "AM083"
+
+
+class NotMergeable(Refused):
+    """The files of these two cannot be merged."""
+
+    code = "AM084"
+
+
+class SnapshotGone(Refused):
+    """The files of that moment are not kept any more."""
+
+    code = "AM085"
+
+
+class UnknownWorkspace(Refused):
+    """There is no such workspace."""
+
+    code = "AM086"
+
+
+class WorkspaceInUse(Refused):
+    """The workspace is still in use."""
+
+    code = "AM087"
+
+
+class NothingToRestore(Refused):
+    """There is no rewind to lift."""
+
+    code = "AM088"
 
 
 class LimitReached(Refused):

@@ -17,6 +17,7 @@ from uuid import UUID
 
 from agentmesh.domain.ids import AgentId, SessionId, WorkerId
 from agentmesh.domain.states import AgentStatus, CallStatus, Kind, PermissionMode
+from agentmesh.domain.workspaces import WorkspaceKind, WorkspaceState
 
 
 class Session(NamedTuple):
@@ -258,7 +259,17 @@ class Wait(NamedTuple):
 class Standing(NamedTuple):
     """The state of an agent that its owner continues."""
 
-    workdir: str
+    path: str | None
+    """The directory that its tools work in; None until its own tree is made."""
+    project: str
+    """The session's directory: what is configured there counts, wherever the agent works."""
+    workspace_id: UUID
+    kind: WorkspaceKind
+    state: WorkspaceState
+    repository: str | None
+    """The directory of the workspace's Git repository; None if unknown or none."""
+    host: str | None
+    """Where path is; None until it is made."""
     allowance: dict[str, Any]
     interrupted: bool
     """Whether a person stopped the turn, and the turn has not ended yet."""

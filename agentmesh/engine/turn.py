@@ -116,7 +116,7 @@ class Runner:
     def _resume(self) -> Going:
         """Find out where the agent is: in the middle of a turn after a crash or a wait, or before a new turn."""
         stands = self._engine.database.run(steps.standing, self._lease, idempotent=True)
-        self._workdir = Path(stands.workdir)
+        self._workdir = Path(stands.path or stands.project)
         self._allowance = Allowance.from_json(stands.allowance)
         if stands.interrupted:
             return self._stop_turn()

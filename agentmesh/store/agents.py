@@ -35,17 +35,29 @@ class Ending(NamedTuple):
 
 
 def fork(
-    conn: Connection, parent: AgentId, name: str, prompt: str | None = None, lease: Lease | None = None
+    conn: Connection,
+    parent: AgentId,
+    name: str,
+    prompt: str | None = None,
+    lease: Lease | None = None,
+    *,
+    workspace: str | None = None,
+    base: str | None = None,
 ) -> AgentId:
     """Make a child that inherits the parent's conversation. With a prompt it runs from this commit on.
 
     With a lease, the prompt comes from the parent, and the tool's result is written too. Without one, the prompt comes
-    from the user. Raise a LimitReached, BadName, ReservedName, DeadAgent or UnknownAgent if it is refused.
+    from the user. ``workspace``: ``shared`` is the parent's, ``own`` a tree of its own, None the session's default.
+    ``base`` is the tree that an own one begins with, if the caller took a snapshot of the parent's; otherwise it begins
+    with what the parent's has when it is made.
+
+    Raise a LimitReached, BadName, ReservedName, DeadAgent, UnknownAgent or NoTree if it is refused.
     """
     if prompt is not None:
         require_size(prompt)
         prompt = storable(prompt)
-    values = {"parent": parent, "name": storable(name), "prompt": prompt, **caller(lease)}
+    values = {"parent": parent, "name": storable(name), "prompt": prompt, "workspace": workspace, "base": base}
+    values |= caller(lease)
     return AgentId(scalar(conn, statement("agents.fork"), values, UUID))
 
 

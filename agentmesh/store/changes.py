@@ -1,15 +1,16 @@
-"""What agents changed in files, read from their calls of edit and write. There is no other record of it."""
+"""What agents changed in files: from their snapshots, or else from their calls of edit and write."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 from psycopg import Connection
-from psycopg.rows import dict_row
+from psycopg.rows import class_row, dict_row
 
 from agentmesh.domain.changes import Change, lines_of
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.text import one_line, visible
+from agentmesh.domain.workspaces import FileTotal
 from agentmesh.sql import statement
 
 MOST: Final = 1000
@@ -26,6 +27,17 @@ def newest(conn: Connection, agent: AgentId, limit: int = MOST) -> list[Change]:
     with conn.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(statement("changes.newest"), values).fetchall()
     return [_change(row) for row in reversed(rows)]
+
+
+def totals(conn: Connection, agent: AgentId, since: int | None = None, limit: int = MOST) -> list[FileTotal]:
+    """Return what the calls of an agent, and of all below it, changed, by agent and file; the newest first.
+
+    By bash too, as far as snapshots were taken. ``since``: only by results after this row of the agent's, and by agents
+    below it after the time of that row.
+    """
+    values = {"agent": agent, "since": since, "limit": limit}
+    with conn.cursor(row_factory=class_row(FileTotal)) as cursor:
+        return cursor.execute(statement("changes.totals"), values).fetchall()
 
 
 def _change(row: dict[str, Any]) -> Change:

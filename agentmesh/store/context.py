@@ -57,6 +57,22 @@ def rewind(conn: Connection, agent: AgentId, label: str | None = None) -> str:
     return scalar(conn, statement("context.rewind"), {"agent": agent, "label": _text(label)}, str)
 
 
+def rewind_to(conn: Connection, agent: AgentId, row: int) -> int:
+    """Go back to what was sent at this row of the agent's own, or before the step that has it; return that row.
+
+    0 is before its first. The agent must be idle. Files stay as they are. Raise BadArgument, AgentBusy or DeadAgent.
+    """
+    return scalar(conn, statement("context.rewind_to"), {"agent": agent, "row": row}, int)
+
+
+def restore(conn: Connection, agent: AgentId) -> int:
+    """Lift the newest rewind: send again what it took away; return the row that it had gone back to.
+
+    Raise NothingToRestore if there is none, or the conversation has gone on since. The agent must be idle.
+    """
+    return scalar(conn, statement("context.restore"), {"agent": agent}, int)
+
+
 def marks(conn: Connection, agent: AgentId) -> list[str]:
     """Return the labels of the marks in force, the newest first."""
     return [label for (label,) in conn.execute(statement("context.marks"), {"agent": agent}).fetchall()]

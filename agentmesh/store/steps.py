@@ -25,6 +25,9 @@ Results = Mapping[int, Mapping[str, Any]]
 Seen = Mapping[int, Sequence[tuple[str, str]]]
 """Files whose content the calls have shown, by ordinal: paths (absolute, free of links) and SHA-256 digests."""
 
+Snapshots = Mapping[int, Mapping[str, Any]]
+"""What the files were after the calls, by ordinal; ``snapshots.entry`` makes one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Planned:
@@ -113,16 +116,17 @@ def begin_step(
     results: Results | None = None,
     seen: Seen | None = None,
     planned: Planned = Planned(),
+    snapshots: Snapshots | None = None,
 ) -> Begun:
     """Read the mail that is due, reserve a model call, and return the agent's own rows after a seq.
 
     Raise Fenced or TurnInterrupted.
 
-    ``results`` of the lease's step, and what it has ``seen``, are written first, and stay even if it raises
-    TurnInterrupted. They are not flushed to disk if none of their calls was started: after a crash of the server, those
+    ``results`` of the lease's step, what it has ``seen`` and the ``snapshots`` after its calls are written first, and
+    stay even if it raises TurnInterrupted. They are not flushed to disk if none of their calls was started: after a crash of the server, those
     calls are open again.
     """
-    found = written(_entries(results, seen)) if results else None
+    found = written(_entries(results, seen, snapshots)) if results else None
     values = {"agent": lease.agent_id, "after": after, "results": found, **asked(planned), **caller(lease)}
     begun = scalar(conn, statement("steps.begin_step"), values, dict)
     if begun.get("interrupted"):
@@ -193,9 +197,14 @@ def start_calls(conn: Connection, lease: Lease, ordinals: Sequence[int]) -> Allo
     return Allowance.from_json(scalar(conn, statement("steps.start_calls"), values, dict))
 
 
-def finish_calls(conn: Connection, lease: Lease, results: Results, seen: Seen | None = None) -> None:
-    """Write the results of calls of the lease's step, and what it has seen; a call that has a result keeps it."""
-    values = {"agent": lease.agent_id, "results": _json(_entries(results, seen)), **caller(lease)}
+def finish_calls(
+    conn: Connection, lease: Lease, results: Results, seen: Seen | None = None, snapshots: Snapshots | None = None
+) -> None:
+    """Write the results of calls of the lease's step, what it has seen, and snapshots taken after its calls.
+
+    A call that has a result keeps it.
+    """
+    values = {"agent": lease.agent_id, "results": _json(_entries(results, seen, snapshots)), **caller(lease)}
     conn.execute(statement("steps.finish_calls"), values)
 
 
@@ -226,7 +235,8 @@ def ask(
 def task(conn: Connection, lease: Lease, spec: Mapping[str, Any]) -> AgentId:
     """Hand the lease's call to a sub-agent, a new one or a known one (``agent_id``); return its id.
 
-    Raise a LimitReached, BadName, UnknownAgent, DeadAgent, AgentBusy or NotATask if it is refused.
+    A new one's ``workspace`` and ``base`` are those of ``agents.fork``; a known one keeps its own. Raise a
+    LimitReached, BadName, UnknownAgent, DeadAgent, AgentBusy, NotATask or NoTree if it is refused.
     """
     require_size(str(spec.get("prompt", "")))
     return AgentId(
@@ -271,10 +281,15 @@ def open_calls(conn: Connection, agent: AgentId) -> list[OpenCall]:
         return cursor.execute(statement("steps.open_calls"), {"agent": agent}).fetchall()
 
 
-def _entries(results: Results, seen: Seen | None) -> list[dict[str, Any]]:
-    known = seen or {}
+def _entries(results: Results, seen: Seen | None, snapshots: Snapshots | None) -> list[dict[str, Any]]:
+    known, taken = seen or {}, snapshots or {}
     return [
-        {"ordinal": ordinal, "result": result, **({"seen": known[ordinal]} if known.get(ordinal) else {})}
+        {
+            "ordinal": ordinal,
+            "result": result,
+            **({"seen": known[ordinal]} if known.get(ordinal) else {}),
+            **({"snapshot": taken[ordinal]} if taken.get(ordinal) else {}),
+        }
         for ordinal, result in results.items()
     ]
 

@@ -56,16 +56,36 @@ class Point:
         return self.seq if self.kind == Kind.ASSISTANT else self.seq - 1
 
 
-def fork_at(conn: Connection, parent: AgentId, name: str, at: int, prompt: str | None = None) -> Forked:
-    """Make a child of a living agent that inherits up to this row. Raise as ``agents.fork`` does, and BadArgument."""
+def fork_at(
+    conn: Connection,
+    parent: AgentId,
+    name: str,
+    at: int,
+    prompt: str | None = None,
+    *,
+    workspace: str | None = None,
+    base: str | None = None,
+) -> Forked:
+    """Make a child of a living agent that inherits up to this row.
+
+    With a tree of its own it has the files as they were at that row (see ``snapshots.newest_before``), unless ``base``
+    names another tree. Raise as ``agents.fork`` does, BadArgument, and SnapshotGone if that snapshot was freed.
+    """
     values = {"parent": parent, "name": storable(name), "prompt": _storable(prompt), "at": at}
+    values |= {"workspace": workspace, "base": base}
     child = agents.get(conn, AgentId(scalar(conn, statement("travel.fork"), values, UUID)))
     return Forked(child.id, child.name, child.session_id, child.forked_at or 0)
 
 
-def fork_session(conn: Connection, agent: AgentId, at: int, prompt: str | None = None) -> Forked:
-    """Begin a session whose root has a copy of what this agent, dead or alive, was sent at this row."""
-    values = {"agent": agent, "at": at, "prompt": _storable(prompt)}
+def fork_session(
+    conn: Connection, agent: AgentId, at: int, prompt: str | None = None, *, workspace: str | None = None
+) -> Forked:
+    """Begin a session whose root has a copy of what this agent, dead or alive, was sent at this row.
+
+    Its directory is the same. ``workspace="own"`` gives its root a tree of its own, with the files of that row. Raise
+    BadArgument, NoTree or SnapshotGone.
+    """
+    values = {"agent": agent, "at": at, "prompt": _storable(prompt), "workspace": workspace}
     root = agents.get(conn, AgentId(scalar(conn, statement("travel.fork_session"), values, UUID)))
     return Forked(root.id, root.name, root.session_id, scalar(conn, statement("travel.copied"), {"root": root.id}, int))
 

@@ -1,0 +1,161 @@
+"""Snapshots: what was in a workspace, when, and after which call. The tree and its ref exist before the row does.
+
+The snapshot of a call is stored with its result, by ``steps.begin_step`` and ``steps.finish_calls``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from agentmesh.domain.ids import AgentId, SessionId
+from agentmesh.domain.text import storable
+from agentmesh.domain.workspaces import Kept, Snapshot
+from agentmesh.sql import statement
+from agentmesh.store.call import Lease, caller, scalar
+from agentmesh.store.jsonb import jsonb
+
+MOST: Final = 2000
+"""How many changed files of one snapshot get a row."""
+
+
+def entry(
+    tree: str,
+    before: str | None,
+    ref: str | None,
+    changes: Iterable[tuple[str, str, int, int]] = (),
+    left_out: Iterable[str] = (),
+    outside: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return a snapshot in the form that the database takes.
+
+    ``changes`` against ``before``: path, status (added, changed, removed), lines added, lines removed. ``outside`` is
+    another entry, of what had changed before the step: by somebody who is no agent. It is stored first.
+    """
+    listed = [[storable(path), status, added, removed] for path, status, added, removed in changes]
+    made: dict[str, Any] = {"tree": tree, "before": before, "ref": ref, "files": len(listed), "changes": listed[:MOST]}
+    made |= {"added": sum(change[2] for change in listed), "removed": sum(change[3] for change in listed)}
+    left = [storable(path) for path in left_out]
+    return made | ({"left_out": left} if left else {}) | ({"outside": dict(outside)} if outside else {})
+
+
+def record(
+    conn: Connection,
+    workspace: UUID,
+    kind: str,
+    snapshot: Mapping[str, Any],
+    *,
+    agent: AgentId | None = None,
+    lease: Lease | None = None,
+    said: str | None = None,
+    undoes: Sequence[int] = (),
+    redoes: Sequence[int] = (),
+) -> int:
+    """Store a snapshot (an ``entry``) that belongs to no call, and return its id: kind base, outside, undo, redo, final.
+
+    It becomes the newest of its workspace. The same again, right after itself, is stored once. ``agent`` is whose files
+    they are, if it is one agent's. ``said`` becomes an event in that agent's transcript that no model sees: what was
+    undone. ``undoes`` and ``redoes`` are merges into the workspace that the new tree no longer has, or has again: their
+    state and the base of their own workspace follow.
+
+    Raise TreeMoved if the newest snapshot is no longer ``before``: look again. Raise UnknownWorkspace. With a lease
+    raise Fenced.
+    """
+    values = {
+        "workspace": workspace,
+        "kind": kind,
+        "snapshot": jsonb(dict(snapshot)),
+        "agent": agent,
+        "said": None if said is None else storable(said),
+        "undoes": list(undoes),
+        "redoes": list(redoes),
+        **caller(lease),
+    }
+    return scalar(conn, statement("snapshots.record"), values, int)
+
+
+def get(conn: Connection, snapshot: int) -> Snapshot | None:
+    """Return a snapshot by its id."""
+    return _one(conn.cursor(row_factory=class_row(Snapshot)).execute(statement("snapshots.by_id"), {"id": snapshot}))
+
+
+def newest_before(conn: Connection, agent: AgentId, row: int) -> Snapshot | None:
+    """Return what the agent's workspace had when this row of its was written, or before the step that has the row.
+
+    That is the newest snapshot by then. Before the first one nobody here had changed a file, so it is the first one
+    then. None: the workspace has no snapshot at all. Look at ``freed_at``: its tree may be gone. Raise BadArgument if
+    the agent has no such row; 0 is before its first.
+    """
+    values = {"agent": agent, "row": row}
+    return _one(conn.cursor(row_factory=class_row(Snapshot)).execute(statement("snapshots.newest_before"), values))
+
+
+def newest(conn: Connection, workspace: UUID) -> Snapshot | None:
+    """Return the newest snapshot of a workspace."""
+    values = {"workspace": workspace}
+    return _one(conn.cursor(row_factory=class_row(Snapshot)).execute(statement("snapshots.newest"), values))
+
+
+def since(conn: Connection, workspace: UUID, snapshot: int, limit: int = 1000) -> list[Snapshot]:
+    """Return the snapshots of a workspace that are newer than this one, oldest first."""
+    values = {"workspace": workspace, "after": snapshot, "limit": limit}
+    with conn.cursor(row_factory=class_row(Snapshot)) as cursor:
+        return cursor.execute(statement("snapshots.since"), values).fetchall()
+
+
+def of_agent(conn: Connection, agent: AgentId, limit: int = 1000) -> list[Snapshot]:
+    """Return the newest snapshots that show an agent's own work, newest first."""
+    with conn.cursor(row_factory=class_row(Snapshot)) as cursor:
+        return cursor.execute(statement("snapshots.of_agent"), {"agent": agent, "limit": limit}).fetchall()
+
+
+def of_path(conn: Connection, workspace: UUID, path: str, limit: int = 1000) -> list[Snapshot]:
+    """Return the newest snapshots of a workspace in which this file changed, oldest first; for blame.
+
+    A snapshot with more than 2,000 changed files may miss some of them.
+    """
+    values = {"workspace": workspace, "path": storable(path), "limit": limit}
+    with conn.cursor(row_factory=class_row(Snapshot)) as cursor:
+        return cursor.execute(statement("snapshots.of_path"), values).fetchall()
+
+
+def last_undo(conn: Connection, workspace: UUID) -> Snapshot | None:
+    """Return the newest snapshot if it is an ``undo``: what redo can lift. None if anything came after."""
+    found = newest(conn, workspace)
+    return found if found is not None and found.kind == "undo" else None
+
+
+def over(conn: Connection, keep: int, host: str, os_user: str, limit: int = 1000) -> list[Kept]:
+    """Return refs on this host beyond the newest ``keep`` of each workspace.
+
+    The newest snapshot of a workspace, trees that an own workspace or an unfinished merge needs, and refs whose tree no
+    other kept row names for a tree still needed are never among them.
+    """
+    values = {"keep": keep, "host": host, "os_user": os_user, "limit": limit}
+    with conn.cursor(row_factory=class_row(Kept)) as cursor:
+        return cursor.execute(statement("snapshots.over"), values).fetchall()
+
+
+def refs(conn: Connection, session: SessionId, *, reaped_only: bool = False) -> list[Kept]:
+    """Return the refs of a session that are still there, for whoever deletes the session: read it before the rows go.
+
+    ``reaped_only``: those of workspaces that are removed and whose agents are all reaped, for reap.
+    """
+    values = {"session": session, "reaped_only": reaped_only}
+    with conn.cursor(row_factory=class_row(Kept)) as cursor:
+        return cursor.execute(statement("snapshots.refs"), values).fetchall()
+
+
+def freed(conn: Connection, ids: Sequence[int]) -> None:
+    """Record that the refs of these snapshots were given up. Call it before the refs go: a row never names a lost tree."""
+    conn.execute(statement("snapshots.freed"), {"ids": list(ids)})
+
+
+def _one(cursor: Any) -> Snapshot | None:
+    with cursor:
+        found: Snapshot | None = cursor.fetchone()
+        return found
