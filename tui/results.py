@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agentmesh.tui.commands.calls import SAY, Call, Done, Review
+from agentmesh.tui.commands.calls import SAY, Call, Done, Question, Review
 from agentmesh.tui.commands.messages import CallRequested
 
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ def _page(screen: MainScreen, call: Call, agent_id: AgentId, done: Done) -> Call
     if done.review:
         return partial(_review, screen, done.review)
     if done.points:
-        return partial(_pick_point, screen, done.points, agent_id)
+        return partial(_pick_point, screen, done.points, agent_id, call)
+    if done.question:
+        return partial(_ask, screen, done.question, call, agent_id)
     if _is_long(done.text):
         from agentmesh.tui.widgets.page import Page
 
@@ -97,15 +99,33 @@ def _review(screen: MainScreen, review: Review) -> None:
     screen.app.push_screen(ReviewPage(review, screen.notes, send))
 
 
-def _pick_point(screen: MainScreen, points: Sequence[Point], agent_id: AgentId) -> None:
-    """Let a person pick where a fork begins, and make it."""
+def _ask(screen: MainScreen, question: Question, call: Call, agent_id: AgentId) -> None:
+    """Ask before files are written, and go on after a yes."""
+    from agentmesh.tui.widgets.confirm import Confirm
+
+    def answered(yes: bool | None) -> None:
+        if yes:
+            again = Call(question.command, question.args, call.typed)
+            screen.app.post_message(CallRequested(again, agent_id))
+        else:
+            screen.say("Nothing was written")
+
+    screen.app.push_screen(Confirm(question.text, question.detail), answered)
+
+
+def _pick_point(screen: MainScreen, points: Sequence[Point], agent_id: AgentId, call: Call) -> None:
+    """Let a person pick where a fork begins, or what to rewind to, and do that."""
     from agentmesh.tui.board.row_choosers import point_chooser
 
     def picked(row: int | None) -> None:
         if row is not None:
-            screen.app.post_message(CallRequested(Call("fork", (f"@{row}",), f"/fork @{row}"), agent_id))
+            flags = [one for one in call.args if one != "@"]
+            args = (*flags, f"@{row}")
+            typed = " ".join([f"/{call.name}", *args])
+            screen.app.post_message(CallRequested(Call(call.name, args, typed), agent_id))
 
-    screen.app.push_screen(point_chooser(points), picked)
+    title = "Rewind to where?" if call.name == "rewind" else "Fork from where?"
+    screen.app.push_screen(point_chooser(points, title), picked)
 
 
 def _is_long(text: str) -> bool:

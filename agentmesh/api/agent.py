@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
 from agentmesh.api.resting import WaitResult
 from agentmesh.domain.errors import Interrupted, LimitReached, ModelError, UsageError
@@ -11,12 +12,14 @@ from agentmesh.domain.ids import AgentId, MailId, short
 from agentmesh.domain.rows import AgentView, Ref, Row
 from agentmesh.domain.states import AgentStatus, Kind, WaitOutcome
 from agentmesh.domain.text import as_text
-from agentmesh.store import agents, mailbox, transcript
+from agentmesh.store import agents, mailbox, sessions, transcript
 
 if TYPE_CHECKING:
     from agentmesh.api.link import SessionLink
     from agentmesh.api.own_wait import OwnWaitResult
     from agentmesh.api.resting import Waited
+    from agentmesh.domain.changes import Change
+    from agentmesh.workspace.results import MergeResult, Undone
 
 _PAGE = 1000
 
@@ -47,14 +50,22 @@ class Agent:
         """Return all that people see of it: activity, unread mail, calls, tokens, and cost, its own and its tree's."""
         return next(one for one in self._link.list_agents(everybody=True) if one.id == self.id)
 
-    def fork(self, name: str, prompt: str | None = None) -> Agent:
+    def fork(self, name: str, prompt: str | None = None, *, workspace: Literal["shared", "own"] | None = None) -> Agent:
         """Make a child with this agent's conversation; with a prompt it starts to run, without one it is idle.
 
         The prompt comes from the user: the child answers you, and reports to its parent only if the prompt says so.
+        ``workspace="own"`` gives it a tree of its own with the files that this agent has now; ``merge`` brings its
+        changes back. ``"shared"`` is this agent's directory, None the session's default.
         """
+        from agentmesh.app import trees
+
         name = as_text(name, "the name of an agent")
         prompt = None if prompt is None else as_text(prompt, "a prompt")
-        child = self._link.run(agents.get, self._link.run(agents.fork, self.id, name, prompt), idempotent=True)
+        if workspace not in (None, "shared", "own"):
+            raise UsageError(f"{workspace!r} is no workspace", hint='Give "shared" or "own", or leave it out.')
+        own = None if workspace is None else workspace == "own"
+        made = trees.fork(self._link.runtime.core, self.id, name, prompt, own=own)
+        child = self._link.run(agents.get, made, idempotent=True)
         if prompt is not None:
             self._link.ensure_served()
         return Agent(self._link, Ref(child.id, child.name))
@@ -83,6 +94,68 @@ class Agent:
         WaitCircle if the wait would close a circle.
         """
         return self._link.wait_as(self.id, [str(find_agent(self._link, one).id) for one in who], timeout)
+
+    # Files
+
+    def changes(self, *, since: int | None = None) -> Sequence[Change]:
+        """Return what it and all below it changed in files, each call and file, oldest first; at most 1,000.
+
+        ``since``: only after this row of it. In a Git repository commands' changes are among them, elsewhere only those
+        of edit and write.
+        """
+        from agentmesh.workspace.changed import changed
+
+        return changed(self._link.runtime.core.workspaces, self.id, since=since).changes
+
+    def diff(self, *, since: int | None = None) -> str:
+        """Return how the files where it works differ from before, as ``git apply`` reads it.
+
+        Of a tree of its own that is what ``merge`` would bring. Of the session's directory it is the files that it and
+        all below it changed. ``since``: only after this row of it. Empty without a snapshot; raise NoRepository.
+        """
+        from agentmesh.workspace.changed import net
+
+        found = net(self._link.runtime.core.workspaces, self.id, since=since)
+        return "".join(file.text for file in found.files) if found else ""
+
+    def merge(self, *, check: str | None = None, preview: bool = False, down: bool = False) -> MergeResult:
+        """Merge the files of its own tree into the tree or directory that it was made from: all, or nothing.
+
+        ``check`` is a command that must exit with 0 in the merged files. ``preview`` changes nothing. ``down`` merges
+        the other way round, into its tree. The result's ``status`` says what happened; on a conflict this agent is told.
+        Raise NotMergeable, NoRepository, TreeError.
+        """
+        from agentmesh.app import trees
+
+        session = self._link.run(sessions.get, self._link.session, idempotent=True)
+        core = self._link.runtime.core
+        result = trees.merge(core, session, self.id, down=down, check=check, preview=preview)
+        if not preview:
+            self._link.ensure_served()
+        return result
+
+    def undo(self, *, files: bool = True, conversation: bool = True) -> Undone:
+        """Take back its newest turn, in files and in its conversation; it must be idle. ``redo`` brings it back.
+
+        If others have changed one of the files since, nothing is written, and the result's ``refused`` names them.
+        """
+        from agentmesh.workspace import undo
+
+        return undo.undo(self._link.runtime.core.workspaces, self.id, files=files, conversation=conversation)
+
+    def rewind(self, row: int, *, files: bool = True, conversation: bool = True) -> Undone:
+        """Take back all that it did after a row of its conversation; otherwise like ``undo``."""
+        from agentmesh.workspace import undo
+
+        return undo.rewind(self._link.runtime.core.workspaces, self.id, row, files=files, conversation=conversation)
+
+    def redo(self) -> Undone:
+        """Bring back what the newest ``undo`` or ``rewind`` took back, unless it has worked since."""
+        from agentmesh.workspace import undo
+
+        return undo.redo(self._link.runtime.core.workspaces, self.id)
+
+    # Below it
 
     def children(self, *, everybody: bool = False) -> list[Agent]:
         """Return its living children, oldest first; with ``everybody`` the dead too."""

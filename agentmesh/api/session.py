@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from agentmesh.api.resting import WaitResult
     from agentmesh.api.runtime import Runtime
     from agentmesh.domain.budgets import CostLine
+    from agentmesh.workspace.results import MergeResult
 
 _PAUSE = 0.5
 """Longest pause, in seconds, between two rounds of interrupts; a notification ends it."""
@@ -59,9 +60,20 @@ class Session:
 
     # The verbs
 
-    def fork(self, name: str, prompt: str | None = None, *, parent: Who = "root") -> Agent:
+    def fork(
+        self,
+        name: str,
+        prompt: str | None = None,
+        *,
+        parent: Who = "root",
+        workspace: Literal["shared", "own"] | None = None,
+    ) -> Agent:
         """Make a child that inherits the parent's conversation: see ``Agent.fork``."""
-        return self.agent(parent).fork(name, prompt)
+        return self.agent(parent).fork(name, prompt, workspace=workspace)
+
+    def merge(self, who: Who, *, check: str | None = None, preview: bool = False) -> MergeResult:
+        """Merge the files of an agent's own tree into what it was made from: see ``Agent.merge``."""
+        return self.agent(who).merge(check=check, preview=preview)
 
     def send(self, message: str, *, to: Who = "root", key: str | None = None) -> MailId:
         """Write to an agent as the user; durable when it returns. A repeated key means the same message."""

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from agentmesh.store.listener import Listener
     from agentmesh.tools.mcp.hub import Hub
     from agentmesh.tools.wall.walls import Walls
+    from agentmesh.workspace.workspaces import Workspaces
 
 
 def open_mesh(
@@ -194,6 +195,14 @@ class Mesh:
         made = Walls(self.settings.sandbox, hidden_paths(self.settings, self._environ))
         self._closers.append(made.close)
         return made
+
+    @cached_property
+    def workspaces(self) -> Workspaces:
+        """The directories in which agents of this host work, and what is kept of their files."""
+        from agentmesh.workspace.workspaces import Workspaces
+
+        host, os_user = self.place.host, self.place.os_user
+        return Workspaces(self.database, self.settings.data_dir, self.settings.workspace, host=host, os_user=os_user)
 
     def has_walls(self) -> bool:
         """Return whether approved commands of agents run behind a wall here; the first call takes a moment."""

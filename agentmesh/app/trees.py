@@ -43,9 +43,7 @@ def fork_at(
     return mesh.database.run(travel.fork_at, parent, name, at, prompt, workspace=_kind(own))
 
 
-def fork_session(
-    mesh: Mesh, agent: AgentId, at: int, prompt: str | None = None, *, own: bool | None = None
-) -> Forked:
+def fork_session(mesh: Mesh, agent: AgentId, at: int, prompt: str | None = None, *, own: bool | None = None) -> Forked:
     """Begin a session with a copy of an agent at a row; a tree of its root's own has the files of that moment."""
     from agentmesh.store import travel
 

@@ -24,9 +24,9 @@ def hit_chooser(hits: Sequence[Hit]) -> Chooser[Hit]:
     return Chooser(f"Found {len(hits)}, the newest first", [_hit(hit) for hit in hits])
 
 
-def point_chooser(points: Sequence[Point]) -> Chooser[int]:
-    """Return the places of a conversation, the newest first; the value is the row that the fork inherits up to."""
-    return Chooser("Fork from where?", [_point(point) for point in points])
+def point_chooser(points: Sequence[Point], title: str) -> Chooser[int]:
+    """Return the places of a conversation, the newest first; the value is the last row that stays, or is inherited."""
+    return Chooser(title, [_point(point) for point in points])
 
 
 def _hit(hit: Hit) -> Choice[Hit]:

@@ -33,6 +33,10 @@ ANSWER = "the answer to a request"
 """Call of a dialog: answer what agents ask; args ``(request ids with blanks between them, answer as JSON)``."""
 
 
+YES = "--yes"
+"""First argument of a call that a person has agreed to when they were asked; nobody can type it."""
+
+
 class Call(NamedTuple):
     """One thing that a person asked for."""
 
@@ -63,6 +67,18 @@ class Review(NamedTuple):
     """Whether there are older changes too."""
     has_below: bool
     """Whether agents below it made some of them."""
+    by_snapshots: bool = False
+    """Whether changes by commands are among them."""
+
+
+class Question(NamedTuple):
+    """What to ask a person before files are written."""
+
+    text: str
+    detail: str
+    command: str
+    args: tuple[str, ...]
+    """Of the call that a yes makes."""
 
 
 class ModelList(NamedTuple):
@@ -91,7 +107,9 @@ class Done(NamedTuple):
     review: Review | None = None
     """What /diff shows."""
     points: Sequence[Point] = ()
-    """Where a fork can begin, for the person to choose from."""
+    """Where a fork can begin, or what to rewind to, for the person to choose from."""
+    question: Question | None = None
+    """What must be agreed to first; nothing was done yet."""
     models: ModelList | None = None
     """What /model offers."""
     draft: str = ""

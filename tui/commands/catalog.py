@@ -31,6 +31,8 @@ class Argument(Enum):
     NUMBER = "number"
     ROW = "row"
     """``@12``, or ``@`` to pick one; absent if the word does not begin with ``@``."""
+    FLAG = "flag"
+    """The parameter's name as it is; absent if the word is another one."""
     FORMAT = "format of an export"
     THEME = "theme"
 
@@ -95,8 +97,9 @@ _LIST = (
     ),
     Command(
         "fork",
-        "Make a child of the captured text or of a prompt, and go to it; @ lets you pick where it begins",
+        "Make a child of the captured text or of a prompt, and go to it; @ picks where it begins, --own gives it a tree",
         (
+            Parameter("--own", Argument.FLAG, required=False),
             Parameter("@row", Argument.ROW, required=False),
             Parameter("name", Argument.NAME, required=False),
             Parameter("prompt", Argument.TEXT, required=False),
@@ -110,6 +113,11 @@ _LIST = (
     ),
     Command("kill", "End an agent and all its descendants for good", (_ANY_AGENT,)),
     Command("mark", "Set a mark that /rewind goes back to", (Parameter("label", Argument.TEXT, required=False),)),
+    Command(
+        "merge",
+        "Merge the files of an agent's own tree, all or nothing; parent: what that has now into this one",
+        (_ANY_AGENT, Parameter("--preview|--check command", Argument.TEXT, required=False)),
+    ),
     Command(
         "mode", "What tools may do without asking: ask, edits, all, plan", (Parameter("mode", Argument.MODE, False),)
     ),
@@ -125,14 +133,18 @@ _LIST = (
         (Parameter("forget N|all", Argument.TEXT, required=False),),
     ),
     Command("reap", "Take the dead out of the rotation", (Parameter("agent", Argument.DEAD, required=False),)),
+    Command("redo", "Bring back what the last /undo or /rewind of the agent took back"),
     Command(
         "rename", "Give an agent another name (/title names the session)", (_AGENT, Parameter("name", Argument.WORD))
     ),
     Command("retry", "Run the agent's last turn again after an error or an interrupt"),
     Command(
         "rewind",
-        "Send the model again what it was sent at a mark, and nothing that came since",
-        (Parameter("label", Argument.TEXT, required=False),),
+        "Go back to a mark of the conversation; with @row in the agent's files too, and @ lets you pick the row",
+        (
+            Parameter("@row", Argument.ROW, required=False),
+            Parameter("label|--files|--conversation", Argument.TEXT, required=False),
+        ),
     ),
     Command(
         "search",
@@ -155,6 +167,11 @@ _LIST = (
         "tools",
         "List the agent's tools, or change them from its next turn on: -bash, +bash",
         (Parameter("-name|+name", Argument.TOOL, required=False, many=True),),
+    ),
+    Command(
+        "undo",
+        "Take back the agent's newest turn in files and conversation, or only the files that you name",
+        (Parameter("--files|--conversation|path", Argument.TEXT, required=False),),
     ),
     Command(
         "wait",

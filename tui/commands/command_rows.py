@@ -8,7 +8,7 @@ from agentmesh.domain import commands
 from agentmesh.domain.budgets import parse_words
 from agentmesh.domain.errors import AgentmeshError, DeadAgent
 from agentmesh.store import person
-from agentmesh.tui.commands.calls import Call, Done
+from agentmesh.tui.commands.calls import YES, Call, Done
 from agentmesh.tui.commands.context import CommandContext
 
 ACTING = frozenset(
@@ -21,12 +21,15 @@ ACTING = frozenset(
         "interrupt",
         "kill",
         "mark",
+        "merge",
         "reap",
+        "redo",
         "rename",
         "retry",
         "rewind",
         "send",
         "title",
+        "undo",
     }
 )
 """Without ``wait``, whose verb writes the row, and ``new``, which does not change this session."""
@@ -39,9 +42,9 @@ def record(ctx: CommandContext, call: Call, done: Done) -> None:
 
     The command is done by then, so a failure to write the row is ignored.
     """
-    if not (call.typed.lstrip().startswith("/") and _acts(call)) or done.session:
+    if not (call.typed.lstrip().startswith("/") and _acts(call)) or done.session or done.question:
         return
-    content = commands.row_content(call.name, call.args, done.text)
+    content = commands.row_content(call.name, [one for one in call.args if one != YES], done.text)
     with suppress(AgentmeshError):
         try:
             ctx.run(person.note, ctx.in_view, content)
@@ -50,7 +53,9 @@ def record(ctx: CommandContext, call: Call, done: Done) -> None:
 
 
 def _acts(call: Call) -> bool:
-    if (call.name, call.args) == ("fork", ("@",)):  # lists where a fork can begin
+    if call.name in ("fork", "rewind") and call.args == ("@",):  # lists rows
+        return False
+    if call.name == "merge" and "--preview" in call.args[-1:]:
         return False
     if call.name == "budget":
         return parse_words(" ".join(call.args).split())[1] is not None

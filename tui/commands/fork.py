@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agentmesh.app import trees
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus
@@ -9,25 +10,35 @@ from agentmesh.store import agents, person, sessions, travel
 from agentmesh.tui.commands.calls import Done
 from agentmesh.tui.commands.context import CommandContext
 
+OWN = "--own"
+"""The first argument of a fork with a tree of its own."""
 _NAME = "fork"
 """The name of a child that was given none."""
 
 
 def fork(ctx: CommandContext, *args: str) -> Done:
-    """Make a child and go to it; ``args``: ``@row``, name and prompt; each may be absent.
+    """Make a child and go to it; ``args``: ``--own``, ``@row``, name and prompt; each may be absent.
 
-    A prompt makes it run; without one it gets what was captured, or is idle.
+    A prompt makes it run; without one it gets what was captured, or is idle. With ``--own`` it has a tree of its own.
     """
-    point, (name, prompt) = _parts(args)
+    own = True if args and args[0] == OWN else None
+    point, (name, prompt) = _parts(args[1:] if own else args)
     if point is not None:
-        return _fork_at(ctx, point, name, prompt)
-    if prompt is None:
+        return _fork_at(ctx, point, name, prompt, own)
+    if prompt is None and not (own and not ctx.run_idempotent(person.is_capturing, ctx.in_view)):
+        _refuse_own_capture(own)
         child = ctx.run(person.fork_captured, ctx.in_view, name or _NAME)
     else:
         _refuse_in_capture(ctx)
-        child = ctx.run(agents.fork, ctx.in_view, name or _NAME, prompt)
+        child = trees.fork(ctx.mesh, ctx.in_view, name or _NAME, prompt, own=own)
     made = ctx.run_idempotent(agents.get, child)
-    return _made(ctx, made.id, f"Forked {made.name}", is_running=made.status == AgentStatus.RUNNING)
+    where = ", with a tree of its own" if own else ""
+    return _made(ctx, made.id, f"Forked {made.name}{where}", is_running=made.status == AgentStatus.RUNNING)
+
+
+def _refuse_own_capture(own: bool | None) -> None:
+    if own:
+        raise UsageError("a capture is open, and its fork shares the files", hint="/cancel ends it; the text stays.")
 
 
 def _parts(args: tuple[str, ...]) -> tuple[str | None, tuple[str | None, str | None]]:
@@ -36,7 +47,7 @@ def _parts(args: tuple[str, ...]) -> tuple[str | None, tuple[str | None, str | N
     return point, (name, prompt)
 
 
-def _fork_at(ctx: CommandContext, point: str, name: str | None, prompt: str | None) -> Done:
+def _fork_at(ctx: CommandContext, point: str, name: str | None, prompt: str | None, own: bool | None) -> Done:
     """Make a child that begins where the agent in view was at a row (``@12``), and go to it.
 
     ``@`` lists the places. What is dead has no children: a new session begins with a copy.
@@ -54,10 +65,10 @@ def _fork_at(ctx: CommandContext, point: str, name: str | None, prompt: str | No
             raise UsageError(
                 f"{me.name} is dead: a new session begins, with an agent called root", hint=f"/fork {point}"
             )
-        made = ctx.run(travel.fork_session, me.id, row)
+        made = trees.fork_session(ctx.mesh, me.id, row, own=own)
         text = f"A new session, a copy of {me.name} at row {made.upto}; it waits for what you write."
         return Done(text, session=ctx.run_idempotent(sessions.get, made.session_id))
-    made = ctx.run(travel.fork_at, me.id, name or _NAME, row, prompt)
+    made = trees.fork_at(ctx.mesh, me.id, name or _NAME, row, prompt, own=own)
     return _made(ctx, made.id, f"Forked {made.name} at row {made.upto}", is_running=prompt is not None)
 
 

@@ -15,7 +15,18 @@ from agentmesh.domain.ids import MailId
 from agentmesh.domain.rows import AgentView
 from agentmesh.domain.text import one_line, printable
 from agentmesh.store import agents, mailbox, person, requests, sessions, waits
-from agentmesh.tui.commands import budgets, calls, diff, exports, fork, model_context, permissions, search, settings
+from agentmesh.tui.commands import (
+    budgets,
+    calls,
+    diff,
+    exports,
+    fork,
+    model_context,
+    permissions,
+    search,
+    settings,
+    trees,
+)
 from agentmesh.tui.commands.calls import Done
 from agentmesh.tui.commands.context import CommandContext, label
 from agentmesh.tui.widgets.formats import listed
@@ -205,14 +216,16 @@ HANDLERS: Mapping[str, Callable[..., Done]] = MappingProxyType(
         "interrupt": interrupt,
         "kill": kill,
         "mark": model_context.mark,
+        "merge": trees.merge,
         "mode": settings.mode,
         "model": settings.model,
         "new": settings.new,
         "permissions": permissions.permissions,
         "reap": reap,
+        "redo": trees.redo,
         "rename": rename,
         "retry": retry,
-        "rewind": model_context.rewind,
+        "rewind": trees.rewind,
         "search": search.search,
         "send": send,
         "sql": settings.sql,
@@ -220,6 +233,7 @@ HANDLERS: Mapping[str, Callable[..., Done]] = MappingProxyType(
         "title": settings.title,
         "timeline": exports.timeline,
         "tools": settings.tools,
+        "undo": trees.undo,
         "wait": wait,
     }
 )

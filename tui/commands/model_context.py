@@ -1,4 +1,4 @@
-"""Carries out /clear, /compact, /context, /mark and /rewind."""
+"""Carries out /clear, /compact, /context and /mark."""
 
 from __future__ import annotations
 
@@ -25,12 +25,6 @@ def compact(ctx: CommandContext) -> Done:
 def mark(ctx: CommandContext, label: str | None = None) -> Done:
     """Set a mark."""
     ctx.run(contexts.mark, ctx.in_view, label)
-    return Done()
-
-
-def rewind(ctx: CommandContext, label: str | None = None) -> Done:
-    """Go back to a mark."""
-    ctx.run(contexts.rewind, ctx.in_view, label)
     return Done()
 
 

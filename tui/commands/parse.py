@@ -32,7 +32,6 @@ _MEANT: Mapping[str, str] = MappingProxyType(
         "status": "agents",
         "stop": "interrupt",
         "tree": "agents",
-        "undo": "rewind or /fork @",
         "usage": "cost",
     }
 )
@@ -123,6 +122,8 @@ def _arguments(command: Command, rest: str) -> tuple[tuple[str, ...], str]:
     for parameter in command.parameters:
         rest = rest.lstrip()
         if parameter.kind is Argument.ROW and not rest.startswith("@"):
+            continue
+        if parameter.kind is Argument.FLAG and rest.partition(" ")[0] != parameter.name:
             continue
         if parameter.kind in (Argument.TEXT, Argument.WORDS) and rest:
             args.append(rest if parameter.kind is Argument.WORDS else _unquoted(rest))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LOG = logger(__name__)
 
 _SLOW = frozenset(
-    {SHELL, END_SHELL, INTERRUPT_TREE, "context", "diff", "export", "interrupt", "search", "sql", "timeline"}
+    {SHELL, END_SHELL, INTERRUPT_TREE, "context", "diff", "export", "interrupt", "merge", "search", "sql", "timeline"}
 )
 """Calls that may take long or must not wait for others; each gets its own thread."""
 _OFFERS = ("model", ())

@@ -69,8 +69,7 @@ def page_lines(files: Sequence[FileChanges]) -> Sequence[PageLine]:
         count = f" · {plural(len(file.changes), 'change')}" if len(file.changes) > 1 else ""
         found.append(PageLine(LineLook.FILE, f"{file.path}  {file.figures}{count}"))
         for change in file.changes:
-            how = "created" if change.is_new else "edited" if change.tool == "edit" else "written"
-            text = f"{how} by {change.name} · {change.at.astimezone():%H:%M:%S}"
+            text = f"{_how(change)} · {change.at.astimezone():%H:%M:%S}"
             found.append(PageLine(LineLook.CHANGE, text, None, Anchor(change.agent_id, change.seq, -1)))
             found += [_line(line, change, index) for index, line in enumerate(change.lines)]
     return found
@@ -83,6 +82,11 @@ def places(files: Sequence[FileChanges], wanted: Sequence[Anchor]) -> Sequence[t
     known = [anchor for anchor in wanted if anchor[:2] in by_row]
     known.sort(key=lambda anchor: (order[anchor[:2]], anchor.line))
     return [(anchor, _place(by_row[anchor[:2]], anchor.line)) for anchor in known]
+
+
+def _how(change: Change) -> str:
+    """Return ``edited by coder``; of a command ``changed by bash of coder``."""
+    return f"{change.how} of {change.name}" if " by " in change.how else f"{change.how} by {change.name}"
 
 
 def _line(line: DiffLine, change: Change, index: int) -> PageLine:

@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.types import CSSPathType
 from textual.widgets import Input
 
-from agentmesh.domain.changes import HONEST, FileChanges, by_file
+from agentmesh.domain.changes import EACH, HONEST, FileChanges, by_file
 from agentmesh.tui.commands.calls import Review
 from agentmesh.tui.review.diff_view import DiffView
 from agentmesh.tui.review.lines import page_lines, places
@@ -55,7 +55,7 @@ class ReviewPage(Dialog[None]):
         cut = f" The newest {len(self._review.changes)} changes." if self._review.is_cut else ""
         with Vertical(classes="dialog -wide review"):
             yield Plain(self._title(), classes="title")
-            yield Plain(f"{HONEST}{cut}", classes="detail", id="honest")
+            yield Plain(f"{EACH if self._review.by_snapshots else HONEST}{cut}", classes="detail", id="honest")
             yield self._view
             yield self._field
             yield self._foot
