@@ -71,6 +71,9 @@ class Asking:
         reading = self._readings.get(call.ordinal)
         if reading is None:
             reading = self._readings[call.ordinal] = _read(tool, call)
+        own = self._context.own
+        if own is not None and (refused := self._gate.misplaced(tool.name, reading.given, own)):
+            raise refused
         return reading
 
     def look(self, calls: Sequence[OpenCall]) -> Asked:
@@ -127,7 +130,7 @@ class Asking:
             context,
             outside=verdict.outside,
             approved=verdict.approved,
-            withheld=self._gate.withheld(tool.name, self.rights, self._context.workdir, approved=approved),
+            withheld=self._gate.withheld(tool.name, self.rights, self._context.project, approved=approved),
             may_follow=lambda url: self._may_follow(tool, call, url),
         )
 
@@ -137,13 +140,17 @@ class Asking:
         What was allowed when the call began decides: it runs beside others, and this changes no state of ours.
         """
         given = {**self.read(tool, call).given, "url": url}
-        verdict = self._gate.judge(tool.name, given, self.rights, self._context.workdir)
+        verdict = self._judge_arguments(tool, given)
         if verdict.decision is Decision.ASK and call.approval is not None:
             return says(Permissions.from_json(self.rights.rules), tool.name, url) is None
         return verdict.decision is Decision.ALLOW
 
     def _judge(self, tool: Tool, call: OpenCall) -> Verdict:
-        return self._gate.judge(tool.name, self.read(tool, call).given, self.rights, self._context.workdir)
+        return self._judge_arguments(tool, self.read(tool, call).given)
+
+    def _judge_arguments(self, tool: Tool, given: Mapping[str, Any]) -> Verdict:
+        where = self._context
+        return self._gate.judge(tool.name, given, self.rights, where.workdir, where.project)
 
     def _request(self, call: OpenCall) -> dict[str, Any] | None:
         """Return what to ask a person about a call; None if it needs nobody, also because it will be refused anyway."""

@@ -19,6 +19,7 @@ from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.permissions import Verdict
 from agentmesh.domain.rows import Allowance
 from agentmesh.store.call import Lease
+from agentmesh.workspace.roots import OwnTree
 
 
 class Effect(StrEnum):
@@ -54,8 +55,11 @@ class ToolContext:
     agent_id: AgentId
     session_id: SessionId
     workdir: Path
+    """Where it works: the session's directory, or the agent's own tree."""
     cancel: Cancel
     """Set on interrupt and kill: the tool must stop within a moment and leave no process behind."""
+    own: OwnTree | None = None
+    """The agent's own tree; None if it shares the session's directory."""
     output_limit: int = 64 * 1024
     """Bytes of output that the model may see."""
     outside: bool = False
@@ -70,12 +74,20 @@ class ToolContext:
     """The right of a verb to act for the agent and answer its call; other tools do not use it."""
     seen: list[tuple[str, str]] = field(default_factory=list)
     """Files whose content the call has shown, path and digest. The tool adds them; they are stored with the result."""
+    writing: Callable[[Path], None] = field(default=lambda _path: None)
+    """Call it with each file right before the tool writes it, for snapshots and leases. A tool with effects that never
+    calls it may have changed any file."""
     progress: Callable[[str], None] = field(default=lambda _text: None)
     """Tell people what the tool is doing; a few words."""
     output: Callable[[str], None] = field(default=lambda _text: None)
     """Show people the newest lines that a call has written so far; replaces what was shown before."""
     aside: Callable[[], AbstractContextManager[None]] = nullcontext
     """For a call that waits for other agents: meanwhile the worker gives the place of its thread to one of them."""
+
+    @property
+    def project(self) -> Path:
+        """The session's directory: configuration, types, skills and instructions are read there, never in a tree."""
+        return self.own.project if self.own else self.workdir
 
     @property
     def own_lease(self) -> Lease:
@@ -121,10 +133,18 @@ class Rights:
 class Gate(Protocol):
     """Decides whether an agent may make a call."""
 
-    def judge(self, tool: str, arguments: Mapping[str, Any], rights: Rights, workdir: Path) -> Verdict:
-        """Return whether the call is allowed, denied, or to be decided by a person."""
+    def judge(
+        self, tool: str, arguments: Mapping[str, Any], rights: Rights, workdir: Path, project: Path | None = None
+    ) -> Verdict:
+        """Return whether the call is allowed, denied, or to be decided by a person.
 
-    def withheld(self, tool: str, rights: Rights, workdir: Path, *, approved: bool) -> Callable[[str], bool] | None:
+        ``project`` is the session's directory if the agent works in a tree of its own: rules name that one.
+        """
+
+    def misplaced(self, tool: str, arguments: Mapping[str, Any], own: OwnTree) -> ToolError | None:
+        """Return the refusal of a call that names a file outside the agent's own tree as if it were its own."""
+
+    def withheld(self, tool: str, rights: Rights, project: Path, *, approved: bool) -> Callable[[str], bool] | None:
         """Return the function that says whether rules keep a call from reading a file; None if no rule can.
 
         What a rule asks about is withheld too, unless the call was ``approved``.

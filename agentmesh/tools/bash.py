@@ -1,4 +1,4 @@
-"""The bash tool: one shell command in the session's working directory."""
+"""The bash tool: one shell command in the agent's working directory."""
 
 from __future__ import annotations
 
@@ -63,9 +63,11 @@ class Bash:
             approved=context.approved,
             session=str(context.session_id),
             withheld=context.withheld,
+            own=context.own,
         )
         with around as walled:
-            return _result(self._run(walled, args, context), args.timeout, walled)
+            result = _result(self._run(walled, args, context), args.timeout, walled)
+        return _noting(result, _mistaken(args.command, context))
 
     def _run(self, walled: Walled, args: BashArgs, context: ToolContext) -> FinishedProcess:
         try:
@@ -84,6 +86,17 @@ class Bash:
                 f"The command could not be started: {error}.",
                 "A very long command must go into a file that is then run.",
             ) from error
+
+
+def _mistaken(command: str, context: ToolContext) -> str:
+    """Return what to tell an agent with its own tree whose command names the user's checkout."""
+    if context.own is None or str(context.own.project) not in command:
+        return ""
+    return f"{context.own.project} is not your tree: files there are of others. Use relative paths."
+
+
+def _noting(result: dict[str, Any], note: str) -> dict[str, Any]:
+    return {**result, "note": " ".join(filter(None, (result.get("note"), note)))} if note else result
 
 
 def _result(finished: FinishedProcess, timeout: float, walled: Walled) -> dict[str, Any]:

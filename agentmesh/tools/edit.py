@@ -53,6 +53,7 @@ class Edit:
         """Change the file atomically; refuse if its content is not what this agent last saw."""
         found = writable_place(context, args.path)
         path, agent = str(found.path), context.agent_id
+        context.writing(found.path)
         with open_parent(found, create=False) as parent, locked(parent, context.cancel):
             before = existing(parent, found, _LIMIT)
             if before is None:

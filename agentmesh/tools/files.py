@@ -19,6 +19,7 @@ from pathlib import Path
 
 from agentmesh.engine.tool import ToolContext, ToolError
 from agentmesh.tools.near import close_names
+from agentmesh.workspace.roots import OwnTree
 
 _KERNEL = re.compile(r"/+(?:proc|dev/fd)(?:/|$)")
 """Names that mean something different for each process that opens them."""
@@ -60,6 +61,8 @@ def place(context: ToolContext, given: str) -> FilePlace:
     root, real = _resolve(context.workdir, given)
     if shown := _below(root, real):
         return FilePlace(root, () if shown == "." else tuple(shown.split("/")), shown)
+    if context.own and (objection := elsewhere(context.own, given, real, writes=False)):
+        raise objection
     if not context.outside:
         raise ToolError(
             f"{given} is outside the working directory {root}.",
@@ -71,6 +74,8 @@ def place(context: ToolContext, given: str) -> FilePlace:
 def writable_place(context: ToolContext, given: str) -> FilePlace:
     """Resolve a path that a model wants to write, or refuse it."""
     found = place(context, given)
+    if context.own and (objection := elsewhere(context.own, given, str(found.path), writes=True)):
+        raise objection
     if not found.parts:
         raise ToolError(f"{given} is a directory.", "Name a file.")
     below = found.root
@@ -81,6 +86,22 @@ def writable_place(context: ToolContext, given: str) -> FilePlace:
             raise ToolError(f"{found.shown} is not writable: it is in a Git directory.", "Use git with `bash`.")
         below = os.path.join(below, part)
     return found
+
+
+def elsewhere(own: OwnTree, given: str, real: str, *, writes: bool) -> ToolError | None:
+    """Return the refusal of a path outside an agent's own tree; None if it may be used there.
+
+    Nothing outside is ever written. What the tree has itself is not read in the user's checkout: a model that goes by
+    paths of its parent's conversation would take one version for the other.
+    """
+    if _below(os.path.realpath(own.top), real) is not None:
+        return None
+    meant = own.instead_of(real)
+    is_link = meant == os.path.normpath(given)
+    if not writes and (is_link or meant is None or not os.path.lexists(own.root / meant)):
+        return None
+    hint = "Use a path inside it." if is_link or meant is None else f"You probably mean {meant}."
+    return ToolError(f"{given} is not in your own tree {own.root}.", hint)
 
 
 def open_file(found: FilePlace) -> int:

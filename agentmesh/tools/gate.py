@@ -10,35 +10,29 @@ from typing import Any
 
 from agentmesh.config.schema import Sandbox
 from agentmesh.domain import permissions
-from agentmesh.domain.parts import READING
+from agentmesh.domain.parts import READING, WRITING
 from agentmesh.domain.permissions import Layer, Permissions, Verdict
 from agentmesh.domain.shell import ShellReading
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.withheld import withheld
-from agentmesh.engine.tool import Rights
-from agentmesh.tools.files import locate
+from agentmesh.engine.tool import Rights, ToolError
+from agentmesh.tools.files import elsewhere, locate
 from agentmesh.tools.shell.judge import read_shell
 from agentmesh.tools.wall.walls import Walls
+from agentmesh.workspace.roots import OwnTree
 
 
 class ToolGate:
     """Judges calls; parses commands and resolves paths for the permission rules."""
 
-    def __init__(
-        self,
-        free: Iterable[str] = (),
-        walls: Walls | None = None,
-        own_tree: Callable[[Path], bool] = lambda _workdir: False,
-    ) -> None:
-        """``free``: tools that are not ours and change nothing. ``walls``: the walls that commands run behind.
-
-        ``own_tree`` says whether a working directory is a tree that belongs to one agent.
-        """
+    def __init__(self, free: Iterable[str] = (), walls: Walls | None = None) -> None:
+        """``free``: tools that are not ours and change nothing. ``walls``: the walls that commands run behind."""
         self._free = frozenset(free)
-        self._own_tree = own_tree
         self._walls = walls or Walls(Sandbox())
 
-    def judge(self, tool: str, arguments: Mapping[str, Any], rights: Rights, workdir: Path) -> Verdict:
+    def judge(
+        self, tool: str, arguments: Mapping[str, Any], rights: Rights, workdir: Path, project: Path | None = None
+    ) -> Verdict:
         """Return whether the call is allowed, denied, or left to a person."""
         return permissions.judge(
             rights.allowance.mode,
@@ -49,11 +43,19 @@ class ToolGate:
             lambda path: locate(workdir, path),
             session=_session(rights),
             free=self._free,
-            root=os.path.realpath(workdir),
-            own_tree=tool == "merge" and self._own_tree(workdir),
+            root=os.path.realpath(project or workdir),
+            own_tree=project is not None and project != workdir,
         )
 
-    def withheld(self, tool: str, rights: Rights, workdir: Path, *, approved: bool) -> Callable[[str], bool] | None:
+    def misplaced(self, tool: str, arguments: Mapping[str, Any], own: OwnTree) -> ToolError | None:
+        """Return the refusal of a path outside an agent's own tree that no approval could allow; None for others."""
+        given = arguments.get("path")
+        if tool not in READING | WRITING or not isinstance(given, str):
+            return None
+        path = locate(own.root, given)
+        return elsewhere(own, given, path, writes=tool in WRITING) if path.startswith("/") else None
+
+    def withheld(self, tool: str, rights: Rights, project: Path, *, approved: bool) -> Callable[[str], bool] | None:
         """Return a function that says whether rules keep a call from reading a file; None if no rule can."""
         if tool not in READING and tool != "bash":
             return None
@@ -62,12 +64,12 @@ class ToolGate:
             tool,
             asked=not approved and rights.allowance.mode is not PermissionMode.ALL,
             session=_session(rights),
-            root=os.path.realpath(workdir),
+            root=os.path.realpath(project),
         )
 
     def _read_shell(self, command: str, workdir: Path) -> ShellReading:
         """Parse a command. If no wall can be built, mark no part as read-only, so that a person has to approve it."""
-        reading = read_shell(command, workdir)
+        reading = read_shell(command, workdir, self._walls.trees)
         problem = self._walls.problem()
         if not problem:
             return reading

@@ -50,7 +50,7 @@ class ReadSkill:
 
     def run(self, args: SkillArgs, context: ToolContext) -> dict[str, Any]:
         """Return the skill's text, or one of its files."""
-        skills = self._skills(context.workdir)
+        skills = self._skills(context.project)
         skill = skills.get(args.name.strip().lower())
         if skill is None:
             named = ", ".join(name for name, each in skills.items() if each.for_agents)

@@ -88,7 +88,7 @@ class Task:
 
     def run(self, args: TaskArgs, context: ToolContext) -> None:
         """Hand the call over; the sub-agent's end writes the result."""
-        limit = self._delegation.max_steps(context.workdir)
+        limit = self._delegation.max_steps(context.project)
         most = min(args.max_steps or limit, limit)
         spec: dict[str, Any] = {"prompt": args.prompt, "description": args.description, "max_steps": most}
         if args.agent_id:
@@ -102,9 +102,9 @@ class Task:
         """Return the settings of a new sub-agent, which never exceed its parent's rights."""
         giver = self._database.run(steps.task_giver, context.agent_id, idempotent=True)
         rules = Permissions.from_json(giver.permissions)
-        kind = self._type(args.subagent_type, context.workdir, rules)
+        kind = self._type(args.subagent_type, context.project, rules)
         model = args.model or kind.model
-        most = min(filter(None, (args.max_steps, kind.max_steps, self._delegation.max_steps(context.workdir))))
+        most = min(filter(None, (args.max_steps, kind.max_steps, self._delegation.max_steps(context.project))))
         tools, permissions = _tools(args, kind, giver), agent_types.rules_for(rules, kind)
         return {
             "name": _name(args.description, kind.name),
@@ -113,7 +113,7 @@ class Task:
             "system_prompt": system_prompt(
                 context.workdir,
                 args.system_prompt or kind.system_prompt,
-                self._skills(context.workdir, tools, permissions),
+                self._skills(context.project, tools, permissions),
             ),
             "tools": tools,
             "permissions": permissions.to_json(),

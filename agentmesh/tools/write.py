@@ -43,6 +43,7 @@ class Write:
         """Write the file atomically; refuse if it holds content that this agent has not seen."""
         found = writable_place(context, args.path)
         path, agent = str(found.path), context.agent_id
+        context.writing(found.path)
         content = args.content.encode("utf-8", "replace")
         with open_parent(found, create=True) as parent, locked(parent, context.cancel):
             old = existing(parent, found, _LIMIT)

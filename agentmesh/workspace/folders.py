@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from agentmesh.domain.errors import NoRepository
 from agentmesh.git import place as places
 from agentmesh.git.place import Place
-from agentmesh.git.store import Store
+
+if TYPE_CHECKING:
+    from agentmesh.git.store import Store
 
 TREES = "trees"
 
@@ -50,6 +53,8 @@ class Folders:
 
     def store(self, workspace: UUID, place: Place) -> Store:
         """Return what takes the snapshots of a workspace whose files are at ``place``."""
+        from agentmesh.git.store import Store  # it imports pygit2, which sessions without a repository never need
+
         # Critical section: one store for each workspace, because it knows what it has looked at.
         with self._lock:
             known = self._stores.get(workspace)

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from agentmesh.domain.errors import TreeBusy, TreeError, TreeMoved
-from agentmesh.domain.workspaces import Workspace, WorkspaceKind, WorkspaceState
-from agentmesh.git.place import own_place
+from agentmesh.domain.workspaces import Workspace, WorkspaceState
 from agentmesh.store import snapshots
 from agentmesh.store import workspaces as rows
-from agentmesh.workspace.roots import Root
 from agentmesh.workspace.snapshots import entry, refs_of, take
 
 if TYPE_CHECKING:
@@ -23,29 +21,13 @@ if TYPE_CHECKING:
 
 
 def opened(workspaces: Workspaces, row: Workspace) -> Store:
-    """Return what takes the snapshots of a workspace; raise NoRepository, or TreeError if it is not on this host.
-
-    Its directory need not be there: the repository has its snapshots.
-    """
-    shared = row
-    if row.kind is WorkspaceKind.OWN:
-        shared = workspaces.database.run(rows.of_session, row.session_id, idempotent=True)
-    require_here(workspaces, shared)
-    place = workspaces.place(Path(str(shared.path)))
-    if row.kind is WorkspaceKind.OWN:
-        require_here(workspaces, row)
-        place = own_place(place, workspaces.folders.of(row.id))
-    return workspaces.store(row.id, place)
-
-
-def require_here(workspaces: Workspaces, row: Workspace) -> None:
-    """Raise TreeError if the files of a workspace are those of another host or user."""
-    here = (workspaces.host, workspaces.os_user)
-    if row.host is not None and (row.host, row.os_user) != here:
+    """Return what takes the snapshots of a workspace that is there; raise NoRepository, or TreeError if it is not here."""
+    root = workspaces.root_of(row)
+    if not root.path.is_dir():
         raise TreeError(
-            f"the files are on {row.host}, of user {row.os_user}, and this is {here[0]}, {here[1]}",
-            hint="Do it there.",
+            f"the directory {root.path} is gone", hint="Bring it back; agentmesh workspaces --repair says what is left."
         )
+    return workspaces.store(row.id, workspaces.place_of(root))
 
 
 def present(workspaces: Workspaces, row: Workspace) -> str | None:
@@ -53,15 +35,10 @@ def present(workspaces: Workspaces, row: Workspace) -> str | None:
 
     Of a workspace whose directory was removed, or not made yet, it is the newest snapshot.
     """
-    if row.state is not WorkspaceState.READY or row.path is None:
+    if row.state is not WorkspaceState.READY:
         return row.head or row.at_tree
-    path = Path(row.path)
-    if not path.is_dir():
-        raise TreeError(
-            f"the directory {path} is gone", hint="Bring it back; agentmesh workspaces --repair says what is left."
-        )
     opened(workspaces, row)
-    return workspaces.now(Root(row.id, path))
+    return workspaces.now(workspaces.root_of(row), row.session_id)
 
 
 @contextlib.contextmanager
@@ -92,7 +69,7 @@ def settled(workspaces: Workspaces, store: Store, workspace: UUID) -> str | None
     before = chain.at(row.head)
     if before != row.head:
         return None
-    ref = f"{refs_of(row.session_id)}outside/{uuid.uuid4().hex}"
+    ref = f"{refs_of(row.session_id)}{workspace}/{uuid.uuid4().hex[:12]}"
     found = take(store, before, ref)
     if found is None:
         return before

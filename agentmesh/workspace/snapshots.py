@@ -1,30 +1,175 @@
-"""Snapshots around the calls with effects of one step, so that each change has its agent, step and call."""
+"""Snapshots around the calls with effects of one step, so that each change has its agent, step and call.
+
+Before a call that may change any file of a shared directory, all files are looked at: what others changed since is not
+the agent's. After it they are looked at again. A tool that names the files that it writes costs a look at these only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+import os
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentmesh.domain.errors import AgentmeshError
+from agentmesh.domain.ids import AgentId, SessionId
+from agentmesh.domain.log import logger
+from agentmesh.git.facts import Snapshot
+from agentmesh.git.place import Place
+from agentmesh.store import snapshots, workspaces
+from agentmesh.workspace.roots import Root
+
+if TYPE_CHECKING:
+    from agentmesh.git.store import Store
+    from agentmesh.workspace.workspaces import Workspaces
+
+LOG = logger(__name__)
 
 Entry = dict[str, Any]
 """A snapshot as ``finish_calls`` stores it with a call's result."""
+_MENTIONED = 3
+"""How many left-out files a note names."""
 
 
 class StepSnapshots:
     """The snapshots of one step of one agent. It never raises: a failure becomes a note, once."""
 
-    def before(self) -> None:
-        """Look at all files before a call that may change any: what others changed since is not the agent's."""
-        raise NotImplementedError
+    def __init__(
+        self, among: Workspaces, root: Root, place: Place, session: SessionId, agent: AgentId, seq: int
+    ) -> None:
+        self._database = among.database
+        self._root = root
+        self._place = place
+        self._store = among.store(root.workspace, place)
+        self._chain = among.chain(root.workspace)
+        self._refs = f"{refs_of(session)}{agent}/{seq}"
+        self._taken = 0
+        self._named: set[str] | None = None
+        """The files that the present call has named; None if it may have changed any."""
+        self._outside: Entry | None = None
+        """What others had changed before the present call."""
+        self._notes: list[str] = []
+        self._head: str | None = None
+        self._is_read = False
 
-    def touching(self, path: str) -> None:
-        """Look at one file that a tool is about to write; the path is relative to the root, or absolute outside it."""
-        raise NotImplementedError(path)
+    def begin(self, *, names_files: bool) -> None:
+        """Get ready for a call. Unless it ``names_files``, see now what others have changed in a shared directory."""
+        self._named, self._outside = None, None
+        if names_files or self._root.own:
+            return
+        self._quietly(lambda: self._look(None))
 
-    def after(self, ordinal: int, touched: Collection[str] | None) -> Entry | None:
-        """Return the snapshot to store with the result of a call that changed these files, or any (None)."""
-        raise NotImplementedError(ordinal, touched)
+    def writing(self, path: Path) -> None:
+        """Look at one file that the present call is about to write."""
+        self._named = self._named or set()
+        named = os.path.relpath(path, self._place.root)
+        if path.is_relative_to(self._place.top):
+            self._quietly(lambda: self._look({named}))
+            self._named.add(named)
 
-    @property
+    def end(self, ordinal: int) -> Entry | None:
+        """Return the snapshot to store with the result of the present call; None if nothing has changed."""
+        return self._quietly(lambda: self._after(ordinal))
+
+    def died(self, ordinal: int) -> Entry | None:
+        """Return the same for a call that another worker began: all that has changed since counts as its effect."""
+        self._named, self._outside = None, None
+        return self._quietly(lambda: self._after(ordinal))
+
+    def lost(self) -> None:
+        """Forget what was taken: its rows could not be stored, because another worker owns the agent now."""
+        self._chain.forget()
+
     def note(self) -> str:
-        """What the model should know, once: files that no snapshot holds, or that none can be taken."""
-        raise NotImplementedError
+        """Return what the model should know, once: files that no snapshot holds, or that none could be taken."""
+        said, self._notes = " ".join(self._notes), []
+        return said
+
+    def _look(self, paths: Collection[str] | None) -> Entry | None:
+        """Note what others have changed in these files, or in all."""
+        self._read()
+        with self._chain.lock:
+            before = self._chain.at(self._head)
+            if before is not None and self._root.own:
+                return None
+            ref = self._ref(f"outside{self._taken or ''}")
+            found = take(self._store, before, ref, paths if before is not None else None)
+            if found is None:
+                return None
+            self._chain.add(found.tree)
+        self._tell_left_out(found)
+        self._outside = entry(found, ref, self._outside)
+        return self._outside
+
+    def _after(self, ordinal: int) -> Entry | None:
+        self._read()
+        with self._chain.lock:
+            before = self._chain.at(self._head)
+            ref = self._ref(str(ordinal) if self._taken else "")
+            is_whole = before is None or self._named is None
+            found = take(self._store, before, ref, None if is_whole else self._named)
+            if found is not None:
+                self._taken += 1
+                self._chain.add(found.tree)
+        if found is not None:
+            self._tell_left_out(found)
+            return entry(found, ref, self._outside)
+        if self._outside:
+            self._database.run(snapshots.record, self._root.workspace, "outside", self._outside, idempotent=True)
+        return None
+
+    def _read(self) -> None:
+        """Read the row, once in a step: another process may have moved its head."""
+        if not self._is_read:
+            self._head = self._database.run(workspaces.get, self._root.workspace, idempotent=True).head
+            self._is_read = True
+
+    def _ref(self, suffix: str) -> str:
+        return f"{self._refs}.{suffix}" if suffix else self._refs
+
+    def _tell_left_out(self, found: Snapshot) -> None:
+        """Say which files are not in snapshots, unless they were there before the first one."""
+        files = {path for path in found.left_out if not path.endswith("/")}
+        known, self._chain.left_out = self._chain.left_out, files | (self._chain.left_out or set())
+        if known is not None and (new := sorted(files - known)):
+            more = f" and {len(new) - _MENTIONED} more" if len(new) > _MENTIONED else ""
+            self._notes.append(
+                f"Too large for snapshots: {', '.join(new[:_MENTIONED])}{more}; undo and merge leave it out."
+            )
+
+    def _quietly(self, work: Callable[[], Entry | None]) -> Entry | None:
+        """Do this; if it fails, say so once and go on: a call never fails because its snapshot does."""
+        try:
+            done = work()
+        except Exception as error:
+            known, self._chain.troubled = self._chain.troubled, True
+            is_known = isinstance(error, (AgentmeshError, OSError))
+            LOG.warning("no snapshot of %s: %s", self._root.path, error, exc_info=not is_known)
+            if not known:
+                why = error.message if isinstance(error, AgentmeshError) else type(error).__name__
+                self._notes.append(f"No snapshot was taken, so this cannot be undone: {why}")
+            return None
+        self._chain.troubled = False
+        return done
+
+
+def take(store: Store, before: str | None, ref: str, paths: Collection[str] | None = None) -> Snapshot | None:
+    """Take a snapshot and name it; return None if nothing has changed since ``before``."""
+    if paths is not None and not paths:
+        return None
+    found = store.take(before, None, paths)
+    if found.tree == before:
+        return None
+    store.keep(ref, found.tree)
+    return found
+
+
+def entry(found: Snapshot, ref: str, outside: Entry | None = None) -> Entry:
+    """Return a snapshot in the form that the database takes."""
+    changes = ((one.path, one.status, one.added, one.removed) for one in found.changes)
+    return snapshots.entry(found.tree, found.before, ref, changes, found.left_out, outside)
+
+
+def refs_of(session: SessionId) -> str:
+    """Return the beginning of the names of all refs of a session."""
+    return f"refs/agentmesh/{session}/"

@@ -51,18 +51,19 @@ class ServerFailed(Exception):
 
 
 class Connection:
-    """The connection to one server for the sessions of one directory."""
+    """The connection to one server for the agents that work in one directory."""
 
     def __init__(
-        self, server: NamedServer, workdir: Path, spawner: Spawner, settings: Mcp, environ: Mapping[str, str]
+        self, server: NamedServer, where: tuple[Path, Path], spawner: Spawner, settings: Mcp, environ: Mapping[str, str]
     ) -> None:
+        """``where``: the project that it is configured for, and the directory to start it in."""
         self.server = server
         self.secrets = Secrets(environ)
         self.problem = ""
         """Why it failed last; empty while it works."""
         self.listing = Listing()
         """Its tools when it was last started."""
-        self._workdir = workdir
+        self._where = where
         self._spawner = spawner
         self._settings = settings
         self._environ = environ
@@ -183,7 +184,7 @@ class Connection:
         from mcp.shared.exceptions import MCPError
         from mcp_types import METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION, Implementation
 
-        self._way = await way_to(self.server, self._workdir, self._spawner, self.secrets, self._environ)
+        self._way = await way_to(self.server, *self._where, self._spawner, self.secrets, self._environ)
         reading, writing = await stack.enter_async_context(self._way.streams())
         me = Implementation(name="agentmesh", version=__version__)
         session = await stack.enter_async_context(ClientSession(reading, writing, client_info=me))

@@ -47,7 +47,7 @@ class Hub:
     """Starts servers when they are needed, and ends them when it is closed."""
 
     def __init__(self, configured: Callable[[Path], McpServers], settings: Mcp, environ: Mapping[str, str]) -> None:
-        """``configured`` reads a directory's configuration each time, so that withdrawn trust takes effect at once."""
+        """``configured`` reads a project's configuration each time, so that withdrawn trust takes effect at once."""
         self._configured = configured
         self._settings = settings
         self._environ = environ
@@ -55,14 +55,15 @@ class Hub:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._connections: dict[tuple[str, str], Connection] = {}
+        self._connections: dict[tuple[str, str, str], Connection] = {}
+        """By project, working directory and server: an agent with its own tree has servers that work there."""
 
     def definitions(self, workdir: Path) -> list[dict[str, Any]]:
         """Return the tools for a new session, by name; a server that does not answer loses only its own tools."""
         servers = self._configured(workdir).servers
         if not servers or not has_library():
             return []
-        known = [self._connection(each, workdir) for each in servers.values()]
+        known = [self._connection(each, workdir, workdir) for each in servers.values()]
         listings = self._wait(_all_listed(known))
         found = [tool for each in listings for tool in each.definitions]
         return sorted(found, key=lambda tool: str(tool["function"]["name"]))
@@ -71,7 +72,7 @@ class Hub:
         """Return the states of the configured servers; start none."""
         states = []
         for each in self._configured(workdir).servers.values():
-            made = self._connections.get((str(workdir), each.key))
+            made = self._connections.get((str(workdir), str(workdir), each.key))
             problems = tuple(filter(None, (made.problem, *made.listing.problems))) if made else ()
             state, count = (made.state, len(made.listing.definitions)) if made else (State.STOPPED, 0)
             states.append(ServerState(each.name, each.source, state, count, problems))
@@ -95,8 +96,8 @@ class Hub:
 
     def call(self, tool: str, arguments: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
         """Call a tool by the name that agents use; return its result, or raise ToolError."""
-        server = self._server(tool, context.workdir)
-        connection = self._connection(server, context.workdir)
+        server = self._server(tool, context.project)
+        connection = self._connection(server, context.project, context.workdir)
         seconds = server.settings.timeout or self._settings.call_timeout
         context.progress(one_line(f"{server.name}: {tool.rpartition('__')[2]}"))
         waiting = self._submit(connection.call(tool, arguments, seconds))
@@ -126,9 +127,9 @@ class Hub:
         thread.join(_ENDING)
         self._spawner.close()
 
-    def _server(self, tool: str, workdir: Path) -> NamedServer:
+    def _server(self, tool: str, project: Path) -> NamedServer:
         """Return the server of a tool; raise ToolError if it must not be used."""
-        configured = self._configured(workdir)
+        configured = self._configured(project)
         if not has_library():
             raise ToolError(f"{tool} cannot be called: {NO_LIBRARY}.", _HINT)
         found = [server for server, _ in mcp.named(tool, configured.servers)]
@@ -139,12 +140,12 @@ class Hub:
             f"the MCP server of {tool} is not configured any more, or not trusted; there is: {names}.", _HINT
         )
 
-    def _connection(self, server: NamedServer, workdir: Path) -> Connection:
-        key = (str(workdir), server.key)
+    def _connection(self, server: NamedServer, project: Path, workdir: Path) -> Connection:
+        key = (str(project), str(workdir), server.key)
         # Critical section: one connection for each server of a directory.
         with self._lock:
             if key not in self._connections:
-                made = Connection(server, workdir, self._spawner, self._settings, self._environ)
+                made = Connection(server, (project, workdir), self._spawner, self._settings, self._environ)
                 self._connections[key] = made
             return self._connections[key]
 

@@ -16,16 +16,24 @@ from agentmesh.tools.process import Spawner
 
 
 async def way_to(
-    server: NamedServer, workdir: Path, spawner: Spawner, secrets: Secrets, environ: Mapping[str, str]
+    server: NamedServer,
+    project: Path,
+    workdir: Path,
+    spawner: Spawner,
+    secrets: Secrets,
+    environ: Mapping[str, str],
 ) -> Way:
-    """Return the way to a server; raise MissingVariable, or OSError if no process can be started at all."""
+    """Return the way to a server of a project; raise MissingVariable, or OSError if no process can be started at all.
+
+    Its process starts in ``workdir``, which is the project or an agent's own tree of it.
+    """
     settings, fill = server.settings, secrets.filled
     if settings.url is not None:
         return Web(fill(settings.url), {name: fill(value, within=name) for name, value in settings.headers.items()})
     named = {name: fill(value, within=name) for name, value in settings.env.items()}
     me = f"mcp {server.slug}"  # not an agent, but bound by the same limits
     # A server that the user chose imports nothing from the working directory, unless its settings name a directory.
-    its_own = settings.cwd or Path(server.source).is_relative_to(workdir)
+    its_own = settings.cwd or Path(server.source).is_relative_to(project)
     imports = {} if its_own else {"PYTHONSAFEPATH": "1"}
     env = {**command_environment(environ, me), **imports, **named, AGENT_VARIABLE: me}
     cwd = workdir / Path(fill(settings.cwd)).expanduser() if settings.cwd else workdir

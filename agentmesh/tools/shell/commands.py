@@ -115,7 +115,8 @@ class Commands:
         for directory in found[0]:
             starts = [os.path.join(base, directory) for base in starts]
         files = looks_into_files(masked)
-        objections = (repository_objection(start, self._paths.root, files=files) for start in starts)
+        root, objects = self._paths.root, self._paths.objects
+        objections = (repository_objection(start, root, files=files, objects=objects) for start in starts)
         return next((one for one in objections if one), "")
 
     def _words_objection(self, name: str, spec: Spec, words: Sequence[Word]) -> str:

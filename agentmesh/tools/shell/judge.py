@@ -19,6 +19,7 @@ from agentmesh.tools.shell.parse import Parsed, parse
 from agentmesh.tools.shell.paths import STREAMS, Paths
 from agentmesh.tools.shell.pieces import Assignment, Other, Piece, Redirect, Simple, Test
 from agentmesh.tools.shell.plain import plain_filter, plain_line, plain_redirect
+from agentmesh.tools.shell.repository import own_objects
 from agentmesh.tools.shell.table import READ_ONLY
 from agentmesh.tools.shell.variables import Variables, setting_objection
 from agentmesh.tools.shell.words import Word
@@ -27,16 +28,16 @@ from agentmesh.tools.shell.wrappers import inner, opaque, runs_unseen, script
 _MAX_DEPTH = 4
 
 
-def read_shell(command: str, workdir: Path) -> ShellReading:
-    """Parse a command and judge its parts; never raises."""
-    return _Reader(os.path.realpath(workdir)).read(command, 0)
+def read_shell(command: str, workdir: Path, trees: Path | None = None) -> ShellReading:
+    """Parse a command and judge its parts; never raises. ``trees`` holds the agents' own trees."""
+    return _Reader(Paths(os.path.realpath(workdir), own_objects(workdir, trees))).read(command, 0)
 
 
 class _Reader:
     """Judges the parts of one command line, one after another."""
 
-    def __init__(self, root: str) -> None:
-        self._paths = Paths(root)
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
 
     def read(self, command: str, depth: int) -> ShellReading:
         """Return the reading of a command line."""

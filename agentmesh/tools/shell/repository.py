@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -11,15 +12,17 @@ from agentmesh.tools.shell.gitconfig import config_objection, hooks_path
 _MAX_INDEX = 64 * 1024 * 1024
 _GITLINK = b"\x00\x00\xe0\x00"
 """The mode of a submodule, as stored in the index."""
+_MARKER, _TREE = "workspace.json", "tree"
+"""As in ``agentmesh.git.trees``, which takes long to import."""
 _HOOK = "post-index-change"
 """The one hook that read-only commands may run: they do so when they store what they learned about files."""
 
 
-def repository_objection(start: str, root: str, *, files: bool) -> str:
+def repository_objection(start: str, root: str, *, files: bool, objects: str = "") -> str:
     """Return why a git command that starts in a directory may run a program, or an empty string.
 
     ``root`` is the working directory. ``files`` means that the command may look into files of the working tree, and so
-    into submodules.
+    into submodules. ``objects``: where the repository at ``root`` may take objects from.
     """
     place = os.path.realpath(start)
     opened = False
@@ -27,7 +30,7 @@ def repository_objection(start: str, root: str, *, files: bool) -> str:
         entry = Path(place, ".git")
         if _within(place, root):
             # Git skips entries that are not repositories, so check every one up to the working directory.
-            found = _entry_objection(entry, root, files=files)
+            found = _entry_objection(entry, root, files=files, objects=objects if place == root else "")
             if found:
                 return found
             opened = opened or os.path.lexists(entry / "HEAD") or entry.is_file()
@@ -39,7 +42,7 @@ def repository_objection(start: str, root: str, *, files: bool) -> str:
         place = above
 
 
-def _entry_objection(entry: Path, root: str, *, files: bool) -> str:
+def _entry_objection(entry: Path, root: str, *, files: bool, objects: str) -> str:
     """Return the objection to one directory in which git looks for a repository."""
     if _is_bare(str(entry.parent)):
         return f"{entry.parent} looks like a repository without a working tree"
@@ -48,7 +51,9 @@ def _entry_objection(entry: Path, root: str, *, files: bool) -> str:
     if not entry.is_dir() and not entry.is_file():
         return f"{entry} is neither a directory nor a file"
     found = _directories(entry, root)
-    return found if isinstance(found, str) else _contents_objection(entry.parent, *found, files=files)
+    if isinstance(found, str):
+        return found
+    return _contents_objection(entry.parent, *found, files=files) or _objects_objection(found[1] / "objects", objects)
 
 
 def git_directories(workdir: Path) -> tuple[str, ...]:
@@ -65,6 +70,25 @@ def git_directories(workdir: Path) -> tuple[str, ...]:
     if isinstance(found, str):
         return ()
     return tuple(dict.fromkeys(str(path) for path in found if not _within(str(path), root)))
+
+
+def own_objects(workdir: Path, trees: Path | None) -> str:
+    """Return the objects that the repository of an agent's own tree may take from the user's; empty if it is none.
+
+    The marker beside the tree names them. The agent cannot write there: only ``trees`` is looked into, and its root is
+    a ``tree`` below that. So a file of the same name somewhere else means nothing.
+    """
+    if trees is None:
+        return ""
+    folder, _, below = os.path.relpath(os.path.realpath(workdir), os.path.realpath(trees)).partition("/")
+    if folder in (".", "..") or below.split("/")[0] != _TREE:
+        return ""
+    try:
+        marker = json.loads(Path(trees, folder, _MARKER).read_bytes())
+    except (OSError, ValueError):
+        return ""
+    named = marker.get("objects") if isinstance(marker, dict) and marker.get("workspace") == folder else None
+    return named if isinstance(named, str) and os.path.isabs(named) else ""
 
 
 def _directories(entry: Path, root: str) -> tuple[Path, Path] | str:
@@ -115,13 +139,26 @@ def _contents_objection(tree: Path, own: Path, common: Path, *, files: bool) -> 
     for path in configurations:
         if found := config_objection(path):
             return found
-    if any(os.path.lexists(common / "objects" / "info" / name) for name in ("alternates", "http-alternates")):
-        return "it takes objects from another repository"
     named = [hooks for path in configurations if (hooks := hooks_path(path))]
     for folder in (common / "hooks", *(tree / name for name in named)):
         if os.path.lexists(folder / _HOOK):
             return f"it has a hook {_HOOK}"
     return _index_objection(own) if files else ""
+
+
+def _objects_objection(folder: Path, known: str) -> str:
+    """Return an objection if a repository takes objects from elsewhere than the ``known`` folder."""
+    objection = "it takes objects from another repository"
+    alternates = folder / "info" / "alternates"
+    if os.path.lexists(folder / "info" / "http-alternates"):
+        return objection
+    if not os.path.lexists(alternates):
+        return ""
+    try:
+        others = _line(alternates)
+    except (OSError, ValueError):
+        return objection
+    return _objects_objection(Path(known), "") if known and others == known else objection
 
 
 def _index_objection(own: Path) -> str:

@@ -46,7 +46,7 @@ def ruleset(view: View, version: int) -> dict[str, Any]:
         rules += _granted("/", _SEE, (*_closed(view), *_private()))
         for path in (*view.writable, view.workdir):
             rules += _granted(path, _SEE, _closed(view))
-            rules += _granted(path, writing, view.hidden)
+            rules += _granted(path, writing, (*view.hidden, *view.read_only))
         rules += [(view.temporary, handled)]
     rules += [(view.workdir, _READ_DIR)] if view.withheld else []
     return {

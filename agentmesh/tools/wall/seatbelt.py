@@ -56,6 +56,7 @@ def _approved(view: View) -> list[str]:
         '(deny mach-lookup (global-name "com.apple.securityd") (global-name "com.apple.SecurityServer"))',
         "(deny file-write*)",
         _paths("allow file-write*", [*view.writable, view.workdir, *([view.temporary] if view.temporary else [])]),
+        _paths("deny file-write*", view.read_only),
         _files("allow file-write-data", _DEVICES),
         "(deny network-outbound (remote unix-socket))",
         *([] if view.network else ["(deny network*)"]),

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from agentmesh.tools.shell.repository import git_directories
+from agentmesh.tools.shell.repository import git_directories, own_objects
 
 _SYSTEM: Final = (
     "/usr",
@@ -76,6 +76,8 @@ class View:
     """Visible to a reading command besides the working directory; an approved one sees everything."""
     writable: tuple[str, ...] = ()
     """Where an approved command may write besides the working directory and its temporary files."""
+    read_only: tuple[str, ...] = ()
+    """What an approved command cannot change although it is below something in ``writable``."""
     hidden: tuple[str, ...] = ()
     """Files and directories of the mesh: never seen."""
     withheld: tuple[str, ...] = ()
@@ -95,13 +97,14 @@ def reading_view(
     withheld: Sequence[str],
     temporary: str = "",
     etc: str = "",
+    trees: Path | None = None,
 ) -> View:
     """Return what a command that nobody approved sees."""
     here = os.path.realpath(workdir)
     return View(
         here,
         reading=True,
-        readable=(*_programs_and_files(env, here, files=not etc), *git_directories(workdir)),
+        readable=(*_programs_and_files(env, here, files=not etc), *git_directories(workdir), *_objects(workdir, trees)),
         hidden=existing(hidden),
         withheld=tuple(withheld),
         temporary=temporary,
@@ -117,17 +120,27 @@ def approved_view(
     withheld: Sequence[str],
     network: bool,
     temporary: str,
+    read_only: Sequence[str] = (),
 ) -> View:
-    """Return what an approved command sees."""
+    """Return what an approved command sees; nothing that is ``read_only`` is writable, whatever holds it."""
+    closed = existing(read_only)
+    open_ = existing([*writable, *git_directories(workdir)])
+    open_ = tuple(path for path in open_ if not any(is_below(path, each) for each in closed))
     return View(
         os.path.realpath(workdir),
         reading=False,
-        writable=existing([*writable, *git_directories(workdir)]),
+        writable=open_,
+        read_only=tuple(path for path in closed if any(is_below(path, each) for each in open_)),
         hidden=existing(hidden),
         withheld=tuple(withheld),
         network=network,
         temporary=temporary,
     )
+
+
+def _objects(workdir: Path, trees: Path | None) -> tuple[str, ...]:
+    objects = own_objects(workdir, trees)
+    return existing([objects]) if objects else ()
 
 
 def copy_etc(folder: str) -> None:

@@ -16,6 +16,7 @@ from agentmesh.config.schema import Sandbox as SandboxSettings
 from agentmesh.engine.tool import ToolError
 from agentmesh.tools.wall import view
 from agentmesh.tools.wall.kinds import Walled, built, first_that_works
+from agentmesh.workspace.roots import OwnTree
 
 READING_NOTE: Final = (
     "Nobody approved this command, so it ran read-only: nothing can be written but an empty /tmp, and there is no "
@@ -51,9 +52,10 @@ _GIT_SETTINGS_FOR_READING: Final = {
 class Walls:
     """Builds the walls of one worker; checks only once what the machine can do."""
 
-    def __init__(self, settings: SandboxSettings, hidden: Sequence[Path] = ()) -> None:
-        """``hidden``: where the mesh keeps its data, sockets, configuration and logs."""
+    def __init__(self, settings: SandboxSettings, hidden: Sequence[Path] = (), trees: Path | None = None) -> None:
+        """``hidden``: where the mesh keeps its data, sockets, configuration and logs; ``trees``: the agents' trees."""
         self._settings = settings
+        self.trees = trees
         self._hidden = (*map(str, hidden), *settings.hidden)
         self._lock = threading.Lock()
         self._looked: tuple[str, str] | None = None
@@ -96,10 +98,12 @@ class Walls:
         approved: bool,
         session: str,
         withheld: Callable[[str], bool] | None = None,
+        own: OwnTree | None = None,
     ) -> Iterator[Walled]:
         """Yield how to run a command; raise ToolError if it must not run without a wall.
 
-        A command that nobody approved never runs without one, whatever the settings say.
+        A command that nobody approved never runs without one, whatever the settings say. A command of an agent with its
+        ``own`` tree never changes the user's checkout or repository.
         """
         kind = self.kind
         if approved and (self._settings.bash == "off" or not kind):
@@ -110,7 +114,7 @@ class Walls:
                 "Ask the user to approve it, or to install bubblewrap.",
             )
         elif approved:
-            seen = self._approved(workdir, _withheld(workdir, withheld), session)
+            seen = self._approved(workdir, _withheld(workdir, withheld), session, own)
             yield built(kind, argv, self._approved_env(env, seen), seen, self._approved_note(seen))
         else:
             with self._temporary(kind) as folder:
@@ -121,6 +125,7 @@ class Walls:
                     withheld=_withheld(workdir, withheld),
                     temporary=folder,
                     etc=self._folder("", view.copy_etc) if kind == "bubblewrap" else "",
+                    trees=self.trees,
                 )
                 yield built(kind, argv, _reading_env(env, folder), seen, READING_NOTE)
 
@@ -138,10 +143,11 @@ class Walls:
         warning = f"There is no sandbox here ({self.problem()}): approved commands run without." if first else ""
         return Walled(list(argv), dict(env), warning=warning)
 
-    def _approved(self, workdir: Path, withheld: Sequence[str], session: str) -> view.View:
+    def _approved(self, workdir: Path, withheld: Sequence[str], session: str, own: OwnTree | None) -> view.View:
         return view.approved_view(
             workdir,
-            writable=self._settings.writable,
+            writable=(*self._settings.writable, *([str(own.top)] if own else [])),
+            read_only=own.read_only if own else (),
             hidden=self._hidden,
             withheld=withheld,
             network=self._settings.network,

@@ -1,0 +1,42 @@
+"""The newest tree of each workspace, as this process knows it."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+
+_KNOWN = 64
+"""How many earlier trees are told apart from those that another process has brought."""
+
+
+class Chain:
+    """The trees that a workspace had one after the other. Hold the ``lock`` from the look at it until ``add``.
+
+    Several agents may work in one workspace, and a snapshot becomes a row only with the result of its call. So the
+    row's head may be older than what this process has taken. If it is none of that, somebody else has moved it.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.left_out: set[str] | None = None
+        """Files that no snapshot holds, of which people and models know; None before the first look."""
+        self.troubled = False
+        """Whether the last snapshot failed, and that was said."""
+        self._newest: str | None = None
+        self._known: deque[str | None] = deque(maxlen=_KNOWN)
+
+    def at(self, head: str | None) -> str | None:
+        """Return the newest tree, where ``head`` is that of the row."""
+        if head not in self._known:
+            self.add(head)
+        return self._newest
+
+    def add(self, tree: str | None) -> None:
+        """Note that this tree is the newest."""
+        self._newest = tree
+        self._known.append(tree)
+
+    def forget(self) -> None:
+        """Go by the row again."""
+        with self.lock:
+            self._known.clear()
