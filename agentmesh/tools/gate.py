@@ -25,18 +25,9 @@ from agentmesh.workspace.roots import OwnTree
 class ToolGate:
     """Judges calls; parses commands and resolves paths for the permission rules."""
 
-    def __init__(
-        self,
-        free: Iterable[str] = (),
-        walls: Walls | None = None,
-        own_tree: Callable[[Path], bool] = lambda _workdir: False,
-    ) -> None:
-        """``free``: tools that are not ours and change nothing. ``walls``: the walls that commands run behind.
-
-        ``own_tree`` says whether a working directory is a tree that belongs to one agent.
-        """
+    def __init__(self, free: Iterable[str] = (), walls: Walls | None = None) -> None:
+        """``free``: tools that are not ours and change nothing. ``walls``: the walls that commands run behind."""
         self._free = frozenset(free)
-        self._own_tree = own_tree
         self._walls = walls or Walls(Sandbox())
 
     def judge(
@@ -53,7 +44,7 @@ class ToolGate:
             session=_session(rights),
             free=self._free,
             root=os.path.realpath(project or workdir),
-            own_tree=tool == "merge" and self._own_tree(workdir),
+            own_tree=project is not None and project != workdir,
         )
 
     def misplaced(self, tool: str, arguments: Mapping[str, Any], own: OwnTree) -> ToolError | None:

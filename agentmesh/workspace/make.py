@@ -44,12 +44,10 @@ def root_of(among: Workspaces, row: Workspace, project: Path) -> Root:
 
 def prepare(among: Workspaces, lease: Lease, row: Workspace, project: Path) -> Root:
     """Return where the lease's agent works; make its own tree if it is not there. Raise TreeError in words."""
-    if row.kind == WorkspaceKind.SHARED:
-        return Root(row.id, project)
     if row.state in (WorkspaceState.REMOVING, WorkspaceState.REMOVED):
         raise TreeError("The agent's own tree was removed.", hint="Fork a new agent; the snapshots are kept.")
     if row.path is not None:
-        _require_here(among, row)
+        require_here(among, row)
         _restore(among, row, project)
         return root_of(among, row, project)
     try:
@@ -66,14 +64,17 @@ def _fail(among: Workspaces, lease: Lease, error: AgentmeshError | OSError) -> N
     hint = error.hint if isinstance(error, AgentmeshError) else ""
     among.database.run(rows.failed, lease, words, idempotent=True)
     problem = f"The agent's own tree could not be made: {words}"
-    raise TreeError(problem, hint=hint or "Send to the agent to try again, or fork without a tree of its own.") from error
+    raise TreeError(
+        problem, hint=hint or "Send to the agent to try again, or fork without a tree of its own."
+    ) from error
 
 
-def _require_here(among: Workspaces, row: Workspace) -> None:
-    if (row.host, row.os_user) != (among.host, among.os_user):
+def require_here(among: Workspaces, row: Workspace) -> None:
+    """Raise TreeError if the directory of a workspace is on another host."""
+    if row.path is not None and (row.host, row.os_user) != (among.host, among.os_user):
         raise TreeError(
-            f"The agent's own tree is on {row.host} (user {row.os_user}), and this worker is on {among.host}.",
-            hint=f"Start a worker there: agentmesh worker on {row.host}.",
+            f"{row.path} is on {row.host} (user {row.os_user}), and this is {among.host} (user {among.os_user}).",
+            hint="Start a worker there: agentmesh worker.",
         )
 
 
@@ -83,9 +84,7 @@ def _make(among: Workspaces, lease: Lease, row: Workspace, project: Path) -> Wor
     with _alone(folder):
         tree = _chosen(among, row, user)
         root = _files(among, row, user, tree)
-    made = rows.Made(
-        str(root), among.host, among.os_user, str(user.common_dir), tree, base_ref(row)
-    )
+    made = rows.Made(str(root), among.host, among.os_user, str(user.common_dir), tree, base_ref(row))
     return among.database.run(rows.ready, lease, made, idempotent=True)
 
 
@@ -100,7 +99,7 @@ def _chosen(among: Workspaces, row: Workspace, user: Place) -> str:
     source = among.database.run(rows.source, row.id, idempotent=True)
     origin, tree = source.origin, source.tree
     if not source.is_fixed and origin.state == WorkspaceState.READY and origin.path is not None:
-        _require_here(among, origin)
+        require_here(among, origin)
         tree = among.now(root_of(among, origin, user.root), origin.session_id) or tree
     if tree is None or not store.has(tree):
         raise TreeError("The files that it is to be made from are gone.", hint="Fork again, from a newer moment.")
@@ -112,9 +111,7 @@ def _files(among: Workspaces, row: Workspace, user: Place, tree: str) -> Path:
     from agentmesh.git.trees import make_tree
 
     settings = among.settings
-    return make_tree(
-        user, tree, among.folders.of(row.id), str(row.id), copy=settings.copy, link=settings.link
-    )
+    return make_tree(user, tree, among.folders.of(row.id), str(row.id), copy=settings.copy, link=settings.link)
 
 
 def _restore(among: Workspaces, row: Workspace, project: Path) -> None:

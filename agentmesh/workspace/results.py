@@ -49,9 +49,11 @@ class MergeResult:
 
     status: MergeStatus
     source: str
-    """Name of the agent whose files were merged; "parent" if they came down."""
+    """Name of the agent whose files were merged."""
     target: str
-    """Name of the agent that got them; "" if it is the session's directory."""
+    """Name of the agent whose own tree got them; "" if it is the session's directory."""
+    down: bool = False
+    """Whether they came from the workspace that the target was made from."""
     files: tuple[FileChange, ...] = ()
     """What the merge changes in the target."""
     conflicts: tuple[Conflict, ...] = ()
@@ -67,6 +69,8 @@ class MergeResult:
     """Files of the source that no snapshot holds, because they are too large or belong to another repository."""
     note: str = ""
     """What else the caller should know, in words."""
+    asked_by: str = ""
+    """Name of the agent whose call it was; "" if a person asked."""
     id: int | None = None
     """The merge's row, if it has one."""
 

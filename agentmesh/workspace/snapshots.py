@@ -7,7 +7,7 @@ the agent's. After it they are looked at again. A tool that names the files that
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,20 +85,21 @@ class StepSnapshots:
         said, self._notes = " ".join(self._notes), []
         return said
 
-    def _look(self, paths: Collection[str] | None) -> None:
+    def _look(self, paths: Collection[str] | None) -> Entry | None:
         """Note what others have changed in these files, or in all."""
         self._read()
         with self._chain.lock:
             before = self._chain.at(self._head)
             if before is not None and self._root.own:
-                return
+                return None
             ref = self._ref(f"outside{self._taken or ''}")
             found = take(self._store, before, ref, paths if before is not None else None)
             if found is None:
-                return
+                return None
             self._chain.add(found.tree)
         self._tell_left_out(found)
         self._outside = entry(found, ref, self._outside)
+        return self._outside
 
     def _after(self, ordinal: int) -> Entry | None:
         self._read()
@@ -132,9 +133,11 @@ class StepSnapshots:
         known, self._chain.left_out = self._chain.left_out, files | (self._chain.left_out or set())
         if known is not None and (new := sorted(files - known)):
             more = f" and {len(new) - _MENTIONED} more" if len(new) > _MENTIONED else ""
-            self._notes.append(f"Too large for snapshots: {', '.join(new[:_MENTIONED])}{more}; undo and merge leave it out.")
+            self._notes.append(
+                f"Too large for snapshots: {', '.join(new[:_MENTIONED])}{more}; undo and merge leave it out."
+            )
 
-    def _quietly(self, work: Any) -> Any:
+    def _quietly(self, work: Callable[[], Entry | None]) -> Entry | None:
         """Do this; if it fails, say so once and go on: a call never fails because its snapshot does."""
         try:
             done = work()

@@ -19,7 +19,8 @@ from uuid import UUID
 from agentmesh.config.schema import Workspace as Settings
 from agentmesh.domain.errors import NoRepository, TreeMoved
 from agentmesh.domain.ids import AgentId, SessionId
-from agentmesh.domain.workspaces import Workspace
+from agentmesh.domain.rows import Standing
+from agentmesh.domain.workspaces import Workspace, WorkspaceKind
 from agentmesh.git.place import Place, own_place
 from agentmesh.store import snapshots as rows
 from agentmesh.store import workspaces
@@ -29,7 +30,7 @@ from agentmesh.workspace import make
 from agentmesh.workspace.chains import Chain
 from agentmesh.workspace.folders import Folders
 from agentmesh.workspace.roots import Root
-from agentmesh.workspace.snapshots import StepSnapshots, entry, refs_of, take
+from agentmesh.workspace.snapshots import StepSnapshots, entry, refs_of
 
 if TYPE_CHECKING:
     from agentmesh.git.store import Store
@@ -51,12 +52,16 @@ class Workspaces:
 
     # What the engine calls for every agent.
 
-    def prepare(self, lease: Lease, row: Workspace, project: Path) -> Root:
+    def prepare(self, lease: Lease, standing: Standing) -> Root:
         """Return where an agent works; make its own tree first if it is only planned. Raise TreeError, in words.
 
         Its agent's thread calls this before the turn's first step. A crash in between leaves a row that is planned, and
         the next worker makes the tree again.
         """
+        project = Path(standing.project)
+        if standing.kind == WorkspaceKind.SHARED:
+            return Root(standing.workspace_id, project)
+        row = self.database.run(workspaces.get, standing.workspace_id, idempotent=True)
         return make.prepare(self, lease, row, project)
 
     def step(self, root: Root, session: SessionId, agent: AgentId, seq: int) -> StepSnapshots | None:
@@ -94,6 +99,25 @@ class Workspaces:
                     raise
         return found.tree
 
+    def base_for_fork(self, agent: AgentId) -> str | None:
+        """Return the tree that a fork with its own tree begins with: what the agent's workspace has now.
+
+        None if that tree is to be taken when it is made: the agent's own is not there yet. Raise NoRepository.
+        """
+        row = self.database.run(workspaces.of_agent, agent, idempotent=True)
+        if row.path is None:
+            return None
+        root = self.root_of(row)
+        try:
+            place = self.place_of(root)
+        except NoRepository as reason:
+            if row.kind == WorkspaceKind.SHARED:
+                self.database.run(workspaces.note_repository, row.id, None, reason.message, idempotent=True)
+            raise
+        if row.repository is None:
+            self.database.run(workspaces.note_repository, row.id, str(place.common_dir), idempotent=True)
+        return self.now(root, row.session_id)
+
     # What every other part of this package uses.
 
     def place(self, root: Path) -> Place:
@@ -106,9 +130,13 @@ class Workspaces:
             return self.place(root.path)
         return own_place(self.place(root.own.project), self.folders.of(root.workspace))
 
-    def root_of(self, row: Workspace, project: Path) -> Root:
-        """Return the root of a workspace whose directory is there; ``project`` is the session's directory."""
-        return make.root_of(self, row, project)
+    def root_of(self, row: Workspace) -> Root:
+        """Return the root of a workspace whose directory is here; raise TreeError."""
+        shared = row
+        if row.kind != WorkspaceKind.SHARED:
+            shared = self.database.run(workspaces.of_session, row.session_id, idempotent=True)
+        make.require_here(self, row)
+        return make.root_of(self, row, Path(str(shared.path)))
 
     def store(self, workspace: UUID, place: Place) -> Store:
         """Return the snapshots of a workspace whose files are at ``place``."""

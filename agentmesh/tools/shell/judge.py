@@ -18,8 +18,8 @@ from agentmesh.tools.shell.conditions import double_bracket_objection, files_of
 from agentmesh.tools.shell.parse import Parsed, parse
 from agentmesh.tools.shell.paths import STREAMS, Paths
 from agentmesh.tools.shell.pieces import Assignment, Other, Piece, Redirect, Simple, Test
-from agentmesh.tools.shell.repository import own_objects
 from agentmesh.tools.shell.plain import plain_filter, plain_line, plain_redirect
+from agentmesh.tools.shell.repository import own_objects
 from agentmesh.tools.shell.table import READ_ONLY
 from agentmesh.tools.shell.variables import Variables, setting_objection
 from agentmesh.tools.shell.words import Word

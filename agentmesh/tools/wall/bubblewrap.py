@@ -76,16 +76,23 @@ def _approved(view: View) -> Iterator[str]:
             yield from ("--ro-bind", path, path)
     if view.temporary:
         yield from ("--bind", view.temporary, "/tmp")  # noqa: S108
+    yield from _opened_and_closed(view)
+    yield from ("--bind", view.workdir, view.workdir)
+    yield from _covered(path for path in view.hidden if is_below(path, view.workdir) and path != view.workdir)
+    yield from _covered(view.withheld)
+
+
+def _opened_and_closed(view: View) -> Iterator[str]:
+    """Yield the arguments for what is writable, read-only or hidden outside the working directory.
+
+    A hidden path may be in a cache, and a cache or the working directory in a hidden folder: the inner one wins.
+    """
     outer = [path for path in view.hidden if not is_below(path, view.workdir)]
-    # A hidden path may be in a cache, and a cache or the working directory in a hidden folder: the inner one wins.
     for path in sorted((*view.writable, *view.read_only, *outer), key=_depth):
         if path in outer:
             yield from _covered([path])
         else:
             yield from ("--ro-bind" if path in view.read_only else "--bind", path, path)
-    yield from ("--bind", view.workdir, view.workdir)
-    yield from _covered(path for path in view.hidden if is_below(path, view.workdir) and path != view.workdir)
-    yield from _covered(view.withheld)
 
 
 def _kernel_settings() -> Iterator[str]:
