@@ -100,8 +100,8 @@ class Agent:
     def changes(self, *, since: int | None = None) -> Sequence[Change]:
         """Return what it and all below it changed in files, each call and file, oldest first; at most 1,000.
 
-        ``since``: only after this row of it. In a Git repository commands' changes are among them, elsewhere only those
-        of edit and write.
+        ``since``: only after this row of it. In a Git repository the changes by commands are among them; elsewhere only
+        edit and write are known.
         """
         from agentmesh.workspace.changed import changed
 
@@ -110,8 +110,8 @@ class Agent:
     def diff(self, *, since: int | None = None) -> str:
         """Return how the files where it works differ from before, as ``git apply`` reads it.
 
-        Of a tree of its own that is what ``merge`` would bring. Of the session's directory it is the files that it and
-        all below it changed. ``since``: only after this row of it. Empty without a snapshot; raise NoRepository.
+        In a tree of its own that is what ``merge`` would bring. In the session's directory it has the files that the
+        agent and all below it changed. ``since``: only after this row. Empty without a snapshot; raise NoRepository.
         """
         from agentmesh.workspace.changed import net
 
@@ -122,7 +122,7 @@ class Agent:
         """Merge the files of its own tree into the tree or directory that it was made from: all, or nothing.
 
         ``check`` is a command that must exit with 0 in the merged files. ``preview`` changes nothing. ``down`` merges
-        the other way round, into its tree. The result's ``status`` says what happened; on a conflict this agent is told.
+        the other way round, into its tree. The result's ``status`` says what happened. If there are conflicts, this agent gets mail.
         Raise NotMergeable, NoRepository, TreeError.
         """
         from agentmesh.app import trees

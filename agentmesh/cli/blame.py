@@ -29,9 +29,9 @@ _NAME = 24
 def blame(path: str, *, agent: str | None, as_json: bool, place: PlaceOptions) -> None:
     """Show for each line of PATH which agent brought it, and at which row of its conversation.
 
-    PATH is relative to the session's directory. `agentmesh log AGENT --rows` shows the row. What a merge brought is
-    followed to the agent that wrote it. A line without a name is older than the first snapshot; "others" is a person, or
-    a program that no agent ran.
+    PATH is relative to the session's directory. `agentmesh log AGENT --rows` shows the row. For a line that a merge
+    brought it names the agent that wrote it. A line without a name is older than the first snapshot; "others" is
+    somebody who is no agent here.
     """
     with place.mesh("blame") as mesh:
         ref, _ = find_agent(mesh, place, agent or "root")

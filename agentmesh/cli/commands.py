@@ -55,7 +55,7 @@ _SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = MappingProxyType
             "setup": ("setup", "Choose a model server, and keep its key."),
             "doctor": ("doctor", "Say what works and what does not."),
             "serve": ("serve", "Show the terminal UI in a browser of this machine."),
-            "workspaces": ("workspaces", "List, mend and remove the directories where agents work."),
+            "workspaces": ("workspaces", "List, repair and remove the directories where agents work."),
             "worker": ("worker", "Run agents in the foreground."),
             "mcp": ("mcp", "Let another agent program use the verbs (an MCP server)."),
             "db": ("db", "The database: upgrade, status, start, url, stop."),

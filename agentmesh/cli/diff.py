@@ -35,8 +35,8 @@ def diff(agent: str, *, since: int | None, as_net: bool, as_json: bool, place: P
 
     In a Git repository that is what commands changed too. Elsewhere only edit and write are known.
 
-    With --net: how the files where AGENT works differ from before. Of a tree of its own that is what a merge would
-    bring; of the session's directory, the files that AGENT and all below it changed.
+    --net shows how the files where AGENT works differ from before. In a tree of its own that is what a merge would
+    bring. In the session's directory it shows the files that AGENT and all below it changed.
     """
     with place.mesh("diff") as mesh:
         ref, _ = find_agent(mesh, place, agent)

@@ -1,4 +1,4 @@
-"""``agentmesh workspaces``: the directories in which agents work; mend and remove them."""
+"""``agentmesh workspaces``: the directories in which agents work; repair and remove them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SHOWN = 3
 
 @click.group(invoke_without_command=True)
 @click.option("-a", "--all", "everything", is_flag=True, help="Those of all sessions, and removed ones.")
-@click.option("--repair", is_flag=True, help="Compare rows and directories of this host, and mend what differs.")
+@click.option("--repair", is_flag=True, help="Compare rows and directories of this host, and repair what differs.")
 @yes_option
 @json_option
 @place_options()
@@ -143,7 +143,7 @@ def _repair(place: PlaceOptions, *, yes: bool, as_json: bool) -> int:
             for one in found:
                 _print(one)
         mended: list[Mended] = []
-        if curable and confirmed(f"{len(curable)} of these can be mended", yes=yes):
+        if curable and confirmed(f"{len(curable)} of these can be repaired", yes=yes):
             mended = repair.mend(mesh.workspaces, curable)
     if as_json:
         emit({"findings": [_finding(one) for one in found], "mended": [_done(one) for one in mended]})

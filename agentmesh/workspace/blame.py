@@ -6,7 +6,6 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -44,7 +43,7 @@ class Line:
 def blame(workspaces: Workspaces, agent: AgentId, path: str) -> list[Line]:
     """Return the lines of a file where an agent works, as its newest snapshot has it; empty without such a text file.
 
-    ``path`` is relative to the workspace's directory. What a merge brought is followed to the agent that wrote it. Raise
+    ``path`` is relative to the workspace's directory. A line that a merge brought is followed to who wrote it. Raise
     UnknownAgent, NoRepository, TreeError.
     """
     from agentmesh.workspace.changed import place_of

@@ -63,9 +63,9 @@ def changed(workspaces: Workspaces, agent: AgentId, *, since: int | None = None,
 def net(workspaces: Workspaces, agent: AgentId, *, since: int | None = None) -> Net | None:
     """Return how the files of an agent's workspace differ from what they were; None if there are no snapshots.
 
-    Of an own tree, what a merge would bring: all since it was made, or since its last merge. Of a shared directory, the
-    files that the agent and those below it have changed. ``since``: only what came after this row of the agent. Raise
-    UnknownAgent, NoRepository, TreeError.
+    For an own tree that is what a merge would bring: all since it was made, or since its last merge. For a shared
+    directory it has the files that the agent and those below it changed. ``since``: only what came after this row.
+    Raise UnknownAgent, NoRepository, TreeError.
     """
     from agentmesh.git import comparing
 

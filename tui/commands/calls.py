@@ -78,7 +78,7 @@ class Question(NamedTuple):
     detail: str
     command: str
     args: tuple[str, ...]
-    """Of the call that a yes makes."""
+    """The arguments with which a yes calls the command."""
 
 
 class ModelList(NamedTuple):

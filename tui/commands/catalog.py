@@ -97,7 +97,7 @@ _LIST = (
     ),
     Command(
         "fork",
-        "Make a child of the captured text or of a prompt, and go to it; @ picks where it begins, --own gives it a tree",
+        "Make a child from captured text or a prompt, and go to it; @ picks where it begins, --own gives it a tree",
         (
             Parameter("--own", Argument.FLAG, required=False),
             Parameter("@row", Argument.ROW, required=False),

@@ -85,8 +85,9 @@ def places(files: Sequence[FileChanges], wanted: Sequence[Anchor]) -> Sequence[t
 
 
 def _how(change: Change) -> str:
-    """Return ``edited by coder``; of a command ``changed by bash of coder``."""
-    return f"{change.how} of {change.name}" if " by " in change.how else f"{change.how} by {change.name}"
+    """Return ``edited by coder``, ``changed by coder with bash``."""
+    how, _, tool = change.how.partition(" by ")
+    return f"{how} by {change.name}" + (f" with {tool}" if tool else "")
 
 
 def _line(line: DiffLine, change: Change, index: int) -> PageLine:
