@@ -192,17 +192,17 @@ class Mesh:
         from agentmesh.app.hidden import hidden_paths
         from agentmesh.tools.wall.walls import Walls
 
-        made = Walls(self.settings.sandbox, hidden_paths(self.settings, self._environ))
+        made = Walls(self.settings.sandbox, hidden_paths(self.settings, self._environ), self.workspaces.folders.trees)
         self._closers.append(made.close)
         return made
 
     @cached_property
     def workspaces(self) -> Workspaces:
-        """The directories in which agents of this host work, and what is kept of their files."""
+        """Where agents work: own trees, snapshots, merges."""
         from agentmesh.workspace.workspaces import Workspaces
 
-        host, os_user = self.place.host, self.place.os_user
-        return Workspaces(self.database, self.settings.data_dir, self.settings.workspace, host=host, os_user=os_user)
+        settings, here = self.settings, self.place
+        return Workspaces(self.database, settings.data_dir, settings.workspace, host=here.host, os_user=here.os_user)
 
     def has_walls(self) -> bool:
         """Return whether approved commands of agents run behind a wall here; the first call takes a moment."""
@@ -250,6 +250,7 @@ class Mesh:
             ),
             workdir,
             self.skills,
+            self.workspaces,
         )
         if workdir is not None and not self.skills(workdir):
             del tools["skill"]
@@ -334,6 +335,7 @@ class Mesh:
             self.settings.compact_at,
             foreign=partial(tool_of, hub=self.mcp),  # create the hub now, so that it closes after the worker
             observer=observing,
+            workspaces=self.workspaces,
         )
         identity = workers.Identity(
             host=self.place.host,

@@ -111,7 +111,7 @@ def _take_back(
     with place.mesh("undo") as mesh:
         ref, _ = find_agent(mesh, place, agent)
         result = back(mesh.workspaces, ref.id, **parts, preview=True)
-        if result.status is UndoStatus.PREVIEW and not how["preview"]:
+        if result.status is not UndoStatus.REFUSED and not how["preview"]:
             question, detail = undo_question(result)
             asked = f"{question.removesuffix('?')}. {detail.removesuffix('.')}"
             if result.files and not confirmed(asked, yes=how["yes"]):

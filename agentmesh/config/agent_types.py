@@ -39,6 +39,8 @@ class AgentType:
     """A layer over its parent's permissions: it takes rights away, never gives any."""
     max_steps: int | None = None
     """Limit of model calls for one task, below the general one; None for the general limit."""
+    workspace: str | None = None
+    """``own``: each task gets a tree of its own; None for the session's default."""
     source: str = BUILT_IN
     """The file that defines it."""
     trusted: bool = False

@@ -22,7 +22,17 @@ MAX_BYTES: Final = 131_072
 INHERIT: Final = "inherit"
 """The model's name that means the parent's model."""
 
-_KEYS: Final = ("name", "description", "model", "tools", "disallowed_tools", "permissions", "max_steps", "hidden")
+_KEYS: Final = (
+    "name",
+    "description",
+    "model",
+    "tools",
+    "disallowed_tools",
+    "permissions",
+    "max_steps",
+    "hidden",
+    "workspace",
+)
 _MOST_STEPS: Final = 10_000
 _DESCRIPTION: Final = 1000
 _NAME: Final = matching(r"[a-z0-9][a-z0-9_.-]{0,63}", "should be of a-z, 0-9, '.', '_' and '-', at most 64")
@@ -32,8 +42,9 @@ _CLAUDE_KEYS: Final = {
     **{key: key for key in ("name", "description", "model", "tools")},
     "disallowedTools": "disallowed_tools",
     "maxTurns": "max_steps",
+    "isolation": "workspace",
 }
-_CLAUDE_UNUSED: Final = ("permissionMode", "hooks", "mcpServers", "isolation")
+_CLAUDE_UNUSED: Final = ("permissionMode", "hooks", "mcpServers")
 """Keys there that change what an agent may do, or where, and that have no counterpart here."""
 _CLAUDE_MODELS: Final = frozenset({"sonnet", "opus", "haiku"})
 _CLAUDE_TOOLS: Final = {
@@ -124,6 +135,7 @@ class _Reading:
             disallowed_tools=disallowed or (),
             rules=(*allowing, *denying, *self._rules()),
             max_steps=self._max_steps(),
+            workspace=self._workspace(),
             source=str(self._file),
             trusted=self._folder.trusted,
             hidden=self._hidden(),
@@ -242,6 +254,18 @@ class _Reading:
             return integer(ge=1, le=_MOST_STEPS)(text) if text else None
         except Refused as error:
             raise error.below("max_steps") from error
+
+    def _workspace(self) -> str | None:
+        text = self._text("workspace")
+        if self._folder.claude and text:
+            if text != "worktree":
+                self._note(
+                    "workspace", f"isolation {one_line(text, 40)} is ignored: agents here have nothing of that kind"
+                )
+            return "own" if text == "worktree" else None
+        if text not in ("", "own", "shared"):
+            raise Refused("should be own or shared", ("workspace",))
+        return text or None
 
     def _hidden(self) -> bool:
         text = self._text("hidden").lower()

@@ -32,6 +32,7 @@ from agentmesh.domain.rows import OpenCall
 from agentmesh.domain.states import CallStatus
 from agentmesh.engine import arguments
 from agentmesh.engine.asking import Asking
+from agentmesh.engine.effects import Effects
 from agentmesh.engine.threads import Threads
 from agentmesh.engine.tool import Effect, Gate, Rights, Tool, ToolContext, ToolError
 from agentmesh.engine.tool_run import ReadyCall, Result, failure, no_tool, run_tool
@@ -75,18 +76,21 @@ class StepCalls:
         lease: Lease,
         context: ToolContext,
         rights: Rights,
+        effects: Effects,
         note: str | None,
         stored: Callable[[], None],
         show: Callable[[OpenCall, str], None],
     ) -> None:
-        """``note``: what the model should read with the result of the first call that runs, if anything.
+        """``effects`` takes the snapshots of what the calls change.
 
-        ``stored`` is called when results were, so that screens hear of them. ``show`` gets what a call has written
-        last, while it runs.
+        ``note``: what the model should read with the result of the first call that runs, if anything. ``stored`` is
+        called when results were, so that screens hear of them. ``show`` gets what a call has written last, while it
+        runs.
         """
         self._database = database
         self._tools = tools
         self._asking = Asking(tools, gate, context, rights)
+        self._effects = effects
         self._note = note
         self._stored, self._show = stored, show
         self._lease = lease
@@ -155,6 +159,10 @@ class StepCalls:
             self._delegated.append(call.name)
             return None
         try:
+            if self._has_died(call):
+                died = failure(ToolError(DIED, "Look at what it did before you call it again."))
+                self._refuse(call, self._effects.died(call.ordinal, died))
+                return None
             return self._start(self._prepare(call))
         except ToolError as error:
             self._refuse(call, failure(error))
@@ -185,13 +193,16 @@ class StepCalls:
                 return self._wait(ready)
         return None
 
+    def _has_died(self, call: OpenCall) -> bool:
+        """Return whether another worker ran this call, and died before it could say what came of it."""
+        tool = self._tools.get(call.name)
+        return call.status == CallStatus.STARTED and tool is not None and tool.effect is Effect.WRITE
+
     def _prepare(self, call: OpenCall) -> ReadyCall:
         """Return the call with its tool and its parsed arguments, or raise ToolError."""
         tool = self._tools.get(call.name)
         if tool is None:
             raise no_tool(call.name, sorted(self._tools))
-        if call.status == CallStatus.STARTED and tool.effect is Effect.WRITE:
-            raise ToolError(DIED, "Look at what it did before you call it again.")
         if call.cut:
             arguments.require_whole(tool, call.arguments)
         args, _, note = self._asking.read(tool, call)
@@ -218,10 +229,10 @@ class StepCalls:
         now = self._database.run(steps.start_calls, self._lease, [ready.call.ordinal], idempotent=True)
         if self._asking.renew(now):  # a person has changed the mode while earlier calls ran
             ready = replace(ready, context=self._asking.admitted(ready.tool, ready.call, ready.context))
-        result = run_tool(ready)
+        result: Result = run_tool(self._effects.before(ready))
         if self._cancel.reason is CancelReason.STOP and result.get("interrupted"):
             result = {"error": STOPPED, **result}
-        self._results[ready.call.ordinal] = result
+        self._results[ready.call.ordinal] = self._effects.after(ready.call.ordinal, result)
         self._flush()
 
     def _wait(self, ready: ReadyCall) -> Parked | None:
@@ -261,9 +272,14 @@ class StepCalls:
         while self._results:
             self._asking.forget()  # storing takes time, a whole outage if the database is gone
             try:
-                self._database.run(steps.finish_calls, self._lease, self._results, self._seen, idempotent=True)
+                what = self._results, self._seen, self._effects.entries
+                self._database.run(steps.finish_calls, self._lease, *what, idempotent=True)
                 self._results = {}
+                self._effects.stored()
                 self._stored()
+            except Fenced:
+                self._effects.lost()
+                raise
             except DatabaseError as error:
                 refused += not isinstance(error, (DatabaseUnreachable, DatabaseBusy))
                 if refused == _STORE_TRIES or self._cancel.reason is CancelReason.STOP:

@@ -13,6 +13,7 @@ from agentmesh.engine.settings import SharedSettings
 from agentmesh.engine.tool import Gate, Tool
 from agentmesh.llm.port import ChatModel
 from agentmesh.store.tx import Database
+from agentmesh.workspace.workspaces import Workspaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ class Engine:
     """Makes the tool for a definition in an agent's settings that is not in ``tools``; None if it cannot."""
     observer: Observer = field(default_factory=Observer)
     """Is told what agents do."""
+    workspaces: Workspaces | None = None
+    """Own trees and snapshots; None: agents work in the directories of their sessions, and nothing is kept."""
     settings: SharedSettings = field(init=False)
 
     def __post_init__(self) -> None:

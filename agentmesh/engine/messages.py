@@ -116,6 +116,11 @@ def _introduction(content: Mapping[str, Any], body: str) -> str:
     head = f"{_identity(who)} "
     if not who.get("alone"):
         head += "The conversation above is your parent's, for you to know; its tasks are not yours. "
+    if who.get("tree"):
+        head += (
+            f"You work in {who['tree']}, a copy of your parent's files for you alone: use relative paths, never those "
+            "of your parent's directory. Others get what you change by merge. "
+        )
     if "sender" not in content:
         task = "The user gives you the task below: answer the user, and report to your parent only if asked to."
     elif content["sender"] == who["parent_id"]:

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agentmesh.domain.cancel import Cancel, CancelReason
-from agentmesh.domain.errors import AgentBusy, AgentmeshError, DatabaseError, Fenced, TurnInterrupted
-from agentmesh.domain.rows import Agent, Allowance, OpenCall, Row
+from agentmesh.domain.errors import AgentBusy, AgentmeshError, DatabaseError, Fenced, TreeError, TurnInterrupted
+from agentmesh.domain.rows import Agent, Allowance, OpenCall, Row, Standing
 from agentmesh.domain.states import AgentStatus
 from agentmesh.engine import budgeting, call_progress, keeping, loops, recording
 from agentmesh.engine.calls import Parked, StepCalls
 from agentmesh.engine.conversation import Conversation
+from agentmesh.engine.effects import Effects
 from agentmesh.engine.engine import Engine
 from agentmesh.engine.feed import CallOutput
 from agentmesh.engine.summary_call import Compactor, NoSummary, Stopped, too_long
@@ -29,6 +30,7 @@ from agentmesh.engine.tool import Rights, Tool, ToolContext
 from agentmesh.llm.port import CallCancelled, CallFailed, ChatRequest, Reply
 from agentmesh.store import steps, transcript
 from agentmesh.store.call import Lease
+from agentmesh.workspace.roots import Root
 
 Stored = TypeVar("Stored")
 
@@ -62,7 +64,10 @@ class Runner:
         """What the budget allows for the step's model call."""
         self._is_compacted = False
         """Whether a summary was made since the model's last answer: a second one would not help."""
-        self._workdir = Path()
+        self._root: Root | None = None
+        """Where the agent works; None until that is known."""
+        self._project = Path()
+        """The session's directory, which says what is configured."""
         self._allowance = Allowance()
         """The session's allowance when the calls at hand began."""
         self._in_task = False
@@ -96,7 +101,7 @@ class Runner:
     def end_silence(self, now: float) -> None:
         """Stop the model call of a sub-agent if it began to answer and then fell silent for too long."""
         last = self._times.last
-        if self._in_task and last is not None and now - last > self._engine.task_silence(self._workdir):
+        if self._in_task and last is not None and now - last > self._engine.task_silence(self._project):
             self.halt(CancelReason.SILENT)
 
     def halt(self, reason: CancelReason) -> None:
@@ -116,15 +121,29 @@ class Runner:
     def _resume(self) -> Going:
         """Find out where the agent is: in the middle of a turn after a crash or a wait, or before a new turn."""
         stands = self._engine.database.run(steps.standing, self._lease, idempotent=True)
-        self._workdir = Path(stands.path or stands.project)
+        self._project = Path(stands.project)
         self._allowance = Allowance.from_json(stands.allowance)
         if stands.interrupted:
             return self._stop_turn()
         if stands.wait_left is not None:
             return Parked(time.monotonic() + stands.wait_left)
+        try:
+            self._root = self._prepared(stands)
+        except TreeError as error:
+            going = self.fail({"error": error.message, "hint": error.hint, "kind": "workspace"})
+            return self._resume() if going is AgentStatus.RUNNING else going  # mail has begun another turn
         if stands.in_step:
             return self._call_tools(self._engine.database.run(steps.open_calls, self._agent.id, idempotent=True))
         return self._compact(self._load(), asked=True) if stands.compacting else AgentStatus.RUNNING
+
+    def _prepared(self, stands: Standing) -> Root:
+        """Return where the agent works; make its own tree first if it is only planned. Raise TreeError."""
+        among = self._engine.workspaces
+        if among is None:
+            return Root(stands.workspace_id, Path(stands.path or stands.project))
+        if stands.path is None:
+            self._engine.feed.activity(self._agent.id, "making its working tree")
+        return among.prepare(self._lease, stands)
 
     def _step(self) -> Going:
         """Run one step: a model call and its tool calls."""
@@ -295,19 +314,23 @@ class Runner:
 
     def _call_tools(self, calls: list[OpenCall]) -> Going:
         """Run open calls, step by step."""
-        note = self._repeated().note(calls)
+        root, among = self._root, self._engine.workspaces
+        assert root is not None  # noqa: S101  _resume has found it
+        news = among.news(root, self._agent.id) if among and root.own else None
+        note = " ".join(filter(None, (self._repeated().note(calls), news))) or None
         self._called = True
         tools = self._tools()
         for seq, step in groupby(calls, key=lambda call: call.seq):
             self._write()
-            lease = self._lease.call(seq)
+            lease, context = self._lease.call(seq), self._context(root)
             running = StepCalls(
                 self._engine.database,
                 tools,
                 self._engine.gate,
                 lease,
-                self._context(),
+                context,
                 Rights(self._agent.permissions, self._allowance),
+                Effects(among, root, lease, context),
                 note,
                 self._stored,
                 self._show_output,
@@ -367,7 +390,7 @@ class Runner:
         """End the turn of a sub-agent whose model fell silent; it can be given another task."""
         with self._lock:
             self._cancel, self._halted = Cancel(), None
-        error = f"its model gave no sign of life for {self._engine.task_silence(self._workdir):g} s"
+        error = f"its model gave no sign of life for {self._engine.task_silence(self._project):g} s"
         said = partial.text if partial else ""
         return self.fail(
             {"error": error, "hint": "Call task again with its agent_id.", "kind": "timeout", "partial": said}, usage
@@ -378,14 +401,15 @@ class Runner:
         agent = self._agent
         self._engine.feed.output(CallOutput(agent.session_id, agent.id, call.seq, call.ordinal, text))
 
-    def _context(self) -> ToolContext:
+    def _context(self, root: Root) -> ToolContext:
         agent, feed = self._agent, self._engine.feed
         return ToolContext(
             agent_id=agent.id,
             session_id=agent.session_id,
-            workdir=self._workdir,
+            workdir=root.path,
+            own=root.own,
             cancel=self._cancel,
-            output_limit=self._engine.output_limit(self._workdir),
+            output_limit=self._engine.output_limit(self._project),
             progress=bind(feed.activity, agent.id),
             aside=self._aside,
         )

@@ -317,5 +317,7 @@ class Worker:
         self._crew.look_at_pending()
         self._crew.let_conversations_go()
         self._crew.end_silence()
+        if self._engine.workspaces:
+            self._engine.workspaces.tick()
         if self._crew.offers.are_due:
             self._claims.offers_are_due()

@@ -20,8 +20,10 @@ from agentmesh.engine.tool import Effect, ToolContext, ToolError
 from agentmesh.store import agents, steps
 from agentmesh.store.steps import TaskGiver
 from agentmesh.store.tx import Database
-from agentmesh.tools.prompt import system_prompt
+from agentmesh.tools.fork import OWN_OR_SHARED, base_of
+from agentmesh.tools.prompt import own_place_words, place_words, system_prompt
 from agentmesh.tools.words import description
+from agentmesh.workspace.workspaces import Workspaces
 
 _NESTING = frozenset({"fork", "task"})
 """Tools that a sub-agent at the depth limit could never use."""
@@ -39,6 +41,7 @@ class TaskArgs(BaseModel):
     tools: list[str] | None = Field(default=None, description="Only these of its tools.")
     system_prompt: str | None = Field(default=None, description="In place of its type's own.")
     max_steps: int | None = Field(default=None, ge=1, description="Model calls at most.")
+    workspace: OWN_OR_SHARED = Field(default=None, description="own: it works on a copy of the files, as with fork.")
     agent_id: str | None = Field(default=None, description="An earlier task's sub-agent, to go on with.")
 
 
@@ -73,9 +76,16 @@ class Task:
     effect = Effect.TASK
     args = TaskArgs
 
-    def __init__(self, database: Database, delegation: Delegation, workdir: Path | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        delegation: Delegation,
+        workdir: Path | None = None,
+        workspaces: Workspaces | None = None,
+    ) -> None:
         """``workdir``: the directory whose types the description lists."""
         self._database = database
+        self._workspaces = workspaces
         self._delegation = delegation
         self._workdir = workdir
 
@@ -106,18 +116,23 @@ class Task:
         model = args.model or kind.model
         most = min(filter(None, (args.max_steps, kind.max_steps, self._delegation.max_steps(context.project))))
         tools, permissions = _tools(args, kind, giver), agent_types.rules_for(rules, kind)
+        workspace = args.workspace or kind.workspace
+        is_own = workspace == "own"
         return {
             "name": _name(args.description, kind.name),
             "type": kind.name,
             "model": self._delegation.model_name(model) if model else giver.model,
             "system_prompt": system_prompt(
-                context.workdir,
+                context.project,
                 args.system_prompt or kind.system_prompt,
                 self._skills(context.project, tools, permissions),
+                own_place_words(context.project) if is_own else place_words(context.workdir),
             ),
             "tools": tools,
             "permissions": permissions.to_json(),
             "max_steps": most,
+            "workspace": workspace,
+            "base": base_of(self._workspaces, context) if is_own else None,
         }
 
     def _skills(self, workdir: Path, tools: Sequence[Mapping[str, Any]], rules: Permissions) -> str:

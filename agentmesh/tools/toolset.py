@@ -28,6 +28,7 @@ from agentmesh.tools.wait import Wait
 from agentmesh.tools.wall.walls import Walls
 from agentmesh.tools.web_fetch import WebFetch
 from agentmesh.tools.write import Write
+from agentmesh.workspace.workspaces import Workspaces
 
 
 def builtin(
@@ -37,6 +38,7 @@ def builtin(
     delegation: Delegation | None = None,
     workdir: Path | None = None,
     skills: Skills = lambda _workdir: {},
+    workspaces: Workspaces | None = None,
 ) -> dict[str, Tool]:
     """Return the built-in tools by name, in alphabetical order.
 
@@ -49,7 +51,7 @@ def builtin(
         AskUser(),
         Bash(spawner, walls),
         Edit(ledger),
-        Fork(database),
+        Fork(database, workspaces),
         Glob(),
         Grep(spawner),
         Kill(database),
@@ -57,7 +59,7 @@ def builtin(
         Read(),
         ReadSkill(skills),
         Send(database),
-        Task(database, delegation or Delegation(), workdir),
+        Task(database, delegation or Delegation(), workdir, workspaces),
         TodoWrite(),
         Wait(database),
         WebFetch(web or Web()),

@@ -66,7 +66,8 @@ def _advice(result: MergeResult) -> str:
                 "it is the right one."
             )
         case MergeStatus.CONFLICTS if result.owner:
-            return f"Nothing was changed. {result.owner} was told, with both sides, to solve them; wait for it, then merge again."
+            told = f"{result.owner} was told, with both sides, to solve them"
+            return f"Nothing was changed. {told}; wait for it, then merge again."
         case MergeStatus.CONFLICTS:
             return "Nothing was changed."
         case MergeStatus.CHECK_FAILED:
@@ -92,7 +93,9 @@ def to_target(result: MergeResult) -> str | None:
     """Return the mail to the agent whose files have changed by a merge."""
     if not result.files:
         return None
-    said = f"The files of {result.source} were merged into your directory: {_names([one.path for one in result.files])}."
+    said = (
+        f"The files of {result.source} were merged into your directory: {_names([one.path for one in result.files])}."
+    )
     if result.conflicts:
         said += f" These have conflict markers: {_names([one.path for one in result.conflicts])}."
     return said + " Read a file again before you change it."
@@ -101,11 +104,11 @@ def to_target(result: MergeResult) -> str | None:
 def to_solve(result: MergeResult) -> str:
     """Return the mail to the owner of files that conflict: what conflicts, both sides, and what to do."""
     asker = result.asked_by or "the user"
+    count = len(result.conflicts)
     lines = [
-        f"{asker} cannot merge your files: {len(result.conflicts)} of them conflict with what is there by now. "
-        "Nothing was merged.",
+        f"{asker} cannot merge your files: {count} of them conflict with what is there by now. Nothing was merged.",
         "",
-        'Call merge("parent"): it brings the newer files into your tree, with both versions of each conflict between '
+        'Call merge("parent"): it brings the newer files into your tree, with both versions of each conflict between',
         "<<<<<<< and >>>>>>>. Keep what both sides meant to do, check that it works, and report that you can be merged.",
     ]
     for one in result.conflicts[:_SIDES]:
@@ -128,8 +131,8 @@ def to_finish(result: MergeResult) -> str:
 def of_dead(result: MergeResult) -> str:
     """Return what to do about conflicts of an agent that cannot solve them any more."""
     return (
-        f"{result.note} {result.source} is dead, so nobody was told: fork an agent with a tree of its own that does the "
-        "same changes again."
+        f"{result.note} {result.source} is dead, so nobody was told: fork an agent with a tree of its own, and let it "
+        "make the same changes again."
     ).strip()
 
 

@@ -283,6 +283,4 @@ def merge(
         target, source = agent, run(merges.above, agent, idempotent=True)
     else:
         target, source = by or run(merges.above, agent, idempotent=True), agent
-    return _Merging(
-        workspaces, target, source, down, lease, check, preview, cancel or Cancel(), progress
-    ).run()
+    return _Merging(workspaces, target, source, down, lease, check, preview, cancel or Cancel(), progress).run()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def opened(workspaces: Workspaces, row: Workspace) -> Store:
-    """Return what takes the snapshots of a workspace that is there; raise NoRepository, or TreeError if it is not here."""
+    """Return what takes the snapshots of a workspace; raise NoRepository, or TreeError if its directory is not here."""
     root = workspaces.root_of(row)
     if not root.path.is_dir():
         raise TreeError(

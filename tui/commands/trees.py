@@ -102,10 +102,9 @@ def _take_back(
     found = back(ctx.mesh.workspaces, ctx.in_view, **how, preview=True)
     if found.status is UndoStatus.REFUSED:
         return Done("\n".join([about_undo(found, again="", alone=_ALONE).text, "", *_later(found.refused)]))
-    if found.status is UndoStatus.PREVIEW:
-        if found.files and not is_sure:
-            return Done(question=Question(*undo_question(found), name, (YES, *words)))
-        found = back(ctx.mesh.workspaces, ctx.in_view, **how)
+    if found.files and not is_sure:
+        return Done(question=Question(*undo_question(found), name, (YES, *words)))
+    found = back(ctx.mesh.workspaces, ctx.in_view, **how)
     return Done(about_undo(found, again="/redo brings it back.", alone=_ALONE).text)
 
 
