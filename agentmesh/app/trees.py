@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from agentmesh.app.mesh import Mesh
     from agentmesh.domain.cancel import Cancel
     from agentmesh.git.facts import FileChange
+    from agentmesh.store.call import Lease
     from agentmesh.store.travel import Forked
     from agentmesh.workspace.results import MergeResult
 
@@ -21,15 +22,23 @@ _NAMED = 6
 """Files that a sentence names; it counts the others."""
 
 
-def fork(mesh: Mesh, parent: AgentId, name: str, prompt: str | None = None, *, own: bool | None = None) -> AgentId:
+def fork(
+    mesh: Mesh,
+    parent: AgentId,
+    name: str,
+    prompt: str | None = None,
+    *,
+    own: bool | None = None,
+    lease: Lease | None = None,
+) -> AgentId:
     """Make a child of an agent; with ``own`` it gets a tree of its own, made from what its parent has now.
 
-    None is the session's default. Raise as ``agents.fork`` does.
+    None is the session's default. ``lease`` is that of an external parent. Raise as ``agents.fork`` does.
     """
     from agentmesh.store import agents
 
     base = _now(mesh, parent) if own else None  # otherwise the worker that makes the tree looks at the files
-    return mesh.database.run(agents.fork, parent, name, prompt, workspace=_kind(own), base=base)
+    return mesh.database.run(agents.fork, parent, name, prompt, lease, workspace=_kind(own), base=base)
 
 
 def fork_at(

@@ -37,8 +37,8 @@ _FORK = (
     "messages that agents have sent you here, nothing of your own conversation: say in the prompt exactly what to do, "
     'with every fact and path it needs, and what to send back. It reports with send to "parent", which is you. '
     "Fork several agents when their work is independent, then wait for all of them. An agent that has finished stays "
-    "idle and keeps what it knows: give it more work with send, or end it with kill. Returns its agent_id and its "
-    "final name."
+    "idle and keeps what it knows: give it more work with send, or end it with kill. With workspace own it works on a "
+    "copy of the files; the user gets its changes by `agentmesh merge NAME`. Returns its agent_id and its final name."
 )
 
 TOOLS: Mapping[str, Tool] = {
@@ -89,8 +89,10 @@ def refusal(error: ToolError | AgentmeshError) -> dict[str, Any]:
 
 
 def _fork(member: Member, args: ForkArgs) -> dict[str, Any]:
-    run = member.mesh.database.run
-    child = member.act(lambda lease: run(agents.fork, member.agent_id, args.name, args.prompt, lease=lease))
+    from agentmesh.app import trees
+
+    run, mesh, own = member.mesh.database.run, member.mesh, None if args.workspace is None else args.workspace == "own"
+    child = member.act(lambda lease: trees.fork(mesh, member.agent_id, args.name, args.prompt, own=own, lease=lease))
     made = run(agents.get, child, idempotent=True)
     return _noting(Ref(made.id, made.name).json(), member.ensure_served())
 
