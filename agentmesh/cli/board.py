@@ -91,6 +91,7 @@ def _data(line: BoardLine) -> dict[str, object]:
         "need": line.need.value,
         "since_seconds": round(line.detail.since, 1) if line.detail else None,
         "said": line.detail.said if line.detail else "",
+        "conflicts": line.conflicts,
         "model_calls": line.detail.model_calls if line.detail else 0,
         "context_left": round(line.context_left, 3) if line.context_left is not None else None,
     }

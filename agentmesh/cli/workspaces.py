@@ -15,7 +15,7 @@ from agentmesh.cli.outcome import DONE, FAILED
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.talk import say
-from agentmesh.domain.errors import UnknownWorkspace, UsageError
+from agentmesh.domain.errors import UnknownWorkspace, UsageError, WorkspaceInUse
 from agentmesh.domain.ids import beginning_with, short
 from agentmesh.domain.text import one_line
 
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from agentmesh.app import Mesh
     from agentmesh.domain.workspaces import WorkspaceView
     from agentmesh.workspace.results import Finding, Mended
-
-_SHOWN = 3
-"""Agents of a workspace that a line names."""
 
 
 @click.group(invoke_without_command=True)
@@ -56,13 +53,21 @@ def remove(workspace: str, *, yes: bool, as_json: bool, place: PlaceOptions) -> 
     """Remove the directory of an own tree that no living agent uses. Its last state stays in a snapshot."""
     from agentmesh.store import workspaces as rows
     from agentmesh.workspace import sweep
+    from agentmesh.workspace.opening import require_here
 
     with place.mesh("workspaces") as mesh:
         found = _named(workspace, mesh.database.run(rows.listing, None, own_only=True, idempotent=True))
+        if found.agents:
+            raise WorkspaceInUse(
+                f"{found.agents[0]} still works in {short(found.id)}",
+                hint="Kill its agents first, or leave it to them.",
+            )
         about = f"The directory {found.path or '(not made yet)'} is removed; its last state stays in a snapshot"
         if not confirmed(about, yes=yes):
             return DONE
-        done = sweep.remove(mesh.workspaces, found.id)
+        row = mesh.database.run(rows.get, found.id, idempotent=True)
+        require_here(mesh.workspaces, row)
+        done = sweep.remove(mesh.workspaces, row)
     if as_json:
         emit({"workspace_id": found.id, "removed": done})
     else:

@@ -109,6 +109,18 @@ class AgentView:
     """Whether it is the sub-agent of a task: it inherits nothing, and is listed with the others only while it works."""
     unseen: bool = False
     """Whether it is idle after a turn that a person asked for, and no person has looked at the end of that turn."""
+    workspace: str = "shared"
+    """Where it works: ``shared``, in its session's directory or its parent's tree, or ``own``, in a tree of its own."""
+    lines_added: int = 0
+    """By its calls, as far as snapshots were taken."""
+    lines_removed: int = 0
+
+    @property
+    def changed(self) -> str:
+        """``own +12 −4``: whether it works in a tree of its own, and how many lines it changed; empty if neither."""
+        has_changed = self.lines_added or self.lines_removed
+        lines = f"+{self.lines_added} −{self.lines_removed}" if has_changed else ""
+        return " ".join(filter(None, ["own" if self.workspace == "own" else "", lines]))
 
     @property
     def is_working(self) -> bool:

@@ -64,6 +64,8 @@ class Detail(NamedTuple):
     """The end of what it wrote last, or of the error that ended its turn; empty if there is neither."""
     context_tokens: int | None
     """Tokens of its last model call, with the answer; None before the first."""
+    conflicts: int = 0
+    """How many files of its own tree conflict with another agent's."""
 
 
 class Ran(NamedTuple):

@@ -32,4 +32,5 @@ def _choice(face: AgentFace, *, is_over: bool) -> Choice[AgentId]:
         state = _TASK_ENDS.get(face.ended_with, state)
     parts = [state]
     parts += [f"{face.view.unread} unread"] if face.view.unread else []
+    parts += [face.view.changed] if face.view.changed else []
     return Choice(face.id, face.name, before, ", ".join(parts), is_dim=is_over)

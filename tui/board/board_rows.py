@@ -177,17 +177,19 @@ class Columns:
         view, details = row.face.view, self._details.get(row.face.id)
         left = details.context_left if details else None
         return (
+            view.changed,
             plural(details.model_calls, "call") if details else "",
             count(view.tokens) if view.tokens else "",
             money(view.cost_usd) if view.cost_usd is None or view.cost_usd else "",
             f"{left:.0%} left" if left is not None else "",
             f"{view.unread} unread" if view.unread else "",
+            plural(details.conflicts, "conflict") if details and details.conflicts else "",
             row.session,
         )
 
 
-_FIGURES = (5, 2, 1, 3, 0, -1)
-"""Calls, tokens, cost, context left, unread mail, session: the one with the highest number goes first."""
+_FIGURES = (4, 7, 3, 2, 5, 1, 0, -1)
+"""Lines changed, calls, tokens, cost, context left, unread mail, conflicts, session: the highest number goes first."""
 
 
 def _fit(text: str, width: int) -> str:

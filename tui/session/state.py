@@ -77,6 +77,8 @@ class Details(NamedTuple):
     """The last line of what it wrote."""
     context_left: float | None
     """The share of the model's window that is free; None if it or the window is not known."""
+    conflicts: int = 0
+    """How many files of its own tree conflict with another agent's."""
 
 
 class AgentFace(NamedTuple):

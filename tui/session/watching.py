@@ -71,7 +71,7 @@ class Watching:
             self._windows[one.model] = self._mesh.models.context_window(one.model)
         window = self._windows[one.model]
         left = max(1 - one.context_tokens / window, 0.0) if window and one.context_tokens else None
-        return Details(one.model_calls, one.since, last_line(one.said), left)
+        return Details(one.model_calls, one.since, last_line(one.said), left, one.conflicts)
 
     def stream(self, streams: Mapping[AgentId, Sequence[Piece | None]]) -> None:
         """Post the last line of each text in progress."""

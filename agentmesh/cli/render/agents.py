@@ -23,6 +23,7 @@ _AGENT = (
     Column("COST", right=True, spare=2),
     Column("MODEL", least=8, spare=6),
 )
+_CHANGED = Column("CHANGED", right=True, spare=1)
 _SESSION = (
     Column("SESSION"),
     Column("STARTED", spare=1),
@@ -38,8 +39,13 @@ _SESSION = (
 
 def print_agents(agents: Iterable[AgentView], *, sessions: bool) -> None:
     """Print agents, one per line; with ``sessions``, the session of each."""
-    columns = [Column("SESSION"), *_AGENT] if sessions else _AGENT
-    print_block(Grid(columns, ([*([short(a.session_id)] if sessions else []), *_agent(a)] for a in agents)))
+    shown = list(agents)
+    has_changes = any(agent.changed for agent in shown)
+    columns = [*([Column("SESSION")] if sessions else []), *_AGENT, *([_CHANGED] if has_changes else [])]
+    rows = (
+        [*([short(a.session_id)] if sessions else []), *_agent(a), *([a.changed] if has_changes else [])] for a in shown
+    )
+    print_block(Grid(columns, rows))
 
 
 def _agent(agent: AgentView) -> list[str | Text]:

@@ -28,6 +28,8 @@ _COLUMNS = (
     Column("CONTEXT LEFT", right=True, spare=6),
     Column("UNREAD", right=True, spare=7),
 )
+_CHANGED = Column("CHANGED", right=True, spare=2)
+_CONFLICTS = Column("CONFLICTS", right=True, spare=1)
 
 
 class BoardLine(NamedTuple):
@@ -41,12 +43,33 @@ class BoardLine(NamedTuple):
     session: str = ""
     """The title of its session, on a board of all."""
 
+    @property
+    def conflicts(self) -> int:
+        """How many files of its own tree conflict with another agent's."""
+        return self.detail.conflicts if self.detail else 0
+
 
 def print_board(lines: Sequence[BoardLine]) -> None:
     """Print agents, one a line; with the session of each if there are several."""
     several = any(line.session for line in lines)
-    columns = [*_COLUMNS, *([Column("SESSION", least=8, spare=2)] if several else [])]
-    print_block(Grid(columns, [[*_cells(line), *([cell(line.session)] if several else [])] for line in lines]))
+    has_changes = any(line.agent.changed for line in lines)
+    has_conflicts = any(line.conflicts for line in lines)
+    columns = [
+        *_COLUMNS,
+        *([_CHANGED] if has_changes else []),
+        *([_CONFLICTS] if has_conflicts else []),
+        *([Column("SESSION", least=8, spare=2)] if several else []),
+    ]
+    rows = [
+        [
+            *_cells(line),
+            *([line.agent.changed] if has_changes else []),
+            *([Text(str(line.conflicts or ""), "yellow")] if has_conflicts else []),
+            *([cell(line.session)] if several else []),
+        ]
+        for line in lines
+    ]
+    print_block(Grid(columns, rows))
 
 
 def _cells(line: BoardLine) -> list[str | Text]:

@@ -23,6 +23,7 @@ _Children = dict[AgentId | None, list[AgentView]]
 _DOING = 40
 """Characters for an agent's activity."""
 _NAME, _ID, _STATE, _ROW = Column(least=16), Column(), Column(), Column()
+_CHANGED = Column(right=True, spare=1)
 _REST = (
     Column(least=12, spare=1),
     Column(right=True, spare=4),
@@ -43,13 +44,16 @@ def tree_table(
     Sub-agents whose task is over are included, dimmed, only with ``everything``. ``rows`` has each agent's newest row
     at the time that is shown.
     """
-    columns = [_NAME, *([_ID] if ids else []), _STATE, *([_ROW] if rows else []), *_REST]
-    return Grid(columns, _cells(agents, ids, everything, rows))
+    has_changes = any(agent.changed for agent in agents)
+    rest = [*_REST, *([_CHANGED] if has_changes else [])]
+    columns = [_NAME, *([_ID] if ids else []), _STATE, *([_ROW] if rows else []), *rest]
+    cells = _cells(agents, ids, everything, rows)
+    return Grid(columns, ([*row, agent.changed] if has_changes else row for row, agent in cells))
 
 
 def _cells(
     agents: Sequence[AgentView], ids: bool, everything: bool, rows: Mapping[AgentId, int] | None
-) -> Iterator[list[str | Text]]:
+) -> Iterator[tuple[list[str | Text], AgentView]]:
     at_rest = resting(agents)
     for guide, agent in _lines(agents, everything=everything):
         shade = "dim" if agent.id in at_rest else style(agent)
@@ -57,7 +61,7 @@ def _cells(
         shown = fitted(activity(agent), _DOING - len(unread) - 2 if unread else _DOING)
         doing = ", ".join(filter(None, [shown, unread]))
         name = Text.assemble((guide, "dim"), (agent.name, "bold" if agent.status == AgentStatus.RUNNING else shade))
-        yield [
+        row: list[str | Text] = [
             name,
             *([Text(short(agent.id), "dim")] if ids else []),
             Text(state(agent), shade),
@@ -67,16 +71,26 @@ def _cells(
             f"{count(agent.tokens)} tokens",
             money(agent.cost_usd),
         ]
+        yield row, agent
 
 
 def tree_data(
-    agents: Sequence[AgentView], *, everything: bool = False, rows: Mapping[AgentId, int] | None = None
+    agents: Sequence[AgentView],
+    *,
+    everything: bool = False,
+    rows: Mapping[AgentId, int] | None = None,
+    trees: Mapping[AgentId, tuple[str, str | None]] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the roots, each with its ``children``, as in ``tree_table``; with ``rows``, the ``seq`` of each too."""
+    """Return the roots, each with its ``children``, as in ``tree_table``.
+
+    With ``rows``, the ``seq`` of each too; with ``trees``, the Git tree of its files and the ref that keeps it.
+    """
     children = _by_parent(agents, everything=everything)
 
     def nested(agent: AgentView) -> dict[str, Any]:
-        newest = {} if rows is None else {"seq": rows[agent.id]}
+        newest: dict[str, Any] = {} if rows is None else {"seq": rows[agent.id]}
+        if trees is not None:
+            newest["tree"], newest["ref"] = trees.get(agent.id, (None, None))
         return {**agent_data(agent), **newest, "children": [nested(child) for child in children[agent.id]]}
 
     return [nested(agent) for agent in children[None]]

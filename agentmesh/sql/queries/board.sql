@@ -42,7 +42,7 @@ shown (id) as (
   select p.id from shown cross join lateral (
     select a.parent_id as id from agentmesh.agents a where a.id = shown.id and a.parent_id is not null offset 0) p)
 select v.id, v.session_id, v.parent_id, v.name, v.depth, v.status, v.activity, v.unread, v.model, v.worker_id, v.external, v.tool_calls,
-  v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean, v.unseen,
+  v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean, v.unseen, v.workspace, v.lines_added, v.lines_removed,
   case when v.status = 'running' then extract(epoch from clock_timestamp() - a.queued_at)::double precision end as running_for,
   (select e.kind from agentmesh.transcript e where e.agent_id = a.id and e.seq = a.ended_seq) as ended_with,
   agentmesh.open_capture(v.id) is not null as capturing
@@ -77,7 +77,8 @@ select m.id, m.recipient, left(m.body, %(width)s) as body
 from agentmesh.mail m where m.recipient = any (%(agents)s) and m.sender is null and m.read_at is null and m.withdrawn_at is null order by m.id;
 
 -- name: details
--- What a board says of some agents beside their state: for how long (seconds), what they wrote last, and the tokens of their last model call.
+-- What a board says of some agents beside their state: for how long (seconds), what they wrote last, the tokens of their last model call, and
+-- how many files of their own trees conflict with those of others.
 select a.id, a.model, a.model_calls,
   extract(epoch from clock_timestamp() - coalesce(
     (select min(r.asked_at) from agentmesh.requests r
@@ -89,7 +90,8 @@ select a.id, a.model, a.model_calls,
     from (select x.seq, x.kind, x.content from agentmesh.transcript x where x.agent_id = a.id order by x.seq desc limit %(looked)s) t
     where t.kind in ('assistant', 'error') and coalesce(t.content ->> 'text', t.content ->> 'error', '') <> ''
     order by t.seq desc limit 1), '') as said,
-  (select c.input_tokens + c.output_tokens from agentmesh.model_calls c where c.agent_id = a.id and c.error is null order by c.id desc limit 1) as context_tokens
+  (select c.input_tokens + c.output_tokens from agentmesh.model_calls c where c.agent_id = a.id and c.error is null order by c.id desc limit 1) as context_tokens,
+  (select count(distinct c.path) from agentmesh.conflicts c where c.over_at is null and (c.a = a.workspace_id or c.b = a.workspace_id)) as conflicts
 from agentmesh.agents a
 left join agentmesh.wait w on w.waiter = a.id
 left join agentmesh.transcript e on e.agent_id = a.id and e.seq = a.ended_seq
@@ -128,7 +130,7 @@ chosen (id) as (
   select n.id from open o cross join lateral (
     select a.id from agentmesh.agents a where a.session_id = o.id and a.status = 'running' order by a.queued_at desc limit %(few)s) n)
 select v.id, v.session_id, v.parent_id, v.name, v.depth, v.status, v.activity, v.unread, v.model, v.worker_id, v.external, v.tool_calls,
-  v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean, v.unseen,
+  v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean, v.unseen, v.workspace, v.lines_added, v.lines_removed,
   (select case when s.title <> '' then s.title else left(s.id::text, 8) end from agentmesh.sessions s where s.id = v.session_id) as session,
   exists (select from agentmesh.requests r
           where r.session_id = v.session_id and r.agent_id = v.id and r.answered_at is null and r.cancelled_at is null) as asks
