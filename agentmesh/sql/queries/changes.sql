@@ -66,3 +66,17 @@ select a.id, s.tree, s.ref from agentmesh.agents a
 cross join lateral (
   select x.tree, x.ref from agentmesh.snapshots x where x.workspace_id = a.workspace_id and x.made_at <= %(at)s order by x.id desc limit 1) s
 where a.session_id = %(session)s and a.created_at <= %(at)s;
+
+-- name: totals
+-- What the calls of an agent and of all below it changed, by agent and file, the newest first; since: only after that
+-- row of the agent's, or after its time.
+select s.agent_id, a.name, c.workspace_id, c.path, sum(c.added)::bigint as added, sum(c.removed)::bigint as removed,
+  (array_agg(c.status order by s.id desc))[1] as status, count(*) as snapshots, max(s.made_at) as last_at
+from agentmesh.subtree(%(agent)s) m (id)
+join agentmesh.agents a on a.id = m.id
+cross join lateral (select x.id, x.agent_id, x.seq, x.made_at from agentmesh.snapshots x where x.agent_id = m.id and x.kind = 'call' offset 0) s
+cross join lateral (select y.workspace_id, y.path, y.status, y.added, y.removed from agentmesh.changes y where y.snapshot_id = s.id offset 0) c
+where %(since)s::bigint is null
+  or case when s.agent_id = %(agent)s then s.seq > %(since)s
+     else s.made_at > (select t.created_at from agentmesh.transcript t where t.agent_id = %(agent)s and t.seq <= %(since)s order by t.seq desc limit 1) end
+group by s.agent_id, a.name, c.workspace_id, c.path order by last_at desc, s.agent_id, c.path limit %(limit)s;
