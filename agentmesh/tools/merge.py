@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field
 
-from agentmesh.domain.errors import Refused, TreeError
+from agentmesh.domain.errors import TreeError
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
 from agentmesh.store import agents, steps
 from agentmesh.store.tx import Database
@@ -16,14 +15,15 @@ from agentmesh.tools.process import Spawner
 from agentmesh.tools.wall.walls import Walls
 from agentmesh.tools.words import description
 from agentmesh.workspace import merging
+from agentmesh.workspace.merge_words import told
 from agentmesh.workspace.results import MergeResult, MergeStatus
 
 if TYPE_CHECKING:
     from agentmesh.workspace.workspaces import Workspaces
 
 _PARENT = "parent"
-_BY_VERB = (MergeStatus.MERGED, MergeStatus.CONFLICTS)
-"""How a merge ends whose own commit writes the result of the call."""
+_LEFT = (MergeStatus.NOTHING, MergeStatus.PREVIEW)
+"""How a merge ends that has no row, so that the result of the call is still to be written."""
 
 
 class MergeArgs(BaseModel):
@@ -73,11 +73,10 @@ class Merge:
             )
         except TreeError as error:
             raise ToolError(error.message, error.hint) from error
-        if result.status not in (*_BY_VERB, MergeStatus.STOPPED):  # the end of the turn answers an interrupted call
+        if result.status in _LEFT or (result.status is MergeStatus.CHANGED and result.id is None):
             lease = context.own_lease
             assert lease.ordinal is not None  # noqa: S101  a call has one
-            words_of_call = {**told(result), **({"note": lease.note} if lease.note else {})}
-            self._database.run(steps.finish_calls, lease, {lease.ordinal: words_of_call}, idempotent=True)
+            self._database.run(steps.finish_calls, lease, {lease.ordinal: _noted(result, lease.note)}, idempotent=True)
 
     def _source(self, named: str, context: ToolContext) -> Any:
         found = self._database.run(agents.resolve, context.session_id, named, context.agent_id, idempotent=True)
@@ -100,6 +99,8 @@ class Merge:
         )
 
 
-def told(result: MergeResult) -> Mapping[str, Any]:
-    """Return what the model is told about a merge that changed nothing."""
-    raise NotImplementedError(Refused, result)
+def _noted(result: MergeResult, note: str | None) -> dict[str, Any]:
+    """Return the result of a call, with what the model should know about how its call was read."""
+    said = told(result)
+    notes = " ".join(filter(None, (said.get("note"), note)))
+    return {**said, **({"note": notes} if notes else {})}

@@ -109,7 +109,7 @@ def to_solve(result: MergeResult) -> str:
         f"{asker} cannot merge your files: {count} of them conflict with what is there by now. Nothing was merged.",
         "",
         'Call merge("parent"): it brings the newer files into your tree, with both versions of each conflict between',
-        "<<<<<<< and >>>>>>>. Keep what both sides meant to do, check that it works, and report that you can be merged.",
+        "<<<<<<< and >>>>>>>. Keep what both sides meant, check that it works, and report that you can be merged.",
     ]
     for one in result.conflicts[:_SIDES]:
         lines += ["", f"{storable(one.path)}: {_kind(one)}"]
@@ -123,9 +123,8 @@ def to_solve(result: MergeResult) -> str:
 def to_finish(result: MergeResult) -> str:
     """Return the mail to the owner of files that still have conflict markers."""
     asker = result.asked_by or "the user"
-    return storable(
-        f"{asker} cannot merge your files. {result.note} Edit each until it is right, and report that you can be merged."
-    )
+    said = f"{asker} cannot merge your files. {result.note}"
+    return storable(f"{said} Edit each until it is right, and report that you can be merged.")
 
 
 def of_dead(result: MergeResult) -> str:

@@ -6,7 +6,7 @@ target's files locked, the plan is stored, the files are written, and one commit
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -224,7 +224,9 @@ class _Merging:
         changes = [(one.path, one.status, one.added, one.removed) for one in look.merged.changes]
         return self._plan_of(look.sides, look.merged.tree, changes)
 
-    def _plan_of(self, sides: merges.Sides, tree: str | None, files: list[tuple[str, str, int, int]]) -> merges.Plan:
+    def _plan_of(
+        self, sides: merges.Sides, tree: str | None, files: Sequence[tuple[str, str, int, int]]
+    ) -> merges.Plan:
         checked = self.checked[1] if self.checked else None
         return merges.Plan(
             target_agent=sides.target_agent,

@@ -84,7 +84,7 @@ class Files:
         again = self.changed(one.tree, self.head)
         refused = tuple(Later(path, by) for path, by in sorted(later.items()) if path in again)
         names = {each.path for each in refused}
-        return Plan({path: one.before for path in touched - names}, refused, ())
+        return Plan(dict.fromkeys(touched - names, one.before), refused, ())
 
     def put_back(
         self,
@@ -113,7 +113,7 @@ class Files:
         restored = self.store.restore(tree, self.head)
         if restored.refused:
             return replace(done, status=UndoStatus.REFUSED, refused=tuple(Later(path, "") for path in restored.refused))
-        self._record(agent, kind, tree, said, {"undoes": undoes, "redoes": redoes})
+        self._record(agent, kind, said, {"undoes": undoes, "redoes": redoes})
         return done
 
     def _without_done(self, plan: Plan) -> Plan:
@@ -127,7 +127,7 @@ class Files:
         )
         return replace(plan, sources=sources, later=later)
 
-    def _record(self, agent: Agent, kind: str, tree: str, said: str, more: dict[str, Any]) -> None:
+    def _record(self, agent: Agent, kind: str, said: str, more: dict[str, Any]) -> None:
         """Store the snapshot, with whatever else has changed if another process has stored one meanwhile."""
         run = self.workspaces.database.run
         ref = f"{refs_of(self.workspace.session_id)}{agent.id}/{kind}-{uuid.uuid4().hex[:12]}"

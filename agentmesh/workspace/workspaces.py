@@ -26,11 +26,12 @@ from agentmesh.store import snapshots as rows
 from agentmesh.store import workspaces
 from agentmesh.store.call import Lease
 from agentmesh.store.tx import Database
-from agentmesh.workspace import make
+from agentmesh.workspace import conflicts, leases, make
 from agentmesh.workspace.chains import Chain
 from agentmesh.workspace.folders import Folders
 from agentmesh.workspace.roots import Root
 from agentmesh.workspace.snapshots import StepSnapshots, entry, refs_of
+from agentmesh.workspace.sweep import Sweeper
 
 if TYPE_CHECKING:
     from agentmesh.git.store import Store
@@ -47,6 +48,7 @@ class Workspaces:
         self.host = host
         self.os_user = os_user
         self.folders = Folders(data_dir, max_file=self.settings.max_file)
+        self._sweeper = Sweeper()
         self._lock = threading.Lock()
         self._chains: defaultdict[UUID, Chain] = defaultdict(Chain)
 
@@ -157,15 +159,20 @@ class Workspaces:
 
     def stored(self, root: Root, agent: AgentId, paths: frozenset[str]) -> None:
         """Look for conflicts: the agent's call has changed these files, and its snapshot is stored."""
+        if root.own is not None and paths:
+            conflicts.look(self, root.workspace, agent, paths)
 
     def news(self, root: Root, agent: AgentId) -> str | None:
         """Return what the agent should be told with the first result of its step: new conflicts; each only once."""
+        return conflicts.news(self, agent) if root.own is not None else None
 
     def require_lease(self, root: Root, lease: Lease, path: str) -> None:
         """Take the lease that a file of a shared directory needs; raise LeaseHeld if another agent has it.
 
         ``path`` is relative to the root. ``write`` and ``edit`` call this before they change anything.
         """
+        leases.require(self, root, lease, path)
 
     def tick(self) -> None:
         """Do what is due: remove trees that nothing uses, finish merges whose worker died. A worker's tick calls it."""
+        self._sweeper.tick(self)
