@@ -1,0 +1,167 @@
+"""Trees of agents' own on the command line: fork, diff, merge, blame, undo, and the list of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from agentmesh.domain.ids import AgentId
+from tests.cli.conftest import CommandLine, Outcome
+from tests.fixtures import team
+from tests.fixtures.engine import Rig
+from tests.fixtures.repositories import git
+
+
+class Shop:
+    """The project, its session, and commands in it."""
+
+    def __init__(self, rig: Rig, folder: Path) -> None:
+        self.rig = rig
+        self.folder = team.project(folder)
+        team.script(rig)
+        rig.know_bills("openai/scripted")
+        self.run = CommandLine(
+            folder,
+            AGENTMESH_DATABASE_URL=rig.url,
+            AGENTMESH_DATA_DIR=str(folder.parent / "data"),
+            OPENAI_BASE_URL=rig.model.base_url,
+            OPENAI_API_KEY="none",
+            AGENTMESH_MODEL="scripted",
+        )
+        self("run", "--permission-mode", "all", "Hello")
+        newest = "select root_id from agentmesh.sessions order by created_at desc limit 1"
+        rig.root = AgentId(rig.one(newest))
+
+    def __call__(self, *words: str, code: int = 0) -> Outcome:
+        """Run a command that ends with this code."""
+        done = self.run(*words)
+        assert done.code == code, f"{words}: {done}"
+        return done
+
+    def fork(self, *names: str) -> None:
+        """Fork agents with trees of their own, and wait until they rest."""
+        for name in names:
+            self("fork", "--own", name, "Do your part.")
+        self.rig.rest()
+
+    @property
+    def price(self) -> str:
+        """The text of price.py in the user's checkout."""
+        return (self.folder / "price.py").read_text()
+
+    def close(self) -> None:
+        """End the worker that commands have started."""
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if process.cwd() == str(self.folder) and "worker" in process.cmdline():
+                    process.kill()
+
+
+@pytest.fixture
+def shop(rig: Rig, tmp_path: Path) -> Iterator[Shop]:
+    made = Shop(rig, tmp_path / "shop")
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def test_three_agents_two_conflict_one_is_sent_back_all_is_merged_and_the_last_undone(shop: Shop):
+    before = git(shop.folder, "status", "--porcelain")
+    shop.fork("rounding", "discount", "writer")
+    assert git(shop.folder, "status", "--porcelain") == before
+    assert shop("merge", "writer", "--yes").out == "added  README.md  +1  −0\n"
+    done = shop("merge", "rounding", "--check", team.CHECK, "--yes")
+    assert "Merged rounding into " in done.err
+    refused = shop("merge", "discount", "--check", team.CHECK, "--yes", "--json", code=1)
+    assert (refused.data["status"], refused.data["told"]) == ("conflicts", "discount")
+    assert [one["path"] for one in refused.data["conflicts"]] == ["price.py"]
+    assert "Conflict in price.py" in refused.err
+    assert "round(net + vat, 2)" in shop.price
+    shop.rig.rest()
+    assert shop.rig.last("discount")[0] == "Both are in."
+    merged = shop("merge", "discount", "--check", team.CHECK, "--yes", "--json").data
+    assert (merged["status"], merged["check"]["exit_code"], merged["target"]) == ("merged", 0, None)
+    assert shop.price == team.BOTH
+    lines = shop("blame", "price.py", "--json").events
+    assert [line["name"] for line in lines] == ["discount", None, "discount"]
+    undone = shop("undo", "root", "--yes", "--json").data
+    assert (undone["status"], undone["merges_undone"]) == ("done", ["discount"])
+    assert "round(net + vat, 2)" in shop.price
+    shop("redo", "root", "--yes")
+    assert shop.price == team.BOTH
+
+
+def test_a_diff_has_what_commands_changed_and_the_net_of_it_applies(shop: Shop, tmp_path: Path):
+    shop.fork("discount")
+    each = shop("diff", "discount")
+    assert "# price.py: bash by discount, " in each.out
+    assert "Not in it" not in each.err
+    (change,) = shop("diff", "discount", "--json").events
+    assert (change["tool"], change["added"], change["removed"], change["created"]) == ("bash", 2, 2, False)
+    net = shop("diff", "discount", "--net")
+    (tmp_path / "it.patch").write_text(net.out)
+    git(shop.folder, "apply", str(tmp_path / "it.patch"))
+    assert shop.price == team.DISCOUNT
+    assert shop("diff", "discount", "--net", "--since", str(change["seq"])).out == ""
+    assert shop("diff", "root").out == each.out
+
+
+def test_a_preview_changes_nothing_and_prints_the_diff(shop: Shop):
+    shop.fork("writer")
+    done = shop("merge", "writer", "--preview")
+    assert "+# Prices" in done.out
+    assert "would change 1 file, +1 −0" in done.err
+    assert not (shop.folder / "README.md").exists()
+    assert "Nothing to merge" in shop("merge", "writer", "--yes").err or (shop.folder / "README.md").exists()
+    assert "Nothing to merge" in shop("merge", "writer").err
+
+
+def test_a_merge_into_the_directory_asks_and_without_a_terminal_needs_yes(shop: Shop):
+    shop.fork("writer")
+    refused = shop("merge", "writer", code=2)
+    assert "It writes 1 file, +1 −0: README.md" in refused.err
+    assert "--yes" in refused.err
+    assert not (shop.folder / "README.md").exists()
+
+
+def test_a_check_that_fails_merges_nothing(shop: Shop):
+    shop.fork("writer")
+    done = shop("merge", "writer", "--check", "echo broken; exit 3", "--yes", "--json", code=1)
+    assert (done.data["status"], done.data["check"]["exit_code"]) == ("check_failed", 3)
+    assert "broken" in done.err
+    assert not (shop.folder / "README.md").exists()
+
+
+def test_workspaces_are_listed_and_those_of_the_dead_removed(shop: Shop):
+    shop.fork("rounding", "discount")
+    listed = shop("workspaces", "--json").data
+    assert [(one["kind"], one["state"], one["agents"]) for one in listed] == [
+        ("shared", "ready", ["root"]),
+        ("own", "ready", ["rounding"]),
+        ("own", "ready", ["discount"]),
+    ]
+    assert listed[1]["conflicts"] == listed[2]["conflicts"] == ["price.py"]
+    assert "rounding" in shop("workspaces").out
+    used = shop("workspaces", "remove", listed[1]["workspace_id"], "--yes", code=1)
+    assert "rounding still works in" in used.err
+    assert "CONFLICTS" in shop("board").out
+    assert "own +1 −1" in shop("ps").out
+
+
+def test_what_no_repository_has_is_refused_in_words(am, mesh, here):
+    done = am("fork", "--own", "child", "work")
+    assert done.code == 1
+    assert "Git repository" in done.err
+    assert am("diff", "root", "--net").code == 1
+    assert am("blame", "a.txt").code == 2
+
+
+def test_usage_errors_are_said_before_anything_is_opened(lonely):
+    assert lonely("rewind", "root").code == 2
+    assert lonely("undo", "root", "a.txt", "--conversation").code == 2
+    assert lonely("merge", "x", "--preview", "--check", "true").code == 2
