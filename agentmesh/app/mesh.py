@@ -148,6 +148,8 @@ class Mesh:
             needs=self.offers,
             endpoints=self.models.endpoints(),
             external=external,
+            workspace=settings.workspace.default,
+            leases=settings.workspace.leases,
         )
         root = self.database.run(sessions.start_session, new)
         return self.database.run(sessions.get, self.database.run(agents.get, root).session_id)

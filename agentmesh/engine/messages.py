@@ -116,11 +116,7 @@ def _introduction(content: Mapping[str, Any], body: str) -> str:
     head = f"{_identity(who)} "
     if not who.get("alone"):
         head += "The conversation above is your parent's, for you to know; its tasks are not yours. "
-    if who.get("tree"):
-        head += (
-            f"You work in {who['tree']}, a copy of your parent's files for you alone: use relative paths, never those "
-            "of your parent's directory. Others get what you change by merge. "
-        )
+    head += _place(who)
     if "sender" not in content:
         task = "The user gives you the task below: answer the user, and report to your parent only if asked to."
     elif content["sender"] == who["parent_id"]:
@@ -141,10 +137,20 @@ def _identity(who: Mapping[str, Any]) -> str:
     )
 
 
+def _place(who: Mapping[str, Any]) -> str:
+    """Return what a forked agent is told about its own tree; the system prompt names its parent's directory."""
+    if not who.get("tree"):
+        return ""
+    return (
+        f"You work in {who['tree']}, a copy of your parent's files for you alone: use relative paths, never those of "
+        "your parent's directory. Others get what you change by merge. "
+    )
+
+
 def _summary(content: Mapping[str, Any]) -> str:
     """Return a summary, with what the rows that it stands for told an agent about itself."""
     who = content.get("introduces")
-    head = f"{_identity(who)} " if who else ""
+    head = f"{_identity(who)} {_place(who)}" if who else ""
     head += "What came before this was left out to make room. This is a summary of it:"
     tail = "\n\nGo on with the work where it stopped." if content.get("goes_on") else ""
     return f"{head}\n\n{content['text']}{tail}"

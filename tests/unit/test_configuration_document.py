@@ -16,6 +16,7 @@ TABLES = {
     "agent_types.NAME": schema.TypeSettings,
     "web": schema.Web,
     "sandbox": schema.Sandbox,
+    "workspace": schema.Workspace,
     "log": schema.Logs,
     "mcp": mcp.Mcp,
 }

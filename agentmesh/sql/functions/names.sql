@@ -33,6 +33,7 @@ create function agentmesh.introduction(me agentmesh.agents) returns jsonb
 language plpgsql stable as $$
 declare
   has_begun_anew boolean;
+  is_alone boolean;
 begin
   if me.parent_id is null or me.clean then
     return '{}';
@@ -43,14 +44,16 @@ begin
                  where s.agent_id = me.id and t.kind in ('user', 'mail', 'summary'))) then
     return '{}';
   end if;
+  is_alone := has_begun_anew and not exists (select from agentmesh.spans(me.id) s where s.agent_id <> me.id);
   return (
     select jsonb_build_object('introduces', jsonb_build_object('agent_id', me.id, 'name', me.name, 'parent_id', p.id, 'parent_name', p.name)
-      || case when has_begun_anew and not exists (select from agentmesh.spans(me.id) s where s.agent_id <> me.id) then '{"alone": true}'::jsonb else '{}' end)
-    from agentmesh.agents p where p.id = me.parent_id);
+      || case when is_alone then '{"alone": true}'::jsonb else '{}' end
+      || case when w.kind = 'own' and w.path is not null and (is_alone or p.workspace_id <> w.id) then jsonb_build_object('tree', w.path) else '{}' end)
+    from agentmesh.agents p join agentmesh.workspaces w on w.id = me.workspace_id where p.id = me.parent_id);
 end $$;
 
 comment on function agentmesh.introduction is
-  'Return {"introduces"} if the context of this forked agent does not yet say who it and its parent are, otherwise {}.';
+  'Return {"introduces"} if the context of this forked agent does not yet say who it and its parent are, and in which tree of its own it works; otherwise {}.';
 
 create function agentmesh.path(agent uuid) returns text
 language sql stable security definer set search_path = pg_catalog as $$
