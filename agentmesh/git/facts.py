@@ -1,4 +1,4 @@
-"""What the functions of this package return. Texts are foreign: clean them before the database or a screen gets them."""
+"""What the functions of this package return. Texts are foreign: clean them before they reach rows or a screen."""
 
 from __future__ import annotations
 

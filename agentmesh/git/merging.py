@@ -2,8 +2,34 @@
 
 from __future__ import annotations
 
-from agentmesh.git.facts import Merged
+import os
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import pygit2
+from pygit2.enums import DiffOption
+
+from agentmesh.git import tree_objects
+from agentmesh.git.comparing import changes_in
+from agentmesh.git.facts import Conflict, Merged
+from agentmesh.git.opening import repository_of, told
 from agentmesh.git.place import Place
+from agentmesh.git.tree_objects import LINK, SUBMODULE, Entry
+
+_TEXT: Final = 1024 * 1024
+"""Bytes of a file that is shown in a conflict."""
+
+
+class _Sides(NamedTuple):
+    """The versions of a file that do not fit together; None where it is not."""
+
+    base: pygit2.IndexEntry | None
+    ours: pygit2.IndexEntry | None
+    theirs: pygit2.IndexEntry | None
+
+    @property
+    def path(self) -> str:
+        return next(os.fspath(each.path) for each in (self.ours, self.theirs, self.base) if each is not None)
 
 
 def merge(
@@ -21,4 +47,107 @@ def merge(
     conflict markers with ``names``. Of a binary file, or a link, ours stays; a file that one side removed and the other
     changed is there as it was changed.
     """
-    raise NotImplementedError(place, base, ours, theirs, markers, names)
+    with told("merge two snapshots"):
+        repository = repository_of(place)
+        simple = _apart(repository, base, ours, theirs)
+        if simple is not None:
+            return Merged(simple, (), changes_in(repository, place, ours, simple))
+        index = repository.merge_trees(base, ours, theirs)
+        sides = [_Sides(*each) for each in index.conflicts or ()]
+        conflicts = tuple(_conflict(repository, place, each, names) for each in sides)
+        if conflicts and not markers:
+            return Merged(None, conflicts, ())
+        for each, conflict in zip(sides, conflicts, strict=True):
+            _settle(repository, index, each, conflict, names)
+        tree = str(index.write_tree(repository))
+        return Merged(tree, conflicts, changes_in(repository, place, ours, tree))
+
+
+def _apart(repository: pygit2.Repository, base: str, ours: str, theirs: str) -> str | None:
+    """Return the result if the sides changed different files; None if they met.
+
+    This costs what the changes cost, not what the repository has.
+    """
+    if base == theirs or ours == theirs:
+        return ours
+    if base == ours:
+        return theirs
+    mine, other = _edits(repository, base, ours), _edits(repository, base, theirs)
+    if _touches(mine, other) or _touches(other, mine):
+        return None
+    return tree_objects.edited(repository, ours, other)
+
+
+def _edits(repository: pygit2.Repository, before: str, after: str) -> dict[str, Entry | None]:
+    old, new = repository[before].peel(pygit2.Tree), repository[after].peel(pygit2.Tree)
+    return {
+        os.fsdecode(delta.new_file.raw_path): Entry(int(delta.new_file.mode), delta.new_file.id.raw)
+        if delta.new_file.mode
+        else None
+        for delta in old.diff_to_tree(new, flags=DiffOption.INCLUDE_TYPECHANGE).deltas
+    }
+
+
+def _touches(some: Mapping[str, object], others: Mapping[str, object]) -> bool:
+    """Return whether a path of ``some``, or a folder above one, is in ``others``."""
+    for path in some:
+        at = len(path)
+        while at > 0:
+            if path[:at] in others:
+                return True
+            at = path.rfind("/", 0, at)
+    return False
+
+
+def _conflict(repository: pygit2.Repository, place: Place, sides: _Sides, names: tuple[str, str]) -> Conflict:
+    return Conflict(
+        path=place.outward(sides.path),
+        ours=_text(repository, sides.ours),
+        theirs=_text(repository, sides.theirs),
+        both=_both(repository, sides, names),
+    )
+
+
+def _both(repository: pygit2.Repository, sides: _Sides, names: tuple[str, str]) -> str:
+    """Return the file with conflict markers; empty if it cannot have any."""
+    if sides.ours is None or sides.theirs is None:
+        return ""
+    if {LINK, SUBMODULE} & {int(sides.ours.mode), int(sides.theirs.mode)}:
+        return ""
+    try:
+        merged = repository.merge_file_from_index(sides.base, sides.ours, sides.theirs)
+    except (UnicodeDecodeError, pygit2.GitError):
+        return ""
+    text = merged.contents
+    for sign, entry, name in (("<<<<<<<", sides.ours, names[0]), (">>>>>>>", sides.theirs, names[1])):
+        text = text.replace(f"{sign} {os.fspath(entry.path)}\n", f"{sign} {name}\n")
+    return text
+
+
+def _text(repository: pygit2.Repository, entry: pygit2.IndexEntry | None) -> str | None:
+    """Return a file's text; None if it is binary, too large, or not there."""
+    blob = repository.get(entry.id) if entry is not None else None
+    if not isinstance(blob, pygit2.Blob) or blob.is_binary or blob.size > _TEXT:
+        return None
+    return blob.data.decode(errors="replace")
+
+
+def _settle(
+    repository: pygit2.Repository, index: pygit2.Index, sides: _Sides, conflict: Conflict, names: tuple[str, str]
+) -> None:
+    """Put one version of a conflicting file in the index."""
+    for entry in sides:
+        if entry is not None and index.conflicts is not None and entry.path in index.conflicts:
+            del index.conflicts[entry.path]
+    kept = sides.ours or sides.theirs
+    if kept is None:
+        return
+    path = _free_path(index, sides.path, names[0] if sides.ours is not None else names[1])
+    blob = repository.create_blob(conflict.both.encode()) if conflict.both else kept.id
+    index.add(pygit2.IndexEntry(path, blob, kept.mode))
+
+
+def _free_path(index: pygit2.Index, path: str, name: str) -> str:
+    """Return the path, or one beside it if a folder has its place in the result."""
+    is_folder = any(os.fspath(entry.path).startswith(f"{path}/") for entry in index)
+    return f"{path}~{name}" if is_folder else path

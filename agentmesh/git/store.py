@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import threading
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Final
 
+import pygit2
+
+from agentmesh.domain.errors import TreeBusy, TreeError
+from agentmesh.git import comparing, marker, refs, restoring
 from agentmesh.git.facts import Restored, Snapshot
+from agentmesh.git.lock import locked
+from agentmesh.git.looking import Look, Seen, at_paths
+from agentmesh.git.opening import told, view_of
 from agentmesh.git.place import Place
 
-MAX_FILE = 10 * 1024 * 1024
+MAX_FILE: Final = 10 * 1024 * 1024
 """A new file with more bytes is left out of snapshots."""
 
 
@@ -16,24 +26,34 @@ class Store:
     """The snapshots of one workspace.
 
     ``folder`` is the workspace's own, ``<data>/trees/<workspace id>``; it is made when it is first needed and holds
-    ``lock``, ``index`` and ``workspace.json``. Keep a Store per workspace: it knows what it has looked at. Threads and
-    processes may use one workspace at once; each call holds the workspace's lock. A call that does not get the lock
-    raises TreeBusy; one that cannot read or write raises TreeError, and the files and objects are as before.
+    ``lock``, ``view/index`` and, of a tree, ``workspace.json``. Keep a Store per workspace: it knows what it has looked
+    at. Threads and processes may use one workspace at once; each call holds the workspace's lock. A call that does not
+    get the lock raises TreeBusy; one that cannot read or write raises TreeError, and the files are as before.
     """
 
     def __init__(self, place: Place, folder: Path, *, max_file: int = MAX_FILE) -> None:
         self.place = place
         self.folder = folder
         self.max_file = max_file
+        self._alone = threading.RLock()
+        self._depth = 0
+        self._opened: pygit2.Repository | None = None
+        self._look: Look | None = None
 
     def take(self, before: str | None, ref: str | None, paths: Collection[str] | None = None) -> Snapshot:
         """Take a snapshot: write objects, then ``ref``, a full name below ``refs/agentmesh/``.
 
         ``before`` is the snapshot to compare with; None for the first one, whose changes are not listed. ``paths`` None
-        looks at all files. Else only at these, and all others are as in ``before``, which then must be given. A ref that
-        exists is moved. If nothing changed, the tree is ``before`` and the ref is written all the same.
+        looks at all files. Else only at these, and all others are as in ``before``, which then must be given. A ref
+        that exists is moved. If nothing changed, the tree is ``before`` and the ref is written all the same.
         """
-        raise NotImplementedError(before, ref, paths)
+        with self._held("take a snapshot") as view:
+            seen = self._seen(view, before, paths)
+            if ref is not None:
+                refs.write(view, ref, seen.tree)
+            changed = () if before is None else comparing.changes_in(view, self.place, before, seen.tree)
+            left_out = tuple(sorted(self.place.outward(path) for path in seen.left_out))
+            return Snapshot(tree=seen.tree, before=before, changes=changed, left_out=left_out)
 
     def restore(self, tree: str, expected: str, paths: Collection[str] | None = None) -> Restored:
         """Make files what they are in ``tree``: those that differ from ``expected``, of ``paths`` if given.
@@ -42,20 +62,67 @@ class Store:
         nothing is written and it is refused by name. Folders that become empty are removed. A call that was cut in two
         is finished by the same call. A path of ``paths`` may be a folder.
         """
-        raise NotImplementedError(tree, expected, paths)
+        with self._held("write files") as view:
+            return restoring.restore(view, self.place, self.folder, tree, expected, paths)
 
     def has(self, tree: str) -> bool:
         """Return whether the repository has this tree."""
-        raise NotImplementedError(tree)
+        with self._held("read a snapshot") as view:
+            return tree in view
 
     def keep(self, ref: str, tree: str) -> None:
         """Name a tree, so that ``git gc`` keeps it and its files."""
-        raise NotImplementedError(ref, tree)
+        with self._held("name a snapshot") as view:
+            refs.write(view, ref, tree)
 
-    def free(self, refs: Iterable[str]) -> None:
+    def free(self, names: Iterable[str]) -> None:
         """Remove refs of ours, those that are there; the next ``git gc`` may then remove what only they reach."""
-        raise NotImplementedError(refs)
+        with self._held("free snapshots") as view:
+            refs.remove(view, names)
 
     def refs(self, below: str) -> dict[str, str]:
         """Return our refs below a name, such as ``refs/agentmesh/<session>/``, with their trees."""
-        raise NotImplementedError(below)
+        with self._held("read the names of snapshots") as view:
+            return refs.below(view, below)
+
+    def _seen(self, view: pygit2.Repository, before: str | None, paths: Collection[str] | None) -> Seen:
+        if before is not None and before not in view:
+            raise TreeError(f"The snapshot {before} is no longer in the repository.", hint="A `git gc` removed it.")
+        if paths is not None and before is not None:
+            inner = [self.place.inward(path) for path in paths]
+            seen = at_paths(self.place, view, before, inner, self.max_file)
+            if seen is not None:
+                return seen
+        if self._look is None:
+            beside = marker.beside(self.folder)
+            self._look = Look(self.place, view, max_file=self.max_file, beside=beside)
+        return self._look.everywhere(before)
+
+    @contextmanager
+    def held(self, *, wait: bool = True) -> Iterator[None]:
+        """Hold the workspace's lock over several calls of this thread; without ``wait`` raise TreeBusy at once."""
+        if not self._alone.acquire(blocking=wait):
+            raise TreeBusy(f"Another thread works with the files of {self.folder.name}.", hint="Try again.")
+        try:
+            with nullcontext() if self._depth else locked(self.folder, **({} if wait else {"patience": 0.0})):
+                self._depth += 1
+                try:
+                    yield
+                finally:
+                    self._depth -= 1
+        finally:
+            self._alone.release()
+
+    @contextmanager
+    def _held(self, what: str) -> Iterator[pygit2.Repository]:
+        """Hold the lock, mend what a dead process left, and give the view."""
+        with told(what), self.held():
+            restoring.mend(self.place, self.folder)
+            if self._opened is None:
+                self._opened = view_of(self.place, self.folder)
+            try:
+                yield self._opened
+            except BaseException:
+                # What is in memory may be half of a change: the next call begins with what is on disk.
+                self._opened = self._look = None
+                raise

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, Final
 
-from agentmesh.git.place import Place
+import pygit2
+from pygit2.enums import CheckoutStrategy
 
-MARKER = "workspace.json"
-"""Beside ``tree/``, where the agent cannot write: {"workspace": id, "repository": common directory, "objects": ...}."""
-TREE = "tree"
+from agentmesh.domain.errors import TreeError
+from agentmesh.git import marker, own_repository
+from agentmesh.git.lock import locked
+from agentmesh.git.opening import VIEW, told, view_of
+from agentmesh.git.place import TREE, Place, own_place
+
+_MAKING: Final = "making"
+_ALL: Final = CheckoutStrategy.FORCE | CheckoutStrategy.RECREATE_MISSING
 
 
 def make_tree(
@@ -19,17 +28,19 @@ def make_tree(
 
     A tree that is there already, made for this workspace, is left as it is. One that was cut short is made again.
     ``copy`` and ``link`` are paths relative to the user's root that the tree gets as copies, or as links to the user's
-    files, if they exist there and not in the tree. They should be ignored files: those that are not become changes.
+    files, if they exist there and not in the tree. No snapshot has them. A tree for a check to run in is made likewise,
+    in a folder of its own.
     """
-    raise NotImplementedError(place, tree, folder, workspace, copy, link)
+    with told("make a working tree"), locked(folder):
+        if not is_made(folder, workspace):
+            _refuse_another(folder, workspace)
+            _make(place, tree, folder, workspace, copy, link)
+    return own_place(place, folder).root
 
 
-def check_tree(place: Place, tree: str, folder: Path) -> Path:
-    """Make ``folder`` with the files of a tree and nothing else, for a check to run in; return the root in it.
-
-    The caller removes it by ``remove_folder``. The folder has the same ``.git`` as a tree of an agent.
-    """
-    raise NotImplementedError(place, tree, folder)
+def is_made(folder: Path, workspace: str) -> bool:
+    """Return whether the folder has a whole tree that was made for this workspace."""
+    return marker.workspace(folder) == workspace and (folder / TREE / ".git").is_dir()
 
 
 def remove_tree(folder: Path, workspace: str, trees: Path) -> bool:
@@ -37,9 +48,89 @@ def remove_tree(folder: Path, workspace: str, trees: Path) -> bool:
 
     It is removed only if it lies directly in ``trees`` and its marker names the workspace. No link is followed.
     """
-    raise NotImplementedError(folder, workspace, trees)
+    if not os.path.lexists(folder):
+        return True
+    if folder.is_symlink() or folder.resolve().parent != trees.resolve() or marker.workspace(folder) != workspace:
+        return False
+    with told("remove a working tree"), locked(folder):
+        for name in sorted(os.listdir(folder)):
+            if name != marker.MARKER:
+                _remove(folder / name)
+    # The marker goes last, so that a removal that was cut short can go on.
+    (folder / marker.MARKER).unlink(missing_ok=True)
+    folder.rmdir()
+    return True
 
 
-def is_made(folder: Path, workspace: str) -> bool:
-    """Return whether the folder has a whole tree that was made for this workspace."""
-    raise NotImplementedError(folder, workspace)
+def _refuse_another(folder: Path, workspace: str) -> None:
+    owner = marker.workspace(folder)
+    if owner is not None and owner != workspace:
+        raise TreeError(f"The folder {folder} belongs to the workspace {owner}, not to {workspace}.")
+    if os.path.lexists(folder / TREE):
+        raise TreeError(f"{folder / TREE} is there, but was not made for {workspace}.", hint="Move it away.")
+
+
+def _make(place: Place, tree: str, folder: Path, workspace: str, copy: Sequence[str], link: Sequence[str]) -> None:
+    making = folder / _MAKING
+    for left in (making, folder / VIEW):
+        _remove(left)
+    own_repository.make(place, making)
+    _check_out(place, tree, folder, making)
+    root = making / place.prefix
+    root.mkdir(parents=True, exist_ok=True)
+    shared = [path for path in (*copy, *link) if _is_wanted(place, root, path)]
+    for path in shared:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        if path in link:
+            (root / path).symlink_to(place.root / path)
+        else:
+            _copy(place.root / path, root / path)
+    beside = [place.inward(path) for path in shared]
+    own_repository.ignore(making, beside)
+    marker.write(folder, workspace, place, beside)
+    making.rename(folder / TREE)
+    view_of(own_place(place, folder), folder)
+
+
+def _check_out(place: Place, tree: str, folder: Path, making: Path) -> None:
+    """Write the files, and the index that knows them. No filter of the repository runs: libgit2 has none."""
+    view = view_of(place, folder, making)
+    view.index.read_tree(view[tree].peel(pygit2.Tree))
+    view.index.write()
+    view.checkout(strategy=_ALL)
+    shutil.copyfile(folder / VIEW / "index", making / ".git" / "index")
+    shutil.copystat(folder / VIEW / "index", making / ".git" / "index")
+
+
+def _is_wanted(place: Place, root: Path, path: str) -> bool:
+    place.inward(path)
+    inside = os.path.normpath(path)
+    if inside.startswith("..") or os.path.isabs(inside) or inside == ".":
+        raise TreeError(f"The path {path!r} of the setting workspace.copy or link is outside the project.")
+    return os.path.lexists(place.root / path) and not os.path.lexists(root / path)
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.is_dir() and not source.is_symlink():
+        shutil.copytree(source, target, symlinks=True)
+    else:
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, a link or a folder with all that is in it. Links are removed, not followed."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, onerror=_unlocked)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _unlocked(function: Callable[..., Any], path: str, _: Any) -> None:
+    """Give ourselves the right to change a folder that an agent made read-only, and try again."""
+    for each in (os.path.dirname(path), path):
+        if not os.path.islink(each) and os.path.isdir(each):
+            os.chmod(each, 0o700)
+    if function in (os.open, os.scandir, os.listdir, os.lstat):
+        shutil.rmtree(path)
+    else:
+        function(path)

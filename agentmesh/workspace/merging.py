@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmesh.domain.cancel import Cancel
-from agentmesh.domain.errors import MergeBusy, TreeMoved
+from agentmesh.domain.errors import MergeBusy, NotMergeable, TreeMoved
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus
 from agentmesh.domain.text import clip, one_line
@@ -184,7 +184,8 @@ class _Merging:
         if self.checks > _CHECKS:
             return self._result(MergeStatus.CHANGED, note="The files kept changing while the check ran.")
         self.progress("making a tree for the check")
-        with throw_away_tree(store.place, self.workspaces.folders.trees, tree) as folder:
+        folders, given = self.workspaces.folders, self.workspaces.settings
+        with throw_away_tree(store.place, folders.trees, tree, copy=given.copy, link=given.link) as folder:
             self.progress("checking the merge")
             checked = self.check(folder, self.cancel)
         self.checked = (tree, checked)

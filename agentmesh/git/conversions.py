@@ -1,0 +1,90 @@
+"""How a file's bytes on disk and in Git differ.
+
+libgit2 converts ends of lines and ``$Id$`` itself, as git does. What git would let a program do (``filter``, such as
+LFS), and encodings, it does not: such files are stored as they are on disk. Git's own object for them is another one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pygit2
+from pygit2.enums import BlobFilter
+
+_FOREIGN: Final = ("filter", "working-tree-encoding")
+_BUILT_IN: Final = ("text", "crlf", "eol", "ident")
+
+
+def foreign(view: pygit2.Repository, index: pygit2.Index, top: Path, common_dir: Path) -> Iterator[str]:
+    """Yield the files of an index whose object in Git is not what is on disk."""
+    if not any(word.encode() in text for text in _attribute_files(view, index, top, common_dir) for word in _FOREIGN):
+        return
+    for path in [os.fspath(entry.path) for entry in index]:
+        if _named(view, path, _FOREIGN):
+            yield path
+
+
+def has_modes(view: pygit2.Repository) -> bool:
+    """Return whether the file system tells programs from other files."""
+    return "core.filemode" not in view.config or view.config.get_bool("core.filemode")
+
+
+def to_disk(view: pygit2.Repository, blob: pygit2.Blob, path: str) -> bytes:
+    """Return the bytes that a file has on disk."""
+    if not _is_converted(view, path):
+        return blob.data
+    with pygit2.BlobIO(blob, as_path=path, flags=BlobFilter.CHECK_FOR_BINARY) as file:
+        return file.read()
+
+
+def object_id(view: pygit2.Repository, data: bytes, full: Path, path: str) -> bytes:
+    """Return the id of the object that a file with these bytes is stored as."""
+    if not _is_converted(view, path):
+        return pygit2.hash(data).raw
+    return view.hashfile(os.fspath(full), as_path=path).raw
+
+
+def _is_converted(view: pygit2.Repository, path: str) -> bool:
+    if (_setting(view, "core.autocrlf") or "false").lower() not in ("false", "no", "off", "0"):
+        return True
+    return _named(view, path, _BUILT_IN)
+
+
+def _named(view: pygit2.Repository, path: str, attributes: tuple[str, ...]) -> bool:
+    try:
+        return any(view.get_attr(path, each) not in (None, False) for each in attributes)
+    except UnicodeEncodeError:
+        return False
+
+
+def _setting(view: pygit2.Repository, key: str) -> str | None:
+    if key not in view.config:
+        return None
+    return view.config[key]
+
+
+def _attribute_files(view: pygit2.Repository, index: pygit2.Index, top: Path, common_dir: Path) -> Iterator[bytes]:
+    """Yield the texts of all files that can name a filter."""
+    for path in (common_dir / "info" / "attributes", *_elsewhere(view)):
+        if path.is_file():
+            yield path.read_bytes()
+    for entry in index:
+        if entry.path == ".gitattributes" or os.fspath(entry.path).endswith("/.gitattributes"):
+            blob = view.get(entry.id)
+            if isinstance(blob, pygit2.Blob):
+                yield blob.data
+            on_disk = top / entry.path
+            if on_disk.is_file():
+                yield on_disk.read_bytes()
+
+
+def _elsewhere(view: pygit2.Repository) -> Iterator[Path]:
+    named = _setting(view, "core.attributesfile")
+    if named:
+        yield Path(named).expanduser()
+    home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    yield Path(home).expanduser() / "git" / "attributes"
+    yield Path("/etc/gitattributes")

@@ -1,0 +1,239 @@
+"""What the files of a workspace are now, as a tree. An index in memory knows the files that did not change."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pygit2
+from pygit2.enums import DeltaStatus, DiffOption, FileMode
+
+from agentmesh.domain.errors import TreeError
+from agentmesh.git import conversions, tree_objects
+from agentmesh.git.place import Place
+from agentmesh.git.seed import copy_index
+from agentmesh.git.tree_objects import Entry
+
+_LOOK: Final = (
+    DiffOption.INCLUDE_UNTRACKED
+    | DiffOption.RECURSE_UNTRACKED_DIRS
+    | DiffOption.INCLUDE_TYPECHANGE
+    | DiffOption.IGNORE_SUBMODULES
+    | DiffOption.INCLUDE_UNREADABLE
+)
+_OFTEN: Final = 200
+"""So many files change in memory before the index is written: a file is read again, by others, until then."""
+
+
+class Seen(NamedTuple):
+    """What a look found."""
+
+    tree: str
+    left_out: set[str]
+    """Relative to the top."""
+
+
+class Look:
+    """An index of a workspace in memory, with the tree that it stands for."""
+
+    def __init__(self, place: Place, view: pygit2.Repository, *, max_file: int, beside: Collection[str]) -> None:
+        self._place = place
+        self._view = view
+        self._max_file = max_file
+        self._beside = tuple(beside)
+        self._index = view.index
+        self._unwritten = 0
+        self._tree = self._loaded()
+
+    def everywhere(self, before: str | None) -> Seen:
+        """Look at all files. Files that ``before`` has are taken whatever their size and whether ignored."""
+        if before is not None and before != self._tree:
+            self._become(before)
+        edits: dict[str, Entry | None] = {}
+        left_out: set[str] = set()
+        for delta in self._index.diff_to_workdir(_LOOK).deltas:
+            self._take(delta, edits, left_out)
+        tree = tree_objects.edited(self._view, self._tree, edits)
+        self._note(tree, len(edits))
+        return Seen(tree, left_out | self._submodules())
+
+    def _take(self, delta: pygit2.DiffDelta, edits: dict[str, Entry | None], left_out: set[str]) -> None:
+        path = os.fsdecode(delta.new_file.raw_path)
+        is_new = delta.status == DeltaStatus.UNTRACKED
+        if is_new and self._is_beside(path):
+            return
+        if path.endswith("/") or (delta.old_file.mode == FileMode.COMMIT and not is_new):
+            left_out.add(path if path.endswith("/") else f"{path}/")
+            return
+        size = size_of(self._place.top / path)
+        if size is None:
+            if not is_new:
+                self._index.remove(path)
+                edits[path] = None
+        elif is_new and size > self._max_file:
+            left_out.add(path)
+        else:
+            entry = self._added(path)
+            if entry is None:
+                left_out.add(path)
+            else:
+                edits[path] = entry
+
+    def _added(self, path: str) -> Entry | None:
+        """Put the file on disk into the index and return its entry; None if it cannot be read, or is gone."""
+        for _ in range(3):
+            try:
+                self._index.add(path)
+            except (pygit2.GitError, OSError) as error:
+                if "No space left" in str(error) or "too large" in str(error):
+                    raise
+                continue
+            found = self._index[path]
+            return Entry(int(found.mode), found.id.raw)
+        return None
+
+    def _become(self, before: str) -> None:
+        """Make the index stand for another tree; what differs is read from disk at the next look."""
+        old, new = self._view[self._tree].peel(pygit2.Tree), self._view[before].peel(pygit2.Tree)
+        for delta in old.diff_to_tree(new, flags=DiffOption.INCLUDE_TYPECHANGE).deltas:
+            path = os.fsdecode(delta.new_file.raw_path)
+            if delta.status == DeltaStatus.DELETED:
+                self._index.remove(path)
+            else:
+                self._index.add(pygit2.IndexEntry(path, delta.new_file.id, delta.new_file.mode))
+        self._tree = before
+
+    def _note(self, tree: str, changed: int) -> None:
+        self._tree = tree
+        self._unwritten += changed
+        if self._unwritten > _OFTEN:
+            self.write()
+
+    def write(self) -> None:
+        """Write the index, for the next process."""
+        self._index.write()
+        self._unwritten = 0
+
+    def _loaded(self) -> str:
+        """Read the index, or begin one; return the tree that it stands for."""
+        path = Path(self._view.path) / "index"
+        if path.exists():
+            try:
+                return str(self._index.write_tree())
+            except (pygit2.GitError, OSError):
+                path.unlink()
+        unmerged = self._begun(path)
+        for name in unmerged:
+            del self._index.conflicts[name]
+            self._added(name)
+        for name in conversions.foreign(self._view, self._index, self._place.top, self._place.common_dir):
+            size = size_of(self._place.top / name)
+            if size is None or size > self._max_file or self._added(name) is None:
+                self._index.remove(name)
+        tree = str(self._index.write_tree())
+        self.write()
+        return tree
+
+    def _begun(self, path: Path) -> Collection[str]:
+        """Begin the index by the user's; if that cannot be read, by HEAD. Return its unmerged files."""
+        copied = copy_index(self._place.git_dir / "index", path, self._place.top)
+        self._index.read()
+        if copied is not None:
+            return copied.unmerged
+        head = _head(self._place)
+        if head is not None:
+            self._index.read_tree(self._view[head])
+        return ()
+
+    def _is_beside(self, path: str) -> bool:
+        """Return whether the path is one that was copied or linked into the tree beside the snapshot's files."""
+        return any(path.rstrip("/") == each or path.startswith(f"{each}/") for each in self._beside)
+
+    def _submodules(self) -> set[str]:
+        if not (self._place.top / ".gitmodules").exists():
+            return set()
+        return {f"{path}/" for path, entry in tree_objects.files(self._view, self._tree) if entry.mode == 0o160000}
+
+
+def at_paths(place: Place, view: pygit2.Repository, before: str, paths: Collection[str], max_file: int) -> Seen | None:
+    """Look at some files only, relative to the top; None if that is not enough."""
+    edits: dict[str, Entry | None] = {}
+    left_out: set[str] = set()
+    for path in paths:
+        full = place.top / path
+        if not _is_utf8(path) or (full.is_dir() and not full.is_symlink()):
+            return None
+        inside = _stranger(place.top, path)
+        if inside is not None:
+            left_out.add(inside)
+            continue
+        size = size_of(full)
+        known = tree_objects.entry_at(view, before, path)
+        if size is None:
+            edits.update(_gone(view, path, known))
+        elif known is None and view.path_is_ignored(path):
+            continue
+        elif known is None and size > max_file:
+            left_out.add(path)
+        else:
+            edits[path] = _read(view, full, path, known)
+    changed = {path: entry for path, entry in edits.items() if entry != tree_objects.entry_at(view, before, path)}
+    return Seen(tree_objects.edited(view, before, changed), left_out)
+
+
+def size_of(path: Path) -> int | None:
+    """Return the size of a file or link; None if there is neither. No link is followed, not even on the way."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_size if stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode) else None
+
+
+def _gone(view: pygit2.Repository, path: str, known: Entry | None) -> Iterator[tuple[str, None]]:
+    if known is not None and known.mode == tree_objects.DIRECTORY:
+        for name, _ in tree_objects.files(view, known.id.hex(), f"{path}/"):
+            yield name, None
+    elif known is not None:
+        yield path, None
+
+
+def _read(view: pygit2.Repository, full: Path, path: str, known: Entry | None) -> Entry:
+    blob = view.create_blob_fromworkdir(path)
+    mode = full.lstat().st_mode
+    if stat.S_ISLNK(mode):
+        return Entry(tree_objects.LINK, blob.raw)
+    if not conversions.has_modes(view):
+        return Entry(known.mode if known is not None else tree_objects.FILE, blob.raw)
+    return Entry(tree_objects.PROGRAM if mode & 0o100 else tree_objects.FILE, blob.raw)
+
+
+def _stranger(top: Path, path: str) -> str | None:
+    """Return the folder of another repository that a path is in."""
+    at = ""
+    for part in path.split("/")[:-1]:
+        at = f"{at}{part}/"
+        if (top / at).is_symlink():
+            raise TreeError(f"The path {path!r} leads through a symbolic link.", hint="Name the file itself.")
+        if os.path.lexists(top / at / ".git"):
+            return at
+    return None
+
+
+def _head(place: Place) -> str | None:
+    """Return the tree of the user's HEAD."""
+    repository = pygit2.Repository(os.fspath(place.git_dir))
+    if repository.head_is_unborn:
+        return None
+    return str(repository.head.peel(pygit2.Tree).id)
+
+
+def _is_utf8(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,143 @@
+"""Open repositories by libgit2, and say in our words why one cannot be used.
+
+A *view* is how we look at a workspace. It is a folder of ours that libgit2 opens as a linked worktree of the user's
+repository: objects, refs, configuration and ``info/exclude`` are the user's; index and HEAD are the view's own. The
+repository does not list it, and the user's index and HEAD are never opened for writing.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pygit2
+
+from agentmesh.domain.errors import NoRepository, TreeError
+from agentmesh.git.place import Place
+
+VIEW: Final = "view"
+_OPTIONS: Final = pygit2.enums.RepositoryOpenFlag.NO_SEARCH
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_REFUSALS: Final = {
+    "objectformat": ("names its objects by SHA-256", "agentmesh needs a repository with SHA-1 names."),
+    "refstorage": ("stores its refs as a reftable", "Run `git refs migrate --ref-format=files` there."),
+    "partialclone": ("is a partial clone", "Clone it whole, without --filter."),
+}
+
+
+def examined(root: Path, top: Path) -> Place:
+    """Return the place of ``root`` in the repository at ``top``, or raise NoRepository."""
+    try:
+        repository = pygit2.Repository(os.fspath(top / ".git"), _OPTIONS)
+    except (pygit2.GitError, KeyError, OSError, ValueError) as error:
+        raise _unusable(top, str(error)) from None
+    if repository.is_bare:
+        raise NoRepository(f"{top} is a bare Git repository and has no files to work on.", hint=_worktree(top))
+    if not repository.workdir or Path(repository.workdir).resolve() != top:
+        raise NoRepository(
+            f"The files of the Git repository {top} are elsewhere (core.worktree).",
+            hint=f"Start in {repository.workdir or 'its working tree'}, with a .git there, or unset core.worktree.",
+        )
+    git_dir = Path(repository.path).resolve()
+    place = Place(root=root, top=top, git_dir=git_dir, common_dir=_common(git_dir))
+    if place.prefix and repository.path_is_ignored(place.prefix + "/"):
+        raise NoRepository(
+            f"{root} is ignored by its Git repository {top}.", hint="Work in a directory whose files Git looks at."
+        )
+    return place
+
+
+def repository_of(place: Place) -> pygit2.Repository:
+    """Open the user's repository, to read and to write objects and our refs. Needs no index."""
+    try:
+        return pygit2.Repository(os.fspath(place.common_dir), _OPTIONS)
+    except (pygit2.GitError, KeyError, OSError) as error:
+        raise TreeError(f"The Git repository {place.common_dir} cannot be opened: {error}.", hint=_MOVED) from None
+
+
+_MOVED: Final = "If it was moved, move it back, or start the session again in its new place."
+
+
+def view_of(place: Place, folder: Path, top: Path | None = None) -> pygit2.Repository:
+    """Open the view in ``folder`` on the files at ``top``, the place's if not given. It is made if it is missing."""
+    view = folder / VIEW
+    view.mkdir(parents=True, exist_ok=True)
+    _put(view / "HEAD", "ref: refs/heads/agentmesh-has-no-branch\n")
+    _put(view / "commondir", f"{os.fspath(place.common_dir)}\n")
+    _put(view / "gitdir", f"{os.fspath((top or place.top) / '.git')}\n")
+    (view / "index.lock").unlink(missing_ok=True)
+    try:
+        return pygit2.Repository(os.fspath(view), _OPTIONS)
+    except (pygit2.GitError, KeyError) as error:
+        raise TreeError(f"The Git repository {place.common_dir} cannot be opened: {error}.", hint=_MOVED) from None
+
+
+@contextmanager
+def told(what: str) -> Iterator[None]:
+    """Raise what libgit2 and the system raise as a TreeError that says ``what`` could not be done."""
+    try:
+        yield
+    except (pygit2.GitError, OSError, KeyError, ValueError) as error:
+        raise TreeError(f"agentmesh could not {what}: {_reason(error)}.", hint=_hint(error)) from error
+
+
+def _reason(error: Exception) -> str:
+    if _is_full(error):
+        return "no space is left on the disk"
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return text.rstrip(".") or type(error).__name__
+
+
+def _hint(error: Exception) -> str:
+    if _is_full(error):
+        return "Make room, then try again: nothing was changed."
+    return "Look at the repository with `git fsck`; its files were not changed."
+
+
+def _is_full(error: Exception) -> bool:
+    number = error.errno if isinstance(error, OSError) else None
+    return number in _FULL or any(os.strerror(each) in str(error) for each in _FULL)
+
+
+def _put(path: Path, text: str) -> None:
+    """Write a small file, unless it has this text already."""
+    data = os.fsencode(text)
+    try:
+        if path.read_bytes() == data:
+            return
+    except OSError:
+        pass
+    beside = path.with_name(f"{path.name}.new")
+    beside.write_bytes(data)
+    beside.replace(path)
+
+
+def _common(git_dir: Path) -> Path:
+    try:
+        named = (git_dir / "commondir").read_bytes()
+    except OSError:
+        return git_dir
+    return (git_dir / os.fsdecode(named.rstrip(b"\r\n"))).resolve()
+
+
+def _unusable(top: Path, reason: str) -> NoRepository:
+    lowered = reason.lower()
+    for word, (what, hint) in _REFUSALS.items():
+        if word in lowered:
+            return NoRepository(f"The Git repository {top} {what}, which agentmesh cannot read.", hint=hint)
+    if "not owned" in lowered:
+        return NoRepository(
+            f"The Git repository {top} belongs to another user.",
+            hint=f"If you trust it: git config --global --add safe.directory {top}",
+        )
+    return NoRepository(
+        f"The Git repository {top} cannot be opened: {reason.rstrip('.')}.", hint="Does `git status` work there?"
+    )
+
+
+def _worktree(top: Path) -> str:
+    return f"Make a working tree: git -C {top} worktree add PATH"

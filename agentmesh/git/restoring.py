@@ -1,0 +1,193 @@
+"""Write the files of a tree over those of another, without losing what somebody else wrote.
+
+First all files are compared with what is expected, then all new contents are written beside their places, then each is
+put in its place by a rename, after one more comparison. The names of the files beside are in a journal before they
+exist, so the next call removes those that a dead process left.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pygit2
+from pygit2.enums import DiffOption
+
+from agentmesh.git import conversions
+from agentmesh.git.comparing import is_below
+from agentmesh.git.facts import Restored
+from agentmesh.git.folders import Folders
+from agentmesh.git.place import Place
+from agentmesh.git.tree_objects import LINK, SUBMODULE, Entry
+
+JOURNAL: Final = "writing.json"
+
+
+class Step(NamedTuple):
+    """What becomes of one file."""
+
+    path: str
+    old: Entry | None
+    new: Entry | None
+
+
+def restore(
+    view: pygit2.Repository, place: Place, folder: Path, tree: str, expected: str, paths: Collection[str] | None
+) -> Restored:
+    """See ``Store.restore``; the workspace's lock is held."""
+    wanted = None if paths is None else {place.inward(path) for path in paths}
+    steps = [step for step in _steps(view, expected, tree) if wanted is None or is_below(step.path, wanted)]
+    with Folders(place.top) as disk:
+        work = _Restore(view, place, disk, steps)
+        refused = [step.path for step in steps if not work.is_as_expected(step)]
+        if not refused:
+            refused = work.write(folder)
+    if refused:
+        return Restored(written=(), refused=tuple(sorted(place.outward(path) for path in refused)))
+    return Restored(written=tuple(sorted(place.outward(path) for path in work.written)))
+
+
+def mend(place: Place, folder: Path) -> None:
+    """Remove the files that a restore which died left beside their places."""
+    journal = folder / JOURNAL
+    try:
+        names = json.loads(journal.read_bytes())
+    except FileNotFoundError:
+        return
+    except ValueError:
+        names = []
+    with Folders(place.top) as disk:
+        for name in names:
+            disk.remove(name)
+    journal.unlink()
+
+
+def _steps(view: pygit2.Repository, expected: str, tree: str) -> Iterator[Step]:
+    old, new = view[expected].peel(pygit2.Tree), view[tree].peel(pygit2.Tree)
+    for delta in old.diff_to_tree(new, flags=DiffOption.INCLUDE_TYPECHANGE).deltas:
+        if SUBMODULE not in (delta.old_file.mode, delta.new_file.mode):
+            yield Step(os.fsdecode(delta.new_file.raw_path), _entry(delta.old_file), _entry(delta.new_file))
+
+
+def _entry(file: pygit2.DiffFile) -> Entry | None:
+    return Entry(int(file.mode), file.id.raw) if file.mode else None
+
+
+class _Restore:
+    """One restore: its steps, and what is on disk."""
+
+    def __init__(self, view: pygit2.Repository, place: Place, disk: Folders, steps: list[Step]) -> None:
+        self._view = view
+        self._place = place
+        self._disk = disk
+        self._steps = steps
+        self._going = {step.path for step in steps if step.new is None}
+        self._modes = conversions.has_modes(view)
+        self.written: list[str] = []
+
+    def is_as_expected(self, step: Step) -> bool:
+        """Return whether the file is what it was, or what it will be."""
+        blocker = self._disk.blocker(step.path)
+        if blocker is not None and blocker not in self._going:
+            return False
+        if self._disk.is_folder(step.path):
+            return step.old is None and self._disk.files_below(step.path) <= self._going
+        return self._is_still(step)
+
+    def write(self, folder: Path) -> list[str]:
+        """Write all steps; return the files that changed meanwhile, in which case none is written."""
+        todo = [step for step in self._steps if not self._is_same(self._present(step.path), step.new)]
+        beside = {step.path: self._disk.beside(step.path) for step in todo if step.new is not None}
+        journal = folder / JOURNAL
+        _write_journal(journal, list(beside.values()))
+        try:
+            for step in todo:
+                if step.new is not None:
+                    self._prepare(step, step.new, beside[step.path])
+            late = self._change(todo, beside, folder)
+        finally:
+            for name in beside.values():
+                self._disk.remove(name)
+            journal.unlink(missing_ok=True)
+        return [] if late is None else [late]
+
+    def _change(self, steps: list[Step], beside: Mapping[str, str], folder: Path) -> str | None:
+        """Change the files; return one that changed meanwhile, in which case all others are as before."""
+        late = None
+        try:
+            late = self._remove([step for step in steps if step.new is None])
+            if late is None:
+                late = self._put([step for step in steps if step.new is not None], beside)
+        except BaseException:
+            self._take_back(folder)
+            raise
+        if late is not None:
+            self._take_back(folder)
+        return late
+
+    def _remove(self, steps: list[Step]) -> str | None:
+        """Remove files, then the folders that became empty; return a file that changed meanwhile."""
+        for step in steps:
+            if not self._is_still(step):
+                return step.path
+            self._disk.remove(step.path)
+            self.written.append(step.path)
+        for step in steps:
+            self._disk.prune(step.path)
+        return None
+
+    def _put(self, steps: list[Step], beside: Mapping[str, str]) -> str | None:
+        """Put the new files in their places; return one that changed meanwhile."""
+        for step in steps:
+            if not self._is_still(step) or not self._disk.put(beside[step.path], step.path):
+                return step.path
+            self.written.append(step.path)
+        return None
+
+    def _prepare(self, step: Step, new: Entry, name: str) -> None:
+        """Write a file's new content beside its place."""
+        blob = self._view[pygit2.Oid(raw=new.id)].peel(pygit2.Blob)
+        if new.mode == LINK:
+            self._disk.link(name, blob.data)
+        else:
+            data = conversions.to_disk(self._view, blob, step.path)
+            self._disk.create(name, data, is_program=new.mode & 0o100 != 0, like=step.path)
+
+    def _take_back(self, folder: Path) -> None:
+        """Bring back what was written, unless it has been changed since."""
+        done, self.written = set(self.written), []
+        steps = [Step(step.path, step.new, step.old) for step in self._steps if step.path in done]
+        back = _Restore(self._view, self._place, self._disk, [])
+        back._steps = [step for step in steps if back.is_as_expected(step)]
+        if back._steps:
+            back.write(folder)
+
+    def _is_still(self, step: Step) -> bool:
+        present = self._present(step.path)
+        return self._is_same(present, step.old) or self._is_same(present, step.new)
+
+    def _present(self, path: str) -> Entry | None:
+        """Return what is on disk at a path, as Git would store it; None if it is nothing or a folder."""
+        found = self._disk.read(path)
+        if found is None:
+            return None
+        if found.mode == LINK or not found.mode:
+            return Entry(found.mode, pygit2.hash(found.data).raw)
+        full = self._place.top / path
+        return Entry(found.mode, conversions.object_id(self._view, found.data, full, path))
+
+    def _is_same(self, present: Entry | None, wanted: Entry | None) -> bool:
+        if present is None or wanted is None or present.id != wanted.id:
+            return present is wanted is None
+        if present.mode == wanted.mode:
+            return True
+        return present.mode != 0 and not self._modes and LINK not in (present.mode, wanted.mode)
+
+
+def _write_journal(journal: Path, names: list[str]) -> None:
+    new = journal.with_name(f"{JOURNAL}.new")
+    new.write_text(json.dumps(names))
+    new.replace(journal)
