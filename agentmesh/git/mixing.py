@@ -15,15 +15,6 @@ def mixed(place: Place, tree: str, sources: Mapping[str, str]) -> str:
     with told("put earlier files together"):
         edits = {}
         for path, source in sources.items():
-            whole = full_path(place, path)
+            whole = place.inward(path)
             edits[whole] = entry_at(repository, source, whole)
         return edited(repository, tree, edits)
-
-
-def full_path(place: Place, path: str) -> str:
-    """Return a path of the workspace as it is in its repository's tree."""
-    parts = place.prefix.split("/") if place.prefix else []
-    while path.startswith("../") and parts:
-        parts.pop()
-        path = path.removeprefix("../")
-    return "/".join((*parts, path))

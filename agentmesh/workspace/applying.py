@@ -14,7 +14,7 @@ from agentmesh.domain.log import logger
 from agentmesh.domain.text import one_line
 from agentmesh.domain.workspaces import Merge, MergeState, WorkspaceKind
 from agentmesh.git.facts import Conflict, FileChange
-from agentmesh.store import agents, merges
+from agentmesh.store import agents, merges, steps
 from agentmesh.store import workspaces as rows
 from agentmesh.store.call import Lease
 from agentmesh.workspace import merge_words as words
@@ -57,11 +57,8 @@ def continued(workspaces: Workspaces, row: Merge, lease: Lease) -> MergeResult:
             if row.state is MergeState.WRITING:
                 return apply(workspaces, store, row, lease, result_of(workspaces, row))
     result = result_of(workspaces, row)
-    if row.state is MergeState.REFUSED:
-        told = {"result": words.told(result)}
-        run(merges.refused, row.id, str(row.reason), row.conflicts, lease, **told, idempotent=True)
-    else:
-        run(merges.end, row.id, lease, result=words.told(result), idempotent=True)
+    assert lease.ordinal is not None  # noqa: S101  a call has one
+    run(steps.finish_calls, lease, {lease.ordinal: words.told(result)}, idempotent=True)
     return result
 
 
@@ -97,8 +94,9 @@ def is_left(workspaces: Workspaces, row: Merge) -> bool:
 def result_of(workspaces: Workspaces, row: Merge) -> MergeResult:
     """Return the result that a merge's row tells of; of one that is being written, what it will be."""
     run = workspaces.database.run
-    source, target = (run(agents.get, who, idempotent=True) for who in (row.source_agent, row.target_agent))
-    target_row, source_row = (run(rows.get, which, idempotent=True) for which in (row.target, row.source))
+    source = run(agents.get, row.source_agent, idempotent=True).name
+    target = run(agents.get, row.target_agent, idempotent=True).name if row.target_agent else ""
+    is_own = run(rows.get, row.target, idempotent=True).kind is WorkspaceKind.OWN
     status = MergeStatus.MERGED
     if row.state is MergeState.REFUSED:
         status = MergeStatus.CONFLICTS if row.conflicts else MergeStatus.CHANGED
@@ -107,14 +105,14 @@ def result_of(workspaces: Workspaces, row: Merge) -> MergeResult:
     checked = Checked(row.check_command, row.check_exit, "") if row.check_command is not None else None
     return MergeResult(
         status,
-        source.name,
-        target.name if target_row.kind is WorkspaceKind.OWN else "",
-        down=target_row.origin == source_row.id,
+        source,
+        target if is_own else "",
+        down=not row.is_up,
         files=tuple(FileChange(*values) for values in row.files),
         conflicts=tuple(_conflict(one) for one in row.conflicts),
-        owner=source.name if status is MergeStatus.CONFLICTS else "",
+        owner=source if status is MergeStatus.CONFLICTS else "",
         check=checked,
-        asked_by=target.name if row.by_agent is not None else "",
+        asked_by=target if row.by_agent is not None else "",
         id=row.id,
     )
 

@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,18 +18,26 @@ _LOCK: Final = ".lock"
 
 
 @contextlib.contextmanager
-def throw_away_tree(place: Place, trees: Path, tree: str) -> Iterator[Path]:
-    """Make a directory with the files of a tree, yield the agent's root in it, and remove it."""
-    from agentmesh.git.trees import check_tree, remove_folder
+def throw_away_tree(
+    place: Place, trees: Path, tree: str, *, copy: Sequence[str] = (), link: Sequence[str] = ()
+) -> Iterator[Path]:
+    """Make a directory with the files of a tree, yield the agent's root in it, and remove it.
+
+    ``copy`` and ``link`` are as for an agent's own tree.
+    """
+    from agentmesh.git import marker
+    from agentmesh.git.trees import make_tree
 
     trees.mkdir(parents=True, exist_ok=True)
     folder = trees / f"{_PREFIX}{uuid.uuid4().hex}"
     with _held(folder) as lock:
         try:
-            yield check_tree(place, tree, folder)
+            folder.mkdir(mode=0o700)
+            marker.write(folder, folder.name, place, ())  # first of all: only a folder with a marker is ever removed
+            yield make_tree(place, tree, folder, folder.name, copy=copy, link=link)
         finally:
-            remove_folder(folder)
-            lock.unlink(missing_ok=True)
+            if _remove(folder):
+                lock.unlink(missing_ok=True)
 
 
 def left(trees: Path) -> list[Path]:
@@ -44,14 +52,20 @@ def left(trees: Path) -> list[Path]:
 
 def clear(folder: Path) -> bool:
     """Remove the directory of a check whose process is gone; return whether it is gone."""
-    from agentmesh.git.trees import remove_folder
-
     lock = folder.with_name(folder.name + _LOCK)
     with _tried(lock) as is_free:
-        if is_free:
-            remove_folder(folder)
+        if is_free and _remove(folder):
             lock.unlink(missing_ok=True)
-    return not folder.exists()
+            return True
+    return False
+
+
+def _remove(folder: Path) -> bool:
+    from agentmesh.git.trees import remove_tree
+
+    with contextlib.suppress(OSError):
+        folder.rmdir()  # it had not even a marker yet
+    return remove_tree(folder, folder.name, folder.parent)
 
 
 @contextlib.contextmanager

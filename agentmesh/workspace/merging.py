@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmesh.domain.cancel import Cancel
-from agentmesh.domain.errors import MergeBusy, TreeMoved
+from agentmesh.domain.errors import MergeBusy, NotMergeable, TreeMoved
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus
 from agentmesh.domain.text import clip, one_line
@@ -57,14 +57,14 @@ class _Merging:
     """One merge, from the first look to its end."""
 
     workspaces: Workspaces
-    target_agent: AgentId
+    target_agent: AgentId | None
     source_agent: AgentId
-    down: bool
     lease: Lease | None
     check: Check | None
     preview: bool
     cancel: Cancel
     progress: Callable[[str], None]
+    down: bool = field(init=False)
     source_name: str = field(init=False)
     target_name: str = field(init=False)
     source_lives: bool = field(init=False)
@@ -76,9 +76,9 @@ class _Merging:
 
     def __post_init__(self) -> None:
         run = self.workspaces.database.run
-        source, target = (run(agents.get, who, idempotent=True) for who in (self.source_agent, self.target_agent))
-        self.source_name, self.target_name = source.name, target.name
-        self.source_lives = source.status is not AgentStatus.DEAD
+        source = run(agents.get, self.source_agent, idempotent=True)
+        self.source_name, self.source_lives = source.name, source.status is not AgentStatus.DEAD
+        self.target_name = run(agents.get, self.target_agent, idempotent=True).name if self.target_agent else ""
         sides = run(merges.sides, self.target_agent, self.source_agent, idempotent=True)
         self.down = not sides.is_up
         self.source, self.target = (run(rows.get, one, idempotent=True) for one in (sides.source, sides.target))
@@ -115,7 +115,7 @@ class _Merging:
         sides = run(merges.sides, self.target_agent, self.source_agent, idempotent=True)
         if ours is None or sides.base is None or (sides.ours, sides.theirs) != (ours, theirs):
             raise _Moved
-        names = (self.target_name, self.source_name)
+        names = (self.target_name or "here", self.source_name)
         return _Look(sides, merge_trees(store.place, sides.base, ours, str(theirs), markers=self.down, names=names))
 
     def _without_writing(self, store: Store, look: _Look) -> MergeResult | None:
@@ -168,7 +168,7 @@ class _Merging:
             words.conflicts_json(result),
             self.lease,
             result=words.told(result),
-            told_source=told,
+            told=told,
             idempotent=True,
         )
         return replace(result, id=row.id)
@@ -184,7 +184,8 @@ class _Merging:
         if self.checks > _CHECKS:
             return self._result(MergeStatus.CHANGED, note="The files kept changing while the check ran.")
         self.progress("making a tree for the check")
-        with throw_away_tree(store.place, self.workspaces.folders.trees, tree) as folder:
+        folders, given = self.workspaces.folders, self.workspaces.settings
+        with throw_away_tree(store.place, folders.trees, tree, copy=given.copy, link=given.link) as folder:
             self.progress("checking the merge")
             checked = self.check(folder, self.cancel)
         self.checked = (tree, checked)
@@ -229,8 +230,8 @@ class _Merging:
     ) -> merges.Plan:
         checked = self.checked[1] if self.checked else None
         return merges.Plan(
-            target_agent=sides.target_agent,
-            source_agent=sides.source_agent,
+            target_agent=self.target_agent,
+            source_agent=self.source_agent,
             base=str(sides.base),
             ours=str(sides.ours),
             theirs=str(sides.theirs),
@@ -281,8 +282,8 @@ def merge(
         known = run(merges.of_call, lease.agent_id, lease.seq, lease.ordinal, idempotent=True)
         if known is not None:
             return continued(workspaces, known, lease)
-    if down:
-        target, source = agent, run(merges.above, agent, idempotent=True)
-    else:
-        target, source = by or run(merges.above, agent, idempotent=True), agent
-    return _Merging(workspaces, target, source, down, lease, check, preview, cancel or Cancel(), progress).run()
+    above = None if by and not down else run(merges.above, agent, idempotent=True)
+    target, source = (agent, above) if down else (by or above, agent)
+    if source is None:
+        raise NotMergeable("nobody works in the files that the tree was made from", hint="Merge it into them instead.")
+    return _Merging(workspaces, target, source, lease, check, preview, cancel or Cancel(), progress).run()

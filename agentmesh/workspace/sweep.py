@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -91,15 +90,16 @@ def free(workspaces: Workspaces) -> int:
     """Give up snapshots beyond the newest ones of each workspace; return how many."""
     from agentmesh.git.elsewhere import free_refs
 
-    run, keep = workspaces.database.run, workspaces.settings.keep
-    found = run(snapshots.over, keep, workspaces.host, workspaces.os_user, idempotent=True)
-    by_repository: defaultdict[str, list[str]] = defaultdict(list)
-    for one in found:
-        by_repository[one.repository].append(one.ref)
-    run(snapshots.freed, [one.snapshot_id for one in found], idempotent=True)
-    for repository, refs in by_repository.items():
-        free_refs(Path(repository), refs)
-    return len(found)
+    run, keep, count = workspaces.database.run, workspaces.settings.keep, 0
+    for view in run(rows.listing, None, idempotent=True):
+        if view.snapshots <= keep or (view.host, view.os_user) != (workspaces.host, workspaces.os_user):
+            continue
+        found = run(snapshots.over, view.id, keep, idempotent=True)
+        run(snapshots.freed, [one.snapshot_id for one in found], idempotent=True)
+        for repository in {one.repository for one in found}:
+            free_refs(Path(repository), [one.ref for one in found if one.repository == repository])
+        count += len(found)
+    return count
 
 
 def _keep_last(workspaces: Workspaces, row: Workspace) -> None:

@@ -144,7 +144,7 @@ def _back(
 def _newest_undo(workspaces: Workspaces, agent: AgentId) -> Snapshot | None:
     """Return the newest undo that was not redone, unless the agent has changed files since."""
     redone = 0
-    for one in workspaces.database.run(snapshots.of_agent, agent, _RECENT, idempotent=True):
+    for one in workspaces.database.run(snapshots.of_agent, agent, limit=_RECENT, idempotent=True):
         if one.kind == "redo":
             redone += 1
         elif one.kind == "undo" and redone == 0:
