@@ -41,6 +41,7 @@ from agentmesh.tui.input.keys import Keymap
 from agentmesh.tui.input.prompt import Prompt
 from agentmesh.tui.input.quiet import QuietInput
 from agentmesh.tui.requests.presenter import RequestPresenter
+from agentmesh.tui.session.feed_calls import See, Seek
 from agentmesh.tui.session.messages import RowsArrived
 from agentmesh.tui.session.state import AgentFace, Board
 from agentmesh.tui.session.surroundings import Surroundings
@@ -63,7 +64,7 @@ _LEAVE_SECONDS = 2.0
 
 
 class MainScreen(Screen[None]):
-    """Posts ``CallRequested`` for what a person wants done, ``Sought`` for an agent off the board, ``Leave`` to end."""
+    """Posts ``CallRequested`` for what a person wants done, ``FeedCall`` for what is to be read, ``Leave`` to end."""
 
     BINDINGS = [  # noqa: RUF012 - Textual's form
         *bindings_of("screen"),
@@ -72,20 +73,6 @@ class MainScreen(Screen[None]):
 
     class Leave(Message):
         """A person wants to leave the program."""
-
-    class Saw(Message):
-        """A person looks at an agent the end of whose last turn nobody has seen."""
-
-        def __init__(self, agent_id: AgentId) -> None:
-            super().__init__()
-            self.agent_id = agent_id
-
-    class Sought(Message):
-        """An agent is to come into view that is not on the board."""
-
-        def __init__(self, agent_id: AgentId) -> None:
-            super().__init__()
-            self.agent_id = agent_id
 
     def __init__(self, keymap: Keymap, history: History, workdir: Path, welcome: str) -> None:
         super().__init__()
@@ -221,12 +208,12 @@ class MainScreen(Screen[None]):
         if shown := self.views.current:
             shown.follow(board)
         self.composer.show(face, has_ended=board.session.ended_at is not None)
-        if face.view.unseen and self._board_screen is None:
-            self.app.post_message(self.Saw(face.id))
+        if face.view.unseen and self._board_screen is None and self.app.app_focus:
+            self.app.post_message(See(face.id))
         self._refresh_lines()
 
     def _seek(self, agent_id: AgentId) -> None:
-        self.app.post_message(self.Sought(agent_id))  # see Views: from the screen it might not bubble
+        self.app.post_message(Seek(agent_id))  # see Views: from the screen it might not bubble
 
     def _refresh_lines(self) -> None:
         if not self.app.is_running:
