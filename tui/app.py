@@ -213,10 +213,6 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
             self.main.say(str(error), "$text-error")
         self.refresh()
 
-    @on(MainScreen.Leave)
-    def _leave(self) -> None:
-        self.exit()
-
     @on(CallRequested)
     def _asked(self, event: CallRequested) -> None:
         match event.call.name:
@@ -264,8 +260,8 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
             case Done() as done:
                 results.show(self.main, call, agent_id, done)
                 if done.draft:
-                    self.main.give_back(done.draft, agent_id)
-                if done.session and (self.main.has_gone(call, agent_id) or self.screen is not self.main):
+                    self.main.outcomes.give_back(done.draft, agent_id)
+                if done.session and (self.main.outcomes.has_gone(call, agent_id) or self.screen is not self.main):
                     self.main.say("/sessions leads to the new session")
                 elif done.session:
                     await self._switch(done.session, self.main.composer.leave(call, agent_id))

@@ -35,8 +35,8 @@ async def show(main: MainScreen, message: messages.FromFeed) -> None:
             main.presenter.settled(request)
         case _:
             await _show_conversation(main, message)
-            if main.board_screen:
-                _show_on(main.board_screen, message)
+            if main.boards.shown:
+                _show_on(main.boards.shown, message)
 
 
 async def _show_conversation(main: MainScreen, message: messages.FromFeed) -> None:
