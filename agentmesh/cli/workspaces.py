@@ -15,7 +15,7 @@ from agentmesh.cli.outcome import DONE, FAILED
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.talk import say
-from agentmesh.domain.errors import UnknownWorkspace, UsageError, WorkspaceInUse
+from agentmesh.domain.errors import TreeError, UnknownWorkspace, UsageError, WorkspaceInUse
 from agentmesh.domain.ids import beginning_with, short
 from agentmesh.domain.text import one_line
 
@@ -53,7 +53,6 @@ def remove(workspace: str, *, yes: bool, as_json: bool, place: PlaceOptions) -> 
     """Remove the directory of an own tree that no living agent uses. Its last state stays in a snapshot."""
     from agentmesh.store import workspaces as rows
     from agentmesh.workspace import sweep
-    from agentmesh.workspace.opening import require_here
 
     with place.mesh("workspaces") as mesh:
         found = _named(workspace, mesh.database.run(rows.listing, None, own_only=True, idempotent=True))
@@ -66,7 +65,8 @@ def remove(workspace: str, *, yes: bool, as_json: bool, place: PlaceOptions) -> 
         if not confirmed(about, yes=yes):
             return DONE
         row = mesh.database.run(rows.get, found.id, idempotent=True)
-        require_here(mesh.workspaces, row)
+        if row.path is not None and (row.host, row.os_user) != (mesh.place.host, mesh.place.os_user):
+            raise TreeError(f"{row.path} belongs to {row.os_user} on {row.host}", hint="Remove it there.")
         done = sweep.remove(mesh.workspaces, row)
     if as_json:
         emit({"workspace_id": found.id, "removed": done})
