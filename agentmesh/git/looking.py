@@ -13,9 +13,9 @@ from pygit2.enums import DeltaStatus, DiffOption, FileMode
 
 from agentmesh.domain.errors import TreeError
 from agentmesh.git import conversions, tree_objects
-from agentmesh.git.place import Place
 from agentmesh.git.seed import copy_index
 from agentmesh.git.tree_objects import Entry
+from agentmesh.git.where import Place
 
 _LOOK: Final = (
     DiffOption.INCLUDE_UNTRACKED

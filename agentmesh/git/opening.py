@@ -17,7 +17,7 @@ from typing import Final
 import pygit2
 
 from agentmesh.domain.errors import NoRepository, TreeError
-from agentmesh.git.place import Place
+from agentmesh.git.where import Place
 
 VIEW: Final = "view"
 _OPTIONS: Final = pygit2.enums.RepositoryOpenFlag.NO_SEARCH

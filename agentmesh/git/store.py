@@ -16,7 +16,7 @@ from agentmesh.git.facts import Restored, Snapshot
 from agentmesh.git.lock import locked
 from agentmesh.git.looking import Look, Seen, at_paths
 from agentmesh.git.opening import told, view_of
-from agentmesh.git.place import Place
+from agentmesh.git.where import Place
 
 MAX_FILE: Final = 10 * 1024 * 1024
 """A new file with more bytes is left out of snapshots."""
