@@ -103,7 +103,8 @@ def test_the_loser_of_a_conflict_is_told_resolves_it_and_is_merged(grove: Rig):
     assert down["status"] == "merged"
     assert down["conflicts"] == [{"path": "a.txt", "kind": "both sides changed the same lines"}]
     (shown,) = rig.results("read", "two")
-    assert "<<<<<<< two" in shown["content"] and ">>>>>>> root" in shown["content"]
+    assert "<<<<<<< two" in shown["content"]
+    assert ">>>>>>> root" in shown["content"]
     assert (rig.workdir / "a.txt").read_text() == "of one\nof two\n"
     mails = [content["text"] for kind, content in rig.rows("two") if kind == "mail"]
     assert any('Call merge("parent")' in text and "of one" in text and "of two" in text for text in mails)
