@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.errors import AgentmeshError
 from agentmesh.domain.ids import AgentId, SessionId
@@ -17,16 +16,12 @@ from agentmesh.domain.log import logger
 from agentmesh.git.facts import Snapshot
 from agentmesh.git.place import Place
 from agentmesh.store import snapshots, workspaces
+from agentmesh.workspace.entries import Entry, entry, refs_of, take
+from agentmesh.workspace.files import WorkspaceFiles
 from agentmesh.workspace.roots import Root
-
-if TYPE_CHECKING:
-    from agentmesh.git.store import Store
-    from agentmesh.workspace.workspaces import Workspaces
 
 LOG = logger(__name__)
 
-Entry = dict[str, Any]
-"""A snapshot as ``finish_calls`` stores it with a call's result."""
 _MENTIONED = 3
 """How many left-out files a note names."""
 
@@ -35,7 +30,7 @@ class StepSnapshots:
     """The snapshots of one step of one agent. It never raises: a failure becomes a note, once."""
 
     def __init__(
-        self, among: Workspaces, root: Root, place: Place, session: SessionId, agent: AgentId, seq: int
+        self, among: WorkspaceFiles, root: Root, place: Place, session: SessionId, agent: AgentId, seq: int
     ) -> None:
         self._database = among.database
         self._root = root
@@ -151,25 +146,3 @@ class StepSnapshots:
             return None
         self._chain.troubled = False
         return done
-
-
-def take(store: Store, before: str | None, ref: str, paths: Collection[str] | None = None) -> Snapshot | None:
-    """Take a snapshot and name it; return None if nothing has changed since ``before``."""
-    if paths is not None and not paths:
-        return None
-    found = store.take(before, None, paths)
-    if found.tree == before:
-        return None
-    store.keep(ref, found.tree)
-    return found
-
-
-def entry(found: Snapshot, ref: str, outside: Entry | None = None) -> Entry:
-    """Return a snapshot in the form that the database takes."""
-    changes = ((one.path, one.status, one.added, one.removed) for one in found.changes)
-    return snapshots.entry(found.tree, found.before, ref, changes, found.left_out, outside)
-
-
-def refs_of(session: SessionId) -> str:
-    """Return the beginning of the names of all refs of a session."""
-    return f"refs/agentmesh/{session}/"
