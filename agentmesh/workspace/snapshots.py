@@ -16,7 +16,7 @@ from agentmesh.domain.log import logger
 from agentmesh.git.facts import Snapshot
 from agentmesh.git.place import Place
 from agentmesh.store import snapshots, workspaces
-from agentmesh.workspace.entries import Entry, entry, refs_of, take
+from agentmesh.workspace.entries import Entry, entry, refs_of
 from agentmesh.workspace.files import WorkspaceFiles
 from agentmesh.workspace.roots import Root
 
@@ -88,12 +88,10 @@ class StepSnapshots:
             if before is not None and self._root.own:
                 return None
             ref = self._ref(f"outside{self._taken or ''}")
-            found = take(self._store, before, ref, paths if before is not None else None)
-            if found is None:
-                return None
-            self._chain.add(found.tree)
-        self._tell_left_out(found)
-        self._outside = entry(found, ref, self._outside)
+            found, is_new = self._taken_as(ref, before, paths)
+        if is_new:
+            self._record_outside()
+            self._outside = entry(found, ref) | ({} if before else {"kind": "base"})
         return self._outside
 
     def _after(self, ordinal: int) -> Entry | None:
@@ -101,17 +99,29 @@ class StepSnapshots:
         with self._chain.lock:
             before = self._chain.at(self._head)
             ref = self._ref(str(ordinal) if self._taken else "")
-            is_whole = before is None or self._named is None
-            found = take(self._store, before, ref, None if is_whole else self._named)
-            if found is not None:
-                self._taken += 1
-                self._chain.add(found.tree)
-        if found is not None:
-            self._tell_left_out(found)
+            found, is_new = self._taken_as(ref, before, self._named)
+        if is_new:
+            self._taken += 1
             return entry(found, ref, self._outside)
-        if self._outside:
-            self._database.run(snapshots.record, self._root.workspace, "outside", self._outside, idempotent=True)
+        self._record_outside()
         return None
+
+    def _record_outside(self) -> None:
+        """Store what others have changed, because no result will carry it."""
+        found, self._outside = self._outside, None
+        if found:
+            kind = found.get("kind", "outside")
+            self._database.run(snapshots.record, self._root.workspace, kind, found, idempotent=True)
+
+    def _taken_as(self, ref: str, before: str | None, paths: Collection[str] | None) -> tuple[Snapshot, bool]:
+        """Take a snapshot, of these files or of all; name it and note it if anything has changed."""
+        found = self._store.take(before, None, None if before is None else paths)
+        self._tell_left_out(found)
+        if found.tree == before:
+            return found, False
+        self._store.keep(ref, found.tree)
+        self._chain.add(found.tree)
+        return found, True
 
     def _read(self) -> None:
         """Read the row, once in a step: another process may have moved its head."""
