@@ -9,7 +9,7 @@ import pygit2
 from agentmesh.git import tree_objects
 from agentmesh.git.facts import BlameLine
 from agentmesh.git.opening import repository_of, told
-from agentmesh.git.place import Place
+from agentmesh.git.where import Place
 
 
 def blame(place: Place, versions: Sequence[tuple[str, str]], path: str) -> list[BlameLine]:

@@ -11,7 +11,7 @@ from pygit2.enums import DeltaStatus, DiffOption, FileMode
 
 from agentmesh.git.facts import FileChange, FileDiff, Status
 from agentmesh.git.opening import repository_of, told
-from agentmesh.git.place import Place
+from agentmesh.git.where import Place
 
 MOST_TEXT: Final = 256 * 1024
 """Characters of one file's diff; the rest is clipped."""

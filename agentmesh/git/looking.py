@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from collections.abc import Collection, Iterator
@@ -12,10 +13,11 @@ import pygit2
 from pygit2.enums import DeltaStatus, DiffOption, FileMode
 
 from agentmesh.domain.errors import TreeError
-from agentmesh.git import conversions, tree_objects
-from agentmesh.git.place import Place
+from agentmesh.git import conversions, marker, opening, tree_objects
+from agentmesh.git.opening import VIEW, view_of
 from agentmesh.git.seed import copy_index
 from agentmesh.git.tree_objects import Entry
+from agentmesh.git.where import Place
 
 _LOOK: Final = (
     DiffOption.INCLUDE_UNTRACKED
@@ -24,6 +26,8 @@ _LOOK: Final = (
     | DiffOption.IGNORE_SUBMODULES
     | DiffOption.INCLUDE_UNREADABLE
 )
+_TRIES: Final = 3
+"""A file that changes while it is read is read again."""
 _OFTEN: Final = 200
 """So many files change in memory before the index is written: a file is read again, by others, until then."""
 
@@ -39,6 +43,16 @@ class Seen(NamedTuple):
 class Look:
     """An index of a workspace in memory, with the tree that it stands for."""
 
+    @classmethod
+    def begin(cls, place: Place, folder: Path, *, max_file: int) -> Look:
+        """Open the index of a workspace. One that cannot be read is made again."""
+        beside = marker.beside(folder)
+        try:
+            return cls(place, view_of(place, folder), max_file=max_file, beside=beside)
+        except (pygit2.GitError, OSError):
+            (folder / VIEW / "index").unlink(missing_ok=True)
+        return cls(place, view_of(place, folder), max_file=max_file, beside=beside)
+
     def __init__(self, place: Place, view: pygit2.Repository, *, max_file: int, beside: Collection[str]) -> None:
         self._place = place
         self._view = view
@@ -46,7 +60,9 @@ class Look:
         self._beside = tuple(beside)
         self._index = view.index
         self._unwritten = 0
+        self._skipped_file = Path(view.path) / "skipped.json"
         self._tree = self._loaded()
+        self._skipped = self._read_skipped()
 
     def everywhere(self, before: str | None) -> Seen:
         """Look at all files. Files that ``before`` has are taken whatever their size and whether ignored."""
@@ -70,8 +86,8 @@ class Look:
             return
         size = size_of(self._place.top / path)
         if size is None:
-            if not is_new:
-                self._index.remove(path)
+            if not is_new and path not in self._skipped:
+                self._drop(path)
                 edits[path] = None
         elif is_new and size > self._max_file:
             left_out.add(path)
@@ -81,19 +97,29 @@ class Look:
                 left_out.add(path)
             else:
                 edits[path] = entry
+                self._unskip(path)
 
     def _added(self, path: str) -> Entry | None:
         """Put the file on disk into the index and return its entry; None if it cannot be read, or is gone."""
-        for _ in range(3):
+        for _ in range(_TRIES):
             try:
                 self._index.add(path)
             except (pygit2.GitError, OSError) as error:
-                if "No space left" in str(error) or "too large" in str(error):
+                if opening.is_full(error):
                     raise
-                continue
+                if "LF would" in str(error):
+                    self._add_as_it_is(path)
+                else:
+                    continue
             found = self._index[path]
             return Entry(int(found.mode), found.id.raw)
         return None
+
+    def _add_as_it_is(self, path: str) -> None:
+        """Put a file into the index whose ends of lines the user's core.safecrlf forbids to convert."""
+        full = self._place.top / path
+        mode = tree_objects.PROGRAM if full.lstat().st_mode & 0o100 else tree_objects.FILE
+        self._index.add(pygit2.IndexEntry(path, self._view.create_blob(full.read_bytes()), FileMode(mode)))
 
     def _become(self, before: str) -> None:
         """Make the index stand for another tree; what differs is read from disk at the next look."""
@@ -101,10 +127,25 @@ class Look:
         for delta in old.diff_to_tree(new, flags=DiffOption.INCLUDE_TYPECHANGE).deltas:
             path = os.fsdecode(delta.new_file.raw_path)
             if delta.status == DeltaStatus.DELETED:
-                self._index.remove(path)
+                self._drop(path)
             else:
                 self._index.add(pygit2.IndexEntry(path, delta.new_file.id, delta.new_file.mode))
         self._tree = before
+
+    def _read_skipped(self) -> set[str]:
+        """Return the files that a sparse checkout left out when the index was begun."""
+        return set(json.loads(self._skipped_file.read_bytes())) if self._skipped_file.exists() else set()
+
+    def _unskip(self, path: str) -> None:
+        """Note that a file is there, so that it can be removed."""
+        if path in self._skipped:
+            self._skipped.remove(path)
+            self._skipped_file.write_text(json.dumps(sorted(self._skipped)))
+
+    def _drop(self, path: str) -> None:
+        """Remove a path from the index, unless a folder or file that took its place did."""
+        if path in self._index:
+            self._index.remove(path)
 
     def _note(self, tree: str, changed: int) -> None:
         self._tree = tree
@@ -121,10 +162,7 @@ class Look:
         """Read the index, or begin one; return the tree that it stands for."""
         path = Path(self._view.path) / "index"
         if path.exists():
-            try:
-                return str(self._index.write_tree())
-            except (pygit2.GitError, OSError):
-                path.unlink()
+            return str(self._index.write_tree())
         unmerged = self._begun(path)
         for name in unmerged:
             del self._index.conflicts[name]
@@ -142,7 +180,9 @@ class Look:
         copied = copy_index(self._place.git_dir / "index", path, self._place.top)
         self._index.read()
         if copied is not None:
+            self._skipped_file.write_text(json.dumps(sorted(copied.skipped)))
             return copied.unmerged
+        self._skipped_file.unlink(missing_ok=True)
         head = _head(self._place)
         if head is not None:
             self._index.read_tree(self._view[head])
@@ -202,7 +242,12 @@ def _gone(view: pygit2.Repository, path: str, known: Entry | None) -> Iterator[t
 
 
 def _read(view: pygit2.Repository, full: Path, path: str, known: Entry | None) -> Entry:
-    blob = view.create_blob_fromworkdir(path)
+    try:
+        blob = view.create_blob_fromworkdir(path)
+    except pygit2.GitError as error:
+        if "LF would" not in str(error):
+            raise
+        blob = view.create_blob(full.read_bytes())
     mode = full.lstat().st_mode
     if stat.S_ISLNK(mode):
         return Entry(tree_objects.LINK, blob.raw)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from agentmesh.git.place import Place
+from agentmesh.git.where import Place
 
 MARKER: Final = "workspace.json"
 

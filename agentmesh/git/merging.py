@@ -13,8 +13,8 @@ from agentmesh.git import tree_objects
 from agentmesh.git.comparing import changes_in
 from agentmesh.git.facts import Conflict, Merged
 from agentmesh.git.opening import repository_of, told
-from agentmesh.git.place import Place
 from agentmesh.git.tree_objects import LINK, SUBMODULE, Entry
+from agentmesh.git.where import Place
 
 _TEXT: Final = 1024 * 1024
 """Bytes of a file that is shown in a conflict."""

@@ -17,13 +17,13 @@ from typing import Final
 import pygit2
 
 from agentmesh.domain.errors import NoRepository, TreeError
-from agentmesh.git.place import Place
+from agentmesh.git.where import Place
 
 VIEW: Final = "view"
 _OPTIONS: Final = pygit2.enums.RepositoryOpenFlag.NO_SEARCH
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _REFUSALS: Final = {
-    "objectformat": ("names its objects by SHA-256", "agentmesh needs a repository with SHA-1 names."),
+    "object format": ("names its objects by SHA-256", "agentmesh needs a repository with SHA-1 names."),
     "refstorage": ("stores its refs as a reftable", "Run `git refs migrate --ref-format=files` there."),
     "partialclone": ("is a partial clone", "Clone it whole, without --filter."),
 }
@@ -86,19 +86,20 @@ def told(what: str) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    if _is_full(error):
+    if is_full(error):
         return "no space is left on the disk"
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return text.rstrip(".") or type(error).__name__
 
 
 def _hint(error: Exception) -> str:
-    if _is_full(error):
+    if is_full(error):
         return "Make room, then try again: nothing was changed."
     return "Look at the repository with `git fsck`; its files were not changed."
 
 
-def _is_full(error: Exception) -> bool:
+def is_full(error: Exception) -> bool:
+    """Return whether an error says that there is no more room."""
     number = error.errno if isinstance(error, OSError) else None
     return number in _FULL or any(os.strerror(each) in str(error) for each in _FULL)
 

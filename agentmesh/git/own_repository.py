@@ -11,7 +11,7 @@ from typing import Final
 import pygit2
 
 from agentmesh.git.opening import repository_of
-from agentmesh.git.place import Place
+from agentmesh.git.where import Place
 
 _SETTINGS: Final = (
     "core.filemode",
@@ -39,7 +39,7 @@ _COPIED: Final = ("refs/heads/", "refs/tags/", "refs/remotes/")
 
 
 def make(place: Place, top: Path) -> None:
-    """Make ``top/.git``: on the user's branch or commit, with its branches, tags and remote branches as they are now."""
+    """Make ``top/.git``: on the user's branch or commit, with its branches and tags as they are now."""
     git = top / ".git"
     for each in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
         (git / each).mkdir(parents=True, exist_ok=True)

@@ -20,8 +20,8 @@ from agentmesh.git import conversions
 from agentmesh.git.comparing import is_below
 from agentmesh.git.facts import Restored
 from agentmesh.git.folders import Folders
-from agentmesh.git.place import Place
 from agentmesh.git.tree_objects import LINK, SUBMODULE, Entry
+from agentmesh.git.where import Place
 
 JOURNAL: Final = "writing.json"
 

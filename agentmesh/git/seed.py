@@ -26,6 +26,8 @@ class Copied(NamedTuple):
 
     unmerged: frozenset[str]
     """Files that have several versions in it. Their file on disk is what counts."""
+    skipped: frozenset[str]
+    """Files that a sparse checkout leaves out of the working tree."""
 
 
 def copy_index(source: Path, target: Path, top: Path) -> Copied | None:
@@ -37,7 +39,7 @@ def copy_index(source: Path, target: Path, top: Path) -> Copied | None:
         return None
     if data[:4] != b"DIRC" or int.from_bytes(data[4:8], "big") not in (2, 3, 4):
         return None
-    unmerged, end = _look_at(data, os.fsencode(top))
+    unmerged, skipped, end = _look_at(data, os.fsencode(top))
     names = _extensions(data, end)
     if b"sdir" in names:
         raise NoRepository(
@@ -52,13 +54,14 @@ def copy_index(source: Path, target: Path, top: Path) -> Copied | None:
     # A file that is as new as the index may have changed after it was looked at: so the copy must not look newer.
     os.utime(beside, ns=(times.st_atime_ns, times.st_mtime_ns))
     beside.replace(target)
-    return Copied(frozenset(unmerged))
+    return Copied(frozenset(unmerged), frozenset(skipped))
 
 
-def _look_at(data: bytearray, top: bytes) -> tuple[set[str], int]:
-    """Clear the flags that hide changes; return the unmerged files and where the entries end."""
+def _look_at(data: bytearray, top: bytes) -> tuple[set[str], set[str], int]:
+    """Clear the flags that hide changes; return the unmerged and the skipped files, and where the entries end."""
     version, count = struct.unpack_from(">II", data, 4)
     unmerged: set[str] = set()
+    skipped: set[str] = set()
     at, name = 12, b""
     for _ in range(count):
         (flags,) = struct.unpack_from(">H", data, at + 60)
@@ -68,16 +71,19 @@ def _look_at(data: bytearray, top: bytes) -> tuple[set[str], int]:
             unmerged.add(os.fsdecode(name))
         if flags & _ASSUMED:
             struct.pack_into(">H", data, at + 60, flags & ~_ASSUMED)
-        if flags & _EXTENDED:
-            _unskip(data, at + _ENTRY, os.path.join(top, name))
+        if flags & _EXTENDED and _is_skipped(data, at + _ENTRY, os.path.join(top, name)):
+            skipped.add(os.fsdecode(name))
         at = following
-    return unmerged, at
+    return unmerged, skipped, at
 
 
-def _unskip(data: bytearray, at: int, path: bytes) -> None:
+def _is_skipped(data: bytearray, at: int, path: bytes) -> bool:
+    """Return whether a file is left out; if it is there all the same, clear the flag."""
     (extended,) = struct.unpack_from(">H", data, at)
     if extended & _SKIPPED and _is_there(path):
         struct.pack_into(">H", data, at, extended & ~_SKIPPED)
+        return False
+    return bool(extended & _SKIPPED)
 
 
 def _is_there(path: bytes) -> bool:

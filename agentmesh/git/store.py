@@ -11,12 +11,12 @@ from typing import Final
 import pygit2
 
 from agentmesh.domain.errors import TreeError
-from agentmesh.git import comparing, marker, refs, restoring
+from agentmesh.git import comparing, refs, restoring
 from agentmesh.git.facts import Restored, Snapshot
 from agentmesh.git.lock import locked
 from agentmesh.git.looking import Look, Seen, at_paths
 from agentmesh.git.opening import told, view_of
-from agentmesh.git.place import Place
+from agentmesh.git.where import Place
 
 MAX_FILE: Final = 10 * 1024 * 1024
 """A new file with more bytes is left out of snapshots."""
@@ -93,8 +93,7 @@ class Store:
             if seen is not None:
                 return seen
         if self._look is None:
-            beside = marker.beside(self.folder)
-            self._look = Look(self.place, view, max_file=self.max_file, beside=beside)
+            self._look = Look.begin(self.place, self.folder, max_file=self.max_file)
         return self._look.everywhere(before)
 
     @contextmanager

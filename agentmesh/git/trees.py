@@ -15,7 +15,8 @@ from agentmesh.domain.errors import TreeError
 from agentmesh.git import marker, own_repository
 from agentmesh.git.lock import locked
 from agentmesh.git.opening import VIEW, told, view_of
-from agentmesh.git.place import TREE, Place, own_place
+from agentmesh.git.place import TREE, own_place
+from agentmesh.git.where import Place
 
 _MAKING: Final = "making"
 _ALL: Final = CheckoutStrategy.FORCE | CheckoutStrategy.RECREATE_MISSING
