@@ -18,13 +18,13 @@ from agentmesh.store import agents, merges, steps
 from agentmesh.store import workspaces as rows
 from agentmesh.store.call import Lease
 from agentmesh.workspace import merge_words as words
+from agentmesh.workspace.entries import entry, refs_of
 from agentmesh.workspace.opening import held
 from agentmesh.workspace.results import Checked, MergeResult, MergeStatus
-from agentmesh.workspace.snapshots import entry, refs_of
 
 if TYPE_CHECKING:
     from agentmesh.git.store import Store
-    from agentmesh.workspace.workspaces import Workspaces
+    from agentmesh.workspace.files import WorkspaceFiles as Workspaces
 
 LOG = logger(__name__)
 _TRIES: Final = 10

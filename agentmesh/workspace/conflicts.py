@@ -20,7 +20,7 @@ from agentmesh.store import workspaces as workspace_rows
 
 if TYPE_CHECKING:
     from agentmesh.git.place import Place
-    from agentmesh.workspace.workspaces import Workspaces
+    from agentmesh.workspace.files import WorkspaceFiles as Workspaces
 
 LOG = logger(__name__)
 _MOST_PATHS: Final = 2000

@@ -13,11 +13,11 @@ from agentmesh.domain.ids import SessionId
 from agentmesh.domain.workspaces import Kept, Workspace, WorkspaceKind, WorkspaceState, WorkspaceView
 from agentmesh.store import agents, merges, snapshots, travel
 from agentmesh.store import workspaces as rows
+from agentmesh.workspace.entries import refs_of
 from agentmesh.workspace.results import Fault, Finding
-from agentmesh.workspace.snapshots import refs_of
 
 if TYPE_CHECKING:
-    from agentmesh.workspace.workspaces import Workspaces
+    from agentmesh.workspace.files import WorkspaceFiles as Workspaces
 
 _LATE: Final = timedelta(hours=1)
 _MAKE: Final = "makes it again, with the files of its newest snapshot"

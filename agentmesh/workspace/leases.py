@@ -10,7 +10,7 @@ from agentmesh.store.call import Lease
 from agentmesh.workspace.roots import Root
 
 if TYPE_CHECKING:
-    from agentmesh.workspace.workspaces import Workspaces
+    from agentmesh.workspace.files import WorkspaceFiles as Workspaces
 
 
 def require(workspaces: Workspaces, root: Root, lease: Lease, path: str) -> None:

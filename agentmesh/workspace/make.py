@@ -12,53 +12,38 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from agentmesh.domain.errors import AgentmeshError, DatabaseError, Refused, TreeBusy, TreeError
-from agentmesh.domain.workspaces import Workspace, WorkspaceKind, WorkspaceState
+from agentmesh.domain.workspaces import Workspace, WorkspaceState
 from agentmesh.git.place import Place, own_place
 from agentmesh.store import workspaces as rows
 from agentmesh.store.call import Lease
-from agentmesh.workspace.roots import OwnTree, Root
-from agentmesh.workspace.snapshots import refs_of
-
-if TYPE_CHECKING:
-    from agentmesh.workspace.workspaces import Workspaces
+from agentmesh.workspace.entries import refs_of
+from agentmesh.workspace.files import WorkspaceFiles
+from agentmesh.workspace.roots import Root
 
 _PATIENCE = 60.0
 """Seconds until it gives up on another process that makes the same tree."""
 _PAUSE = 0.05
 
 
-def root_of(among: Workspaces, row: Workspace, project: Path) -> Root:
-    """Return the root of a workspace whose directory is there; raise TreeError."""
-    if row.kind == WorkspaceKind.SHARED:
-        return Root(row.id, project)
-    if row.path is None:
-        raise TreeError("The agent's own tree is not made yet.", hint="It is made when the agent runs.")
-    user = among.place(project)
-    mine = own_place(user, among.folders.of(row.id))
-    own = OwnTree(mine.top, Path(row.path), project, user.top, user.common_dir)
-    return Root(row.id, Path(row.path), own)
-
-
-def prepare(among: Workspaces, lease: Lease, row: Workspace, project: Path) -> Root:
+def prepare(among: WorkspaceFiles, lease: Lease, row: Workspace, project: Path) -> Root:
     """Return where the lease's agent works; make its own tree if it is not there. Raise TreeError in words."""
     if row.state in (WorkspaceState.REMOVING, WorkspaceState.REMOVED):
         raise TreeError("The agent's own tree was removed.", hint="Fork a new agent; the snapshots are kept.")
     if row.path is not None:
-        require_here(among, row)
         _restore(among, row, project)
-        return root_of(among, row, project)
+        return among.root_in(row, project)
     try:
-        return root_of(among, _make(among, lease, row, project), project)
+        return among.root_in(_make(among, lease, row, project), project)
     except (Refused, DatabaseError):
         raise
     except (AgentmeshError, OSError) as error:
         _fail(among, lease, error)
 
 
-def _fail(among: Workspaces, lease: Lease, error: AgentmeshError | OSError) -> NoReturn:
+def _fail(among: WorkspaceFiles, lease: Lease, error: AgentmeshError | OSError) -> NoReturn:
     """Store why the tree cannot be made, and raise that as a TreeError."""
     words = error.message if isinstance(error, AgentmeshError) else (error.strerror or str(error))
     hint = error.hint if isinstance(error, AgentmeshError) else ""
@@ -69,16 +54,7 @@ def _fail(among: Workspaces, lease: Lease, error: AgentmeshError | OSError) -> N
     ) from error
 
 
-def require_here(among: Workspaces, row: Workspace) -> None:
-    """Raise TreeError if the directory of a workspace is on another host."""
-    if row.path is not None and (row.host, row.os_user) != (among.host, among.os_user):
-        raise TreeError(
-            f"{row.path} is on {row.host} (user {row.os_user}), and this is {among.host} (user {among.os_user}).",
-            hint="Start a worker there: agentmesh worker.",
-        )
-
-
-def _make(among: Workspaces, lease: Lease, row: Workspace, project: Path) -> Workspace:
+def _make(among: WorkspaceFiles, lease: Lease, row: Workspace, project: Path) -> Workspace:
     """Make the directory, and say so; return the row."""
     user, folder = among.place(project), among.folders.of(row.id)
     with _alone(folder):
@@ -88,7 +64,7 @@ def _make(among: Workspaces, lease: Lease, row: Workspace, project: Path) -> Wor
     return among.database.run(rows.ready, lease, made, idempotent=True)
 
 
-def _chosen(among: Workspaces, row: Workspace, user: Place) -> str:
+def _chosen(among: WorkspaceFiles, row: Workspace, user: Place) -> str:
     """Return the tree to make the directory from, which its ref names from now on."""
     from agentmesh.git.trees import is_made
 
@@ -99,22 +75,22 @@ def _chosen(among: Workspaces, row: Workspace, user: Place) -> str:
     source = among.database.run(rows.source, row.id, idempotent=True)
     origin, tree = source.origin, source.tree
     if not source.is_fixed and origin.state == WorkspaceState.READY and origin.path is not None:
-        require_here(among, origin)
-        tree = among.now(root_of(among, origin, user.root), origin.session_id) or tree
+        among.require_here(origin)
+        tree = among.now(among.root_in(origin, user.root), origin.session_id) or tree
     if tree is None or not store.has(tree):
         raise TreeError("The files that it is to be made from are gone.", hint="Fork again, from a newer moment.")
     store.keep(ref, tree)
     return tree
 
 
-def _files(among: Workspaces, row: Workspace, user: Place, tree: str) -> Path:
+def _files(among: WorkspaceFiles, row: Workspace, user: Place, tree: str) -> Path:
     from agentmesh.git.trees import make_tree
 
     settings = among.settings
     return make_tree(user, tree, among.folders.of(row.id), str(row.id), copy=settings.copy, link=settings.link)
 
 
-def _restore(among: Workspaces, row: Workspace, project: Path) -> None:
+def _restore(among: WorkspaceFiles, row: Workspace, project: Path) -> None:
     """Make a directory again that somebody has removed, with the files of its newest snapshot."""
     if row.path is not None and os.path.isdir(row.path):
         return

@@ -28,7 +28,7 @@ from agentmesh.workspace.results import Checked, MergeResult, MergeStatus
 if TYPE_CHECKING:
     from agentmesh.git.facts import Merged
     from agentmesh.git.store import Store
-    from agentmesh.workspace.workspaces import Workspaces
+    from agentmesh.workspace.files import WorkspaceFiles as Workspaces
 
 Check = Callable[[Path, Cancel], Checked]
 """Runs a command in a directory with the result's files; ``agentmesh.tools.check.CheckCommand`` is one."""

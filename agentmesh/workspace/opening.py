@@ -12,11 +12,11 @@ from agentmesh.domain.errors import TreeBusy, TreeError, TreeMoved
 from agentmesh.domain.workspaces import Workspace, WorkspaceState
 from agentmesh.store import snapshots
 from agentmesh.store import workspaces as rows
-from agentmesh.workspace.snapshots import entry, refs_of, take
+from agentmesh.workspace.entries import entry, refs_of, take
 
 if TYPE_CHECKING:
     from agentmesh.git.store import Store
-    from agentmesh.workspace.workspaces import Workspaces
+    from agentmesh.workspace.files import WorkspaceFiles as Workspaces
 
 
 def opened(workspaces: Workspaces, row: Workspace) -> Store:

@@ -19,7 +19,7 @@ from agentmesh.workspace.applying import finish_left, is_left
 from agentmesh.workspace.results import Fault, Finding, Mended
 
 if TYPE_CHECKING:
-    from agentmesh.workspace.workspaces import Workspaces
+    from agentmesh.workspace.files import WorkspaceFiles as Workspaces
 
 
 def look(workspaces: Workspaces) -> list[Finding]:

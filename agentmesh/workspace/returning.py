@@ -16,14 +16,14 @@ from agentmesh.domain.workspaces import Snapshot, Workspace
 from agentmesh.store import agents, snapshots
 from agentmesh.store import workspaces as rows
 from agentmesh.workspace.applying import finish_into
+from agentmesh.workspace.entries import entry, refs_of
 from agentmesh.workspace.opening import held, settled
 from agentmesh.workspace.planning import Plan
 from agentmesh.workspace.results import Later, Undone, UndoStatus
-from agentmesh.workspace.snapshots import entry, refs_of
 
 if TYPE_CHECKING:
     from agentmesh.git.store import Store
-    from agentmesh.workspace.workspaces import Workspaces
+    from agentmesh.workspace.files import WorkspaceFiles as Workspaces
 
 _TRIES: Final = 60
 _PAUSE: Final = 0.05

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.errors import AgentmeshError
 from agentmesh.domain.ids import AgentId, SessionId
@@ -17,16 +16,12 @@ from agentmesh.domain.log import logger
 from agentmesh.git.facts import Snapshot
 from agentmesh.git.place import Place
 from agentmesh.store import snapshots, workspaces
+from agentmesh.workspace.entries import Entry, entry, refs_of
+from agentmesh.workspace.files import WorkspaceFiles
 from agentmesh.workspace.roots import Root
-
-if TYPE_CHECKING:
-    from agentmesh.git.store import Store
-    from agentmesh.workspace.workspaces import Workspaces
 
 LOG = logger(__name__)
 
-Entry = dict[str, Any]
-"""A snapshot as ``finish_calls`` stores it with a call's result."""
 _MENTIONED = 3
 """How many left-out files a note names."""
 
@@ -35,7 +30,7 @@ class StepSnapshots:
     """The snapshots of one step of one agent. It never raises: a failure becomes a note, once."""
 
     def __init__(
-        self, among: Workspaces, root: Root, place: Place, session: SessionId, agent: AgentId, seq: int
+        self, among: WorkspaceFiles, root: Root, place: Place, session: SessionId, agent: AgentId, seq: int
     ) -> None:
         self._database = among.database
         self._root = root
@@ -93,12 +88,10 @@ class StepSnapshots:
             if before is not None and self._root.own:
                 return None
             ref = self._ref(f"outside{self._taken or ''}")
-            found = take(self._store, before, ref, paths if before is not None else None)
-            if found is None:
-                return None
-            self._chain.add(found.tree)
-        self._tell_left_out(found)
-        self._outside = entry(found, ref, self._outside)
+            found, is_new = self._taken_as(ref, before, paths)
+        if is_new:
+            self._record_outside()
+            self._outside = entry(found, ref) | ({} if before else {"kind": "base"})
         return self._outside
 
     def _after(self, ordinal: int) -> Entry | None:
@@ -106,17 +99,29 @@ class StepSnapshots:
         with self._chain.lock:
             before = self._chain.at(self._head)
             ref = self._ref(str(ordinal) if self._taken else "")
-            is_whole = before is None or self._named is None
-            found = take(self._store, before, ref, None if is_whole else self._named)
-            if found is not None:
-                self._taken += 1
-                self._chain.add(found.tree)
-        if found is not None:
-            self._tell_left_out(found)
+            found, is_new = self._taken_as(ref, before, self._named)
+        if is_new:
+            self._taken += 1
             return entry(found, ref, self._outside)
-        if self._outside:
-            self._database.run(snapshots.record, self._root.workspace, "outside", self._outside, idempotent=True)
+        self._record_outside()
         return None
+
+    def _record_outside(self) -> None:
+        """Store what others have changed, because no result will carry it."""
+        found, self._outside = self._outside, None
+        if found:
+            kind = found.get("kind", "outside")
+            self._database.run(snapshots.record, self._root.workspace, kind, found, idempotent=True)
+
+    def _taken_as(self, ref: str, before: str | None, paths: Collection[str] | None) -> tuple[Snapshot, bool]:
+        """Take a snapshot, of these files or of all; name it and note it if anything has changed."""
+        found = self._store.take(before, None, None if before is None else paths)
+        self._tell_left_out(found)
+        if found.tree == before:
+            return found, False
+        self._store.keep(ref, found.tree)
+        self._chain.add(found.tree)
+        return found, True
 
     def _read(self) -> None:
         """Read the row, once in a step: another process may have moved its head."""
@@ -151,25 +156,3 @@ class StepSnapshots:
             return None
         self._chain.troubled = False
         return done
-
-
-def take(store: Store, before: str | None, ref: str, paths: Collection[str] | None = None) -> Snapshot | None:
-    """Take a snapshot and name it; return None if nothing has changed since ``before``."""
-    if paths is not None and not paths:
-        return None
-    found = store.take(before, None, paths)
-    if found.tree == before:
-        return None
-    store.keep(ref, found.tree)
-    return found
-
-
-def entry(found: Snapshot, ref: str, outside: Entry | None = None) -> Entry:
-    """Return a snapshot in the form that the database takes."""
-    changes = ((one.path, one.status, one.added, one.removed) for one in found.changes)
-    return snapshots.entry(found.tree, found.before, ref, changes, found.left_out, outside)
-
-
-def refs_of(session: SessionId) -> str:
-    """Return the beginning of the names of all refs of a session."""
-    return f"refs/agentmesh/{session}/"

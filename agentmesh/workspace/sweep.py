@@ -14,11 +14,11 @@ from agentmesh.store import snapshots
 from agentmesh.store import workspaces as rows
 from agentmesh.workspace import checks
 from agentmesh.workspace.applying import finish_left
+from agentmesh.workspace.entries import entry, refs_of, take
 from agentmesh.workspace.opening import held
-from agentmesh.workspace.snapshots import entry, refs_of, take
 
 if TYPE_CHECKING:
-    from agentmesh.workspace.workspaces import Workspaces
+    from agentmesh.workspace.files import WorkspaceFiles as Workspaces
 
 LOG = logger(__name__)
 _EVERY: Final = 10.0

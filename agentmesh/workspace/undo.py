@@ -23,7 +23,7 @@ from agentmesh.workspace.results import Undone, UndoStatus
 from agentmesh.workspace.returning import Files
 
 if TYPE_CHECKING:
-    from agentmesh.workspace.workspaces import Workspaces
+    from agentmesh.workspace.files import WorkspaceFiles as Workspaces
 
 _RECENT: Final = 500
 """Snapshots among which the newest undo is looked for."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentmesh.domain.workspaces import Snapshot, Workspace, WorkspaceState
-from agentmesh.store import snapshots, workspaces
+from agentmesh.store import agents, snapshots, workspaces
 from tests.fixtures.engine import Rig, call, do, say
 from tests.fixtures.repositories import git, repository, untouched, write
 
@@ -45,6 +45,11 @@ def own_child(rig: Rig, *replies: Any, prompt: str = "work") -> None:
     rig.script("root", do(call("fork", name="child", prompt=prompt, workspace="own")))
     rig.script("child", *replies)
     rig.run()
+
+
+def then(rig: Rig, agent: str, *replies: Any) -> None:
+    """Give an agent that has worked its further answers."""
+    rig.script(agent, *([say("")] * rig.kinds(agent).count("assistant")), *replies)
 
 
 # Own trees
@@ -156,20 +161,21 @@ def test_a_directory_without_a_repository_refuses_own_trees_in_words(rig: Rig):
 
 
 def test_a_tree_that_cannot_be_made_ends_the_turn_in_words_and_the_parent_hears_it(grove: Rig):
+    grove.db.run(agents.fork, grove.root, "child", workspace="own")
+    folder = grove.data_dir / "trees" / str(workspace(grove, "child").id)
+    folder.parent.mkdir(parents=True)
+    folder.write_text("no folder")
     grove.worker()
-    trees = grove.data_dir / "trees"
-    grove.data_dir.mkdir()
-    trees.write_text("no folder")
-    grove.script("root", do(call("fork", name="child", prompt="x", workspace="own")), do(call("wait", timeout=30)))
-    grove.run()
+    grove.send("root", "child", "work")
+    grove.rest()
     error = grove.last("child")[1]
     assert error is not None
     assert error.startswith("The agent's own tree could not be made")
     assert workspace(grove, "child").state == WorkspaceState.FAILED
-    (heard,) = grove.results("wait")
-    assert "own tree could not be made" in json.dumps(heard)
-    trees.unlink()
-    grove.script("child", do(call("bash", command="pwd")))
+    (heard,) = [content for kind, content in grove.rows() if kind == "mail"]
+    assert heard["text"] == error
+    folder.unlink()
+    then(grove, "child", do(call("bash", command="pwd")))
     grove.prompt("again", "child")
     grove.rest()
     assert workspace(grove, "child").state == WorkspaceState.READY
@@ -181,7 +187,7 @@ def test_a_tree_that_somebody_removed_is_made_again_from_its_newest_snapshot(gro
     grove.worker()
     own_child(grove, do(call("write", path="made", content="kept")))
     shutil.rmtree(tree(grove, "child").parent)
-    grove.script("child", do(call("write", path="made", content="kept")), do(call("read", path="made")))
+    then(grove, "child", do(call("read", path="made")))
     grove.prompt("look", "child")
     grove.rest()
     assert "kept" in grove.results("read", "child")[0]["content"]
@@ -244,7 +250,7 @@ def test_what_others_change_between_steps_is_nobody_s(grove: Rig):
     grove.script("root", do(call("bash", command="echo x > made")))
     grove.run()
     write(grove.workdir, {"by-hand": "1\n", "a.txt": "by hand\n"})
-    grove.script("root", do(call("bash", command="echo x > made")), do(call("bash", command="echo y > made")))
+    then(grove, "root", do(call("bash", command="echo y > made")))
     grove.run("again")
     *_, outside, mine = taken(grove)
     assert (outside.kind, outside.agent_id) == ("outside", None)
@@ -257,7 +263,7 @@ def test_a_file_that_a_person_changed_before_an_agent_writes_it_is_nobody_s_firs
     grove.script("root", do(call("write", path="made", content="1\n")))
     grove.run()
     write(grove.workdir, {"made": "by hand\n", "else": "by hand too\n"})
-    grove.script("root", say(""), do(call("read", path="made")), do(call("write", path="made", content="2\n")))
+    then(grove, "root", do(call("read", path="made")), do(call("write", path="made", content="2\n")))
     grove.run("again")
     *_, outside, mine = taken(grove)
     assert (outside.kind, changed(grove, outside)) == ("outside", {"made": "changed"})
@@ -332,9 +338,9 @@ def test_without_a_repository_nothing_is_asked_or_looked_at_for_it(rig: Rig):
     rig.run()
     asked.clear()
     sys.addaudithook(audit)
-    rig.script("root", say(""), *(do(call("bash", command=f"echo {n} > made")) for n in range(3, 6)))
+    then(rig, "root", *(do(call("bash", command=f"echo {n} > made")) for n in range(3, 6)))
     rig.run("again")
-    steps = [name for name in asked if name not in ("tick", "claim", "set_activities", "publish", "attention")]
+    steps = [name for name in asked if name not in ("tick", "claim", "set_activities", "publish", "attention", "claimable")]
     calls = ["start_calls", "finish_calls", "begin_step", "finish_step"]
     assert [name for name in steps if name in calls][-8:] == calls * 2
     assert {name for name in steps if name not in (*calls, "standing", "context")} == set()

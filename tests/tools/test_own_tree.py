@@ -13,7 +13,6 @@ from agentmesh.domain.permissions import Decision
 from agentmesh.domain.rows import Allowance
 from agentmesh.domain.states import PermissionMode
 from agentmesh.engine.tool import Rights, ToolContext, ToolError
-from agentmesh.git import trees
 from agentmesh.store.tx import Database
 from agentmesh.tools.bash import Bash
 from agentmesh.tools.edit import Edit
@@ -61,10 +60,6 @@ def own(tmp_path: Path, user: Path) -> OwnTree:
 def there(own: OwnTree) -> ToolContext:
     """A call that may do everything that anybody can approve."""
     return context(own.root, own=own, outside=True, approved=True)
-
-
-def test_names_beside_a_tree_are_those_that_the_shell_s_judge_looks_for():
-    assert (repository._MARKER, repository._TREE) == (trees.MARKER, trees.TREE)
 
 
 @pytest.mark.parametrize("given", ["{user}/a.txt", "{user}/src/../a.txt", "../../../../repo/a.txt"])

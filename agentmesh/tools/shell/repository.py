@@ -7,13 +7,13 @@ import os
 import re
 from pathlib import Path
 
+from agentmesh.git.marker import MARKER
+from agentmesh.git.place import TREE
 from agentmesh.tools.shell.gitconfig import config_objection, hooks_path
 
 _MAX_INDEX = 64 * 1024 * 1024
 _GITLINK = b"\x00\x00\xe0\x00"
 """The mode of a submodule, as stored in the index."""
-_MARKER, _TREE = "workspace.json", "tree"
-"""As in ``agentmesh.git.trees``, which takes long to import."""
 _HOOK = "post-index-change"
 """The one hook that read-only commands may run: they do so when they store what they learned about files."""
 
@@ -81,10 +81,10 @@ def own_objects(workdir: Path, trees: Path | None) -> str:
     if trees is None:
         return ""
     folder, _, below = os.path.relpath(os.path.realpath(workdir), os.path.realpath(trees)).partition("/")
-    if folder in (".", "..") or below.split("/")[0] != _TREE:
+    if folder in (".", "..") or below.split("/")[0] != TREE:
         return ""
     try:
-        marker = json.loads(Path(trees, folder, _MARKER).read_bytes())
+        marker = json.loads(Path(trees, folder, MARKER).read_bytes())
     except (OSError, ValueError):
         return ""
     named = marker.get("objects") if isinstance(marker, dict) and marker.get("workspace") == folder else None

@@ -1,0 +1,38 @@
+"""Snapshots in the form that the database takes, and the names of their refs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from agentmesh.domain.ids import SessionId
+from agentmesh.git.facts import Snapshot
+from agentmesh.store import snapshots
+
+if TYPE_CHECKING:
+    from agentmesh.git.store import Store
+
+Entry = dict[str, Any]
+"""A snapshot as ``finish_calls`` stores it with a call's result."""
+
+
+def take(store: Store, before: str | None, ref: str, paths: Collection[str] | None = None) -> Snapshot | None:
+    """Take a snapshot and name it; return None if nothing has changed since ``before``."""
+    if paths is not None and not paths:
+        return None
+    found = store.take(before, None, paths)
+    if found.tree == before:
+        return None
+    store.keep(ref, found.tree)
+    return found
+
+
+def entry(found: Snapshot, ref: str, outside: Entry | None = None) -> Entry:
+    """Return a snapshot in the form that the database takes."""
+    changes = ((one.path, one.status, one.added, one.removed) for one in found.changes)
+    return snapshots.entry(found.tree, found.before, ref, changes, found.left_out, outside)
+
+
+def refs_of(session: SessionId) -> str:
+    """Return the beginning of the names of all refs of a session."""
+    return f"refs/agentmesh/{session}/"
