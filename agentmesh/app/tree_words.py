@@ -71,18 +71,28 @@ def merge_question(result: MergeResult, session: Session) -> tuple[str, str]:
 
 
 def about_undo(result: Undone, *, again: str, alone: str) -> Said:
-    """Return what an undo, a redo or a rewind did; ``again`` and ``alone`` say how to redo it, and to undo one file."""
+    """Return what an undo or a rewind did; ``again`` and ``alone`` say how to redo it, and to undo one file."""
+    merges = f"That undoes the merge of {', '.join(result.merges)}." if result.merges else ""
+    return _about(result, merges, again, alone)
+
+
+def about_redo(result: Undone) -> Said:
+    """Return what a redo did."""
+    merges = f"What was merged from {', '.join(result.merges)} is there again." if result.merges else ""
+    return _about(result, merges)
+
+
+def _about(result: Undone, merges: str, again: str = "", alone: str = "") -> Said:
     from agentmesh.workspace.results import UndoStatus
 
     by = ", ".join(sorted({later.by or "somebody else" for later in result.refused}))
     paths = listed([later.path for later in result.refused])
     said: dict[str, str] = {
         UndoStatus.DONE: f"{_restored(result)} {again}".rstrip(),
-        UndoStatus.NOTHING: f"{result.agent} has nothing to take back.",
+        UndoStatus.NOTHING: f"There is nothing of {result.agent} to take back, or to bring back.",
         UndoStatus.PREVIEW: f"It would write {figures(result.files)}.",
-        UndoStatus.REFUSED: f"{by} has changed since: {paths}. Nothing was written. {alone}".rstrip(),
+        UndoStatus.REFUSED: f"Nothing was written: since then {by} has changed {paths}. {alone}".rstrip(),
     }
-    merges = f"That undoes the merge of {', '.join(result.merges)}." if result.merges else ""
     parts = [said[result.status], merges, one_line(result.note, 500)]
     return Said(" ".join(filter(None, parts)), result.status is not UndoStatus.REFUSED)
 
@@ -91,7 +101,8 @@ def undo_question(result: Undone) -> tuple[str, str]:
     """Return the question before files are written, by a preview."""
     row = "" if result.row is None else f" The conversation ends at row {result.row} then."
     files = f"{figures(result.files)}: {listed([one.path for one in result.files])}"
-    return f"Take back what {result.agent} did?", f"It writes {files}.{row}"
+    what = f"the merge of {', '.join(result.merges)}" if result.merges else f"what {result.agent} did"
+    return f"Take back {what}?", f"It writes {files}.{row}"
 
 
 def _restored(result: Undone) -> str:

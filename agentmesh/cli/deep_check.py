@@ -8,6 +8,7 @@ from agentmesh.cli.place import PlaceOptions
 
 if TYPE_CHECKING:
     from agentmesh.store.checks import Invariant
+    from agentmesh.workspace.results import Finding
 
 _SHOWN = 20
 """Rows of one invariant that people see; JSON has more."""
@@ -24,6 +25,20 @@ def look(place: PlaceOptions) -> list[Invariant]:
         if mesh.database.run(schema.state, idempotent=True) is not schema.SchemaState.CURRENT:
             return []
         return mesh.database.run(checks.look, idempotent=True)
+
+
+def files(place: PlaceOptions) -> list[Finding]:
+    """Return what is wrong between rows and the directories of this host (I27); look at nothing if the schema differs.
+
+    Raise the error that makes the look impossible.
+    """
+    from agentmesh.store import schema
+    from agentmesh.workspace import repair
+
+    with place.mesh("doctor", migrate=False) as mesh:
+        if mesh.database.run(schema.state, idempotent=True) is not schema.SchemaState.CURRENT:
+            return []
+        return repair.look(mesh.workspaces)
 
 
 def rows(invariant: Invariant) -> str:

@@ -30,7 +30,7 @@ def doctor(*, deep: bool, as_json: bool, place: PlaceOptions) -> int:
 
     findings = []
     invariants: list[Invariant] = []
-    for finding in chain(all_checks(place), _deep(place, invariants) if deep else ()):
+    for finding in chain(all_checks(place), chain(_deep(place, invariants), _trees(place)) if deep else ()):
         findings.append(finding)
         if not as_json:
             _print(finding.state.glyph, finding.about, finding.words, finding.hint)
@@ -55,6 +55,23 @@ def _deep(place: PlaceOptions, invariants: list[Invariant]) -> Iterator[Finding]
     for one in invariants:
         state = State.BROKEN if one.breaches else State.OK
         yield Finding(state, "rows", f"{one.meaning} ({one.name})", deep_check.rows(one))
+
+
+def _trees(place: PlaceOptions) -> Iterator[Finding]:
+    """Yield a finding for each difference between rows and directories; one that says so if there is none."""
+    from agentmesh.cli import deep_check
+    from agentmesh.cli.checks import Finding, State
+
+    try:
+        found = deep_check.files(place)
+    except AgentmeshError as error:
+        yield Finding(State.BROKEN, "trees", f"they cannot be checked: {error.message}", error.hint)
+        return
+    for one in found:
+        hint = "`agentmesh workspaces --repair` " + one.remedy if one.remedy else one.advice
+        yield Finding(State.BROKEN, "trees", one.words, hint)
+    if not found:
+        yield Finding(State.OK, "trees", "rows, directories and snapshots of this host agree (I27)")
 
 
 def _print(glyph: str, about: str, words: str, hint: str) -> None:

@@ -20,6 +20,7 @@ from agentmesh.domain.errors import UsageError
 from agentmesh.domain.text import storable
 
 if TYPE_CHECKING:
+    from agentmesh.app.tree_words import Said
     from agentmesh.workspace.results import Undone
 
 _only_files = click.option("--files", is_flag=True, help="Only the files; the conversation stays.")
@@ -81,6 +82,7 @@ def rewind(point: str, paths: Sequence[str], *, place: PlaceOptions, **how: Any)
 @place_options()
 def redo(agent: str, *, files: bool, conversation: bool, yes: bool, as_json: bool, place: PlaceOptions) -> int:
     """Bring back what the newest undo or rewind of AGENT took back, unless AGENT has worked since."""
+    from agentmesh.app.tree_words import about_redo
     from agentmesh.workspace import undo as undoing
 
     parts = _parts(files=files, conversation=conversation)
@@ -89,7 +91,7 @@ def redo(agent: str, *, files: bool, conversation: bool, yes: bool, as_json: boo
         if parts["files"] and not confirmed(f"Files of {ref.name} become what they were before the undo", yes=yes):
             return DONE
         result = undoing.redo(mesh.workspaces, ref.id, **parts)
-    return _tell(result, "", "", as_json=as_json)
+    return _tell(result, about_redo(result), as_json=as_json)
 
 
 def _take_back(
@@ -101,7 +103,7 @@ def _take_back(
     command: str,
 ) -> int:
     """Look, ask, and take back; return the exit code."""
-    from agentmesh.app.tree_words import undo_question
+    from agentmesh.app.tree_words import about_undo, undo_question
     from agentmesh.workspace.results import UndoStatus
 
     parts = {**_parts(files=how["files"], conversation=how["conversation"]), "paths": list(paths) or None}
@@ -117,8 +119,8 @@ def _take_back(
             if result.files and not confirmed(asked, yes=how["yes"]):
                 return DONE
             result = back(mesh.workspaces, ref.id, **parts)
-    again = f"`agentmesh redo {ref.name}` brings it back."
-    return _tell(result, again, f"`{command} PATH` takes back single files.", as_json=how["as_json"])
+    again, alone = f"`agentmesh redo {ref.name}` brings it back.", f"`{command} PATH` takes back single files."
+    return _tell(result, about_undo(result, again=again, alone=alone), as_json=how["as_json"])
 
 
 def _parts(*, files: bool, conversation: bool) -> dict[str, Any]:
@@ -126,11 +128,9 @@ def _parts(*, files: bool, conversation: bool) -> dict[str, Any]:
     return {"files": files or not conversation, "conversation": conversation or not files}
 
 
-def _tell(result: Undone, again: str, alone: str, *, as_json: bool) -> int:
-    from agentmesh.app.tree_words import about_undo
+def _tell(result: Undone, said: Said, *, as_json: bool) -> int:
     from agentmesh.cli.render.files import files_data, print_files
 
-    said = about_undo(result, again=again, alone=alone)
     if as_json:
         refused = [{"path": storable(one.path), "by": one.by or None} for one in result.refused]
         emit(

@@ -52,27 +52,27 @@ def workspaces(
 def remove(workspace: str, *, yes: bool, as_json: bool, place: PlaceOptions) -> int:
     """Remove the directory of an own tree that no living agent uses. Its last state stays in a snapshot."""
     from agentmesh.store import workspaces as rows
-    from agentmesh.workspace import sweep
+    from agentmesh.workspace import repair
 
     with place.mesh("workspaces") as mesh:
-        found = _named(workspace, mesh.database.run(rows.listing, None, own_only=True, idempotent=True))
+        known = mesh.database.run(rows.listing, None, own_only=True, idempotent=True)
+        found = _named(workspace, known)
         if found.agents:
             raise WorkspaceInUse(
                 f"{found.agents[0]} still works in {short(found.id)}",
                 hint="Kill its agents first, or leave it to them.",
             )
+        if found.path is not None and (found.host, found.os_user) != (mesh.place.host, mesh.place.os_user):
+            raise TreeError(f"{found.path} belongs to {found.os_user} on {found.host}", hint="Remove it there.")
         about = f"The directory {found.path or '(not made yet)'} is removed; its last state stays in a snapshot"
         if not confirmed(about, yes=yes):
             return DONE
-        row = mesh.database.run(rows.get, found.id, idempotent=True)
-        if row.path is not None and (row.host, row.os_user) != (mesh.place.host, mesh.place.os_user):
-            raise TreeError(f"{row.path} belongs to {row.os_user} on {row.host}", hint="Remove it there.")
-        done = sweep.remove(mesh.workspaces, row)
+        done = repair.remove(mesh.workspaces, found.id)
     if as_json:
-        emit({"workspace_id": found.id, "removed": done})
+        emit({"workspace_id": found.id, "removed": done.done, "words": done.words})
     else:
-        say(f"Removed {short(found.id)}." if done else f"The directory of {short(found.id)} could not be removed.")
-    return DONE if done else FAILED
+        say(done.words)
+    return DONE if done.done else FAILED
 
 
 def _named(given: str, known: Sequence[WorkspaceView]) -> WorkspaceView:

@@ -136,9 +136,9 @@ def _back(
     with Files.held(workspaces, workspace) as at:
         found = planned(at)
         names = tuple(at.name_of(into[one].source_agent) for one in found.merges)
-        what = f"to row {row}" if row is not None else f"the merge of {', '.join(names)}"
-        done = at.put_back(me, "undo", found, f"undid files {what}", preview=preview, undoes=found.merges)
-    return replace(done, merges=names if done.status is UndoStatus.DONE else ())
+        said = f"took the files back to row {row}" if row is not None else f"undid the merge of {', '.join(names)}"
+        done = at.put_back(me, "undo", found, said, preview=preview, undoes=found.merges)
+    return replace(done, merges=names if done.status in (UndoStatus.DONE, UndoStatus.PREVIEW) else ())
 
 
 def _newest_undo(workspaces: Workspaces, agent: AgentId) -> Snapshot | None:
@@ -164,6 +164,6 @@ def _again(workspaces: Workspaces, me: Agent, last: Snapshot) -> Undone:
     with Files.held(workspaces, workspace) as at:
         found = at.reversed(last)
         redoes = () if found.later else tuple(one.id for one in undone)
-        done = at.put_back(me, "redo", found, "redid files", redoes=redoes)
+        done = at.put_back(me, "redo", found, "brought the files back", redoes=redoes)
         names = tuple(at.name_of(one.source_agent) for one in undone)
     return replace(done, merges=names if done.status is UndoStatus.DONE else ())

@@ -68,6 +68,8 @@ def status_line(
     ]
     if board.working:
         ranked.append((7, Piece(f"{board.working} running", "running")))
+    if face.view.changed:
+        ranked.append((4, Piece(face.view.changed, "dim")))
     if around.place:
         ranked.append((5, Piece(around.place, "dim")))
     if board.root.view.tree_tokens:

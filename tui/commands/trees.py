@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentmesh.app import trees
-from agentmesh.app.tree_words import about_merge, about_undo, check_output, merge_question, undo_question
+from agentmesh.app.tree_words import about_merge, about_redo, about_undo, check_output, merge_question, undo_question
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.text import one_line, visible
 from agentmesh.store import travel
@@ -89,7 +89,7 @@ def redo(ctx: CommandContext) -> Done:
     """Bring back what the newest /undo or /rewind of the agent in view took back."""
     from agentmesh.workspace import undo as undoing
 
-    return Done(about_undo(undoing.redo(ctx.mesh.workspaces, ctx.in_view), again="", alone="").text)
+    return Done(about_redo(undoing.redo(ctx.mesh.workspaces, ctx.in_view)).text)
 
 
 def _take_back(
