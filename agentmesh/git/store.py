@@ -10,13 +10,8 @@ from typing import Final
 
 import pygit2
 
-<<<<<<< HEAD
 from agentmesh.domain.errors import TreeBusy, TreeError
-from agentmesh.git import comparing, refs, restoring
-=======
-from agentmesh.domain.errors import TreeError
 from agentmesh.git import comparing, marker, refs, restoring
->>>>>>> w-git
 from agentmesh.git.facts import Restored, Snapshot
 from agentmesh.git.lock import locked
 from agentmesh.git.looking import Look, Seen, at_paths
