@@ -56,7 +56,7 @@ def merge(
         if not preview and result.status is not MergeStatus.NOTHING:
             if _writes_into_checkout(result) and not confirmed(_what(result, session), yes=yes):
                 return DONE
-            result = trees.merge(mesh, session, ref.id, down=down, check=check, progress=say)
+            result = trees.merge(mesh, session, ref.id, down=down, check=check, **({"progress": say} if check else {}))
             start_worker_if_none(mesh, session)
     return _tell(result, session, as_json=as_json)
 

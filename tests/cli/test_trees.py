@@ -10,10 +10,15 @@ import psutil
 import pytest
 
 from agentmesh.domain.ids import AgentId
+from agentmesh.store import agents
 from tests.cli.conftest import CommandLine, Outcome
 from tests.fixtures import team
 from tests.fixtures.engine import Rig
 from tests.fixtures.repositories import git
+
+pytestmark = pytest.mark.timeout(180)
+_HOMES = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
+"""Outside of the project: what they get would be changes of it."""
 
 
 class Shop:
@@ -31,6 +36,7 @@ class Shop:
             OPENAI_BASE_URL=rig.model.base_url,
             OPENAI_API_KEY="none",
             AGENTMESH_MODEL="scripted",
+            **{name: str(folder.parent / "home") for name in _HOMES},
         )
         self("run", "--permission-mode", "all", "Hello")
         newest = "select root_id from agentmesh.sessions order by created_at desc limit 1"
@@ -44,8 +50,9 @@ class Shop:
 
     def fork(self, *names: str) -> None:
         """Fork agents with trees of their own, and wait until they rest."""
-        for name in names:
-            self("fork", "--own", name, "Do your part.")
+        self("fork", "--own", names[0], "Do your part.")  # starts the worker
+        for name in names[1:]:
+            self.rig.db.run(agents.fork, self.rig.root, name, "Do your part.", workspace="own")
         self.rig.rest()
 
     @property
