@@ -94,6 +94,9 @@ def free(workspaces: Workspaces) -> int:
     for view in run(rows.listing, None, idempotent=True):
         if view.snapshots <= keep or (view.host, view.os_user) != (workspaces.host, workspaces.os_user):
             continue
+        if view.repository is None and view.path is not None:
+            common = str(workspaces.place(Path(view.path)).common_dir)
+            run(rows.note_repository, view.id, common, idempotent=True)
         found = run(snapshots.over, view.id, keep, idempotent=True)
         run(snapshots.freed, [one.snapshot_id for one in found], idempotent=True)
         for repository in {one.repository for one in found}:
