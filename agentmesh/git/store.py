@@ -11,7 +11,7 @@ from typing import Final
 import pygit2
 
 from agentmesh.domain.errors import TreeBusy, TreeError
-from agentmesh.git import comparing, refs, restoring
+from agentmesh.git import comparing, marker, refs, restoring
 from agentmesh.git.facts import Restored, Snapshot
 from agentmesh.git.lock import locked
 from agentmesh.git.looking import Look, Seen, at_paths
@@ -94,6 +94,8 @@ class Store:
             if seen is not None:
                 return seen
         if self._look is None:
+            if marker.workspace(self.folder) is None:
+                marker.write(self.folder, self.folder.name, self.place, ())
             self._look = Look.begin(self.place, self.folder, max_file=self.max_file)
         return self._look.everywhere(before)
 
