@@ -14,7 +14,7 @@
     │   ├── NoCapture, NothingToRetry, NoMark, NothingToCompact
     │   ├── RequestOver, UnknownRequest, BadAnswer, NotATask
     │   ├── NoTree, TreeMoved, MergeBusy, MergeOver, NotMergeable
-    │   ├── SnapshotGone, UnknownWorkspace, WorkspaceInUse, NothingToRestore
+    │   ├── SnapshotGone, UnknownWorkspace, WorkspaceInUse, NothingToRestore, LeaseHeld
     │   └── LimitReached
     │       └── MailboxFull, DepthLimit, ChildrenLimit, AgentsLimit, BudgetSpent
     ├── UsageError              the command line, a configuration file or the environment is wrong
@@ -330,6 +330,12 @@ class NothingToRestore(Refused):
     """There is no rewind to lift."""
 
     code = "AM088"
+
+
+class LeaseHeld(Refused):
+    """Another agent writes in that directory until its turn ends."""
+
+    code = "AM089"
 
 
 class LimitReached(Refused):

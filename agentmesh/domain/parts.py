@@ -47,6 +47,13 @@ class Part:
     why: str = ""
     """Why it is not free."""
     outside: bool = False
+    own_tree: bool = False
+    """Changes files only in a working tree that is the agent's own."""
+
+    @property
+    def edits(self) -> bool:
+        """Whether it only edits files that the agent may edit: in its working directory, or by a merge into its tree."""
+        return self.own_tree or (self.tools == WRITING and not self.outside and not self.only_restricts)
 
 
 def parts_of(
@@ -56,8 +63,14 @@ def parts_of(
     locate: Callable[[str], str],
     root: str = "",
     free: Collection[str] = (),
+    *,
+    own_tree: bool = False,
 ) -> list[Part]:
-    """Return the parts of a call; ``root`` is the working directory, ``free`` are further tools that change nothing."""
+    """Return the parts of a call.
+
+    ``root`` is the working directory, and ``own_tree`` says that it is the agent's own. ``free`` are further tools that
+    change nothing.
+    """
     if tool in READING or tool in WRITING:
         return [_file_part(tool, str(arguments.get("path") or "."), locate, root)]
     if tool == "bash":
@@ -65,6 +78,8 @@ def parts_of(
     if tool == "web_fetch":
         url = str(arguments.get("url") or "")
         return [Part(frozenset({tool}), url, (canonical(url),), free=tool in free, why="it reaches into the network")]
+    if tool == "merge":
+        return [_merge_part(arguments, own_tree=own_tree), *_check_parts(arguments, shell, locate, root)]
     if tool == "task":
         text = _task_type(arguments)
     elif tool == "skill":
@@ -101,6 +116,21 @@ def _as_named(given: str, path: str) -> tuple[str, ...]:
     """Return the path as the call names it, if links lead elsewhere: a rule may forbid the name."""
     named = os.path.normpath(given)
     return () if named == path or "\0" in given else (named,)
+
+
+def _merge_part(arguments: Mapping[str, Any], *, own_tree: bool) -> Part:
+    agent = str(arguments.get("agent") or "").strip()
+    where = "its own working tree" if own_tree else "the session's directory"
+    why = f"it changes files of {where}"
+    return Part(frozenset({"merge"}), agent, free=bool(arguments.get("preview")), why=why, own_tree=own_tree)
+
+
+def _check_parts(
+    arguments: Mapping[str, Any], shell: Callable[[str], ShellReading], locate: Callable[[str], str], root: str
+) -> list[Part]:
+    """Return the parts of the command that checks a merge; it is judged as ``bash`` judges it."""
+    command = str(arguments.get("check") or "")
+    return _shell_parts(shell(command), locate, root) if command.strip() else []
 
 
 def _task_type(arguments: Mapping[str, Any]) -> str:

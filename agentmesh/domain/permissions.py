@@ -38,7 +38,7 @@ class Rule:
     """A tool's name, or a pattern of names. ``read`` covers all reading of files; ``write`` and ``edit`` are one."""
     pattern: str = "*"
     """It matches paths (``src/**``, ``*.pem`` at any depth, ``/etc/**``), commands (``git log *``), URLs, skills, the
-    types of sub-agents (for ``task``), and for other tools the arguments."""
+    types of sub-agents (for ``task``), the agent (for ``merge``), and for other tools the arguments."""
 
 
 @functools.lru_cache(maxsize=1024, typed=True)
@@ -130,15 +130,16 @@ def judge(
     session: Layer = (),
     free: Collection[str] = (),
     root: str = "",
+    own_tree: bool = False,
 ) -> Verdict:
     """Decide about one call.
 
     ``session``: rules that a person allowed for good; they turn asking into allowing, never a denial. ``shell`` takes a
     command apart; ``locate`` resolves a path, relative when it is inside the working directory ``root``, absolute when
-    it is not. A call with several parts (a command line) is as allowed as its least allowed part. ``free`` are further
+    it is not. ``own_tree`` says that ``root`` is the agent's own working tree. A call with several parts (a command line) is as allowed as its least allowed part. ``free`` are further
     tools that change nothing: allowed unless a rule covers them.
     """
-    parts = parts_of(tool, arguments, shell, locate, root, free)
+    parts = parts_of(tool, arguments, shell, locate, root, free, own_tree=own_tree)
     verdict = _judge_parts(mode, parts, rules, session)
     outside = any(part.outside for part in parts)
     if verdict.decision is Decision.ALLOW:
@@ -249,7 +250,7 @@ def _judge_by_mode(mode: PermissionMode, part: Part, rules: Permissions) -> Verd
         return Verdict(Decision.DENY, f"mode plan only reads, and {_why(part, said)}")
     if mode is PermissionMode.ALL:
         return Verdict(Decision.ALLOW, "mode all allows it", approved=True)
-    if mode is PermissionMode.EDITS and part.tools == WRITING and not part.outside and not part.only_restricts:
+    if mode is PermissionMode.EDITS and part.edits:
         return Verdict(Decision.ALLOW, "mode edits allows it", approved=True)
     if said is Decision.ALLOW:
         return Verdict(Decision.ALLOW, "a rule allows it", approved=True)

@@ -26,7 +26,7 @@ _LOOK: Final = (
     | DiffOption.IGNORE_SUBMODULES
     | DiffOption.INCLUDE_UNREADABLE
 )
-_TRIES: Final = 3
+_TRIES: Final = 20
 """A file that changes while it is read is read again."""
 _OFTEN: Final = 200
 """So many files change in memory before the index is written: a file is read again, by others, until then."""
@@ -70,11 +70,20 @@ class Look:
             self._become(before)
         edits: dict[str, Entry | None] = {}
         left_out: set[str] = set()
-        for delta in self._index.diff_to_workdir(_LOOK).deltas:
+        for delta in self._differences().deltas:
             self._take(delta, edits, left_out)
         tree = tree_objects.edited(self._view, self._tree, edits)
         self._note(tree, len(edits))
         return Seen(tree, left_out | self._submodules())
+
+    def _differences(self) -> pygit2.Diff:
+        """Compare the index with the disk; again if a file went in the middle."""
+        for _ in range(_TRIES):
+            try:
+                return self._index.diff_to_workdir(_LOOK)
+            except (KeyError, OSError):
+                continue
+        return self._index.diff_to_workdir(_LOOK)
 
     def _take(self, delta: pygit2.DiffDelta, edits: dict[str, Entry | None], left_out: set[str]) -> None:
         path = os.fsdecode(delta.new_file.raw_path)

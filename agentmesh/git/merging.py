@@ -114,6 +114,8 @@ def _both(repository: pygit2.Repository, sides: _Sides, names: tuple[str, str]) 
         return ""
     if {LINK, SUBMODULE} & {int(sides.ours.mode), int(sides.theirs.mode)}:
         return ""
+    if any(isinstance(blob, pygit2.Blob) and blob.is_binary for blob in map(repository.get, _ids(sides))):
+        return ""
     try:
         merged = repository.merge_file_from_index(sides.base, sides.ours, sides.theirs)
     except (UnicodeDecodeError, pygit2.GitError):
@@ -122,6 +124,10 @@ def _both(repository: pygit2.Repository, sides: _Sides, names: tuple[str, str]) 
     for sign, entry, name in (("<<<<<<<", sides.ours, names[0]), (">>>>>>>", sides.theirs, names[1])):
         text = text.replace(f"{sign} {os.fspath(entry.path)}\n", f"{sign} {name}\n")
     return text
+
+
+def _ids(sides: _Sides) -> list[pygit2.Oid]:
+    return [entry.id for entry in sides if entry is not None]
 
 
 def _text(repository: pygit2.Repository, entry: pygit2.IndexEntry | None) -> str | None:

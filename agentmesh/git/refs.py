@@ -51,7 +51,7 @@ def _patiently(view: pygit2.Repository, name: str, change: Callable[[], object])
     while True:
         try:
             change()
-        except pygit2.GitError as error:
+        except (pygit2.GitError, OSError) as error:
             if "lock" not in str(error):
                 raise
             if time.monotonic() < until:

@@ -91,11 +91,15 @@ class _Restore:
     def is_as_expected(self, step: Step) -> bool:
         """Return whether the file is what it was, or what it will be."""
         blocker = self._disk.blocker(step.path)
-        if blocker is not None and blocker not in self._going:
-            return False
+        if blocker is not None:
+            return blocker in self._going or (step.new is None and self._is_written(blocker))
         if self._disk.is_folder(step.path):
             return step.old is None and self._disk.files_below(step.path) <= self._going
         return self._is_still(step)
+
+    def _is_written(self, path: str) -> bool:
+        """Return whether a file is what it will be: a call that was cut short has written it."""
+        return any(step.path == path and self._is_same(self._present(path), step.new) for step in self._steps)
 
     def write(self, folder: Path) -> list[str]:
         """Write all steps; return the files that changed meanwhile, in which case none is written."""

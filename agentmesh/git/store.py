@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Final
 
 import pygit2
 
-from agentmesh.domain.errors import TreeError
-from agentmesh.git import comparing, refs, restoring
+from agentmesh.domain.errors import TreeBusy, TreeError
+from agentmesh.git import comparing, marker, refs, restoring
 from agentmesh.git.facts import Restored, Snapshot
 from agentmesh.git.lock import locked
 from agentmesh.git.looking import Look, Seen, at_paths
@@ -35,7 +35,8 @@ class Store:
         self.place = place
         self.folder = folder
         self.max_file = max_file
-        self._alone = threading.Lock()
+        self._alone = threading.RLock()
+        self._depth = 0
         self._opened: pygit2.Repository | None = None
         self._look: Look | None = None
 
@@ -93,13 +94,30 @@ class Store:
             if seen is not None:
                 return seen
         if self._look is None:
+            if marker.workspace(self.folder) is None:
+                marker.write(self.folder, self.folder.name, self.place, ())
             self._look = Look.begin(self.place, self.folder, max_file=self.max_file)
         return self._look.everywhere(before)
 
     @contextmanager
+    def held(self, *, wait: bool = True) -> Iterator[None]:
+        """Hold the workspace's lock over several calls of this thread; without ``wait`` raise TreeBusy at once."""
+        if not self._alone.acquire(blocking=wait):
+            raise TreeBusy(f"Another thread works with the files of {self.folder.name}.", hint="Try again.")
+        try:
+            with nullcontext() if self._depth else locked(self.folder, **({} if wait else {"patience": 0.0})):
+                self._depth += 1
+                try:
+                    yield
+                finally:
+                    self._depth -= 1
+        finally:
+            self._alone.release()
+
+    @contextmanager
     def _held(self, what: str) -> Iterator[pygit2.Repository]:
         """Hold the lock, mend what a dead process left, and give the view."""
-        with self._alone, told(what), locked(self.folder):
+        with told(what), self.held():
             restoring.mend(self.place, self.folder)
             if self._opened is None:
                 self._opened = view_of(self.place, self.folder)

@@ -51,8 +51,10 @@ def remove_tree(folder: Path, workspace: str, trees: Path) -> bool:
     """
     if not os.path.lexists(folder):
         return True
-    if folder.is_symlink() or folder.resolve().parent != trees.resolve() or marker.workspace(folder) != workspace:
+    if folder.is_symlink() or folder.resolve().parent != trees.resolve():
         return False
+    if marker.workspace(folder) != workspace:
+        return _remove_empty(folder)
     with told("remove a working tree"), locked(folder):
         for name in sorted(os.listdir(folder)):
             if name != marker.MARKER:
@@ -60,6 +62,15 @@ def remove_tree(folder: Path, workspace: str, trees: Path) -> bool:
     # The marker goes last, so that a removal that was cut short can go on.
     (folder / marker.MARKER).unlink(missing_ok=True)
     folder.rmdir()
+    return True
+
+
+def _remove_empty(folder: Path) -> bool:
+    """Remove a folder without anything in it, which a removal that was cut short leaves."""
+    try:
+        folder.rmdir()
+    except OSError:
+        return False
     return True
 
 

@@ -44,6 +44,7 @@ class ToolGate:
             session=_session(rights),
             free=self._free,
             root=os.path.realpath(project or workdir),
+            own_tree=project is not None and project != workdir,
         )
 
     def misplaced(self, tool: str, arguments: Mapping[str, Any], own: OwnTree) -> ToolError | None:

@@ -18,6 +18,7 @@ from agentmesh.tools.grep import Grep
 from agentmesh.tools.kill import Kill
 from agentmesh.tools.ledger import FileLedger
 from agentmesh.tools.list_agents import ListAgents
+from agentmesh.tools.merge import Merge
 from agentmesh.tools.process import Spawner
 from agentmesh.tools.read import Read
 from agentmesh.tools.send import Send
@@ -56,6 +57,7 @@ def builtin(
         Grep(spawner),
         Kill(database),
         ListAgents(database),
+        Merge(database, workspaces, spawner, walls),
         Read(),
         ReadSkill(skills),
         Send(database),

@@ -23,18 +23,25 @@ class Chain:
         self.troubled = False
         """Whether the last snapshot failed, and that was said."""
         self._newest: str | None = None
-        self._known: deque[str | None] = deque(maxlen=_KNOWN)
+        self._known: deque[tuple[int, str | None]] = deque(maxlen=_KNOWN)
+        self._count = 0
+        self._stored = 0
+        """The number of the tree that the row had when it was last looked at."""
 
     def at(self, head: str | None) -> str | None:
         """Return the newest tree, where ``head`` is that of the row."""
-        if head not in self._known:
+        number = next((number for number, tree in reversed(self._known) if tree == head), 0)
+        if number < self._stored or number == 0:  # it is unknown, or went back: somebody else has undone what we knew
             self.add(head)
+            number = self._count
+        self._stored = number
         return self._newest
 
     def add(self, tree: str | None) -> None:
         """Note that this tree is the newest."""
         self._newest = tree
-        self._known.append(tree)
+        self._count += 1
+        self._known.append((self._count, tree))
 
     def forget(self) -> None:
         """Go by the row again."""

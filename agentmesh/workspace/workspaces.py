@@ -10,8 +10,8 @@ and Git objects follow them. Which part does what:
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agentmesh.domain.errors import NoRepository
 from agentmesh.domain.ids import AgentId, SessionId
@@ -19,13 +19,11 @@ from agentmesh.domain.rows import Standing
 from agentmesh.domain.workspaces import WorkspaceKind
 from agentmesh.store import workspaces
 from agentmesh.store.call import Lease
-from agentmesh.workspace import make
+from agentmesh.workspace import conflicts, leases, make
 from agentmesh.workspace.files import WorkspaceFiles
 from agentmesh.workspace.roots import Root
 from agentmesh.workspace.snapshots import StepSnapshots
-
-if TYPE_CHECKING:
-    pass
+from agentmesh.workspace.sweep import Sweeper
 
 
 class Workspaces(WorkspaceFiles):
@@ -77,15 +75,24 @@ class Workspaces(WorkspaceFiles):
 
     def stored(self, root: Root, agent: AgentId, paths: frozenset[str]) -> None:
         """Look for conflicts: the agent's call has changed these files, and its snapshot is stored."""
+        if root.own is not None and paths:
+            conflicts.look(self, root.workspace, agent, paths)
 
     def news(self, root: Root, agent: AgentId) -> str | None:
         """Return what the agent should be told with the first result of its step: new conflicts; each only once."""
+        return conflicts.news(self, agent) if root.own is not None else None
 
     def require_lease(self, root: Root, lease: Lease, path: str) -> None:
         """Take the lease that a file of a shared directory needs; raise LeaseHeld if another agent has it.
 
         ``path`` is relative to the root. ``write`` and ``edit`` call this before they change anything.
         """
+        leases.require(self, root, lease, path)
 
     def tick(self) -> None:
         """Do what is due: remove trees that nothing uses, finish merges whose worker died. A worker's tick calls it."""
+        self._sweeper.tick(self)
+
+    @cached_property
+    def _sweeper(self) -> Sweeper:
+        return Sweeper()

@@ -1,0 +1,66 @@
+"""The command that checks a merge: it runs where the result's files are, and its exit code decides."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentmesh.domain.cancel import Cancel
+from agentmesh.domain.ids import AgentId
+from agentmesh.domain.text import storable
+from agentmesh.engine.tool import ToolError
+from agentmesh.tools.environment import command_environment
+from agentmesh.tools.output import last_lines
+from agentmesh.tools.process import Spawner
+from agentmesh.tools.wall.walls import Walls
+from agentmesh.workspace.results import Checked
+
+TIMEOUT = 600.0
+"""Seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckCommand:
+    """A command that can be run in a directory; calling it runs it."""
+
+    command: str
+    spawner: Spawner
+    walls: Walls
+    agent: AgentId | str
+    """For whom it runs."""
+    session: str
+    approved: bool = True
+    """Whether a person, a rule or the mode has approved the command; if not, it can only read."""
+    timeout: float = TIMEOUT
+    output_limit: int = 16 * 1024
+    show: Callable[[str], None] = lambda _text: None
+    """Gets the newest lines of its output while it runs."""
+
+    def __call__(self, folder: Path, cancel: Cancel) -> Checked:
+        """Run the command in a directory until it ends, its time is over, or ``cancel`` is set."""
+        if "\0" in self.command:
+            raise ToolError("The check contains a NUL character.", "Write it as \\0 or $'\\x00' where it is needed.")
+        env = command_environment(os.environ, self.agent)
+        shell = shutil.which("bash", path=env["PATH"]) or "/bin/sh"
+        argv = [shell, "-c", self.command.encode("utf-8", "replace").decode()]
+        with self.walls.around(argv, folder, env, approved=self.approved, session=self.session) as walled:
+            finished = self.spawner.run(
+                walled.argv,
+                cwd=folder,
+                env=walled.env,
+                timeout=self.timeout,
+                cancel=cancel,
+                output_limit=self.output_limit,
+                confine=walled.confine,
+                show=lambda raw: self.show(last_lines(raw)),
+            )
+        return Checked(
+            storable(self.command),
+            finished.exit_code,
+            finished.output.text(),
+            timed_out=finished.timed_out,
+            stopped=finished.stopped,
+        )

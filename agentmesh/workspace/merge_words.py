@@ -1,0 +1,210 @@
+"""What models, people and owners of files are told about merges. Everything in it is bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from agentmesh.domain.text import clip, storable
+from agentmesh.git.facts import Conflict
+from agentmesh.workspace.results import Checked, MergeResult, MergeStatus
+
+if TYPE_CHECKING:
+    from agentmesh.git.facts import Merged
+    from agentmesh.git.place import Place
+
+NAMED: Final = 20
+"""Files that words name at most."""
+_LISTED: Final = 200
+"""Files in the result of a call."""
+_SIDES: Final = 8
+"""Conflicts that mail shows with both sides."""
+_LONGEST_SIDE: Final = 4 * 1024
+_STORED: Final = 200
+"""Conflicts that a row keeps."""
+
+
+def whose(name: str, *, down: bool) -> str:
+    """Return words for the files of an agent."""
+    return f"the files of {name}, its parent's" if down else f"the files of {name}"
+
+
+def how_it_ended(checked: Checked) -> str:
+    """Return how a check ended, in words."""
+    if checked.timed_out:
+        return "it ran out of time"
+    return f"it exited with {checked.exit_code}" if checked.exit_code is not None else "it was ended from outside"
+
+
+def told(result: MergeResult) -> dict[str, Any]:
+    """Return the result of the call, as the model reads it."""
+    said: dict[str, Any] = {"status": result.status.value}
+    if result.files:
+        said["files"] = [_file(one) for one in result.files[:_LISTED]]
+        if len(result.files) > _LISTED:
+            said["files_more"] = len(result.files) - _LISTED
+    if result.conflicts:
+        said["conflicts"] = [_named(one) for one in result.conflicts[:_LISTED]]
+    if result.differs:
+        said["differs"] = [storable(path) for path in result.differs[:_LISTED]]
+    if result.check:
+        said["check"] = {"command": result.check.command, "exit_code": result.check.exit_code}
+        if result.status is MergeStatus.CHECK_FAILED:
+            said["check"]["output"] = result.check.output
+    if result.diff:
+        said["diff"] = storable(result.diff)
+    notes = " ".join(filter(None, (result.note, _advice(result))))
+    return {**said, **({"note": storable(notes)} if notes else {})}
+
+
+def _advice(result: MergeResult) -> str:
+    match result.status:
+        case MergeStatus.MERGED if result.conflicts:
+            return (
+                "These files have both versions now, between <<<<<<< and >>>>>>>: edit each until it is right. A "
+                "conflict without markers (a binary file, or one that one side removed) has one version: look whether "
+                "it is the right one."
+            )
+        case MergeStatus.CONFLICTS if result.owner:
+            told = f"{result.owner} was told, with both sides, to solve them"
+            return f"Nothing was changed. {told}; wait for it, then merge again."
+        case MergeStatus.CONFLICTS:
+            return "Nothing was changed."
+        case MergeStatus.CHECK_FAILED:
+            return f"Nothing was changed: the check failed ({how_it_ended(result.check)})." if result.check else ""
+        case MergeStatus.CHANGED:
+            return "Nothing was changed: somebody works with these files. Look at them, then merge again."
+        case MergeStatus.NOTHING:
+            return f"{result.source} has changed nothing that is not here already."
+        case MergeStatus.PREVIEW if result.conflicts:
+            return "Nothing was changed. These files conflict: a merge would be refused."
+        case MergeStatus.PREVIEW:
+            return "Nothing was changed: this is what a merge would do."
+    return ""
+
+
+def to_source(result: MergeResult) -> str:
+    """Return the mail to the agent whose files were merged."""
+    where = f"the tree of {result.target}" if result.target else "the session's directory"
+    return f"Your files were merged into {where}: {_names([one.path for one in result.files])}."
+
+
+def to_target(result: MergeResult) -> str | None:
+    """Return the mail to the agent whose files have changed by a merge."""
+    if not result.files:
+        return None
+    said = (
+        f"The files of {result.source} were merged into your directory: {_names([one.path for one in result.files])}."
+    )
+    if result.conflicts:
+        said += f" These have conflict markers: {_names([one.path for one in result.conflicts])}."
+    return said + " Read a file again before you change it."
+
+
+def to_solve(result: MergeResult) -> str:
+    """Return the mail to the owner of files that conflict: what conflicts, both sides, and what to do."""
+    asker = result.asked_by or "the user"
+    count = len(result.conflicts)
+    lines = [
+        f"{asker} cannot merge your files: {count} of them conflict with what is there by now. Nothing was merged.",
+        "",
+        'Call merge("parent"): it brings the newer files into your tree, with both versions of each conflict between',
+        "<<<<<<< and >>>>>>>. Keep what both sides meant, check that it works, and report that you can be merged.",
+    ]
+    for one in result.conflicts[:_SIDES]:
+        lines += ["", f"{storable(one.path)}: {_kind(one)}"]
+        if one.both:
+            lines += ["```", clip(_around(one.both), _LONGEST_SIDE), "```"]
+    if len(result.conflicts) > _SIDES:
+        lines += ["", f"Also: {_names([one.path for one in result.conflicts[_SIDES:]])}."]
+    return storable("\n".join(lines))
+
+
+def to_finish(result: MergeResult) -> str:
+    """Return the mail to the owner of files that still have conflict markers."""
+    asker = result.asked_by or "the user"
+    said = f"{asker} cannot merge your files. {result.note}"
+    return storable(f"{said} Edit each until it is right, and report that you can be merged.")
+
+
+def of_dead(result: MergeResult) -> str:
+    """Return what to do about conflicts of an agent that cannot solve them any more."""
+    return (
+        f"{result.note} {result.source} is dead, so nobody was told: fork an agent with a tree of its own, and let it "
+        "make the same changes again."
+    ).strip()
+
+
+def marked(place: Place, ours: str, merged: Merged) -> tuple[str, ...]:
+    """Return the files into which a merge would bring conflict markers that an earlier merge has made."""
+    from agentmesh.git.comparing import diff
+
+    if merged.tree is None:
+        return ()
+    texts = [one for one in diff(place, ours, merged.tree, context=0) if not one.binary]
+    return tuple(one.path for one in texts if _has_markers(one.text))
+
+
+def conflicts_json(result: MergeResult) -> list[dict[str, Any]]:
+    """Return conflicts as their row keeps them."""
+    return [
+        {"path": storable(one.path), **({"both": clip(one.both, _LONGEST_SIDE)} if one.both else {})}
+        for one in result.conflicts[:_STORED]
+    ]
+
+
+def _has_markers(text: str) -> bool:
+    """Whether a diff adds all three lines of a conflict, in their order."""
+    wanted = iter(("+<<<<<<< ", "+=======", "+>>>>>>> "))
+    marker = next(wanted)
+    for line in text.split("\n"):
+        if line.startswith(marker):
+            following = next(wanted, None)
+            if following is None:
+                return True
+            marker = following
+    return False
+
+
+def _file(one: Any) -> dict[str, Any]:
+    return {"path": storable(one.path), "status": one.status, "added": one.added, "removed": one.removed}
+
+
+def _named(one: Conflict) -> dict[str, str]:
+    return {"path": storable(one.path), "kind": _kind(one)}
+
+
+def _kind(one: Conflict) -> str:
+    if one.both:
+        return "both sides changed the same lines"
+    if one.ours is None and one.theirs is None:
+        return "both sides changed it, and it is no text"
+    if one.ours is None:
+        return "the other side removed it, or it is no text there"
+    if one.theirs is None:
+        return "you removed it, or it is no text"
+    return "both sides changed it"
+
+
+def _around(both: str, lines: int = 3) -> str:
+    """Return the conflicts of a text with a few lines around each."""
+    rows = both.split("\n")
+    keep: set[int] = set()
+    inside = False
+    for n, row in enumerate(rows):
+        inside = inside or row.startswith("<<<<<<< ")
+        if inside:
+            keep.update(range(max(n - lines, 0), min(n + lines + 1, len(rows))))
+        inside = inside and not row.startswith(">>>>>>> ")
+    shown, last = [], -1
+    for n in sorted(keep):
+        if n != last + 1:
+            shown.append("...")
+        shown.append(rows[n])
+        last = n
+    return "\n".join(shown)
+
+
+def _names(paths: Sequence[str]) -> str:
+    named = ", ".join(storable(path) for path in paths[:NAMED])
+    return f"{named} and {len(paths) - NAMED} more" if len(paths) > NAMED else named

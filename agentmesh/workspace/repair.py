@@ -1,0 +1,135 @@
+"""Comparing rows and directories both ways, and mending what differs. Nothing is removed that is not ours.
+
+A directory that no row knows is only named: another database may keep its trees in the same folder. ``remove`` takes
+it away if a person says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from agentmesh.domain.errors import AgentmeshError, UnknownWorkspace
+from agentmesh.store import merges
+from agentmesh.store import workspaces as rows
+from agentmesh.workspace import checks, inspection, sweep
+from agentmesh.workspace.applying import finish_left, is_left
+from agentmesh.workspace.results import Fault, Finding, Mended
+
+if TYPE_CHECKING:
+    from agentmesh.workspace.files import WorkspaceFiles as Workspaces
+
+
+def look(workspaces: Workspaces) -> list[Finding]:
+    """Return what is wrong with workspaces of this host and user; change nothing."""
+    return [
+        *_unfinished(workspaces),
+        *_checks_left(workspaces),
+        *inspection.of_rows(workspaces),
+        *inspection.of_folders(workspaces),
+        *inspection.of_refs(workspaces),
+    ]
+
+
+def mend(workspaces: Workspaces, findings: Iterable[Finding] | None = None) -> list[Mended]:
+    """Do what each finding's remedy says, if it is still so; None means all that ``look`` finds."""
+    wanted = look(workspaces) if findings is None else list(findings)
+    now = {(one.fault, one.subject): one for one in look(workspaces)} if findings is not None else None
+    done = []
+    for one in wanted:
+        if now is not None and (one.fault, one.subject) not in now:
+            done.append(Mended(one, done=True, words="It is in order by now."))
+        else:
+            done.append(_mended(workspaces, one))
+    return done
+
+
+def remove(workspaces: Workspaces, workspace: UUID) -> Mended:
+    """Remove the directory of an own workspace that nobody uses, or one that no row knows; its snapshots stay."""
+    folder = workspaces.folders.of(workspace)
+    finding = Finding(Fault.LEFT, str(workspace), f"{folder} is to be removed.", "removes it")
+    try:
+        row = workspaces.database.run(rows.get, workspace, idempotent=True)
+    except UnknownWorkspace:
+        return _removed_stray(workspaces, folder, finding)
+    if sweep.remove(workspaces, row):
+        return Mended(finding, done=True, words=f"{folder} is removed; its snapshots are kept.")
+    return Mended(finding, done=False, words="It is in use, or its files could not be kept as a snapshot first.")
+
+
+def _removed_stray(workspaces: Workspaces, folder: Path, finding: Finding) -> Mended:
+    from agentmesh.git.trees import remove_tree
+
+    if not folder.exists():
+        return Mended(finding, done=False, words=f"There is no workspace {folder.name}.")
+    if remove_tree(folder, folder.name, workspaces.folders.trees):
+        return Mended(finding, done=True, words=f"{folder} is removed.")
+    return Mended(finding, done=False, words=f"{folder} has no marker of ours, so it is left as it is.")
+
+
+def _unfinished(workspaces: Workspaces) -> list[Finding]:
+    run = workspaces.database.run
+    found = run(merges.unfinished, workspaces.host, workspaces.os_user, idempotent=True)
+    return [
+        Finding(
+            Fault.UNFINISHED,
+            str(one.id),
+            f"Merge {one.id} was cut short: its process is gone, and some of its files may be written.",
+            "finishes it",
+        )
+        for one in found
+        if _says(lambda one=one: is_left(workspaces, one))  # type: ignore[misc]
+    ]
+
+
+def _says(question: Callable[[], bool]) -> bool:
+    """Return the answer; True if it cannot be given, because then something is wrong anyway."""
+    try:
+        return question()
+    except AgentmeshError:
+        return True
+
+
+def _checks_left(workspaces: Workspaces) -> list[Finding]:
+    return [
+        Finding(Fault.CHECK_LEFT, str(folder), f"{folder} is left of a check that was cut short.", "removes it")
+        for folder in checks.left(workspaces.folders.trees)
+    ]
+
+
+def _mended(workspaces: Workspaces, one: Finding) -> Mended:
+    if not one.remedy:
+        return Mended(one, done=False, words=one.advice or "Nothing can be done about it here.")
+    try:
+        words = _REMEDIES[one.fault](workspaces, one.subject)
+    except (AgentmeshError, OSError) as error:
+        return Mended(one, done=False, words=error.message if isinstance(error, AgentmeshError) else str(error))
+    return Mended(one, done=bool(words), words=words or "It could not be done; the log says why.")
+
+
+def _finish(workspaces: Workspaces, subject: str) -> str:
+    done = [one for one in finish_left(workspaces) if str(one.id) == subject]
+    return f"It ended: {done[0].status.value}." if done else ""
+
+
+def _clear_check(_workspaces: Workspaces, subject: str) -> str:
+    return "It is removed." if checks.clear(Path(subject)) else ""
+
+
+def _remove_left(workspaces: Workspaces, subject: str) -> str:
+    row = workspaces.database.run(rows.get, UUID(subject), idempotent=True)
+    return "Its directory is removed; its snapshots are kept." if sweep.remove(workspaces, row) else ""
+
+
+_REMEDIES: Final[dict[Fault, Callable[[Workspaces, str], str]]] = {
+    Fault.UNFINISHED: _finish,
+    Fault.CHECK_LEFT: _clear_check,
+    Fault.LEFT: _remove_left,
+    Fault.NO_DIRECTORY: inspection.make_again,
+    Fault.NO_MARKER: inspection.mark_again,
+    Fault.MOVED: inspection.note_moved,
+    Fault.NO_TREE: inspection.note_freed,
+    Fault.STRAY_REF: inspection.free_ref,
+}

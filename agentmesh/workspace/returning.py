@@ -1,0 +1,145 @@
+"""Putting files of a workspace back to earlier content, while nobody else of ours looks at them or writes them."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from agentmesh.domain.errors import TreeBusy, TreeMoved
+from agentmesh.domain.ids import AgentId
+from agentmesh.domain.rows import Agent
+from agentmesh.domain.workspaces import Snapshot, Workspace
+from agentmesh.store import agents, snapshots
+from agentmesh.store import workspaces as rows
+from agentmesh.workspace.applying import finish_into
+from agentmesh.workspace.entries import entry, refs_of
+from agentmesh.workspace.opening import held, settled
+from agentmesh.workspace.planning import Plan
+from agentmesh.workspace.results import Later, Undone, UndoStatus
+
+if TYPE_CHECKING:
+    from agentmesh.git.store import Store
+    from agentmesh.workspace.files import WorkspaceFiles as Workspaces
+
+_TRIES: Final = 60
+_PAUSE: Final = 0.05
+_PAGE: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """A workspace's files, locked, whose present is a snapshot."""
+
+    workspaces: Workspaces
+    workspace: Workspace
+    store: Store
+    head: str
+    """What they are now."""
+
+    @classmethod
+    @contextlib.contextmanager
+    def held(cls, workspaces: Workspaces, workspace: Workspace) -> Iterator[Files]:
+        """Lock the files, finish what was cut short, and record what they are now."""
+        for _ in range(_TRIES):
+            with held(workspaces, workspace) as store:
+                finish_into(workspaces, store, workspace.id)
+                head = settled(workspaces, store, workspace.id)
+                if head is not None:
+                    yield cls(workspaces, workspace, store, head)
+                    return
+            time.sleep(_PAUSE)  # until a snapshot that another thread has taken is stored
+        raise TreeBusy(f"the files of {workspace.path} keep changing", hint="Try again when nobody works there.")
+
+    def since(self, snapshot: int) -> Iterator[Snapshot]:
+        """Yield the snapshots after one, oldest first."""
+        while True:
+            found = self.workspaces.database.run(snapshots.since, self.workspace.id, snapshot, _PAGE, idempotent=True)
+            yield from found
+            if len(found) < _PAGE:
+                return
+            snapshot = found[-1].id
+
+    def changed(self, before: str, after: str) -> set[str]:
+        """Return the paths that differ between two trees."""
+        from agentmesh.git.comparing import changed_paths
+
+        return changed_paths(self.store.place, before, after)
+
+    def name_of(self, agent: AgentId) -> str:
+        """Return an agent's name."""
+        return self.workspaces.database.run(agents.get, agent, idempotent=True).name
+
+    def reversed(self, one: Snapshot) -> Plan:
+        """Plan to go back over one snapshot: each file as it was before, unless it was changed again."""
+        assert one.before is not None  # noqa: S101  nothing is undone before there is a snapshot
+        touched = self.changed(one.before, one.tree)
+        later: dict[str, str] = {}
+        for newer in self.since(one.id):
+            if newer.before is not None and newer.before != newer.tree:
+                later |= dict.fromkeys(touched & self.changed(newer.before, newer.tree), newer.name or "")
+        again = self.changed(one.tree, self.head)
+        refused = tuple(Later(path, by) for path, by in sorted(later.items()) if path in again)
+        names = {each.path for each in refused}
+        return Plan(dict.fromkeys(touched - names, one.before), refused, ())
+
+    def put_back(
+        self,
+        agent: Agent,
+        kind: str,
+        plan: Plan,
+        said: str,
+        *,
+        preview: bool = False,
+        undoes: Sequence[int] = (),
+        redoes: Sequence[int] = (),
+    ) -> Undone:
+        """Write the files of a plan and record that; nothing if one of them was changed by somebody else since."""
+        from agentmesh.git.comparing import changes
+        from agentmesh.git.mixing import mixed
+
+        plan = self._without_done(plan)
+        tree = mixed(self.store.place, self.head, plan.sources)
+        done = Undone(UndoStatus.DONE, agent.name, files=changes(self.store.place, self.head, tree))
+        if plan.later:
+            return replace(done, status=UndoStatus.REFUSED, refused=plan.later)
+        if tree == self.head and not undoes and not redoes:
+            return replace(done, status=UndoStatus.NOTHING)
+        if preview:
+            return replace(done, status=UndoStatus.PREVIEW)
+        restored = self.store.restore(tree, self.head)
+        if restored.refused:
+            return replace(done, status=UndoStatus.REFUSED, refused=tuple(Later(path, "") for path in restored.refused))
+        self._record(agent, kind, said, {"undoes": undoes, "redoes": redoes})
+        return done
+
+    def _without_done(self, plan: Plan) -> Plan:
+        """Leave out files that are as they should be already, whoever made them so."""
+        differs: dict[str, set[str]] = {}
+        for tree in {*plan.sources.values(), *plan.before.values()}:
+            differs[tree] = self.changed(tree, self.head)
+        sources = {path: tree for path, tree in plan.sources.items() if path in differs[tree]}
+        later = tuple(
+            one for one in plan.later if one.path not in plan.before or one.path in differs[plan.before[one.path]]
+        )
+        return replace(plan, sources=sources, later=later)
+
+    def _record(self, agent: Agent, kind: str, said: str, more: dict[str, Any]) -> None:
+        """Store the snapshot, with whatever else has changed if another process has stored one meanwhile."""
+        run = self.workspaces.database.run
+        ref = f"{refs_of(self.workspace.session_id)}{agent.id}/{kind}-{uuid.uuid4().hex[:12]}"
+        before = self.head
+        for _ in range(_TRIES):
+            found = self.store.take(before, ref)
+            try:
+                what = (self.workspace.id, kind, entry(found, ref))
+                run(snapshots.record, *what, agent=agent.id, said=said, **more, idempotent=True)
+            except TreeMoved:
+                before = run(rows.get, self.workspace.id, idempotent=True).head or before
+            else:
+                self.workspaces.chain(self.workspace.id).add(found.tree)
+                return
+        raise TreeBusy(f"the files of {self.workspace.path} keep changing", hint="Look at them, then try again.")

@@ -1,0 +1,57 @@
+"""Where the newest turn of an agent began, and what was merged into its files since."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentmesh.domain.ids import AgentId
+from agentmesh.domain.rows import Row
+from agentmesh.domain.states import Kind
+from agentmesh.domain.workspaces import MergeState, Snapshot
+from agentmesh.store import merges, snapshots, transcript
+from agentmesh.store import workspaces as rows
+from agentmesh.store.tx import Database
+
+_MESSAGES: Final = (Kind.USER, Kind.MAIL)
+
+
+def newest(database: Database, agent: AgentId) -> int | None:
+    """Return the first row of an agent's newest turn that its model is still sent; None if there is none."""
+    sent = [row for row in database.run(transcript.context, agent, idempotent=True) if row.agent_id == agent]
+    for row in reversed(sent):
+        if row.kind in _MESSAGES and _begins_turn(database, row):
+            return row.seq
+    return None
+
+
+def merged_since(database: Database, agent: AgentId, start: int | None) -> Snapshot | None:
+    """Return the newest merge into the agent's files that a person made after this row, if the agent did nothing since.
+
+    The snapshot is returned, if the files of the merge are still there.
+    """
+    workspace = database.run(rows.of_agent, agent, idempotent=True)
+    before = database.run(snapshots.newest_before, agent, start, idempotent=True) if start is not None else None
+    after = before.id if before else 0
+    by_person = {
+        one.id
+        for one in database.run(merges.into, workspace.id, after, idempotent=True)
+        if one.by_agent is None and one.target_agent == agent and one.state is MergeState.DONE
+    }
+    newest_merge = None
+    for one in database.run(snapshots.since, workspace.id, after, idempotent=True):
+        if one.merge_id in by_person:
+            newest_merge = one
+        elif one.kind == "call" and one.agent_id == agent:
+            newest_merge = None
+    return newest_merge
+
+
+def _begins_turn(database: Database, row: Row) -> bool:
+    """Whether a message came at the beginning of a turn: nothing before it still waits for the model's answer."""
+    before = database.run(transcript.own, row.agent_id, max(row.seq - 2, 0), 1, idempotent=True) if row.seq > 1 else []
+    if not before or before[0].seq >= row.seq:
+        return True
+    last = before[0]
+    if last.kind == Kind.ASSISTANT:
+        return not last.content.get("calls")
+    return last.kind not in (Kind.TOOL_RESULT, *_MESSAGES)

@@ -1,0 +1,169 @@
+"""Taking back what an agent changed, in its files and in its conversation; and taking that back.
+
+The files go first. So after a crash in between the same command does the rest: files that are as they should be are
+left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from agentmesh.domain.errors import AgentBusy, NoRepository, NothingToRestore
+from agentmesh.domain.ids import AgentId
+from agentmesh.domain.rows import Agent
+from agentmesh.domain.states import AgentStatus
+from agentmesh.domain.workspaces import Snapshot
+from agentmesh.store import agents, context, merges, snapshots
+from agentmesh.store import workspaces as rows
+from agentmesh.workspace import turns
+from agentmesh.workspace.planning import Plan, plan
+from agentmesh.workspace.results import Undone, UndoStatus
+from agentmesh.workspace.returning import Files
+
+if TYPE_CHECKING:
+    from agentmesh.workspace.files import WorkspaceFiles as Workspaces
+
+_RECENT: Final = 500
+"""Snapshots among which the newest undo is looked for."""
+
+
+def undo(
+    workspaces: Workspaces,
+    agent: AgentId,
+    *,
+    files: bool = True,
+    conversation: bool = True,
+    paths: Collection[str] | None = None,
+    preview: bool = False,
+) -> Undone:
+    """Take back the newest turn of an idle agent: what it changed in files, and its rows.
+
+    If a person has merged files into its directory since that turn, only the newest such merge is taken back.
+
+    ``paths``: only these files or folders, relative to the agent's directory. The present is a snapshot before, so
+    ``redo`` brings it back. If somebody else has changed one of the files since, nothing is changed, and the result
+    names them. ``preview`` only looks. Raise AgentBusy, UnknownAgent, NoRepository, TreeBusy or TreeError.
+    """
+    me = _idle(workspaces, agent)
+    start = turns.newest(workspaces.database, agent)
+    merged = turns.merged_since(workspaces.database, agent, start)
+    if merged is not None and files:
+        return _back(workspaces, me, merged.id - 1, None, paths, preview=preview)
+    if start is None:
+        return Undone(UndoStatus.NOTHING, me.name)
+    return _to(workspaces, me, start - 1, files, conversation, paths, preview=preview)
+
+
+def rewind(
+    workspaces: Workspaces,
+    agent: AgentId,
+    row: int,
+    *,
+    files: bool = True,
+    conversation: bool = True,
+    paths: Collection[str] | None = None,
+    preview: bool = False,
+) -> Undone:
+    """Take back everything that an agent did after a row of its own; otherwise like ``undo``.
+
+    Raise BadArgument if it has no such row; 0 is before its first.
+    """
+    return _to(workspaces, _idle(workspaces, agent), row, files, conversation, paths, preview=preview)
+
+
+def redo(workspaces: Workspaces, agent: AgentId, *, files: bool = True, conversation: bool = True) -> Undone:
+    """Take back the newest undo or rewind that was not taken back yet, unless the agent has worked since."""
+    me = _idle(workspaces, agent)
+    done = Undone(UndoStatus.NOTHING, me.name)
+    last = _newest_undo(workspaces, agent) if files else None
+    if last is not None:
+        done = _again(workspaces, me, last)
+        if done.status is UndoStatus.REFUSED:
+            return done
+    if conversation:
+        try:
+            row = workspaces.database.run(context.restore, agent)
+        except NothingToRestore:
+            return done
+        return replace(done, status=UndoStatus.DONE, row=row)
+    return done
+
+
+def _idle(workspaces: Workspaces, agent: AgentId) -> Agent:
+    found = workspaces.database.run(agents.get, agent, idempotent=True)
+    if found.status is AgentStatus.RUNNING:
+        raise AgentBusy(f"{found.name} is working", hint="Interrupt it first, or wait until it is idle.")
+    return found
+
+
+def _to(
+    workspaces: Workspaces,
+    me: Agent,
+    row: int,
+    files: bool,
+    conversation: bool,
+    paths: Collection[str] | None,
+    *,
+    preview: bool,
+) -> Undone:
+    run = workspaces.database.run
+    done = Undone(UndoStatus.NOTHING, me.name)
+    if files:
+        start = run(snapshots.newest_before, me.id, row, idempotent=True)
+        try:
+            done = _back(workspaces, me, start.id if start else 0, row, paths, preview=preview)
+        except NoRepository as reason:
+            if not conversation:
+                raise
+            done = replace(done, note=f"Files stay as they are: {reason.message}")
+    if done.status is UndoStatus.REFUSED or preview or not conversation or paths is not None:
+        return done
+    return replace(done, status=UndoStatus.DONE, row=run(context.rewind_to, me.id, row))
+
+
+def _back(
+    workspaces: Workspaces, me: Agent, after: int, row: int | None, paths: Collection[str] | None, *, preview: bool
+) -> Undone:
+    """Put back what the agent's work has changed in the snapshots after one."""
+    workspace = workspaces.database.run(rows.of_agent, me.id, idempotent=True)
+    into = {one.id: one for one in workspaces.database.run(merges.into, workspace.id, after, idempotent=True)}
+
+    def planned(at: Files) -> Plan:
+        return plan(at.since(after), into, me.id, at.changed, paths)
+
+    with Files.held(workspaces, workspace) as at:
+        found = planned(at)
+        names = tuple(at.name_of(into[one].source_agent) for one in found.merges)
+        what = f"to row {row}" if row is not None else f"the merge of {', '.join(names)}"
+        done = at.put_back(me, "undo", found, f"undid files {what}", preview=preview, undoes=found.merges)
+    return replace(done, merges=names if done.status is UndoStatus.DONE else ())
+
+
+def _newest_undo(workspaces: Workspaces, agent: AgentId) -> Snapshot | None:
+    """Return the newest undo that was not redone, unless the agent has changed files since."""
+    redone = 0
+    for one in workspaces.database.run(snapshots.of_agent, agent, limit=_RECENT, idempotent=True):
+        if one.kind == "redo":
+            redone += 1
+        elif one.kind == "undo" and redone == 0:
+            return one
+        elif one.kind == "undo":
+            redone -= 1
+        elif one.kind == "call":
+            return None
+    return None
+
+
+def _again(workspaces: Workspaces, me: Agent, last: Snapshot) -> Undone:
+    """Bring back what an undo has taken back, where nobody has changed the files since."""
+    run = workspaces.database.run
+    workspace = run(rows.get, last.workspace_id, idempotent=True)
+    undone = run(merges.undone_by, last.id, idempotent=True)
+    with Files.held(workspaces, workspace) as at:
+        found = at.reversed(last)
+        redoes = () if found.later else tuple(one.id for one in undone)
+        done = at.put_back(me, "redo", found, "redid files", redoes=redoes)
+        names = tuple(at.name_of(one.source_agent) for one in undone)
+    return replace(done, merges=names if done.status is UndoStatus.DONE else ())

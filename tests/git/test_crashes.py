@@ -1,0 +1,247 @@
+"""Processes that die in the middle, disks that are full, and several at once."""
+
+from __future__ import annotations
+
+import functools
+import os
+import resource
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from agentmesh.domain.errors import TreeBusy, TreeError
+from agentmesh.git.lock import locked
+from agentmesh.git.trees import is_made, remove_tree
+from tests.git.repositories import Repository, Workspace, on_disk
+
+CHANGES = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.symlink", "shutil.copyfile", "os.truncate"}
+MOST = 400
+
+
+def child(work: Callable[[], object]) -> int:
+    """Run work in a forked process; return its wait status: 0 if it was done."""
+    return os.waitpid(started(work), 0)[1]
+
+
+def started(work: Callable[[], object]) -> int:
+    """Run work in a forked process; return its id."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        with suppress(Exception):
+            work()
+            code = 0
+        os._exit(code)
+    return pid
+
+
+def die_at(count: int, work: Callable[[], object]) -> bool:
+    """Run work in a process that is killed before its ``count``-th change of a file; return whether it got so far."""
+
+    def killed() -> None:
+        left = count
+
+        def watch(event: str, _: object) -> None:
+            nonlocal left
+            if event in CHANGES:
+                left -= 1
+                if left <= 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(watch)
+        work()
+
+    status = child(killed)
+    assert status in (0, signal.SIGKILL)
+    return status != 0
+
+
+def moments(work: Callable[[], object], check: Callable[[], None]) -> int:
+    """Kill work at one moment after another until it gets to its end; check after each death."""
+    for count in range(1, MOST):
+        if not die_at(count, work):
+            return count
+        check()
+    raise AssertionError("the work has too many moments")
+
+
+def test_a_restore_killed_at_any_moment_is_finished_by_the_next(repository: Repository, workspace: Workspace):
+    repository.write("file-to-folder", "f\n")
+    repository.write("goes", "g\n")
+    first = workspace.take("refs/agentmesh/s/a/1").tree
+    earlier = on_disk(repository.top)
+    (repository.top / "file-to-folder").unlink()
+    (repository.top / "goes").unlink()
+    for path in ("file-to-folder/inner", "new", "a.txt", "folder/b.txt"):
+        repository.write(path, "changed\n")
+    second = workspace.take("refs/agentmesh/s/a/2").tree
+    later = on_disk(repository.top)
+
+    def check() -> None:
+        whole = {(path, data) for files in (earlier, later) for path, data in files.items()}
+        assert {
+            each for each in on_disk(repository.top).items() if not each[0].rpartition("/")[2].startswith(".agentmesh-")
+        } <= whole
+        assert again.store.restore(first, second).refused == ()
+        assert on_disk(repository.top) == earlier
+        assert again.store.restore(second, first).refused == ()
+        assert on_disk(repository.top) == later
+
+    again = Workspace.of(repository.top, workspace.store.folder)
+    assert moments(lambda: workspace.store.restore(first, second), check) > 10
+
+
+def test_a_tree_whose_making_was_killed_is_made_by_the_next(
+    repository: Repository, workspace: Workspace, tmp_path: Path
+):
+    repository.write(".gitignore", "data/\n")
+    repository.write("data/x", "x")
+    workspace.take()
+    trees = tmp_path / "trees"
+
+    def check() -> None:
+        made = workspace.own(trees / "own", copy=("data",))
+        assert set(on_disk(made.root)) == {".gitignore", "a.txt", "data/x", "folder/b.txt"}
+        assert made.changed() == {}
+        assert remove_tree(trees / "own", "own", trees)
+
+    assert moments(lambda: workspace.own(trees / "own", copy=("data",)), check) > 10
+    assert is_made(trees / "own", "own")
+
+
+def test_a_removal_that_was_killed_is_finished_by_the_next(workspace: Workspace, tmp_path: Path):
+    trees = tmp_path / "trees"
+    workspace.take()
+
+    def check() -> None:
+        assert remove_tree(trees / "own", "own", trees)
+        assert not (trees / "own").exists()
+        workspace.own(trees / "own")
+
+    workspace.own(trees / "own")
+    assert moments(lambda: remove_tree(trees / "own", "own", trees), check) > 3
+
+
+def test_a_snapshot_that_was_killed_is_taken_by_the_next(repository: Repository, tmp_path: Path):
+    folder = tmp_path / "trees" / "w"
+    repository.write("new", "n\n")
+    repository.git("add", "-A")
+    tree = repository.git("write-tree").strip()
+
+    def check() -> None:
+        workspace = Workspace.of(repository.top, folder)
+        assert workspace.take().tree == tree
+        (folder / "view" / "index").unlink()
+
+    moments(lambda: Workspace.of(repository.top, folder).take(), check)
+
+
+def test_locks_that_a_dead_process_left_hinder_nobody(repository: Repository, workspace: Workspace):
+    workspace.take("refs/agentmesh/s/a/1")
+    lock = repository.top / ".git" / "refs" / "agentmesh" / "s" / "a" / "1.lock"
+    lock.write_text("")
+    os.utime(lock, (0, 0))
+    (workspace.store.folder / "view" / "index.lock").write_text("")
+    again = Workspace.of(repository.top, workspace.store.folder)
+    again.take("refs/agentmesh/s/a/1")
+    assert not lock.exists()
+
+
+def test_a_ref_that_git_holds_is_said(repository: Repository, workspace: Workspace):
+    workspace.take("refs/agentmesh/s/a/1")
+    (repository.top / ".git" / "refs" / "agentmesh" / "s" / "a" / "1.lock").write_text("")
+    with pytest.raises(TreeBusy, match="locked by another program"):
+        workspace.take("refs/agentmesh/s/a/1")
+
+
+def test_a_workspace_that_somebody_holds_is_said(tmp_path: Path):
+    with (
+        locked(tmp_path / "w"),
+        pytest.raises(TreeBusy, match="has worked with the files"),
+        locked(tmp_path / "w", patience=0),
+    ):
+        pass
+    with locked(tmp_path / "w", patience=0):
+        pass
+
+
+def test_two_processes_take_snapshots_at_once(repository: Repository, workspace: Workspace):
+    start = workspace.take("refs/agentmesh/s/a/0").tree
+
+    def many(name: str) -> None:
+        mine = Workspace.of(repository.top, workspace.store.folder)
+        mine.head = start
+        for number in range(15):
+            repository.write(f"{name}/{number}", f"{name} {number}\n")
+            mine.take(f"refs/agentmesh/s/{name}/{number}", None if number % 2 else [f"{name}/{number}"])
+
+    pids = [started(functools.partial(many, name)) for name in ("x", "y")]
+    assert [os.waitpid(pid, 0)[1] for pid in pids] == [0, 0]
+    tree = workspace.take().tree
+    assert {f"{name}/{number}" for name in "xy" for number in range(15)} <= set(repository.files(tree))
+    assert repository.git("fsck", "--strict", "--no-dangling") == ""
+    assert len(workspace.store.refs("refs/agentmesh/s/x/")) == 15
+
+
+def test_files_that_come_and_go_during_a_snapshot(repository: Repository, workspace: Workspace):
+    workspace.take()
+    over = threading.Event()
+
+    def busy() -> None:
+        number = 0
+        while not over.is_set():
+            number += 1
+            repository.write(f"busy/{number % 7}/{number % 50}", f"{number}\n" * (number % 999))
+            (repository.top / "busy" / f"{number * 3 % 7}" / f"{number * 3 % 50}").unlink(missing_ok=True)
+
+    thread = threading.Thread(target=busy)
+    thread.start()
+    try:
+        for _ in range(40):
+            workspace.take()
+    finally:
+        over.set()
+        thread.join()
+    tree = workspace.take().tree
+    repository.git("add", "-A")
+    assert tree == repository.git("write-tree").strip()
+
+
+def small(limit: int, work: Callable[[], object]) -> int:
+    """Run work in a process whose files may not grow beyond a limit, as on a full disk."""
+
+    def limited() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        with pytest.raises(TreeError, match="no space is left"):
+            work()
+        os._exit(7)
+
+    return os.waitstatus_to_exitcode(child(limited))
+
+
+def test_a_full_disk_is_said_and_breaks_nothing(repository: Repository, workspace: Workspace, tmp_path: Path):
+    first = workspace.take("refs/agentmesh/s/a/1").tree
+    large = os.urandom(200_000)
+    repository.write("large", large)
+    assert small(50_000, lambda: workspace.take("refs/agentmesh/s/a/2")) == 7
+    assert workspace.store.refs("refs/agentmesh/") == {"refs/agentmesh/s/a/1": first}
+    second = workspace.take("refs/agentmesh/s/a/2").tree
+    repository.write("a.txt", "2\n")
+    (repository.top / "large").unlink()
+    third = workspace.take("refs/agentmesh/s/a/3").tree
+    before = on_disk(repository.top)
+    assert small(50_000, lambda: workspace.store.restore(second, third)) == 7
+    assert on_disk(repository.top) == before
+    workspace.head = second
+    trees = tmp_path / "trees"
+    assert small(50_000, lambda: workspace.own(trees / "own")) == 7
+    assert not is_made(trees / "own", "own")
+    assert (workspace.own(trees / "own").root / "large").read_bytes() == large
+    assert workspace.store.restore(second, third).refused == ()
+    assert repository.git("fsck", "--strict") == ""

@@ -1,0 +1,164 @@
+"""Merging own trees: by the tool and by a person, with conflicts, checks and previews."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentmesh.domain.errors import NotMergeable
+from agentmesh.domain.states import PermissionMode
+from agentmesh.workspace import merging
+from agentmesh.workspace.results import MergeStatus
+from tests.fixtures.engine import Rig, call, do, once, say
+from tests.fixtures.repositories import untouched, write
+from tests.workspace.conftest import edit, here, idle, own, tree_of, with_child
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def test_a_child_changes_files_and_its_parent_merges_them(grove: Rig):
+    rig = grove
+    before = untouched(rig.workdir)
+    with_child(
+        rig,
+        edit("new/file.txt", "hello\n"),
+        call("bash", command="echo more >> src/b.py && rm new.txt"),
+        then=[do(call("merge", agent="child")), say("merged")],
+    )
+    assert (rig.workdir / "new.txt").exists(), "nothing has reached the checkout yet"
+    assert rig.run("merge it") == "merged"
+    (merged,) = rig.results("merge")
+    assert merged["status"] == "merged"
+    assert {one["path"]: one["status"] for one in merged["files"]} == {
+        "new/file.txt": "added",
+        "new.txt": "removed",
+        "src/b.py": "changed",
+    }
+    assert (rig.workdir / "new/file.txt").read_text() == "hello\n"
+    assert (rig.workdir / "src/b.py").read_text() == "b = 1\nmore\n"
+    assert not (rig.workdir / "new.txt").exists()
+    assert untouched(rig.workdir) == before
+    assert rig.one("select state from agentmesh.merges") == "done"
+
+
+def test_a_person_merges_and_the_second_time_there_is_nothing(grove: Rig):
+    rig = grove
+    with_child(rig, edit("a.txt", "changed\n"))
+    result = merging.merge(here(rig), rig.agent("child"))
+    assert (result.status, result.source, result.target) == (MergeStatus.MERGED, "child", "")
+    assert [(one.path, one.status) for one in result.files] == [("a.txt", "changed")]
+    assert (rig.workdir / "a.txt").read_text() == "changed\n"
+    assert merging.merge(here(rig), rig.agent("child")).status is MergeStatus.NOTHING
+
+
+def test_what_the_person_has_changed_meanwhile_is_merged_with_it(grove: Rig):
+    rig = grove
+    write(rig.workdir, {"list.txt": "".join(f"{n}\n" for n in range(30))})
+    with_child(rig, call("edit", path="list.txt", old="3\n4\n5", new="3\nfour\n5"))
+    write(rig.workdir, {"list.txt": "".join(f"{n}\n" for n in range(30)) + "30\n", "mine.txt": "mine\n"})
+    assert merging.merge(here(rig), rig.agent("child")).status is MergeStatus.MERGED
+    lines = (rig.workdir / "list.txt").read_text().split()
+    assert (lines[4], lines[-1]) == ("four", "30")
+    assert (rig.workdir / "mine.txt").read_text() == "mine\n"
+
+
+def test_a_preview_changes_nothing(grove: Rig):
+    rig = grove
+    with_child(rig, edit("a.txt", "changed\n"))
+    result = merging.merge(here(rig), rig.agent("child"), preview=True)
+    assert result.status is MergeStatus.PREVIEW
+    assert "+changed" in result.diff
+    assert (rig.workdir / "a.txt").read_text() == "not committed\n"
+    assert rig.one("select count(*) from agentmesh.merges") == 0
+
+
+def test_the_loser_of_a_conflict_is_told_resolves_it_and_is_merged(grove: Rig):
+    rig = grove
+    rig.script(
+        "root",
+        do(own("one"), own("two")),
+        once(idle(rig, "one", "two"), do(call("merge", agent="one"))),
+        do(call("merge", agent="two")),
+        do(call("wait", timeout=60, from_agents=["two"])),
+        do(call("merge", agent="two")),
+        say("all merged"),
+    )
+    rig.script("one", do(edit("a.txt", "of one\n")), say("ready"))
+    rig.script(
+        "two",
+        do(edit("a.txt", "of two\n")),
+        say("ready"),
+        do(call("merge", agent="parent")),
+        do(call("read", path="a.txt")),
+        do(edit("a.txt", "of one\nof two\n")),
+        do(call("send", to="parent", message="merge me")),
+        say("solved"),
+    )
+    rig.worker()
+    rig.run()
+    assert "all merged" in [content.get("text") for _, content in rig.rows("root")]
+    first, second, third = rig.results("merge")
+    assert (first["status"], second["status"], third["status"]) == ("merged", "conflicts", "merged")
+    assert [one["path"] for one in second["conflicts"]] == ["a.txt"]
+    (down,) = rig.results("merge", "two")
+    assert down["status"] == "merged"
+    assert down["conflicts"] == [{"path": "a.txt", "kind": "both sides changed the same lines"}]
+    (shown,) = rig.results("read", "two")
+    assert "<<<<<<< two" in shown["content"]
+    assert ">>>>>>> root" in shown["content"]
+    assert (rig.workdir / "a.txt").read_text() == "of one\nof two\n"
+    mails = [content["text"] for kind, content in rig.rows("two") if kind == "mail"]
+    assert any('Call merge("parent")' in text and "of one" in text and "of two" in text for text in mails)
+
+
+def test_files_with_conflict_markers_are_not_merged(grove: Rig):
+    rig = grove
+    with_child(rig, edit("a.txt", "of child\n"), name="child")
+    write(rig.workdir, {"a.txt": "of the user\n"})
+    down = merging.merge(here(rig), rig.agent("child"), down=True)
+    assert (down.status, down.down, down.target) == (MergeStatus.MERGED, True, "child")
+    assert (
+        "<<<<<<< child\nof child\n=======\nof the user\n>>>>>>> root\n" in (tree_of(rig, "child") / "a.txt").read_text()
+    )
+    up = merging.merge(here(rig), rig.agent("child"))
+    assert (up.status, up.owner) == (MergeStatus.CONFLICTS, "child")
+    assert "a.txt" in up.note
+    assert (rig.workdir / "a.txt").read_text() == "of the user\n"
+
+
+@pytest.mark.parametrize(("command", "status"), [("test -f made.txt", "merged"), ("echo bad; exit 3", "check_failed")])
+def test_the_exit_code_of_the_check_decides(grove: Rig, command: str, status: str):
+    rig = grove
+    with_child(rig, edit("made.txt", "x\n"), then=[do(call("merge", agent="child", check=command)), say("over")])
+    assert rig.run("merge") == "over"
+    (merged,) = rig.results("merge")
+    assert merged["status"] == status, merged
+    assert (rig.workdir / "made.txt").exists() is (status == "merged")
+    if status == "check_failed":
+        assert (merged["check"]["exit_code"], merged["check"]["output"]) == (3, "bad\n")
+    assert not [path for path in (rig.data_dir / "trees").iterdir() if path.name.startswith("check-")]
+
+
+def test_what_cannot_be_merged_says_why(grove: Rig):
+    rig = grove
+    rig.script("root", do(call("fork", name="child", prompt="work")), do(call("merge", agent="child")), say("over"))
+    rig.worker()
+    rig.run()
+    (refused,) = rig.results("merge")
+    assert "same files" in refused["error"]
+    with pytest.raises(NotMergeable):
+        merging.merge(here(rig), rig.agent("child"))
+
+
+def test_a_merge_into_the_checkout_asks_and_one_into_an_own_tree_is_an_edit(grove: Rig):
+    rig = grove
+    rig.root = rig.session(mode=PermissionMode.EDITS)
+    rig.script("root", do(own("child")), once(idle(rig, "child"), do(call("merge", agent="child"))), say("over"))
+    rig.script("child", do(own("grand")), once(idle(rig, "grand"), do(call("merge", agent="grand"))), say("merged"))
+    rig.script("grand", do(call("write", path="deep.txt", content="x\n")), say("done"))
+    rig.worker()
+    rig.prompt()
+    asked = "select reason from agentmesh.requests where tool = 'merge'"
+    assert "the session's directory" in rig.until(lambda: rig.one(asked), "the question")
+    assert rig.results("merge", "child")[0]["status"] == "merged"
+    assert (tree_of(rig, "child") / "deep.txt").exists()
+    assert not (rig.workdir / "deep.txt").exists()

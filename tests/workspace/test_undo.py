@@ -1,0 +1,182 @@
+"""Undo, redo and rewind: of files and conversation, also of what commands and merges changed."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentmesh.domain.errors import AgentBusy, NoRepository
+from agentmesh.store import agents, transcript
+from agentmesh.workspace import merging, undo
+from agentmesh.workspace.results import Later, MergeStatus, UndoStatus
+from tests.fixtures.engine import Rig, call, do, say
+from tests.fixtures.repositories import untouched, write
+from tests.workspace.conftest import edit, here, tree_of, with_child
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def texts(rig: Rig, agent: str = "root") -> list[str]:
+    """Return what the agent's model is sent, without results."""
+    rows = rig.db.run(transcript.context, rig.agent(agent))
+    return [str(row.content.get("text")) for row in rows if row.content.get("text")]
+
+
+def two_turns(rig: Rig) -> None:
+    """Let the root change files in two turns."""
+    rig.script(
+        "root",
+        do(edit("a.txt", "first turn\n"), edit("made.txt", "made\n")),
+        say("one"),
+        do(call("bash", command="echo second turn > a.txt; rm src/b.py; mkdir -p deep/er; echo x > deep/er/x")),
+        say("two"),
+    )
+    rig.worker()
+    rig.run("turn one")
+    rig.run("turn two")
+
+
+def test_undo_takes_back_a_turn_in_files_and_conversation_and_redo_brings_it_again(grove: Rig):
+    rig = grove
+    before = untouched(rig.workdir)
+    two_turns(rig)
+    assert texts(rig) == ["turn one", "one", "turn two", "two"]
+    done = undo.undo(here(rig), rig.agent("root"))
+    assert done.status is UndoStatus.DONE
+    assert {one.path: one.status for one in done.files} == {
+        "a.txt": "changed",
+        "deep/er/x": "removed",
+        "src/b.py": "added",
+    }
+    assert (rig.workdir / "a.txt").read_text() == "first turn\n"
+    assert (rig.workdir / "src/b.py").read_text() == "b = 1\n"
+    assert not (rig.workdir / "deep").exists()
+    assert texts(rig) == ["turn one", "one"]
+
+    assert undo.undo(here(rig), rig.agent("root")).status is UndoStatus.DONE
+    assert (rig.workdir / "a.txt").read_text() == "not committed\n"
+    assert not (rig.workdir / "made.txt").exists()
+    assert texts(rig) == []
+    assert undo.undo(here(rig), rig.agent("root")).status is UndoStatus.NOTHING
+
+    assert undo.redo(here(rig), rig.agent("root")).status is UndoStatus.DONE
+    assert (rig.workdir / "a.txt").read_text() == "first turn\n"
+    assert texts(rig) == ["turn one", "one"]
+    assert undo.redo(here(rig), rig.agent("root")).status is UndoStatus.DONE
+    assert (rig.workdir / "a.txt").read_text() == "second turn\n"
+    assert not (rig.workdir / "src/b.py").exists()
+    assert texts(rig) == ["turn one", "one", "turn two", "two"]
+    assert undo.redo(here(rig), rig.agent("root")).status is UndoStatus.NOTHING
+    assert untouched(rig.workdir) == before
+
+
+def test_what_somebody_else_has_changed_since_is_refused_and_the_others_offered(grove: Rig):
+    rig = grove
+    two_turns(rig)
+    write(rig.workdir, {"a.txt": "of the user\n"})
+    done = undo.undo(here(rig), rig.agent("root"))
+    assert (done.status, done.refused) == (UndoStatus.REFUSED, (Later("a.txt", ""),))
+    assert {one.path for one in done.files} == {"src/b.py", "deep/er/x"}
+    assert (rig.workdir / "deep/er/x").exists(), "nothing was changed"
+    assert texts(rig)[-1] == "two"
+    done = undo.undo(here(rig), rig.agent("root"), paths=["src/b.py", "deep"])
+    assert done.status is UndoStatus.DONE
+    assert (rig.workdir / "src/b.py").exists()
+    assert (rig.workdir / "a.txt").read_text() == "of the user\n"
+    assert texts(rig)[-1] == "two", "single files leave the conversation as it is"
+
+
+def test_the_work_of_a_sibling_in_the_same_directory_stays(grove: Rig):
+    rig = grove
+    rig.script("root", do(edit("mine.txt", "mine\n"), edit("both.txt", "mine\n")), say("made"))
+    rig.script("other", do(edit("theirs.txt", "theirs\n"), call("bash", command="echo theirs >> both.txt")), say("x"))
+    rig.worker()
+    rig.run()
+    rig.fork("other")
+    rig.prompt("go", "other")
+    rig.rest()
+    done = undo.undo(here(rig), rig.agent("root"))
+    assert done.refused == (Later("both.txt", "other"),)
+    assert undo.undo(here(rig), rig.agent("root"), paths=["mine.txt"]).status is UndoStatus.DONE
+    assert not (rig.workdir / "mine.txt").exists()
+    assert (rig.workdir / "theirs.txt").exists()
+    assert (rig.workdir / "both.txt").read_text() == "mine\ntheirs\n"
+
+
+def test_rewind_goes_to_a_row_and_a_preview_only_looks(grove: Rig):
+    rig = grove
+    two_turns(rig)
+    row = next(row.seq for row in rig.db.run(transcript.own, rig.agent("root")) if row.content.get("text") == "one")
+    looked = undo.rewind(here(rig), rig.agent("root"), row, preview=True)
+    assert looked.status is UndoStatus.PREVIEW
+    assert (rig.workdir / "a.txt").read_text() == "second turn\n"
+    done = undo.rewind(here(rig), rig.agent("root"), row)
+    assert (done.status, done.row) == (UndoStatus.DONE, row)
+    assert (rig.workdir / "a.txt").read_text() == "first turn\n"
+    assert texts(rig) == ["turn one", "one"]
+    files_only = undo.rewind(here(rig), rig.agent("root"), 0, conversation=False)
+    assert files_only.status is UndoStatus.DONE
+    assert (rig.workdir / "a.txt").read_text() == "not committed\n"
+    assert texts(rig) == ["turn one", "one"]
+
+
+def test_a_merge_is_undone_and_merged_again(grove: Rig):
+    rig = grove
+    with_child(rig, edit("a.txt", "of the child\n"), edit("made.txt", "made\n"))
+    child = rig.agent("child")
+    base = rig.one("select base from agentmesh.workspaces where kind = 'own'")
+    assert merging.merge(here(rig), child).status is MergeStatus.MERGED
+    done = undo.undo(here(rig), rig.agent("root"))
+    assert (done.status, done.merges) == (UndoStatus.DONE, ("child",))
+    assert (rig.workdir / "a.txt").read_text() == "not committed\n"
+    assert not (rig.workdir / "made.txt").exists()
+    assert rig.one("select state from agentmesh.merges") == "undone"
+    assert rig.one("select base from agentmesh.workspaces where kind = 'own'") == base
+    assert (tree_of(rig, "child") / "made.txt").exists()
+    assert merging.merge(here(rig), child).status is MergeStatus.MERGED
+    assert (rig.workdir / "made.txt").read_text() == "made\n"
+    again = undo.undo(here(rig), rig.agent("root"))
+    assert again.merges == ("child",)
+    assert undo.redo(here(rig), rig.agent("root"), conversation=False).merges == ("child",)
+    assert (rig.workdir / "made.txt").exists()
+    assert merging.merge(here(rig), child).status is MergeStatus.NOTHING
+
+
+def test_a_turn_that_merged_is_undone_with_its_merge(grove: Rig):
+    rig = grove
+    with_child(rig, edit("made.txt", "made\n"), then=[do(call("merge", agent="child")), say("merged")])
+    rig.run("merge")
+    assert (rig.workdir / "made.txt").exists()
+    done = undo.undo(here(rig), rig.agent("root"))
+    assert done.merges == ("child",)
+    assert not (rig.workdir / "made.txt").exists()
+    assert "merge" not in texts(rig)
+    assert merging.merge(here(rig), rig.agent("child")).status is MergeStatus.MERGED
+
+
+def test_an_agent_that_works_is_not_undone(grove: Rig):
+    rig = grove
+    rig.prompt()
+    with pytest.raises(AgentBusy):
+        undo.undo(here(rig), rig.agent("root"))
+
+
+def test_without_a_repository_only_the_conversation_goes_back(rig: Rig):
+    rig.script("root", do(edit("a.txt", "x\n")), say("one"))
+    rig.worker()
+    rig.run("turn one")
+    done = undo.undo(here(rig), rig.agent("root"))
+    assert done.status is UndoStatus.DONE
+    assert "Files stay as they are" in done.note
+    assert (rig.workdir / "a.txt").exists()
+    assert texts(rig) == []
+    with pytest.raises(NoRepository):
+        undo.rewind(here(rig), rig.agent("root"), 0, conversation=False)
+
+
+def test_undo_in_an_own_tree_is_for_that_tree_only(grove: Rig):
+    rig = grove
+    with_child(rig, edit("a.txt", "of the child\n"))
+    done = undo.undo(here(rig), rig.agent("child"))
+    assert done.status is UndoStatus.DONE
+    assert (tree_of(rig, "child") / "a.txt").read_text() == "not committed\n"
+    assert rig.db.run(agents.get, rig.agent("child")).status == "idle"
