@@ -87,13 +87,13 @@ def delete(session_id: str, *, yes: bool, as_json: bool, place: PlaceOptions) ->
 
     On a terminal it asks first.
     """
-    from agentmesh.store import sessions as store
+    from agentmesh.workspace.deleting import delete_session
 
     with place.mesh("sessions") as mesh:
         session = mesh.find_session(session=session_id, workdir=Path.cwd())
         if not confirmed(f"This erases {_described(mesh, session)}", yes=yes):
             return 1
-        mesh.database.run(store.delete_session, session.id)
+        delete_session(mesh.workspaces, session.id)
     if as_json:
         emit({"session_id": session.id, "deleted": True})
     else:

@@ -135,6 +135,21 @@ def test_the_wall_of_such_a_command_shows_the_objects_and_nothing_can_write_them
     assert call(bash, where, command=f"cat {user}/a.txt")["exit_code"] != 0
 
 
+@pytest.mark.parametrize("kind", ["bubblewrap", "landlock"])
+def test_git_works_in_an_own_tree_for_an_approved_command(own: OwnTree, user: Path, kind: str):
+    git(own.top, "read-tree", git(user, "rev-parse", "HEAD^{tree}"))
+    git(own.top, "update-ref", "refs/heads/main", git(user, "rev-parse", "HEAD"))
+    walls = Walls(Sandbox(wall=kind), trees=own.top.parents[1])  # type: ignore[arg-type]
+    if walls.problem():
+        pytest.skip(walls.problem())
+    who = "-c user.name=a -c user.email=a@b"
+    result = call(
+        Bash(Spawner(), walls), context(own.root, own=own), command=f"git {who} commit -qam mine; git log --format=%s"
+    )
+    assert result["output"].splitlines() == ["mine", "second", "first"]
+    assert git(user, "log", "--all", "--format=%s").splitlines() == ["second", "first"]
+
+
 def forged(folder: Path, objects: Path) -> Path:
     """Make what an agent could make: a tree with a marker beside it, in a directory that it may write."""
     tree = folder / "trees" / WORKSPACE / "tree"

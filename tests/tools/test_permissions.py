@@ -63,6 +63,9 @@ _DEFAULTS = [
     ("fork", {"name": "a", "prompt": "b"}, "allow allow allow allow"),
     ("kill", {"agent_id": "a"}, "allow allow allow allow"),
     ("wait", {"timeout": 1}, "allow allow allow allow"),
+    ("merge", {"agent": "child"}, "ask ask allow deny"),
+    ("merge", {"agent": "child", "preview": True}, "allow allow allow allow"),
+    ("merge", {"agent": "child", "check": "make test", "preview": True}, "ask ask allow deny"),
 ]
 
 
@@ -70,6 +73,19 @@ _DEFAULTS = [
 def test_modes_without_rules(judged: Judging, tool: str, arguments: dict[str, object], decisions: str):
     found = [judged(tool, mode=mode, **arguments).decision.value for mode in (ASK, EDITS, ALL, PLAN)]
     assert found == decisions.split()
+
+
+def test_a_merge_into_an_own_tree_is_an_edit_and_its_check_is_a_command(tmp_path: Path):
+    def decided(mode: PermissionMode, *rules: str, **more: object) -> Decision:
+        arguments, shell = {"agent": "child", **more}, partial(read_shell, workdir=tmp_path)
+        return judge(mode, "merge", arguments, _rules(*rules), shell, str, own_tree=True).decision
+
+    assert [decided(mode) for mode in (ASK, EDITS, ALL, PLAN)] == ["ask", "allow", "allow", "deny"]
+    assert decided(EDITS, check="make test") == "ask"
+    assert decided(EDITS, "allow bash make *", check="make test") == "allow"
+    assert decided(ASK, "allow merge child") == "allow"
+    assert decided(ALL, "deny bash make *", check="make test") == "deny"
+    assert decided(ALL, "deny merge child") == "deny"
 
 
 @pytest.mark.parametrize("mode", [ASK, EDITS, ALL, PLAN])

@@ -37,12 +37,8 @@ def here(rig: Rig) -> Workspaces:
 
 def tree_of(rig: Rig, agent: str) -> Path:
     """Return the directory in which an agent works."""
-    return Path(
-        rig.one(
-            "select w.path from agentmesh.workspaces w join agentmesh.agents a on a.workspace_id = w.id where a.id = %s",
-            rig.agent(agent),
-        )
-    )
+    query = "select path from agentmesh.workspaces w join agentmesh.agents a on a.workspace_id = w.id where a.id = %s"
+    return Path(rig.one(query, rig.agent(agent)))
 
 
 def own(name: str, prompt: str = "work") -> ScriptedCall:

@@ -88,11 +88,12 @@ def _opened_and_closed(view: View) -> Iterator[str]:
     A hidden path may be in a cache, and a cache or the working directory in a hidden folder: the inner one wins.
     """
     outer = [path for path in view.hidden if not is_below(path, view.workdir)]
-    for path in sorted((*view.writable, *view.read_only, *outer), key=_depth):
+    shown = (*view.read_only, *view.readable)
+    for path in sorted((*view.writable, *shown, *outer), key=_depth):
         if path in outer:
             yield from _covered([path])
         else:
-            yield from ("--ro-bind" if path in view.read_only else "--bind", path, path)
+            yield from ("--ro-bind" if path in shown else "--bind", path, path)
 
 
 def _kernel_settings() -> Iterator[str]:

@@ -44,6 +44,7 @@ def ruleset(view: View, version: int) -> dict[str, Any]:
         rules += [(view.temporary, handled)]
     else:
         rules += _granted("/", _SEE, (*_closed(view), *_private()))
+        rules += [(path, _SEE) for path in view.readable]
         for path in (*view.writable, view.workdir):
             rules += _granted(path, _SEE, _closed(view))
             rules += _granted(path, writing, (*view.hidden, *view.read_only))

@@ -73,7 +73,7 @@ class View:
     reading: bool
     """For a command that nobody approved; otherwise for an approved one."""
     readable: tuple[str, ...] = ()
-    """Visible to a reading command besides the working directory; an approved one sees everything."""
+    """Visible besides the working directory. An approved command sees everything, and these even in hidden folders."""
     writable: tuple[str, ...] = ()
     """Where an approved command may write besides the working directory and its temporary files."""
     read_only: tuple[str, ...] = ()
@@ -121,6 +121,7 @@ def approved_view(
     network: bool,
     temporary: str,
     read_only: Sequence[str] = (),
+    trees: Path | None = None,
 ) -> View:
     """Return what an approved command sees; nothing that is ``read_only`` is writable, whatever holds it."""
     closed = existing(read_only)
@@ -129,6 +130,7 @@ def approved_view(
     return View(
         os.path.realpath(workdir),
         reading=False,
+        readable=_objects(workdir, trees),
         writable=open_,
         read_only=tuple(path for path in closed if any(is_below(path, each) for each in open_)),
         hidden=existing(hidden),
@@ -139,6 +141,7 @@ def approved_view(
 
 
 def _objects(workdir: Path, trees: Path | None) -> tuple[str, ...]:
+    """Return the folder from which the repository of an agent's own tree takes objects, if it is one."""
     objects = own_objects(workdir, trees)
     return existing([objects]) if objects else ()
 

@@ -148,6 +148,7 @@ class Walls:
             workdir,
             writable=(*self._settings.writable, *([str(own.top)] if own else [])),
             read_only=own.read_only if own else (),
+            trees=self.trees,
             hidden=self._hidden,
             withheld=withheld,
             network=self._settings.network,
