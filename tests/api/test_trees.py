@@ -47,7 +47,7 @@ def test_a_program_merges_looks_and_takes_back(shop: agentmesh.Mesh, tmp_path: P
         assert price.read_text() == team.BOTH
         back = rounding.rewind(0)
         assert (back.status, back.row) == ("done", 0)
-        assert rounding.diff() == ""
+        assert [change.how for change in rounding.changes()] == ["edited", "taken back"]
     assert git(price.parent, "status", "--porcelain") == " M price.py"
 
 

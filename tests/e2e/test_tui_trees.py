@@ -36,7 +36,7 @@ def agree(shown: Terminal, command: str, *asked: str) -> None:
     """Enter a command that asks, and say yes once the question takes keys."""
     shown.enter(command)
     shown.until("y or Enter", *asked)
-    shown.insist("y", lambda text: "y or Enter" not in text)
+    shown.insist("enter", lambda text: "y or Enter" not in text)
 
 
 def test_three_agents_two_conflict_one_is_sent_back_all_is_merged_and_the_last_undone(shown: Terminal, rig: Rig):
@@ -77,7 +77,7 @@ def test_a_preview_and_the_diff_of_commands_are_shown_and_a_no_writes_nothing(sh
     shown.until("root  ▸ 1 below")
     shown.enter("/merge discount")
     shown.until("Merge discount into")
-    shown.insist("n", "Nothing was written")
+    shown.insist("escape", "Nothing was written")
     assert price(rig) == team.PRICE
 
 
