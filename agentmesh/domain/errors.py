@@ -330,6 +330,12 @@ class NothingToRestore(Refused):
     code = "AM088"
 
 
+class UnknownImage(Refused):
+    """An image that a message refers to is not stored in its session."""
+
+    code = "AM025"
+
+
 class LimitReached(Refused):
     """A limit is reached."""
 
@@ -390,6 +396,12 @@ class NotAPerson(UsageError):
     """Only a person may do this, and an agent started this program."""
 
     code = "AM103"
+
+
+class BadImage(UsageError):
+    """The file is no image that can be shown to a model."""
+
+    code = "AM104"
 
 
 class DatabaseError(AgentmeshError):

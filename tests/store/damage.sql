@@ -194,3 +194,9 @@ insert into bookings select session_id, 1, 0 from agents where id = '$idle';
 
 -- breaks: budgets_add_up
 update session_usage set cost_usd = cost_usd + 0.5;
+
+-- breaks: images_are_stored
+update mail set images = '[{"sha256": "none", "name": "shot.png"}]' where sender is not null;
+
+-- breaks: images_are_stored
+update transcript set content = content || '{"images": [{"sha256": "none", "name": "shot.png"}]}' where kind = 'user';

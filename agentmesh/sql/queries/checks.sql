@@ -311,3 +311,15 @@ left join (select a.session_id, sum(a.input_tokens - a.cached_tokens + a.output_
            from agentmesh.agents a group by a.session_id) a on a.session_id = s.id
 where (coalesce(a.tokens, 0), coalesce(a.cost_usd, 0))
   <> (coalesce(u.tokens, 0) + coalesce(b.tokens, 0), coalesce(u.cost_usd, 0) + coalesce(b.cost_usd, 0));
+
+-- name: images_are_stored
+-- Every image that mail or a row of a transcript refers to is stored in its session.
+select a.session_id, a.id as agent_id, a.name, format('row %%s refers to the image %%s, which is not stored', t.seq, r ->> 'name') as detail
+from agentmesh.transcript t join agentmesh.agents a on a.id = t.agent_id
+cross join lateral jsonb_array_elements(agentmesh.images_of(t.kind, t.content)) r
+where (t.kind = 'user' and t.content ? 'images' or t.kind = 'tool_result' and t.content ->> 'name' in ('read', 'wait'))
+  and not exists (select from agentmesh.images i where i.session_id = a.session_id and i.digest = r ->> 'sha256')
+union all
+select a.session_id, a.id, a.name, format('mail %%s refers to the image %%s, which is not stored', m.id, r ->> 'name')
+from agentmesh.mail m join agentmesh.agents a on a.id = m.recipient cross join lateral jsonb_array_elements(m.images) r
+where not exists (select from agentmesh.images i where i.session_id = a.session_id and i.digest = r ->> 'sha256');
