@@ -178,11 +178,13 @@ class Merge:
     source: UUID
     target: UUID
     source_agent: AgentId
-    target_agent: AgentId
+    target_agent: AgentId | None
     by_agent: AgentId | None
     """Who asked for it; None: a person."""
     seq: int | None
     ordinal: int | None
+    is_up: bool
+    """Whether the source was made from the target."""
     base: str
     ours: str
     """The target's tree before."""

@@ -8,7 +8,8 @@ begin
   if exists (select from pg_roles where rolname = 'agentmesh_reader') then
     grant usage on schema agentmesh to agentmesh_reader;
     grant select on agentmesh.v_agents, agentmesh.v_mail, agentmesh.v_transcript, agentmesh.v_waits, agentmesh.v_cost, agentmesh.v_budgets,
-      agentmesh.v_timeline, agentmesh.v_stuck, agentmesh.v_requests, agentmesh.v_sessions, agentmesh.v_images to agentmesh_reader;
+      agentmesh.v_timeline, agentmesh.v_stuck, agentmesh.v_requests, agentmesh.v_sessions, agentmesh.v_workspaces, agentmesh.v_changes,
+      agentmesh.v_conflicts, agentmesh.v_merges, agentmesh.v_images to agentmesh_reader;
     grant execute on function agentmesh.path, agentmesh.lineage, agentmesh.subtree, agentmesh.serves, agentmesh.has_room, agentmesh.endpoint to agentmesh_reader;
     grant execute on function agentmesh.search to agentmesh_reader;
   end if;
@@ -16,11 +17,13 @@ begin
     grant usage on schema agentmesh to agentmesh_worker;
     grant execute on all functions in schema agentmesh to agentmesh_worker;
     revoke execute on function agentmesh.grant_roles, agentmesh.start_session, agentmesh.set_mode, agentmesh.set_budget, agentmesh.answer,
-      agentmesh.allow, agentmesh.forget_rules, agentmesh.set_endpoints, agentmesh.forget_bills, agentmesh.rename from agentmesh_worker;
+      agentmesh.allow, agentmesh.forget_rules, agentmesh.set_endpoints, agentmesh.forget_bills, agentmesh.rename,
+      agentmesh.set_leases, agentmesh.workspace_moved from agentmesh_worker;
     grant select on all tables in schema agentmesh to agentmesh_worker;
     grant insert on agentmesh.settings, agentmesh.workers, agentmesh.agents, agentmesh.activity, agentmesh.transcript,
       agentmesh.mail, agentmesh.wait, agentmesh.waits, agentmesh.tool_calls, agentmesh.tasks, agentmesh.model_calls,
-      agentmesh.file_seen, agentmesh.pauses, agentmesh.session_usage, agentmesh.bookings, agentmesh.reservations, agentmesh.model_bills, agentmesh.images to agentmesh_worker;
+      agentmesh.file_seen, agentmesh.pauses, agentmesh.session_usage, agentmesh.bookings, agentmesh.reservations, agentmesh.model_bills, agentmesh.workspaces,
+      agentmesh.snapshots, agentmesh.changes, agentmesh.merges, agentmesh.conflicts, agentmesh.leases, agentmesh.images to agentmesh_worker;
     -- A worker that could change a mode or a cap could allow what a person has not: these rights belong to
     -- agentmesh_person. A worker may write an answer if a rule now allows what was asked (`ask`), but must not insert
     -- it with the request.
@@ -32,7 +35,11 @@ begin
     grant update (backend_pid, seen_at, lost_at, back_at, server_started_at, ended_at, endpoints) on agentmesh.workers to agentmesh_worker;
     grant update (status, model, settings_id, turn, started_turn, interrupt_turn, compact_turn, held_mail, owes_report, agent_wakes, ended_seq, ended_as, unseen,
       worker_id, epoch, queued_at, tool_calls, model_calls, input_tokens, output_tokens, cached_tokens, cost_usd, unpriced_calls,
-      died_at, killed_by, reaped_at) on agentmesh.agents to agentmesh_worker;
+      died_at, killed_by, reaped_at, lines_added, lines_removed, holds_lease) on agentmesh.agents to agentmesh_worker;
+    grant update (state, path, host, os_user, repository, problem, base, head, ready_at, removed_at) on agentmesh.workspaces to agentmesh_worker;
+    grant update (freed_at) on agentmesh.snapshots to agentmesh_worker;
+    grant update (state, reason, conflicts, ended_at, undone_at, undone_by) on agentmesh.merges to agentmesh_worker;
+    grant update (over_at, told_at) on agentmesh.conflicts to agentmesh_worker;
     grant update (activity, at) on agentmesh.activity to agentmesh_worker;
     grant update (read_at, read_seq, withdrawn_at) on agentmesh.mail to agentmesh_worker;
     grant update (status, result_seq, started_at, ended_at, epoch) on agentmesh.tool_calls to agentmesh_worker;
@@ -43,16 +50,17 @@ begin
     grant update (epoch, tokens, cost_usd, at, input_tokens, output_tokens, input_usd, output_usd, is_first, waits) on agentmesh.reservations to agentmesh_worker;
     grant update (input_excess, output_excess, least_input, even_usd, steep_usd, least_usd, input_usd, cached_usd, output_usd, list_excess,
       at) on agentmesh.model_bills to agentmesh_worker;
-    grant delete on agentmesh.wait, agentmesh.bookings, agentmesh.reservations to agentmesh_worker;
+    grant delete on agentmesh.wait, agentmesh.bookings, agentmesh.reservations, agentmesh.leases to agentmesh_worker;
   end if;
   if exists (select from pg_roles where rolname = 'agentmesh_person') then  -- a member of agentmesh_worker
     grant usage on schema agentmesh to agentmesh_person;
     grant execute on function agentmesh.start_session, agentmesh.set_mode, agentmesh.set_budget, agentmesh.answer, agentmesh.allow,
-      agentmesh.forget_rules, agentmesh.set_endpoints, agentmesh.forget_bills, agentmesh.rename to agentmesh_person;
+      agentmesh.forget_rules, agentmesh.set_endpoints, agentmesh.forget_bills, agentmesh.rename, agentmesh.set_leases, agentmesh.workspace_moved
+      to agentmesh_person;
     grant insert on agentmesh.sessions to agentmesh_person;
     grant delete on agentmesh.model_bills to agentmesh_person;
-    grant update (permission_mode, rules, max_tokens, max_cost_usd, endpoints) on agentmesh.sessions to agentmesh_person;
-    grant update (max_tokens, max_cost_usd, name) on agentmesh.agents to agentmesh_person;
+    grant update (permission_mode, rules, max_tokens, max_cost_usd, endpoints, leases) on agentmesh.sessions to agentmesh_person;
+    grant update (max_tokens, max_cost_usd, name, workspace_id) on agentmesh.agents to agentmesh_person;
   end if;
 end $$;
 

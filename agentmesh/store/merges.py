@@ -19,16 +19,14 @@ from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.text import storable
 from agentmesh.domain.workspaces import Merge
 from agentmesh.sql import statement
-from agentmesh.store.call import Lease, caller, scalar, typed_row
+from agentmesh.store.call import Lease, caller, typed_row
 from agentmesh.store.jsonb import jsonb
 
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Which workspaces a merge is between, and whose they are."""
+    """The workspaces that a merge is between."""
 
-    target_agent: AgentId
-    source_agent: AgentId
     target: UUID
     source: UUID
     base: str | None
@@ -45,7 +43,8 @@ class Sides:
 class Plan:
     """A merge that was made in memory."""
 
-    target_agent: AgentId
+    target_agent: AgentId | None
+    """Who works in the target; None: nobody does, or a person means whatever the source was made from."""
     source_agent: AgentId
     base: str
     ours: str
@@ -58,22 +57,25 @@ class Plan:
     check_exit: int | None = None
 
 
-def sides(conn: Connection, target_agent: AgentId, source_agent: AgentId) -> Sides:
+def sides(conn: Connection, target_agent: AgentId | None, source_agent: AgentId) -> Sides:
     """Return the two workspaces of a merge; raise NotMergeable with the reason if they cannot be merged.
 
     They can be if one was made from the other. A workspace that was removed counts as the one that it was made from.
+    Without a target's agent it is the workspace that the source was made from.
     """
-    values = {"target": target_agent, "source": source_agent}
+    values = {"target": target_agent, "source_agent": source_agent}
     with conn.cursor(row_factory=class_row(Sides)) as cursor:
         return cast(Sides, cursor.execute(statement("merges.sides"), values).fetchone())
 
 
-def above(conn: Connection, agent: AgentId) -> AgentId:
-    """Return the agent into whose files the files of this agent are merged: its nearest ancestor in the origin.
+def above(conn: Connection, agent: AgentId) -> AgentId | None:
+    """Return the nearest ancestor of an agent that works in the files which the agent's own tree was made from.
 
-    It may be dead only if the agent is dead too. Raise NotMergeable if the agent has no tree of its own.
+    It may be dead. None: none does, as for the root of a forked session. Raise NotMergeable if the agent has no tree of
+    its own.
     """
-    return AgentId(scalar(conn, statement("merges.above"), {"agent": agent}, UUID))
+    (found,) = conn.execute(statement("merges.above"), {"agent": agent}).fetchone() or (None,)
+    return None if found is None else AgentId(found)
 
 
 def begin(conn: Connection, plan: Plan, lease: Lease | None = None) -> Merge:
@@ -84,7 +86,7 @@ def begin(conn: Connection, plan: Plan, lease: Lease | None = None) -> Merge:
 
     Raise TreeMoved if a head or the base is no longer what the plan says: take snapshots and merge again. Raise
     MergeBusy if another merge into the target, or between the same two the other way, is being written; NotMergeable as
-    ``sides``; DeadAgent if the target's agent is dead; Fenced.
+    ``sides``; CallClosed; Fenced. The agents of both sides may be dead.
     """
     return _changed(conn, statement("merges.begin"), {"plan": _json(plan), **_asker(lease)})
 
@@ -132,14 +134,14 @@ def refused(
     lease: Lease | None = None,
     *,
     result: Mapping[str, Any] | None = None,
-    told_source: str | None = None,
+    told: str | None = None,
 ) -> Merge:
     """Record that a merge was refused: nothing of the target changes. Return its row.
 
     ``plan`` is a merge that was not begun, or the id of one that was: then none of its files may be in the target.
-    ``told_source`` is mail to the agent whose work it is, from who asked; it wakes that agent, because it has the
-    context to mend it. ``result`` is that of the call. The same call again returns the same merge. Raise MergeOver if
-    the merge is done; Fenced.
+    ``told`` is mail to the agent whose own tree does not fit, from who asked; it wakes that agent, because it has the
+    context to mend it. An agent that asked itself gets none. ``result`` is that of the call. The same call again, or a
+    person's same merge, returns the same row and tells nobody twice. Raise MergeOver if the merge is done; Fenced.
     """
     values = {
         "merge": plan if isinstance(plan, int) else None,
@@ -147,7 +149,7 @@ def refused(
         "reason": storable(reason),
         "conflicts": jsonb([dict(conflict) for conflict in conflicts]),
         "result": None if result is None else jsonb(dict(result)),
-        "told_source": _text(told_source),
+        "told": _text(told),
         **_asker(lease),
     }
     return _changed(conn, statement("merges.refused"), values)
@@ -194,7 +196,7 @@ def _asker(lease: Lease | None) -> dict[str, Any]:
 def _json(plan: Plan) -> Jsonb:
     return jsonb(
         {
-            "target_agent": str(plan.target_agent),
+            "target_agent": None if plan.target_agent is None else str(plan.target_agent),
             "source_agent": str(plan.source_agent),
             "base": plan.base,
             "ours": plan.ours,

@@ -42,6 +42,10 @@ class NewSession(NamedTuple):
     """Model servers that are configured where it begins; workers run its agents only if they have the same."""
     external: bool = False
     """Whether the root's turns run outside (in an MCP client), which joins as the root."""
+    workspace: str = "shared"
+    """Where forks work that do not say: ``shared``, in its directory, or ``own``, in trees of their own."""
+    leases: Sequence[str] = ()
+    """Paths of its directory below which one agent writes at a time."""
 
 
 def start_session(conn: Connection, new: NewSession) -> AgentId:
@@ -60,6 +64,8 @@ def start_session(conn: Connection, new: NewSession) -> AgentId:
         "needs": list(new.needs),
         "external": new.external,
         "endpoints": list(new.endpoints),
+        "workspace": new.workspace,
+        "leases": [storable(prefix) for prefix in new.leases],
     }
     return AgentId(scalar(conn, statement("sessions.start"), values, UUID))
 

@@ -55,9 +55,9 @@ def record(
     undoes: Sequence[int] = (),
     redoes: Sequence[int] = (),
 ) -> int:
-    """Store a snapshot (an ``entry``) that belongs to no call, and return its id: kind base, outside, undo, redo, final.
+    """Store a snapshot (an ``entry``) that belongs to no call, and return its id.
 
-    It becomes the newest of its workspace. The same again, right after itself, is stored once. ``agent`` is whose files
+    ``kind`` is base, outside, undo, redo or final. It becomes the newest of its workspace. The same again, right after itself, is stored once. ``agent`` is whose files
     they are, if it is one agent's. ``said`` becomes an event in that agent's transcript that no model sees: what was
     undone. ``undoes`` and ``redoes`` are merges into the workspace that the new tree no longer has, or has again: their
     state and the base of their own workspace follow.
@@ -107,10 +107,15 @@ def since(conn: Connection, workspace: UUID, snapshot: int, limit: int = 1000) -
         return cursor.execute(statement("snapshots.since"), values).fetchall()
 
 
-def of_agent(conn: Connection, agent: AgentId, limit: int = 1000) -> list[Snapshot]:
-    """Return the newest snapshots that show an agent's own work, newest first."""
+def of_agent(conn: Connection, agent: AgentId, after: int = 0, limit: int = 1000) -> list[Snapshot]:
+    """Return the newest snapshots that show an agent's own work, newest first.
+
+    ``after``: only of steps after this row of its. What the files were before its first such step is that one's
+    ``before``.
+    """
+    values = {"agent": agent, "after": after, "limit": limit}
     with conn.cursor(row_factory=class_row(Snapshot)) as cursor:
-        return cursor.execute(statement("snapshots.of_agent"), {"agent": agent, "limit": limit}).fetchall()
+        return cursor.execute(statement("snapshots.of_agent"), values).fetchall()
 
 
 def of_path(conn: Connection, workspace: UUID, path: str, limit: int = 1000) -> list[Snapshot]:
@@ -129,13 +134,12 @@ def last_undo(conn: Connection, workspace: UUID) -> Snapshot | None:
     return found if found is not None and found.kind == "undo" else None
 
 
-def over(conn: Connection, keep: int, host: str, os_user: str, limit: int = 1000) -> list[Kept]:
-    """Return refs on this host beyond the newest ``keep`` of each workspace.
+def over(conn: Connection, workspace: UUID, keep: int, limit: int = 1000) -> list[Kept]:
+    """Return the refs of a workspace beyond its newest ``keep``, oldest first: call ``freed``, then remove them.
 
-    The newest snapshot of a workspace, trees that an own workspace or an unfinished merge needs, and refs whose tree no
-    other kept row names for a tree still needed are never among them.
+    Trees that something still needs are never among them: heads, bases, what is to be made, merges being written.
     """
-    values = {"keep": keep, "host": host, "os_user": os_user, "limit": limit}
+    values = {"workspace": workspace, "keep": keep, "limit": limit}
     with conn.cursor(row_factory=class_row(Kept)) as cursor:
         return cursor.execute(statement("snapshots.over"), values).fetchall()
 
@@ -151,7 +155,7 @@ def refs(conn: Connection, session: SessionId, *, reaped_only: bool = False) -> 
 
 
 def freed(conn: Connection, ids: Sequence[int]) -> None:
-    """Record that the refs of these snapshots were given up. Call it before the refs go: a row never names a lost tree."""
+    """Record that the refs of these snapshots go. Call it before they do, so that no row names a tree that is lost."""
     conn.execute(statement("snapshots.freed"), {"ids": list(ids)})
 
 

@@ -123,8 +123,8 @@ def begin_step(
     Raise Fenced or TurnInterrupted.
 
     ``results`` of the lease's step, what it has ``seen`` and the ``snapshots`` after its calls are written first, and
-    stay even if it raises TurnInterrupted. They are not flushed to disk if none of their calls was started: after a crash of the server, those
-    calls are open again.
+    stay even if it raises TurnInterrupted. They are not flushed to disk if none of their calls was started: after a
+    crash of the server, those calls are open again.
     """
     found = written(_entries(results, seen, snapshots)) if results else None
     values = {"agent": lease.agent_id, "after": after, "results": found, **asked(planned), **caller(lease)}

@@ -45,7 +45,7 @@ def get(conn: Connection, workspace: UUID) -> Workspace:
 
 
 def of_agent(conn: Connection, agent: AgentId) -> Workspace:
-    """Return the workspace in which an agent's tools work, dead or alive; raise UnknownWorkspace if there is no agent."""
+    """Return the workspace of an agent, dead or alive; raise UnknownWorkspace if there is no such agent."""
     return _one(conn, statement("workspaces.of_agent"), agent, f"there is no agent {agent}")
 
 

@@ -30,4 +30,5 @@ def downgrade() -> None:
         op.execute(f"alter table agentmesh.{table} drop constraint {of}_is_sound")
         op.execute(f"drop function agentmesh.{of}_is_sound")
         op.drop_table(table, schema="agentmesh")
+    op.execute("drop type agentmesh.sides")
     op.execute("drop domain agentmesh.tree")

@@ -15,9 +15,9 @@ create table agentmesh.workspaces (
   os_user     text,
   repository  text,                                         -- the directory of the Git repository; null: unknown or none
   problem     text,                                         -- why making it failed; of a shared one, why it has no repository
-  at_tree     agentmesh.tree,                                   -- own: the tree to make it from; null: what its origin has then
-  base        agentmesh.tree,                                   -- own: the tree that it has in common with its origin
-  head        agentmesh.tree,                                   -- the tree of its newest snapshot
+  at_tree     agentmesh.tree,                       -- own: the tree to make it from; null: what its origin has then
+  base        agentmesh.tree,                       -- own: the tree that it has in common with its origin
+  head        agentmesh.tree,                       -- the tree of its newest snapshot
   created_at  timestamptz not null default clock_timestamp(),
   ready_at    timestamptz,
   removed_at  timestamptz
@@ -79,15 +79,16 @@ create table agentmesh.merges (
   source        uuid not null references agentmesh.workspaces on delete cascade,
   target        uuid not null references agentmesh.workspaces on delete cascade,
   source_agent  uuid not null references agentmesh.agents on delete cascade,   -- whose work it is
-  target_agent  uuid not null references agentmesh.agents on delete cascade,
+  target_agent  uuid references agentmesh.agents on delete cascade,   -- who works there; null: nobody that was named
   by_agent      uuid references agentmesh.agents on delete cascade,   -- who asked for it; null: a person
   seq           bigint,                                     -- the call
   ordinal       integer,
-  base          agentmesh.tree not null,                 -- the tree that both had in common
-  ours          agentmesh.tree not null,                 -- the target's before
-  theirs        agentmesh.tree not null,                 -- the source's
-  result        agentmesh.tree,                                 -- the target's afterwards; null: refused before there was one
-  base_before   agentmesh.tree not null,                 -- of the own workspace, to be put back if the merge is undone
+  is_up         boolean not null,                           -- whether the source was made from the target
+  base          agentmesh.tree not null,              -- the tree that both had in common
+  ours          agentmesh.tree not null,              -- the target's before
+  theirs        agentmesh.tree not null,              -- the source's
+  result        agentmesh.tree,                       -- the target's afterwards; null: refused before there was one
+  base_before   agentmesh.tree not null,              -- of the own workspace, to be put back if the merge is undone
   state         text not null,                              -- writing -> done | refused; done -> undone -> done
   check_command text,
   check_exit    integer,
@@ -99,6 +100,9 @@ create table agentmesh.merges (
   undone_at     timestamptz,
   undone_by     bigint                                      -- the snapshot with which it was undone
 ) with (fillfactor = 70);
+
+-- The two workspaces of a merge, and the trees that it is made of; merges.sql.
+create type agentmesh.sides as (target uuid, source uuid, base text, ours text, theirs text, is_up boolean);
 
 create function agentmesh.merge_is_sound(m agentmesh.merges) returns boolean
 language plpgsql immutable as $$
@@ -136,14 +140,14 @@ create table agentmesh.snapshots (
   ordinal       integer,
   kind          text not null,
   tree          agentmesh.tree not null,
-  before        agentmesh.tree,                                 -- the workspace's newest tree before; null: the first
+  before        agentmesh.tree,                       -- the workspace's newest tree before; null: the first
   ref           text,                                       -- null: another snapshot's keeps the tree
   files         integer not null default 0,                 -- how many changed
   added         bigint not null default 0,                  -- lines
   removed       bigint not null default 0,
   left_out      jsonb not null default '[]',                -- paths of files that are too large
   merge_id      bigint references agentmesh.merges on delete cascade,
-  made_at       timestamptz not null default clock_timestamp(),   -- a call's: that of the row with its result
+  made_at       timestamptz not null default clock_timestamp(),   -- never before that of an older one of its workspace
   freed_at      timestamptz                                 -- its ref was given up: the tree may be gone
 ) with (autovacuum_vacuum_insert_scale_factor = 0.05);
 
@@ -161,8 +165,10 @@ comment on function agentmesh.snapshot_is_sound is 'What no snapshot may be; a f
 
 alter table agentmesh.snapshots add constraint snapshot_is_sound check (agentmesh.snapshot_is_sound(snapshots));
 
--- the newest of a workspace, at a moment
+-- the newest of a workspace
 create index snapshots_workspace on agentmesh.snapshots (workspace_id, id);
+-- the newest of a workspace at a moment
+create index snapshots_moment on agentmesh.snapshots (workspace_id, made_at, id);
 -- what an agent changed
 create index snapshots_agent on agentmesh.snapshots (agent_id, id) where agent_id is not null;
 -- a call has one

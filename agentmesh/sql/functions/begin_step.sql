@@ -106,9 +106,9 @@ language sql as $$
     insert into agentmesh.transcript (agent_id, seq, kind, content, created_at)
     select me.id, last.seq + u.n, case when u.sender is null then 'user' else 'mail' end,
       jsonb_build_object('mail_id', u.id, 'text', u.body)
-        || case when me.clean and u.sender = me.parent_id then '{"task": true}'::jsonb else '{}'::jsonb end
+        || case when me.clean and u.sender = me.parent_id and not u.automatic then '{"task": true}'::jsonb else '{}'::jsonb end
         || case when u.sender is null then '{}'::jsonb else jsonb_build_object('sender', u.sender, 'name', u.sender_name) end
-        || case when u.automatic then jsonb_build_object('automatic', true, 'failed', u.failed) else '{}'::jsonb end
+        || case when u.automatic then jsonb_build_object('automatic', true, 'failed', u.failed) || case when me.status = 'idle' then '{"quiet": true}' else '{}' end::jsonb else '{}'::jsonb end
         || case when u.images is not null then jsonb_build_object('images', u.images) else '{}'::jsonb end
         || case when u.n = 1 then (select i.content from introduction i) else '{}'::jsonb end,
       clock_timestamp()
@@ -121,7 +121,7 @@ language sql as $$
   where a.id = me.id and exists (select from unread)
 $$;
 
-comment on function agentmesh.read_mail is 'Turn these unread mails of a locked agent into rows of its transcript.';
+comment on function agentmesh.read_mail is 'Turn these unread mails of a locked agent into rows of its transcript. If it is idle they are quiet: they begin no turn.';
 
 create function agentmesh.allowance(session uuid) returns jsonb
 language plpgsql stable as $$

@@ -38,8 +38,11 @@ begin
   end if;
   update agentmesh.agents a set status = 'idle', worker_id = null, ended_seq = ended, ended_as = how,
     unseen = coalesce(how, 'interrupted') <> 'interrupted' and task.child is null and agentmesh.works_for_user(me),
-    owes_report = a.owes_report and not reports and task.child is null
+    owes_report = a.owes_report and not reports and task.child is null, holds_lease = false
   where a.id = me.id;
+  if me.holds_lease then
+    perform agentmesh.give_up_leases(array[me.id]);
+  end if;
   if task.child is not null then
     perform agentmesh.end_task(task, ended, output, failed);
   end if;
@@ -56,7 +59,7 @@ language sql stable as $$
   -- An agent that works for its parent reports to it: a person need not look.
   select me.parent_id is null or coalesce((
     select m.sender is null from agentmesh.mail m
-    where m.recipient = me.id and m.read_at is not null and (m.sender is null or m.sender = me.parent_id) order by m.id desc limit 1), false)
+    where m.recipient = me.id and m.read_at is not null and (m.sender is null or m.sender = me.parent_id) and not m.automatic order by m.id desc limit 1), false)
 $$;
 
 comment on function agentmesh.works_for_user is 'Whether a person waits for the end of the agent''s turn. That is so if it is the root. It is also so if the newest message that it has read from a person or its parent is from a person.';
@@ -132,7 +135,8 @@ begin
   elsif ended is null or ended = 'assistant' then
     perform agentmesh.refuse('AM061', format('the last turn of %s did not fail', agentmesh.label(me)), 'Write to it what it should do.');
   elsif exists (select from agentmesh.transcript t where t.agent_id = me.id and t.seq > me.ended_seq and t.kind = 'event'
-                and t.content ->> 'event' in ('cleared', 'rewound')) then
+                and t.content ->> 'event' in ('cleared', 'rewound'))
+      and not exists (select from agentmesh.spans(me.id) s where s.agent_id = me.id and me.ended_seq > s.after and me.ended_seq <= s.through) then
     perform agentmesh.refuse('AM061', format('the conversation of %s was cleared or rewound since', agentmesh.label(me)), 'Write to it what it should do.');
   elsif last is null then
     perform agentmesh.refuse('AM061', format('%s has been told nothing yet', agentmesh.label(me)), 'Write to it what it should do.');

@@ -24,8 +24,8 @@ begin
   end if;
   select * into root from agentmesh.agents a where a.id = locked.root_id;
   perform agentmesh.require_room(root, locked);
-  insert into agentmesh.agents (session_id, parent_id, name, depth, status, model, settings_id, permissions, forked_at, external)
-  values (locked.id, root.id, agentmesh.free_name(locked.id, normal), 1, 'idle', root.model, root.settings_id, root.permissions, 0, true)
+  insert into agentmesh.agents (session_id, parent_id, name, depth, status, model, settings_id, permissions, forked_at, external, workspace_id)
+  values (locked.id, root.id, agentmesh.free_name(locked.id, normal), 1, 'idle', root.model, root.settings_id, root.permissions, 0, true, root.workspace_id)
   returning id into found_id;
   perform agentmesh.notify_agent(found_id, locked.id, 'forked');
   return found_id;

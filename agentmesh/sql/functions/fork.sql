@@ -1,10 +1,12 @@
-create function agentmesh.fork(parent uuid, name text, prompt text default null, caller agentmesh.caller default null, at bigint default null) returns uuid
+create function agentmesh.fork(parent uuid, name text, prompt text default null, caller agentmesh.caller default null, at bigint default null,
+  workspace text default null, base text default null) returns uuid
 language plpgsql as $$
 #variable_conflict use_column
 declare
   session agentmesh.sessions;
   parent_row agentmesh.agents;
   child agentmesh.agents;
+  upto bigint;
 begin
   perform agentmesh.require_read_committed();
   session := agentmesh.lock_session((select a.session_id from agentmesh.agents a where a.id = fork.parent));
@@ -24,11 +26,13 @@ begin
   end if;
   child.name := agentmesh.free_name(session.id, agentmesh.normal_name(fork.name));
   perform agentmesh.require_room(parent_row, session);
-  insert into agentmesh.agents (session_id, parent_id, name, depth, subagent_type, status, model, settings_id, permissions, forked_at, turn)
+  upto := case when fork.at is null then agentmesh.fork_point(fork.parent) else agentmesh.step_boundary(parent_row, fork.at) end;
+  child.workspace_id := agentmesh.workspace_of_child(session, parent_row, fork.workspace,
+    case when fork.base is not null or fork.at is null or coalesce(fork.workspace, session.workspace) <> 'own' then fork.base else agentmesh.tree_at(fork.parent, upto) end);
+  insert into agentmesh.agents (session_id, parent_id, name, depth, subagent_type, status, model, settings_id, permissions, forked_at, turn, workspace_id)
   values (session.id, fork.parent, child.name, parent_row.depth + 1, parent_row.subagent_type,
     case when fork.prompt is null then 'idle' else 'running' end, parent_row.model, parent_row.settings_id, parent_row.permissions,
-    case when fork.at is null then agentmesh.fork_point(fork.parent) else agentmesh.step_boundary(parent_row, fork.at) end,
-    case when fork.prompt is null then 0 else 1 end)
+    upto, case when fork.prompt is null then 0 else 1 end, child.workspace_id)
   returning * into child;
   if fork.prompt is not null then
     insert into agentmesh.mail (session_id, sender, recipient, body)
@@ -43,7 +47,7 @@ begin
 end $$;
 
 comment on function agentmesh.fork is
-  'Make a child that inherits the parent''s conversation by reference. With a prompt it is running from this commit on; without one it is idle. If a tool calls it (caller given), the prompt comes from the parent, otherwise from the user. at: it inherits up to that row of the parent''s, or up to the beginning of the step that contains the row.';
+  'Make a child that inherits the parent''s conversation by reference. With a prompt it is running from this commit on; without one it is idle. If a tool calls it (caller given), the prompt comes from the parent, otherwise from the user. at: it inherits up to that row of the parent''s, or up to the beginning of the step that contains the row. workspace: ''shared'' is its parent''s, ''own'' a tree of its own, null what the session says. base: the tree that an own one begins with; null: what its parent''s has at that row, or when it is made.';
 
 create function agentmesh.fork_point(agent uuid) returns bigint
 language sql as $$

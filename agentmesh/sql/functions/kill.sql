@@ -68,12 +68,14 @@ begin
   perform agentmesh.close_open_calls(ids, '{"error": "killed"}');
   perform agentmesh.end_tasks_of_dead(ids);  -- after the calls: its results count them
   perform agentmesh.release_reservations(ids);
+  perform agentmesh.give_up_leases(ids);
   delete from agentmesh.wait w where w.waiter = any (ids);
   insert into agentmesh.transcript (agent_id, seq, kind, content, created_at)
   select v.id, coalesce((select max(t.seq) from agentmesh.transcript t where t.agent_id = v.id), 0) + 1, 'event',
     jsonb_build_object('event', 'killed', 'text', 'killed by ' || killer, 'by', bury.killed_by), clock_timestamp()
   from unnest(ids) as v (id);
-  update agentmesh.agents a set status = 'dead', died_at = clock_timestamp(), killed_by = bury.killed_by, worker_id = null, epoch = a.epoch + 1
+  update agentmesh.agents a set status = 'dead', died_at = clock_timestamp(), killed_by = bury.killed_by, worker_id = null, epoch = a.epoch + 1,
+    holds_lease = false
   where a.id = any (ids);
   perform agentmesh.notify_agent(v.id, session, 'dead') from unnest(ids) as v (id);
   perform agentmesh.notify_waiters(ids);

@@ -37,9 +37,10 @@ begin
   if again is null then
     setting := encode(sha256(convert_to((spec ->> 'system_prompt') || E'\n' || (spec -> 'tools')::text, 'UTF8')), 'hex');
     insert into agentmesh.settings (id, system_prompt, tools) values (setting, spec ->> 'system_prompt', spec -> 'tools') on conflict do nothing;
-    insert into agentmesh.agents (session_id, parent_id, name, depth, subagent_type, status, model, settings_id, permissions, forked_at, clean, turn)
+    insert into agentmesh.agents (session_id, parent_id, name, depth, subagent_type, status, model, settings_id, permissions, forked_at, clean, turn, workspace_id)
     values (session.id, me.id, agentmesh.free_name(session.id, agentmesh.normal_name(spec ->> 'name')), me.depth + 1, spec ->> 'type', 'idle',
-      spec ->> 'model', setting, spec -> 'permissions', 0, true, 0)
+      spec ->> 'model', setting, spec -> 'permissions', 0, true, 0,
+      agentmesh.workspace_of_child(session, me, spec ->> 'workspace', spec ->> 'base'))
     returning * into child;
     perform agentmesh.notify_agent(child.id, session.id, 'forked');
   end if;
@@ -56,7 +57,7 @@ begin
 end $$;
 
 comment on function agentmesh.task is
-  'Make a sub-agent with a clean context (or give an idle one another task) and hand the call to it. spec: {"name", "prompt", "description", "type", "model", "system_prompt", "tools", "permissions", "max_steps"} or, for an existing one, {"agent_id", "prompt", "description", "max_steps"}.';
+  'Make a sub-agent with a clean context (or give an idle one another task) and hand the call to it. spec: {"name", "prompt", "description", "type", "model", "system_prompt", "tools", "permissions", "max_steps", "workspace", "base"} or, for an existing one, {"agent_id", "prompt", "description", "max_steps"}.';
 
 create function agentmesh.task_of(agent uuid) returns agentmesh.tasks
 language sql stable as $$

@@ -62,11 +62,14 @@ begin
   if jsonb_path_exists(results, '$[*].seen') then
     perform agentmesh.note_seen(me, caller.seq, (select jsonb_agg(f.item) from jsonb_path_query(results, '$[*].seen[*]') f (item)));
   end if;
+  if jsonb_path_exists(results, '$[*].snapshot') then
+    perform agentmesh.note_snapshots(me, caller.seq, results);
+  end if;
   return had_started;
 end $$;
 
 comment on function agentmesh.close_calls is
-  'Write the results of calls of one step, [{"ordinal", "result", "seen"}], for an agent whose row is locked.';
+  'Write the results of calls of one step, [{"ordinal", "result", "seen", "snapshot"}], for an agent whose row is locked.';
 
 create function agentmesh.close_open_calls(ids uuid[], result jsonb) returns void
 language sql as $$

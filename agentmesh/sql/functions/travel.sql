@@ -23,7 +23,51 @@ end $$;
 comment on function agentmesh.rewind is
   'Send the model again what it was sent at the newest mark of this label (or of any), and nothing since. The agent must be idle. Returns the label.';
 
-create function agentmesh.fork_session(agent uuid, at bigint, prompt text default null) returns uuid
+create function agentmesh.rewind_to(agent uuid, "row" bigint) returns bigint
+language plpgsql as $$
+declare
+  me agentmesh.agents := agentmesh.lock_idle(agent);
+  keep bigint := agentmesh.step_boundary(me, rewind_to."row");
+begin
+  perform agentmesh.append_and_tell(me, 'event', jsonb_build_object('event', 'rewound', 'to', keep, 'keep', keep,
+    'text', format('rewound to row %s: the model is sent nothing of what came since', keep)));
+  return keep;
+end $$;
+
+comment on function agentmesh.rewind_to is
+  'Send the model again what it was sent at this row, or before the step that has the row, and nothing since. 0 is before its first. The agent must be idle. Files stay as they are. Returns the row.';
+
+create function agentmesh.restore_conversation(agent uuid) returns bigint
+language plpgsql as $$
+-- A rewind that is lifted, and what lifted it, count as if they had never been: so several can be lifted, the newest
+-- first. Lifting is a rewind to the row before the rewind.
+declare
+  me agentmesh.agents := agentmesh.lock_idle(agent);
+  last bigint := 9223372036854775807;
+  found_row agentmesh.transcript;
+begin
+  loop
+    select * into found_row from agentmesh.transcript t
+    where t.agent_id = me.id and t.seq <= last and (t.kind in ('user', 'assistant', 'tool_result', 'mail', 'summary')
+      or t.kind = 'event' and t.content ->> 'event' in ('cleared', 'rewound'))
+    order by t.seq desc limit 1;
+    exit when found_row.content -> 'restores' is null;
+    last := (found_row.content ->> 'restores')::bigint - 1;
+  end loop;
+  if found_row.kind is distinct from 'event' or found_row.content ->> 'event' <> 'rewound' then
+    perform agentmesh.refuse('AM088', format('there is no rewind of %s to lift', agentmesh.label(me)),
+      'Only the newest can be lifted, and only as long as the conversation has not gone on.');
+  end if;
+  perform agentmesh.append_and_tell(me, 'event', jsonb_build_object('event', 'rewound', 'to', found_row.seq - 1, 'keep', found_row.seq - 1,
+    'restores', found_row.seq, 'text', format('the rewind to %s was lifted: the model is sent again what it took away',
+      coalesce('the mark ' || (found_row.content ->> 'label'), 'row ' || (found_row.content ->> 'keep')))));
+  return (found_row.content ->> 'keep')::bigint;
+end $$;
+
+comment on function agentmesh.restore_conversation is
+  'Lift the newest rewind of an idle agent, if its conversation has not gone on since. Returns the row that it had gone back to.';
+
+create function agentmesh.fork_session(agent uuid, at bigint, prompt text default null, workspace text default null) returns uuid
 language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -32,6 +76,7 @@ declare
   settings agentmesh.settings;
   upto bigint;
   root uuid;
+  tree text;
 begin
   perform agentmesh.require_read_committed();
   select * into source from agentmesh.agents a where a.id = fork_session.agent;
@@ -41,12 +86,20 @@ begin
     perform agentmesh.require_body(fork_session.prompt);
   end if;
   select * into session from agentmesh.sessions s where s.id = source.session_id;
+  tree := case when fork_session.workspace = 'own' then agentmesh.tree_at(source.id, upto) end;
   select * into settings from agentmesh.settings s where s.id = source.settings_id;
   root := agentmesh.start_session(session.workdir, session.host, session.os_user, source.model, settings.system_prompt, settings.tools,
     format('%s at row %s%s', source.name, upto, coalesce(' of ' || nullif(left(session.title, 120), ''), '')),
     case session.permission_mode when 'plan' then 'plan' else 'ask' end, source.permissions,
     jsonb_build_object('max_depth', session.max_depth, 'max_children', session.max_children, 'max_agents', session.max_agents,
-      'max_unread', session.max_unread, 'max_tokens', session.max_tokens, 'max_cost_usd', session.max_cost_usd), session.needs);
+      'max_unread', session.max_unread, 'max_tokens', session.max_tokens, 'max_cost_usd', session.max_cost_usd), session.needs,
+    false, session.workspace, session.leases);
+  update agentmesh.workspaces w set repository = known.repository, problem = known.problem from agentmesh.workspaces known, agentmesh.agents a
+  where a.id = root and w.id = a.workspace_id and known.session_id = source.session_id and known.kind = 'shared';
+  if coalesce(fork_session.workspace, 'shared') <> 'shared' then
+    update agentmesh.agents a set workspace_id = agentmesh.workspace_of_child(s, a, fork_session.workspace, tree) from agentmesh.sessions s
+    where a.id = root and s.id = a.session_id;
+  end if;
   -- Calls are copied with their rows as done: later forks of this history must know where its steps end. (A result
   -- whose call is behind a summary would be useless; the engine makes no such summary.)
   with context as (select c.n, c.agent_id, c.seq, c.kind, c.content from agentmesh.context(source.id, upto) c),
@@ -80,7 +133,7 @@ begin
 end $$;
 
 comment on function agentmesh.fork_session is
-  'Begin a session whose root has a copy of what this agent had been sent at this row, or before the step that contains it. So each of the two sessions can be deleted. Directory, limits, model, tools and permissions are the agent''s current ones. The mode is "plan" if it was, otherwise "ask", and nothing is permanently allowed. With a prompt the root is running from this commit on. It locks only the new root: existing rows never change. Returns the root.';
+  'Begin a session whose root has a copy of what this agent had been sent at this row, or before the step that contains it. So each of the two sessions can be deleted. With workspace ''own'' its root gets a tree of its own, with the files of that row. Directory, limits, model, tools and permissions are the agent''s current ones. The mode is "plan" if it was, otherwise "ask", and nothing is permanently allowed. With a prompt the root is running from this commit on. It locks only the new root: existing rows never change. Returns the root.';
 
 create function agentmesh.agents_at(session uuid, at timestamptz)
 returns table (id uuid, parent_id uuid, name text, depth integer, status text, activity text, unread bigint, model text, tool_calls bigint,
@@ -109,6 +162,7 @@ language sql stable as $$
     where t.agent_id = a.id and t.created_at <= agents_at.at
       and (t.kind in ('user', 'mail', 'assistant', 'tool_result', 'summary', 'error')
            or t.kind = 'event' and t.content ->> 'event' in ('interrupted', 'compact_asked', 'held', 'copied'))
+      and not t.content ? 'quiet'
     order by t.seq desc limit 1) last on true
   left join lateral (
     select t.seq from agentmesh.transcript t where t.agent_id = a.id and t.created_at <= agents_at.at order by t.seq desc limit 1) newest on true

@@ -1,6 +1,7 @@
 -- name: fork
 -- Make a child of the parent.
-select agentmesh.fork(%(parent)s, %(name)s, %(prompt)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller);
+select agentmesh.fork(%(parent)s, %(name)s, %(prompt)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller,
+  workspace => %(workspace)s, base => %(base)s);
 
 -- name: kill
 -- End the target and its descendants; return the agents that died, target first.

@@ -10,6 +10,14 @@ select agentmesh.mark(%(agent)s, %(label)s);
 -- Send again what was sent at a mark; return its label.
 select agentmesh.rewind(%(agent)s, %(label)s);
 
+-- name: rewind_to
+-- Send again what was sent at a row; return the row that it goes back to.
+select agentmesh.rewind_to(%(agent)s, %(row)s);
+
+-- name: restore
+-- Lift the newest rewind; return the row that it had gone back to.
+select agentmesh.restore_conversation(%(agent)s);
+
 -- name: marks
 -- The labels of the marks in force, the newest first.
 select label from agentmesh.marks(%(agent)s);

@@ -1,7 +1,7 @@
 -- name: start
 -- Begin a session; return its root's id.
 select agentmesh.set_endpoints(agentmesh.start_session(%(workdir)s, %(host)s, %(os_user)s, %(model)s, %(system_prompt)s, %(tools)s, %(title)s,
-  %(permission_mode)s, %(permissions)s, %(limits)s, %(needs)s, %(external)s), %(endpoints)s);
+  %(permission_mode)s, %(permissions)s, %(limits)s, %(needs)s, %(external)s, %(workspace)s, %(leases)s), %(endpoints)s);
 
 -- name: by_id
 -- A session.

@@ -1,10 +1,10 @@
 -- name: standing
 -- The state of an agent that its owner continues; no row if the owner has lost it.
-select s.workdir, agentmesh.allowance(s.id) as allowance, coalesce(a.interrupt_turn = a.turn, false) as interrupted,
-  (select extract(epoch from w.deadline - clock_timestamp())::double precision from agentmesh.wait w where w.waiter = a.id) as wait_left,
+select w.path, s.workdir as project, w.id as workspace_id, w.kind, w.state, w.repository, w.host, agentmesh.allowance(s.id) as allowance, coalesce(a.interrupt_turn = a.turn, false) as interrupted,
+  (select extract(epoch from h.deadline - clock_timestamp())::double precision from agentmesh.wait h where h.waiter = a.id) as wait_left,
   exists (select from agentmesh.tool_calls c where c.agent_id = a.id and c.status <> 'done') as in_step,
   coalesce(a.compact_turn = a.turn, false) as compacting
-from agentmesh.agents a join agentmesh.sessions s on s.id = a.session_id
+from agentmesh.agents a join agentmesh.sessions s on s.id = a.session_id join agentmesh.workspaces w on w.id = a.workspace_id
 where a.id = %(agent)s and a.status = 'running' and a.worker_id = %(worker)s and a.epoch = %(epoch)s;
 
 -- name: begin_step

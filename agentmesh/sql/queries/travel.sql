@@ -1,10 +1,10 @@
 -- name: fork
 -- Make a child that inherits up to a row of its parent.
-select agentmesh.fork(parent => %(parent)s, name => %(name)s, prompt => %(prompt)s, at => %(at)s);
+select agentmesh.fork(parent => %(parent)s, name => %(name)s, prompt => %(prompt)s, at => %(at)s, workspace => %(workspace)s, base => %(base)s);
 
 -- name: fork_session
 -- Begin a session with a copy of what an agent was sent at one of its rows; return the root.
-select agentmesh.fork_session(%(agent)s, %(at)s, %(prompt)s);
+select agentmesh.fork_session(%(agent)s, %(at)s, %(prompt)s, %(workspace)s);
 
 -- name: copied
 -- The last row of its source that a copied history includes.
