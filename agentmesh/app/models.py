@@ -76,6 +76,7 @@ class ConfiguredModels:
                 context_window=provider.context_window,
                 priced_as=provider.priced_as or "",
                 text_tool_calls=provider.text_tool_calls,
+                vision=provider.vision,
                 max_tokens=provider.max_tokens,
                 bounds=Bounds(limits.answer_tokens, limits.answer_bytes),
                 connect_timeout=calls.connect_timeout,

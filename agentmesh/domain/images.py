@@ -13,6 +13,7 @@ from pathlib import PurePath
 from typing import Any, Final, NamedTuple
 
 from agentmesh.domain.errors import BadImage
+from agentmesh.domain.states import Kind
 from agentmesh.domain.text import one_line
 
 MOST_BYTES: Final = 5 * 1024 * 1024
@@ -20,8 +21,7 @@ MOST_BYTES: Final = 5 * 1024 * 1024
 MOST_PIXELS: Final = 8000
 """Pixels of the longer side, likewise."""
 MOST_IN_MESSAGE: Final = 20
-PROBE: Final = 16
-"""How many bytes ``kind_of`` needs."""
+PDF: Final = "application/pdf"
 SUFFIXES: Final = (".png", ".jpg", ".jpeg", ".webp")
 """Names of files that an ``@`` in a message attaches."""
 
@@ -64,7 +64,7 @@ class Image(NamedTuple):
 
 
 def kind_of(data: bytes) -> str | None:
-    """Return the media type that the first bytes of a file tell, also of files that cannot be shown; None for others."""
+    """Return the media type that the first bytes tell, also of a GIF or a PDF; None for all others."""
     if data.startswith(_PNG):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):
@@ -73,7 +73,7 @@ def kind_of(data: bytes) -> str | None:
         return "image/webp"
     if data.startswith((b"GIF87a", b"GIF89a")):
         return "image/gif"
-    return "application/pdf" if data.startswith(b"%PDF-") else None
+    return PDF if data.startswith(b"%PDF-") else None
 
 
 def read_image(name: str, data: bytes) -> Image:
@@ -84,7 +84,7 @@ def read_image(name: str, data: bytes) -> Image:
     require_size(shown, len(data))
     kind = kind_of(data)
     if kind not in _MEASURES:
-        what = {"image/gif": "a GIF", "application/pdf": "a PDF"}.get(kind or "", "not a PNG, JPEG or WebP image")
+        what = {"image/gif": "a GIF", PDF: "a PDF"}.get(kind or "", "not a PNG, JPEG or WebP image")
         raise BadImage(f"{shown} is {what}.", hint=_FORMATS)
     try:
         width, height = _MEASURES[kind](data)
@@ -136,6 +136,19 @@ def references(content: Any) -> Sequence[Mapping[str, Any]]:
     if not isinstance(found, list):
         return ()
     return [one for one in found if isinstance(one, Mapping) and isinstance(one.get("sha256"), str)]
+
+
+def of_row(kind: str, content: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the images that a row of a transcript refers to; the database's ``images_of`` does the same."""
+    if kind == Kind.USER:
+        return references(content)
+    result = content.get("result")
+    if kind != Kind.TOOL_RESULT or not isinstance(result, Mapping):
+        return ()
+    if content.get("name") == "read":
+        return references(result)
+    entries = result.get("results") if content.get("name") == "wait" else None
+    return references(entries[-1]) if isinstance(entries, list) and entries else ()
 
 
 class _Damaged(Exception):

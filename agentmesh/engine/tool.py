@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from agentmesh.domain.cancel import Cancel
 from agentmesh.domain.ids import AgentId, SessionId
+from agentmesh.domain.images import Image
 from agentmesh.domain.permissions import Verdict
 from agentmesh.domain.rows import Allowance
 from agentmesh.store.call import Lease
@@ -70,6 +71,10 @@ class ToolContext:
     """The right of a verb to act for the agent and answer its call; other tools do not use it."""
     seen: list[tuple[str, str]] = field(default_factory=list)
     """Files whose content the call has shown, path and digest. The tool adds them; they are stored with the result."""
+    sees: Callable[[], bool] = field(default=lambda: False)
+    """Whether the agent's model is sent images."""
+    keep_image: Callable[[Image], None] = field(default=lambda _image: None)
+    """Store an image of the result; the result has its ``reference`` in ``images``."""
     progress: Callable[[str], None] = field(default=lambda _text: None)
     """Tell people what the tool is doing; a few words."""
     output: Callable[[str], None] = field(default=lambda _text: None)

@@ -43,6 +43,7 @@ INVARIANTS: Final = (
     "checks.tasks_are_worked_on",
     "checks.figures_add_up",
     "checks.budgets_add_up",
+    "checks.images_are_stored",
 )
 """The names of their statements, in the order in which people are shown them."""
 

@@ -47,8 +47,9 @@ def send(
     """
     require_size(body)
     key = storable(key) if key is not None else None
-    values = {"sender": sender, "recipient": recipient, "body": storable(body), "key": key, **caller(lease)}
-    values["images"] = jsonb(list(images)) if images else None
+    known = jsonb(list(images)) if images else None
+    values = {"sender": sender, "recipient": recipient, "body": storable(body), "key": key, "images": known}
+    values |= caller(lease)
     return MailId(scalar(conn, statement("mailbox.send"), values, int))
 
 
