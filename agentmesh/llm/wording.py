@@ -106,7 +106,8 @@ _NO_IMAGES = _any(
     r"(expected|valid|must be).{0,30}string.{0,60}\bcontent\b|\bcontent\b.{0,60}valid string",
 )
 _BAD_IMAGE = _any(
-    r"(could not|cannot|can't|failed to|unable to) (process|decode|load|read|parse|download)\w* (the |an )?(input )?image",
+    r"(could not|cannot|can't|failed to|unable to) (process|decode|load|read|parse|download)\w*"
+    r" (the |an )?(input )?image",
     r"(invalid|corrupt\w*|malformed) (base64 )?(image|data url)",
     r"image_parse_error|invalid_image|invalid_base64",
     r"image.{0,50}\b(is not valid|is invalid|corrupt|too large|too small|exceeds|represent a valid image)",

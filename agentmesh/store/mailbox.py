@@ -47,9 +47,8 @@ def send(
     """
     require_size(body)
     key = storable(key) if key is not None else None
-    known = jsonb(list(images)) if images else None
-    values = {"sender": sender, "recipient": recipient, "body": storable(body), "key": key, "images": known}
-    values |= caller(lease)
+    values: dict[str, Any] = {"sender": sender, "recipient": recipient, "body": storable(body), "key": key}
+    values |= {"images": jsonb(list(images)) if images else None, **caller(lease)}
     return MailId(scalar(conn, statement("mailbox.send"), values, int))
 
 

@@ -2,12 +2,12 @@ create function agentmesh.keep_image(session uuid, media_type text, width intege
 language plpgsql as $$
 #variable_conflict use_column
 declare
-  digest constant text := encode(sha256(keep_image.bytes), 'hex');
+  its_digest constant text := encode(sha256(keep_image.bytes), 'hex');
 begin
   insert into agentmesh.images (session_id, digest, media_type, width, height, bytes)
-  values (keep_image.session, keep_image.digest, keep_image.media_type, keep_image.width, keep_image.height, keep_image.bytes)
+  values (keep_image.session, its_digest, keep_image.media_type, keep_image.width, keep_image.height, keep_image.bytes)
   on conflict do nothing;
-  return keep_image.digest;
+  return its_digest;
 exception
   when foreign_key_violation then
     perform agentmesh.refuse('AM015', format('there is no session %s', keep_image.session), 'agentmesh sessions lists them.');

@@ -65,6 +65,6 @@ from agentmesh.agents a join agentmesh.model_calls c on c.agent_id = a.id
 where a.session_id = %(session)s group by a.id, a.name, c.model order by a.created_at, a.id, c.model;
 
 -- name: images
--- The images of a session, with their bytes.
-select i.digest, i.media_type, i.width, i.height, octet_length(i.bytes) as size, i.bytes from agentmesh.images i
+-- The images of a session, without their bytes.
+select i.digest, i.media_type, i.width, i.height, octet_length(i.bytes) as size, i.created_at from agentmesh.images i
 where i.session_id = %(session)s order by i.created_at, i.digest;
