@@ -97,12 +97,12 @@ _BOUND_TOO_LARGE = _any(
 _SIGHT = r"\b(image|vision|multi-?modal)"
 _NO_IMAGES = _any(
     _SIGHT + r"\w*\b.{0,80}(unsupported|not (currently )?support|n't support|not (allowed|enabled)|cannot|can't)",
-    _SIGHT + r"\w*\b.{0,40}at most 0",
+    r"at most 0 (image|multi-?modal)",
     r"(unsupported|not (currently )?support|n't support|cannot|can't|(not|n't) accept|no endpoints).{0,80}" + _SIGHT,
     r"not a (multi-?modal|vision) model",
     r"unknown variant .?image_url",
     r"mmproj",
-    r"\bcontent\W{0,3} (must be|should be|is not|expected).{0,20}string",
+    r"\bcontent\W{1,5}(value )?(must be|should be|is not|expected).{0,20}string",
     r"(expected|valid|must be).{0,30}string.{0,60}\bcontent\b|\bcontent\b.{0,60}valid string",
 )
 _BAD_IMAGE = _any(

@@ -10,7 +10,7 @@ from agentmesh.domain.images import Image, read_image
 from agentmesh.llm.picture import FOLLOWS
 from agentmesh.llm.simulator.request import ChatRequestView
 from agentmesh.llm.simulator.server import Simulator
-from agentmesh.store import agents, context, images, mailbox, travel
+from agentmesh.store import context, images, mailbox, travel
 from tests.fixtures.engine import Rig, call, do, say, until
 from tests.fixtures.pictures import pdf, png
 
@@ -120,9 +120,8 @@ def test_a_session_from_a_row_has_its_own_copy(rig: Rig):
     rig.worker()
     attach(rig, shot())
     rig.rest()
-    root = rig.db.run(travel.fork_session, rig.root, 2, "again")
+    session = rig.db.run(travel.fork_session, rig.root, 2, "again").session_id
     rig.rest()
-    session = rig.db.run(agents.get, root).session_id
     assert rig.one("select count(*) from agentmesh.images where session_id = %s", session) == 1
     assert len(digests(rig)) == 1
 
@@ -133,7 +132,7 @@ def test_a_server_that_refuses_images_gets_their_names_and_is_remembered(rig: Ri
         attach(rig, shot())
         rig.rest()
         assert rig.last() == ("blind", None)
-        attach(rig, text="and now?", *[shot()])
+        attach(rig, shot(), text="and now?")
         rig.rest()
         bodies = [request.body for request in blind.requests]
     assert [len(ChatRequestView(body).images) for body in bodies] == [1, 0, 0]
