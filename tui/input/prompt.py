@@ -275,6 +275,8 @@ class Prompt(TextArea):
 
     def _paste_around(self, location: tuple[int, int], *, touching: bool = False) -> Span | None:
         row, column = location
+        if row >= self.document.line_count:  # Ctrl+K in the last line deletes up to the one after it
+            return None
         spans = self._pastes.spans(self.document.get_line(row))
         return next((s for s in spans if s.start < column < s.end or (touching and column in (s.start, s.end))), None)
 
