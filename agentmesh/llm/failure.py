@@ -171,7 +171,7 @@ def explain(answer: FailedAnswer, provider: Provider, model: str, sent: Iterable
 
 
 def _of_images(text: str, said: str, where: str, status: int | None) -> AttemptFailed | None:
-    """Return the meaning of a refusal that is about images: of one that is broken, or of all."""
+    """Return the meaning of a refusal that is about images, None for any other."""
     if wording.is_bad_image(text):
         return AttemptFailed("bad_image", f"{where} cannot read an image: {said}", status=status)
     if wording.refuses_images(text):

@@ -75,12 +75,12 @@ def test_a_deny_rule_holds_for_images_too(mesh: Mesh, db: Database, tmp_path: Pa
     rules = '[[{"effect": "deny", "tool": "read", "pattern": "*.png"}]]'
     mesh.conn.execute("update agentmesh.agents set permissions = %s::jsonb where id = %s", [rules, mesh.root])
     for text, paths in (("@a.png", ()), ("", (tmp_path / "a.png",))):
-        with pytest.raises(BadImage, match="A rule keeps agents from reading a.png"):
+        with pytest.raises(BadImage, match="A rule keeps agents from reading"):
             attach(db, mesh.root, tmp_path, text, paths, anywhere=True)
 
 
 def test_a_path_that_cannot_be_read_says_why(mesh: Mesh, db: Database, tmp_path: Path):
     with pytest.raises(BadImage, match="No such file"):
         attach(db, mesh.root, tmp_path, paths=[tmp_path / "none.png"])
-    with pytest.raises(BadImage, match="no regular file|Is a directory"):
+    with pytest.raises(BadImage, match=r"no regular file|Is a directory"):
         attach(db, mesh.root, tmp_path, paths=[tmp_path])

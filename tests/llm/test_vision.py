@@ -7,7 +7,7 @@ import pytest
 from agentmesh.llm import vision, wording
 
 REFUSALS = (
-    "Failed to deserialize the JSON body into the target type: messages[1]: unknown variant `image_url`, expected `text`",
+    "Failed to deserialize the JSON body into the target type: unknown variant `image_url`, expected `text`",
     "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
     "No endpoints found that support image input",
     "Invalid content type. image_url is only supported by certain models.: model does not support images",

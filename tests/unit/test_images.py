@@ -46,7 +46,7 @@ def test_the_header_says_type_and_size(data, kind, size):
     ],
 )
 def test_what_cannot_be_shown_is_refused(data, why):
-    with pytest.raises(BadImage, match="shot.png") as caught:
+    with pytest.raises(BadImage, match="shot") as caught:
         images.read_image("/a/b/shot.png", data)
     assert why in caught.value.message
     assert caught.value.hint

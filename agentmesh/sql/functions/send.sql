@@ -61,7 +61,7 @@ begin
 end $$;
 
 comment on function agentmesh.send is
-  'Put one message into the recipient''s mailbox; durable when it returns. sender null is the user. A repeated key, for the same sender and recipient, returns the same id. images are references to images of the session (keep_image), null for none.';
+  'Put one message into the recipient''s mailbox; durable when it returns. sender null is the user. A repeated key, for the same sender and recipient, returns the same id. images are references to images of the session (keep_image), null if there are none.';
 
 create function agentmesh.mail_of_key(sender uuid, recipient uuid, key text, body text, images jsonb) returns bigint
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
