@@ -49,6 +49,10 @@ class Puppet:
         """Return None: it has no limit."""
         return None
 
+    def sees(self, model: str) -> bool:  # noqa: ARG002  the protocol's
+        """Return False: it reads no images."""
+        return False
+
     def answer_tokens(self, model: str) -> int:  # noqa: ARG002  the protocol's
         """Return the number that most models have."""
         return Bounds().tokens
@@ -79,6 +83,10 @@ class PuppetOr:
     def context_window(self, model: str) -> int | None:
         """Return what the server says."""
         return self._server.context_window(model)
+
+    def sees(self, model: str) -> bool:
+        """Return what the server's client knows."""
+        return self._server.sees(model)
 
     def answer_tokens(self, model: str) -> int:
         """Return what the server's client allows."""

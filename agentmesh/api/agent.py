@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from agentmesh.api.resting import WaitResult
+from agentmesh.app.attaching import attach
 from agentmesh.domain.errors import Interrupted, LimitReached, ModelError, UsageError
 from agentmesh.domain.ids import AgentId, MailId, short
 from agentmesh.domain.rows import AgentView, Ref, Row
@@ -70,16 +72,25 @@ class Agent:
             self._link.ensure_served()
         return Agent(self._link, Ref(child.id, child.name))
 
-    def send(self, message: str, *, key: str | None = None) -> MailId:
-        """Write to it as the user; wakes it if it is idle. A repeated key means the same message."""
+    def send(self, message: str, *, key: str | None = None, images: Sequence[str | Path] = ()) -> MailId:
+        """Write to it as the user; wakes it if it is idle. A repeated key means the same message.
+
+        ``images`` are paths of PNG, JPEG and WebP files; raise BadImage for others. An ``@`` in the text attaches none.
+        """
         message = as_text(message, "a message")
         if key is not None and not key.strip():
             raise UsageError("the key of a message is empty", hint="Leave it out, or give one. Is a variable not set?")
         # With a key of our own a repetition after a lost connection does no harm.
         key = f"api-{uuid.uuid4()}" if key is None else key
-        sent = self._link.run(mailbox.send, None, self.id, message, key, idempotent=True)
+        known = self._attached(images) if images else ()
+        sent = self._link.run(mailbox.send, None, self.id, message, key, None, known, idempotent=True)
         self._link.ensure_served()
         return sent
+
+    def _attached(self, paths: Sequence[str | Path]) -> Sequence[Mapping[str, Any]]:
+        workdir = self._link.run(sessions.get, self._link.session, idempotent=True).workdir
+        found = attach(self._link.runtime.core.database, self.id, Path(workdir), paths=paths)
+        return found.references if found else ()
 
     def wait(self, timeout: float | None = None) -> Waited:
         """Wait until it is idle or dead, or the time is up (then its status is ``running``)."""

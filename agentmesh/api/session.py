@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from agentmesh.api.agent import Agent, Who, find_agent
@@ -75,9 +76,11 @@ class Session:
         """Merge the files of an agent's own tree into what it was made from: see ``Agent.merge``."""
         return self.agent(who).merge(check=check, preview=preview)
 
-    def send(self, message: str, *, to: Who = "root", key: str | None = None) -> MailId:
-        """Write to an agent as the user; durable when it returns. A repeated key means the same message."""
-        return self.agent(to).send(message, key=key)
+    def send(
+        self, message: str, *, to: Who = "root", key: str | None = None, images: Sequence[str | Path] = ()
+    ) -> MailId:
+        """Write to an agent as the user; durable when it returns: see ``Agent.send``."""
+        return self.agent(to).send(message, key=key, images=images)
 
     def wait(self, *who: Who, timeout: float | None = None) -> WaitResult:
         """Wait until these agents (none named: all) are idle or dead, or the time is up. Nothing is consumed.
@@ -99,13 +102,13 @@ class Session:
         chosen = [self.agent(who)] if who is not None else self._working()
         return [Ref(agent.id, agent.name) for agent in chosen if agent.interrupt()]
 
-    def run(self, prompt: str, *, timeout: float | None = None) -> str:
-        """Write to the root, wait until all agents rest, and return the root's answer.
+    def run(self, prompt: str, *, timeout: float | None = None, images: Sequence[str | Path] = ()) -> str:
+        """Write to the root, wait until all agents rest, and return the root's answer; ``images`` as for ``send``.
 
         If the root's turn ended otherwise, raise the error: ModelError, LimitReached, Interrupted. If the time is up,
         interrupt all agents and raise Timeout.
         """
-        self.send(prompt)
+        self.send(prompt, images=images)
         if self.wait(timeout=timeout).outcome == WaitOutcome.TIMEOUT:
             self._stop_all()
             raise Timeout(f"the time limit passed before all agents of session {short(self.id)} were done")

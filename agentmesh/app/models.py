@@ -76,6 +76,7 @@ class ConfiguredModels:
                 context_window=provider.context_window,
                 priced_as=provider.priced_as or "",
                 text_tool_calls=provider.text_tool_calls,
+                vision=provider.vision,
                 max_tokens=provider.max_tokens,
                 bounds=Bounds(limits.answer_tokens, limits.answer_bytes),
                 connect_timeout=calls.connect_timeout,
@@ -92,6 +93,16 @@ class ConfiguredModels:
         with ThreadPoolExecutor(8, thread_name_prefix="models") as threads:
             lists = list(threads.map(_offered, providers))
         return sorted((model for listed in lists for model in listed), key=lambda model: model.name)
+
+    def sees(self, model: str) -> bool:
+        """Return whether a model is sent images, as far as its provider's settings and its name tell."""
+        from agentmesh.llm import vision
+
+        first, _, rest = model.partition("/")
+        provider = self._settings.providers.get(first)
+        if provider is not None and provider.vision is not None:
+            return provider.vision
+        return first == DEMO or vision.sees(rest or model) is not False
 
     def endpoints(self) -> tuple[str, ...]:
         """Return these servers in the form for sessions and workers: provider, URL, and the key's variable."""

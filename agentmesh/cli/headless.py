@@ -97,7 +97,14 @@ class Headless:
         self._errors: dict[AgentId, dict[str, Any]] = {}
         """The last error's content of each agent below the root whose last turn failed."""
 
-    def run(self, prompt: str, *, concurrency: int | None = None, timeout: float | None = None) -> Result:
+    def run(
+        self,
+        prompt: str,
+        images: Sequence[Mapping[str, Any]] = (),
+        *,
+        concurrency: int | None = None,
+        timeout: float | None = None,
+    ) -> Result:
         """Send the prompt and work until all agents are idle or dead, or a person or ``timeout`` stops the run."""
         started = time.monotonic()
         before = self._following.skip()
@@ -105,7 +112,7 @@ class Headless:
         with Changes(self._mesh, [self._session.id]) as wakes, stoppable(wakes.poke, _FAREWELL) as stop, self._progress:
             worker.start()
             try:
-                self._send(prompt)
+                self._send(prompt, images)
                 deadline = started + timeout if timeout is not None else None
                 self._follow(worker, wakes, stop, deadline)
             except BrokenPipeError:
@@ -124,11 +131,11 @@ class Headless:
         self._result.seconds = round(time.monotonic() - started, 3)
         return self._result
 
-    def _send(self, prompt: str) -> None:
+    def _send(self, prompt: str, images: Sequence[Mapping[str, Any]]) -> None:
         # With this key a repetition after a lost connection does no harm.
         key = f"run-{uuid.uuid4()}"
         root = self._session.root_id
-        self._mesh.database.run(mailbox.send, None, root, prompt, key, idempotent=True)
+        self._mesh.database.run(mailbox.send, None, root, prompt, key, None, images, idempotent=True)
 
     def _follow(self, worker: Worker, wakes: Changes, stop: Stop, deadline: float | None) -> None:
         heard: set[AgentId] | None = None

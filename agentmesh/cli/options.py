@@ -67,6 +67,17 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 """``--json``, as the argument ``as_json``."""
 
 
+image_option = click.option(
+    "--image",
+    "images",
+    multiple=True,
+    type=NAMED,
+    metavar="PATH",
+    help="PNG, JPEG or WebP file to show; may be given more than once.",
+)
+"""``--image``, as the argument ``images``."""
+
+
 def text_argument(given: str | None, what: str, *, patience: float = piped.PATIENCE) -> str:
     """Return a text given as an argument, as ``-`` for stdin, or through a pipe; raise UsageError if there is none.
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentmesh.cli.allowing import allow_for_session, allow_options, allow_rule
+from agentmesh.cli.attached import References, attached
 from agentmesh.cli.named import NAMED
-from agentmesh.cli.options import json_option, place_options, text_argument
+from agentmesh.cli.options import image_option, json_option, place_options, text_argument
 from agentmesh.cli.piped import PATIENCE, beside_prompt, joined
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
@@ -56,6 +57,7 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
 @click.option("--max-cost", type=click.FloatRange(min=0), metavar="USD", help="Cost cap of a new session.")
 @click.option("--concurrency", type=click.IntRange(1, 1000), metavar="N", help="Model calls and tools at once.")
 @click.option("--title", default="", help="Title of a new session.")
+@image_option
 @json_option
 @place_options(session_help="The same as --resume.", logs=True)
 def run(
@@ -64,6 +66,7 @@ def run(
     go_on: bool,
     resume: str | None,
     timeout: float | None,
+    images: tuple[str, ...],
     as_json: bool,
     place: PlaceOptions,
     **new: Any,
@@ -71,7 +74,8 @@ def run(
     """Give PROMPT (`-` or a pipe: stdin) to a new mesh, run its agents, and print the root's last answer.
 
     Text that is piped in besides a PROMPT goes with it: git diff | agentmesh run "Review this". A PROMPT of /NAME with
-    arguments sends the custom command or skill of that name. Ends when the root and all others are idle or dead. Ctrl+C
+    arguments sends the custom command or skill of that name. `@shot.png` in a PROMPT that is an argument shows that
+    image of this directory to the model. Ends when the root and all others are idle or dead. Ctrl+C
     interrupts all agents; a second one leaves at once.
     """
     which = resume or place.session
@@ -97,9 +101,11 @@ def run(
         _remark(mesh, session)
         if prompt and prompt.startswith("/"):
             text = _expanded(mesh, session, text)
+        shown = attached(mesh, session, session.root_id, "" if prompt in (None, "-") else prompt, images)
         if piped:
             text = joined(text, piped)
-        return _run(mesh, session, text, concurrency=new["concurrency"], timeout=timeout, as_json=as_json)
+        limits = {"concurrency": new["concurrency"], "timeout": timeout}
+        return _run(mesh, session, text, shown, **limits, as_json=as_json)
 
 
 @click.command()
@@ -117,13 +123,20 @@ def demo(timeout: float | None, *, as_json: bool, place: PlaceOptions) -> int:
     conceal_process()
     with place.mesh("demo", pool_size=8) as mesh:
         session = mesh.start_session(Path.cwd(), model=DEMO_MODEL, title="demo")
-        code = _run(mesh, session, DEMO_PROMPT, concurrency=None, timeout=timeout, as_json=as_json)
+        code = _run(mesh, session, DEMO_PROMPT, (), concurrency=None, timeout=timeout, as_json=as_json)
     say('With a real model:  OPENAI_BASE_URL=... OPENAI_API_KEY=... agentmesh run --model NAME "prompt"')
     return code
 
 
 def _run(
-    mesh: Mesh, session: Session, prompt: str, *, concurrency: int | None, timeout: float | None, as_json: bool
+    mesh: Mesh,
+    session: Session,
+    prompt: str,
+    images: References,
+    *,
+    concurrency: int | None,
+    timeout: float | None,
+    as_json: bool,
 ) -> int:
     from agentmesh.cli.headless import Headless, failure
     from agentmesh.cli.logs import on_stderr
@@ -145,7 +158,7 @@ def _run(
         )
     quiet = as_json or on_stderr(mesh.settings)
     running = Headless(mesh, session, progress(quiet=quiet), emit if as_json else None)
-    result = running.run(prompt, concurrency=concurrency, timeout=timeout)
+    result = running.run(prompt, images, concurrency=concurrency, timeout=timeout)
     _sum_up(session, result)
     if as_json:
         emit(_data(session, result))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 
 from agentmesh.cli.address import find_agent
+from agentmesh.cli.attached import attached
 from agentmesh.cli.named import NAMED
-from agentmesh.cli.options import json_option, place_options, text_argument
+from agentmesh.cli.options import image_option, json_option, place_options, text_argument
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.render.figures import plural
@@ -29,16 +30,23 @@ def label(ref: Ref) -> str:
 @click.option(
     "--key", type=NAMED, metavar="TEXT", help="Messages with the same key are one message: a retry sends nothing twice."
 )
+@image_option
 @json_option
 @place_options()
-def send(agent: str, message: str | None, *, key: str | None, as_json: bool, place: PlaceOptions) -> None:
-    """Write MESSAGE (`-` or a pipe: stdin) to AGENT, as the user. Prints the message's id."""
+def send(
+    agent: str, message: str | None, *, key: str | None, images: tuple[str, ...], as_json: bool, place: PlaceOptions
+) -> None:
+    """Write MESSAGE (`-` or a pipe: stdin) to AGENT, as the user. Prints the message's id.
+
+    `@shot.png` in a MESSAGE that is an argument attaches that image of the session's directory.
+    """
     from agentmesh.store import mailbox
 
     text = text_argument(message, "message")
     with place.mesh("send") as mesh:
         ref, session = find_agent(mesh, place, agent)
-        mail = mesh.database.run(mailbox.send, None, ref.id, text, key, idempotent=key is not None)
+        known = attached(mesh, session, ref.id, "" if message in (None, "-") else text, images)
+        mail = mesh.database.run(mailbox.send, None, ref.id, text, key, None, known, idempotent=key is not None)
         if as_json:
             emit({"status": "sent", "to": ref.json(), "message_id": mail})
         else:

@@ -174,6 +174,8 @@ class Provider(NamedTuple):
     """Provider id of genai-prices, for gateways whose address it does not know."""
     max_tokens: Annotated[int | None, optional(_up_to(_INT4, least=1))] = None
     """Limit of output tokens that its server is given for one answer; by default the server decides."""
+    vision: Annotated[bool | None, optional(boolean)] = None
+    """Whether its models see images; by default as their names say, and what no name says is tried."""
     text_tool_calls: Annotated[bool, boolean] = True
     """Whether an answer that consists only of tool calls written as text is read as these calls."""
 

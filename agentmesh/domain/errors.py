@@ -338,6 +338,12 @@ class LeaseHeld(Refused):
     code = "AM089"
 
 
+class UnknownImage(Refused):
+    """An image that a message refers to is not stored in its session."""
+
+    code = "AM025"
+
+
 class LimitReached(Refused):
     """A limit is reached."""
 
@@ -398,6 +404,12 @@ class NotAPerson(UsageError):
     """Only a person may do this, and an agent started this program."""
 
     code = "AM103"
+
+
+class BadImage(UsageError):
+    """The file is no image that can be shown to a model."""
+
+    code = "AM104"
 
 
 class DatabaseError(AgentmeshError):

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentmesh.domain import images
 from agentmesh.domain.rows import Row
 from agentmesh.domain.states import Kind
 from agentmesh.domain.text import clip, one_line
@@ -195,4 +196,4 @@ def _line(row: Row) -> str:
         case Kind.SUMMARY:
             return f"summary: {said.get('text')}"
         case _:
-            return f"user: {said.get('text')}"
+            return f"user: {images.with_labels(said.get('text'), said)}"

@@ -10,6 +10,7 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Row, ToolSettings
 from agentmesh.domain.states import Kind
 from agentmesh.engine.messages import Message, dumps, message
+from agentmesh.llm import picture
 from agentmesh.llm.request import Same
 
 BYTES_PER_TOKEN = 4
@@ -77,9 +78,11 @@ def _size_of_tools(same: Same) -> int:
 
 def _size(shown: Mapping[str, Any]) -> int:
     size = _AROUND
-    for value in shown.values():
+    for name, value in shown.items():
         if isinstance(value, str):
             size += _length(value)
+        elif name == "content" and value:
+            size += picture.size(value)
         elif value:
             size += sum(
                 _AROUND + len(call["function"]["name"]) + _length(call["function"]["arguments"]) for call in value

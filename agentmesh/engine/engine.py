@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agentmesh.engine.feed import Feed
+from agentmesh.engine.images import Images
 from agentmesh.engine.observer import Observer
 from agentmesh.engine.settings import SharedSettings
 from agentmesh.engine.tool import Gate, Tool
@@ -38,6 +39,8 @@ class Engine:
     workspaces: Workspaces | None = None
     """Own trees and snapshots; None: agents work in the directories of their sessions, and nothing is kept."""
     settings: SharedSettings = field(init=False)
+    images: Images = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", SharedSettings(self.database))
+        object.__setattr__(self, "images", Images(self.database, self.model))

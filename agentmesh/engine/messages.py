@@ -7,10 +7,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, assert_never
 
-from agentmesh.domain import jsontext
+from agentmesh.domain import images, jsontext
 from agentmesh.domain.rows import Row
 from agentmesh.domain.states import Kind
 from agentmesh.domain.text import storable_json
+from agentmesh.llm import picture
 from agentmesh.llm.port import LIMIT
 
 Message = dict[str, Any]
@@ -24,14 +25,15 @@ def message(row: Row) -> Message | None:
     """Return the message that shows this row to the model, or None for rows that no model sees."""
     match row.kind:
         case Kind.USER:
-            return {"role": "user", "content": _introduction(row.content, row.content["text"])}
+            return {"role": "user", "content": _shown(_introduction(row.content, row.content["text"]), row)}
         case Kind.MAIL:
             text = row.content["text"] if row.content.get("task") else _mail(row.content)
             return {"role": "user", "content": _introduction(row.content, text)}
         case Kind.ASSISTANT:
             return _assistant(row.content)
         case Kind.TOOL_RESULT:
-            return {"role": "tool", "tool_call_id": row.content["call_id"], "content": dumps(row.content["result"])}
+            content = _shown(dumps(row.content["result"]), row)
+            return {"role": "tool", "tool_call_id": row.content["call_id"], "content": content}
         case Kind.SUMMARY:
             return {"role": "user", "content": _summary(row.content)}
         case Kind.CAPTURE | Kind.COMMAND | Kind.EVENT | Kind.MARK | Kind.ERROR:
@@ -43,6 +45,12 @@ def message(row: Row) -> Message | None:
 def dumps(value: Any) -> str:
     """Return JSON as models read it."""
     return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
+
+
+def _shown(text: str, row: Row) -> str | list[dict[str, Any]]:
+    """Return the text, or parts if the row has images; ``engine.images`` makes them what a model is sent."""
+    found = images.of_row(row.kind, row.content)
+    return [picture.text_part(text), *map(picture.reference_part, found)] if found else text
 
 
 def _assistant(content: Mapping[str, Any]) -> Message:

@@ -78,6 +78,7 @@ class Compactor:
         self._database = engine.database
         self._model = engine.model
         self._feed = engine.feed
+        self._images = engine.images
         self._share = engine.compact_at
         self._observer = engine.observer
 
@@ -166,6 +167,7 @@ class Compactor:
         """Return the model's summary, what making it used, and why there is none."""
         began = time.monotonic()
         messages = [*conversation.messages[: plan.summed + 1], compaction.ask(plan)]
+        request = ChatRequest(agent.model, messages, conversation.tools, answer_tokens=most)
 
         def usage(reply: Reply, error: str | None = None) -> dict[str, Any]:
             used = recording.usage(reply, agent.model, time.monotonic() - began, None, error)
@@ -181,7 +183,7 @@ class Compactor:
         try:
             # The tools stay in the request although none may be called: without them the provider's cache would miss.
             reply = self._model.complete(
-                ChatRequest(agent.model, messages, conversation.tools, answer_tokens=most),
+                self._images.fill(agent.session_id, request),
                 cancel,
                 Watch(retry=retry, paused=paused),
             )

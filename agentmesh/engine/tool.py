@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from agentmesh.domain.cancel import Cancel
 from agentmesh.domain.ids import AgentId, SessionId
+from agentmesh.domain.images import Image
 from agentmesh.domain.permissions import Verdict
 from agentmesh.domain.rows import Allowance
 from agentmesh.store.call import Lease
@@ -77,6 +78,10 @@ class ToolContext:
     writing: Callable[[Path], None] = field(default=lambda _path: None)
     """Call it with each file right before the tool writes it, for snapshots and leases. A tool with effects that never
     calls it may have changed any file."""
+    sees: Callable[[], bool] = field(default=lambda: False)
+    """Whether the agent's model is sent images."""
+    keep_image: Callable[[Image], None] = field(default=lambda _image: None)
+    """Store an image of the result; the result has its ``reference`` in ``images``."""
     progress: Callable[[str], None] = field(default=lambda _text: None)
     """Tell people what the tool is doing; a few words."""
     output: Callable[[str], None] = field(default=lambda _text: None)

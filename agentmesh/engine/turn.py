@@ -256,6 +256,7 @@ class Runner:
 
         most = budgeting.shortened(self._granted, budgeting.wanted(self._engine.model, agent.model))
         request = ChatRequest(agent.model, conversation.messages, conversation.tools, answer_tokens=most)
+        request = self._engine.images.fill(agent.session_id, request)
         try:
             with call_progress.watched(self._engine.feed, agent, conversation.last_seq, times) as watch:
                 reply = self._engine.model.complete(request, self._cancel, watch)
@@ -412,4 +413,6 @@ class Runner:
             output_limit=self._engine.output_limit(self._project),
             progress=bind(feed.activity, agent.id),
             aside=self._aside,
+            sees=bind(self._engine.images.sees, agent.model),
+            keep_image=bind(self._engine.images.keep, agent.session_id),
         )

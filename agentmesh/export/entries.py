@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from agentmesh.domain import commands, jsontext, waited
+from agentmesh.domain import commands, images, jsontext, waited
 from agentmesh.domain.rows import Row, Taken
 from agentmesh.domain.states import Kind
 from agentmesh.export.cleaning import Cleaner, line, readable
@@ -37,6 +37,8 @@ class Entry:
     failed: bool = False
     part: int = 0
     """Which entry of its row: a wait's result has one for each message that the wait took, from 1 on."""
+    images: Sequence[Mapping[str, Any]] = ()
+    """References to images of the row."""
 
 
 def conversation(snap: Snapshot, clean: Cleaner, agent: Mapping[str, Any]) -> Iterator[Entry]:
@@ -45,7 +47,8 @@ def conversation(snap: Snapshot, clean: Cleaner, agent: Mapping[str, Any]) -> It
         reporters = snap.reporters(Row(row["agent_id"], row["seq"], row["kind"], row["content"]))
         kept = clean.row(row)
         mail = waited.taken(Row(row["agent_id"], row["seq"], row["kind"], kept["content"]), reporters)
-        yield _entry(kept, str(row["kind"]), _told(str(row["kind"]), kept["content"], agent["name"], mail))
+        shown = _entry(kept, str(row["kind"]), _told(str(row["kind"]), kept["content"], agent["name"], mail))
+        yield replace(shown, images=images.of_row(row["kind"], row["content"]))
         for part, one in enumerate(mail, 1):
             yield _entry(kept, "user" if one.by_user else "mail", _taken(one), part)
 
@@ -71,7 +74,7 @@ _Told = tuple[str, str, list[Fold], bool]
 def _told(kind: str, content: Mapping[str, Any], name: str, mail: Sequence[Taken]) -> _Told:
     match kind:
         case Kind.USER:
-            return "user", _words(content.get("text")), [], False
+            return "user", images.with_labels(content.get("text"), content), [], False
         case Kind.MAIL:
             flags = (bool(content.get(flag)) for flag in ("automatic", "failed"))
             return _mail(str(content.get("name")), _words(content.get("text")), *flags)

@@ -15,6 +15,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, TextIO
 
+from agentmesh.domain import images
 from agentmesh.domain.ids import AgentId, short
 from agentmesh.export import lanes, svg
 from agentmesh.export.cells import summary
@@ -72,7 +73,7 @@ def _text(text: str) -> str:
 
 def _head(session: Mapping[str, Any], style: str, script: str) -> Iterator[str]:
     own = f"style-src {_digest(style)}; script-src {_digest(script)}"
-    policy = f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
+    policy = f"default-src 'none'; img-src data:; {own}; base-uri 'none'; form-action 'none'"
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
     yield f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -166,7 +167,7 @@ def _conversation(snap: Snapshot, clean: Cleaner, agent: Mapping[str, Any], zone
         yield f'<p class="soft">Inherits what its parent was sent up to row {agent["forked_at"]}.</p>\n'
     for entry in conversation(snap, clean, agent):
         part = f"-{entry.part}" if entry.part else ""
-        yield from _row(entry, f"row-{id_}-{entry.seq}{part}", zone)
+        yield from _row(entry, f"row-{id_}-{entry.seq}{part}", zone, _images(snap, entry))
     for row in snap.of_agent("unread", id_):
         mail = clean.row(row)
         head = _head_line(f"unread mail from {mail['sender_name']}", clock(mail["sent_at"], zone))
@@ -174,13 +175,24 @@ def _conversation(snap: Snapshot, clean: Cleaner, agent: Mapping[str, Any], zone
     yield "</div></details>\n"
 
 
-def _row(entry: Entry, anchor: str, zone: tzinfo | None) -> Iterator[str]:
+def _images(snap: Snapshot, entry: Entry) -> Iterator[str]:
+    """Yield the images of a row, as parts of the page."""
+    for one in entry.images:
+        if data := snap.image(one["sha256"]):
+            # The database holds these bytes as one of three types, whatever a row may say.
+            kind = images.kind_of(data)
+            url = f"data:{kind};base64,{base64.b64encode(data).decode()}"
+            yield f'<img loading="lazy" alt="{_text(images.label(one))}" src="{url}">'
+
+
+def _row(entry: Entry, anchor: str, zone: tzinfo | None, pictures: Iterable[str] = ()) -> Iterator[str]:
     bad = " bad" if entry.failed else ""
     yield f'<div class="row {entry.kind}{bad}" id="{anchor}">'
     if entry.head:
         yield _head_line(entry.head, clock(entry.at, zone))
     if entry.text:
         yield f"<pre>{_text(entry.text)}</pre>"
+    yield from pictures
     for fold in entry.folds:
         yield f"<details><summary>{_text(fold.title)}</summary><pre>{_text(fold.text)}</pre></details>"
     yield "</div>\n"

@@ -18,7 +18,7 @@ _OF_AGENT: Final = ("transcript", "tool_call", "model_call", "task", "mail")
 
 
 def write(out: TextIO, snap: Snapshot, clean: Cleaner) -> None:
-    """Write the session: a head, the session, its agents, all rows of each agent, then requests, costs and an end."""
+    """Write a head, the session, its agents, the rows of each, then requests, costs, images (no bytes), and an end."""
     counts: Counter[str] = Counter()
 
     def put(what: str, row: dict[str, Any]) -> None:
@@ -39,7 +39,7 @@ def write(out: TextIO, snap: Snapshot, clean: Cleaner) -> None:
         for what in _OF_AGENT:
             for row in snap.of_agent(what, agent["id"]):
                 put(what, row)
-    for what in ("request", "cost"):
+    for what in ("request", "cost", "image"):
         for row in snap.of_session(what):
             put(what, row)
     out.write(jsontext.line({"type": "end", "rows": dict(counts), "cut": clean.cut, "redacted": clean.redacted}) + "\n")

@@ -14,7 +14,7 @@ from agentmesh.domain.text import one_line
 from agentmesh.llm import wording
 from agentmesh.llm.port import CallFailed, Reply
 from agentmesh.llm.provider import Provider
-from agentmesh.llm.request import EMPTY_CONTENT
+from agentmesh.llm.request import EMPTY_CONTENT, IMAGES
 
 _RETRIED_REFUSALS = frozenset({408, 409, 425})
 _LAST_STATUS = 599
@@ -145,6 +145,8 @@ def explain(answer: FailedAnswer, provider: Provider, model: str, sent: Iterable
             window=wording.context_size(text),
             asked=wording.request_size(text),
         )
+    if IMAGES in sent and status not in (401, 402, 403, 429) and (refusal := _of_images(text, said, where, status)):
+        return refusal
     if wording.is_out_of_credit(text) or status == 402:
         return AttemptFailed(
             "quota",
@@ -166,6 +168,15 @@ def explain(answer: FailedAnswer, provider: Provider, model: str, sent: Iterable
         if refusal is not None:
             return refusal
     return _trouble(answer, where, said, text, status)
+
+
+def _of_images(text: str, said: str, where: str, status: int | None) -> AttemptFailed | None:
+    """Return the meaning of a refusal that is about images, None for any other."""
+    if wording.is_bad_image(text):
+        return AttemptFailed("bad_image", f"{where} cannot read an image: {said}", status=status)
+    if wording.refuses_images(text):
+        return AttemptFailed("bad_request", f"{where} does not see images: {said}", status=status, refused=IMAGES)
+    return None
 
 
 def _bad_key(provider: Provider, model: str, status: int | None) -> AttemptFailed:

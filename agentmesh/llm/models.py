@@ -44,6 +44,10 @@ class Models:
         """Return the model's context size in tokens, or None if unknown."""
         return None if model.startswith(f"{DEMO}/") else self._router.context_window(model)
 
+    def sees(self, model: str) -> bool:
+        """Return whether the model is sent images; raise CallFailed for an unknown provider."""
+        return True if model.startswith(f"{DEMO}/") else self._router.sees(model)
+
     def answer_tokens(self, model: str) -> int:
         """Return the limit of output tokens for one answer of the model; raise CallFailed for an unknown provider."""
         return Bounds().tokens if model.startswith(f"{DEMO}/") else self._router.answer_tokens(model)

@@ -13,7 +13,7 @@ from functools import partial as bind
 from typing import TYPE_CHECKING
 
 from agentmesh.domain.cancel import Cancel
-from agentmesh.llm import prices, textcalls, wording
+from agentmesh.llm import picture, prices, textcalls, vision, wording
 from agentmesh.llm.assemble import Assembly, ErrorInStream
 from agentmesh.llm.bounds import Bounds
 from agentmesh.llm.exchange import Exchange
@@ -24,6 +24,7 @@ from agentmesh.llm.provider import BOUND_NAMES, Provider
 from agentmesh.llm.reading import Reader
 from agentmesh.llm.request import (
     EMPTY_CONTENT,
+    IMAGES,
     Quirks,
     call_ids,
     encode,
@@ -71,10 +72,10 @@ class OpenAIChat:
         visit, tries = Visit(cancel, watch), Tries(self._policy)
         notes: list[str] = []
         kept: Reply | None = None
-        is_told = True
+        is_told, is_shown = True, True
         while (entered := self._enter(gate, visit, kept)) is not None:
             watch.sent()
-            prepared = self._prepare(request, is_told=is_told)
+            prepared = self._prepare(request, is_told=is_told, is_shown=is_shown)
             assembly = Assembly(watch, prepared.bounds)
             assembly.notes.extend(notes)
             try:
@@ -88,7 +89,10 @@ class OpenAIChat:
             kept = partial or kept  # keep what had arrived before the server went away
             if cancel.is_set():
                 raise CallCancelled(kept or Reply(finish_reason="cut"))
-            if failure.refused and partial is None:
+            if failure.kind == "bad_image" and partial is None:
+                is_shown = False
+                notes.append(f"The images were left out: {failure.message}")
+            elif failure.refused and partial is None:
                 # This ends: a server can refuse only a parameter that was sent, and it is not sent again.
                 self._learn(request.model, failure)
                 notes.append(f"The server refuses {failure.refused}; it was left out or renamed.")
@@ -117,6 +121,12 @@ class OpenAIChat:
                 return self._open().models(exchange)
         except AttemptFailed as failure:
             raise failure.final(None) from None
+
+    def sees(self, model: str) -> bool:
+        """Return whether the model is sent images: as configured, as its server has shown, or as its name says."""
+        if IMAGES in self._quirks.get(model, Quirks()).without:
+            return False
+        return vision.sees(model) is not False if self.provider.vision is None else self.provider.vision
 
     def answer_tokens(self, model: str) -> int:  # noqa: ARG002  required by the protocol
         """Return the limit of output tokens for one answer of any of its models."""
@@ -152,8 +162,8 @@ class OpenAIChat:
         is_refused = failure.kind in ("bad_request", "context") and wording.is_bound_too_large(failure.message)
         return request.answer_tokens is not None and is_refused
 
-    def _prepare(self, request: ChatRequest, *, is_told: bool = True) -> _Prepared:
-        """Encode the request; leave the caller's limit of the answer out of it unless ``is_told``."""
+    def _prepare(self, request: ChatRequest, *, is_told: bool = True, is_shown: bool = True) -> _Prepared:
+        """Encode the request; without the caller's limit of the answer unless ``is_told``, without images likewise."""
         bounds, bound = self.provider.bounds, self.provider.answer_bound(request)
         if bound is not None:
             bounds = bounds.with_server_limit(bound)
@@ -165,8 +175,15 @@ class OpenAIChat:
         quirks = self._quirks.get(request.model, Quirks())
         if EMPTY_CONTENT in quirks.without:
             request = with_null_content(request)
+        has_images = picture.has_images(request.messages)
+        if has_images and (IMAGES in quirks.without or not is_shown):
+            why = picture.UNSEEN if IMAGES in quirks.without else picture.REFUSED
+            request, has_images = replace(request, messages=picture.without_images(request.messages, why)), False
+        if not has_images:
+            request = replace(request, uncounted=0) if request.uncounted else request
         fields = parameters(request, quirks)
         sent = (*fields, EMPTY_CONTENT) if has_empty_content(request) else tuple(fields)
+        sent = (*sent, IMAGES) if has_images else sent
         try:
             return _Prepared(request, sent, encode(fields, request), bounds)
         except ValueError as error:
@@ -204,7 +221,7 @@ class OpenAIChat:
                 raise explain(FailedAnswer(None, error.error), self.provider, model, prepared.sent) from None
 
     def _reply(self, prepared: _Prepared, assembly: Assembly) -> Reply:
-        guessed = estimate(len(prepared.body), assembly.size)
+        guessed = estimate(len(prepared.body) - prepared.request.uncounted, assembly.size)
         usage = assembly.usage or guessed
         if assembly.finish_reason in ("", LIMIT):
             usage = at_least(usage, guessed)

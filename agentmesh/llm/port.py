@@ -59,6 +59,8 @@ class ChatRequest:
     """Further parameters of the request (temperature, seed, ...)."""
     answer_tokens: int | None = None
     """Limit of output tokens for this answer, if it is lower than the model's usual one."""
+    uncounted: int = 0
+    """Bytes of data URLs in the messages, less what their images count as tokens: four bytes are a token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,9 @@ class ChatModel(Protocol):
 
     def context_window(self, model: str) -> int | None:
         """Return the model's context size in tokens, or None if unknown."""
+
+    def sees(self, model: str) -> bool:
+        """Return whether the model is sent images; raise CallFailed for an unknown provider."""
 
     def answer_tokens(self, model: str) -> int:
         """Return the limit of output tokens for one answer of the model; raise CallFailed for an unknown provider."""

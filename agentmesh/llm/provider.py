@@ -40,6 +40,8 @@ class Provider:
     """Provider id of genai-prices, for gateways whose address it does not know."""
     text_tool_calls: bool = True
     """Whether an answer that consists only of tool calls written as text is read as these calls."""
+    vision: bool | None = None
+    """Whether its models see images; None: as their names say."""
     max_tokens: int | None = None
     """Limit of output tokens that the server is given for one answer; None: the server decides."""
     bounds: Bounds = field(default_factory=Bounds)

@@ -14,6 +14,8 @@ from agentmesh.llm.port import ChatRequest
 _OURS = frozenset({"model", "messages", "tools", "stream", "stream_options"})
 _LATER_NAME = {"max_tokens": "max_completion_tokens"}
 """The name that OpenAI's newer models want for a parameter that they refuse."""
+IMAGES = "images"
+"""A feature besides parameters that models without sight refuse."""
 EMPTY_CONTENT = "empty content"
 """A feature besides parameters that some servers refuse: a message with tool calls whose text is ``""``."""
 

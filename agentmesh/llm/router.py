@@ -56,6 +56,11 @@ class Router:
         client, name = self.resolve(model)
         return client.context_window(name)
 
+    def sees(self, model: str) -> bool:
+        """Return whether the model is sent images; raise CallFailed for an unknown provider."""
+        client, name = self.resolve(model)
+        return client.sees(name)
+
     def answer_tokens(self, model: str) -> int:
         """Return the limit of output tokens for one answer of the model; raise CallFailed for an unknown provider."""
         client, name = self.resolve(model)

@@ -94,6 +94,26 @@ _BOUND_TOO_LARGE = _any(
     r"at most \d+ (completion|output) tokens",
     r"\d in the completion\b",
 )
+_SIGHT = r"\b(image|vision|multi-?modal)"
+_NO_IMAGES = _any(
+    _SIGHT + r"\w*\b.{0,80}(unsupported|not (currently )?support|n't support|not (allowed|enabled)|cannot|can't)",
+    r"at most 0 (image|multi-?modal)",
+    r"(unsupported|not (currently )?support|n't support|cannot|can't|(not|n't) accept|no endpoints).{0,80}" + _SIGHT,
+    r"not a (multi-?modal|vision) model",
+    r"unknown variant .?image_url",
+    r"mmproj",
+    r"\bcontent\W{1,5}(value )?(must be|should be|is not|expected).{0,20}string",
+    r"(expected|valid|must be).{0,30}string.{0,60}\bcontent\b|\bcontent\b.{0,60}valid string",
+)
+_BAD_IMAGE = _any(
+    r"(could not|cannot|can't|failed to|unable to) (process|decode|load|read|parse|download)\w*"
+    r" (the |an )?(input )?image",
+    r"(invalid|corrupt\w*|malformed) (base64 )?(image|data url)",
+    r"image_parse_error|invalid_image|invalid_base64",
+    r"image.{0,50}\b(is not valid|is invalid|corrupt|too large|too small|exceeds|represent a valid image)",
+    r"unsupported image (format|type)|image (format|media type).{0,30}not supported",
+    r"too many images",
+)
 _DISTINCTIVE_LENGTH = 8
 _NEVER_REFUSED = frozenset({"model", "messages", "tools", "stream"})
 
@@ -153,6 +173,16 @@ def is_rate_limited(text: str) -> bool:
 def refuses_empty_content(text: str) -> bool:
     """Whether the server requires null, or no field at all, for a message without text."""
     return bool(_NO_EMPTY_CONTENT.search(text))
+
+
+def refuses_images(text: str) -> bool:
+    """Whether the server says that the model cannot see, or wants text where a request has parts."""
+    return bool(_NO_IMAGES.search(text))
+
+
+def is_bad_image(text: str) -> bool:
+    """Whether the server says that it cannot read an image of a request, or that there are too many."""
+    return bool(_BAD_IMAGE.search(text))
 
 
 def refused_parameter(text: str, named: str, sent: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from agentmesh.domain import commands
+from agentmesh.domain import commands, images
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Ref, Row
 from agentmesh.domain.states import Kind
@@ -66,7 +66,7 @@ def tail(database: Database, agent: AgentId, limit: int) -> dict[str, Any]:
 def _line(row: Row) -> str:
     """Return one row as text, "" if it has none."""
     content = row.content
-    text = printable(str(content.get("text") or content.get("error") or ""))
+    text = printable(images.with_labels(content.get("text") or content.get("error"), content))
     match row.kind:
         case Kind.ASSISTANT:
             calls = [f"→ {call.get('name')} {call.get('arguments')}" for call in content.get("calls") or []]

@@ -8,7 +8,7 @@ begin
   if exists (select from pg_roles where rolname = 'agentmesh_reader') then
     grant usage on schema agentmesh to agentmesh_reader;
     grant select on agentmesh.v_agents, agentmesh.v_mail, agentmesh.v_transcript, agentmesh.v_waits, agentmesh.v_cost, agentmesh.v_budgets, agentmesh.v_timeline,
-      agentmesh.v_stuck, agentmesh.v_requests, agentmesh.v_sessions, agentmesh.v_workspaces, agentmesh.v_changes, agentmesh.v_conflicts, agentmesh.v_merges to agentmesh_reader;
+      agentmesh.v_stuck, agentmesh.v_requests, agentmesh.v_sessions, agentmesh.v_workspaces, agentmesh.v_changes, agentmesh.v_conflicts, agentmesh.v_merges, agentmesh.v_images to agentmesh_reader;
     grant execute on function agentmesh.path, agentmesh.lineage, agentmesh.subtree, agentmesh.serves, agentmesh.has_room, agentmesh.endpoint,
       agentmesh.search to agentmesh_reader;
   end if;
@@ -22,7 +22,7 @@ begin
     grant insert on agentmesh.settings, agentmesh.workers, agentmesh.agents, agentmesh.activity, agentmesh.transcript, agentmesh.mail, agentmesh.wait,
       agentmesh.waits, agentmesh.tool_calls, agentmesh.tasks, agentmesh.model_calls, agentmesh.file_seen, agentmesh.pauses, agentmesh.session_usage,
       agentmesh.bookings, agentmesh.reservations, agentmesh.model_bills, agentmesh.workspaces, agentmesh.snapshots, agentmesh.changes, agentmesh.merges,
-      agentmesh.conflicts, agentmesh.leases to agentmesh_worker;
+      agentmesh.conflicts, agentmesh.leases, agentmesh.images to agentmesh_worker;
     -- A worker that could change a mode or a cap could allow what a person has not: these rights belong to
     -- agentmesh_person. A worker may write an answer if a rule now allows what was asked (`ask`), but must not insert
     -- it with the request.

@@ -47,6 +47,7 @@ INVARIANTS: Final = (
     "checks.snapshots_are_of_what_happened",
     "checks.a_merge_is_whole_or_absent",
     "checks.leases_end_with_their_turn",
+    "checks.images_are_stored",
 )
 """The names of their statements, in the order in which people are shown them."""
 

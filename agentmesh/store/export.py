@@ -16,7 +16,7 @@ from agentmesh.domain.errors import Timeout, UnknownSession
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.rows import Row
 from agentmesh.sql import statement
-from agentmesh.store import mailbox
+from agentmesh.store import images, mailbox
 from agentmesh.store.deadline import ANSWER_SECONDS, answering_within
 
 _LONGEST: Final = 60.0
@@ -30,6 +30,7 @@ _OF_SESSION: Final = MappingProxyType(
         "agent": "export.agents",
         "request": "export.requests",
         "cost": "export.costs",
+        "image": "export.images",
     }
 )
 _OF_AGENT: Final = MappingProxyType(
@@ -65,7 +66,7 @@ class Snapshot:
         return found
 
     def of_session(self, what: str) -> Iterator[Fields]:
-        """Yield the session's settings, agent, request or cost rows."""
+        """Yield the session's settings, agent, request, cost or image rows."""
         return self._rows(_OF_SESSION[what], {"session": self.session})
 
     def of_agent(self, what: str, agent: AgentId) -> Iterator[Fields]:
@@ -75,6 +76,10 @@ class Snapshot:
     def reporters(self, row: Row) -> Collection[UUID]:
         """Return the senders whose automatic reports were taken by the wait that this row is the result of."""
         return mailbox.reporters(self.conn, [row]).get((row.agent_id, row.seq), ())
+
+    def image(self, digest: str) -> bytes | None:
+        """Return the bytes of an image of the session, None if it has none such."""
+        return images.load(self.conn, self.session, [digest]).get(digest)
 
     def _rows(self, name: str, values: Mapping[str, Any]) -> Iterator[Fields]:
         with self.conn.cursor(name="export", row_factory=dict_row) as cursor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from psycopg import Connection
@@ -16,6 +16,7 @@ from agentmesh.domain.rows import Row
 from agentmesh.domain.text import bytes_of, storable
 from agentmesh.sql import statement
 from agentmesh.store.call import Lease, caller, scalar
+from agentmesh.store.jsonb import jsonb
 
 _MOST_BYTES: Final = 262_144
 
@@ -36,15 +37,18 @@ def send(
     body: str,
     key: str | None = None,
     lease: Lease | None = None,
+    images: Sequence[Mapping[str, Any]] = (),
 ) -> MailId:
     """Put a message into the recipient's mailbox, where it is durable, and return its id. No sender means the user.
 
-    The same key again, for the same sender and recipient, returns the same id. Raise EmptyMessage, MessageTooLarge,
-    UnknownAgent, DeadAgent, OtherSession, SelfTarget, MailboxFull or KeyReused if it is refused.
+    The same key again, for the same sender and recipient, returns the same id. ``images`` are references to images that
+    the session has (``images.keep``). Raise EmptyMessage, MessageTooLarge, UnknownAgent, DeadAgent, OtherSession,
+    SelfTarget, MailboxFull, KeyReused or UnknownImage if it is refused.
     """
     require_size(body)
     key = storable(key) if key is not None else None
-    values = {"sender": sender, "recipient": recipient, "body": storable(body), "key": key, **caller(lease)}
+    values: dict[str, Any] = {"sender": sender, "recipient": recipient, "body": storable(body), "key": key}
+    values |= {"images": jsonb(list(images)) if images else None, **caller(lease)}
     return MailId(scalar(conn, statement("mailbox.send"), values, int))
 
 

@@ -1,4 +1,4 @@
-"""The read tool: a part of a text file, with line numbers."""
+"""The read tool: a part of a text file, with line numbers; an image or pages of a PDF for models that see."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from agentmesh.domain.cancel import Cancel
+from agentmesh.domain.images import PDF, kind_of
 from agentmesh.domain.text import storable
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
+from agentmesh.tools import read_image
 from agentmesh.tools.files import open_file, place
 from agentmesh.tools.words import description
 
@@ -31,10 +33,11 @@ class ReadArgs(BaseModel):
     path: str = Field(description="The file, relative to the working directory.")
     offset: int = Field(default=1, ge=1, description="The first line to return; lines count from 1.")
     limit: int = Field(default=_LINES, ge=1, le=100_000, description="How many lines to return.")
+    pages: str | None = Field(default=None, description="Of a PDF: the pages, as in 1-3 or 2; at most 10.")
 
 
 class Read:
-    """Read a text file."""
+    """Read a text file, an image, or pages of a PDF."""
 
     name = "read"
     effect = Effect.READ
@@ -53,7 +56,11 @@ class Read:
         # Use no file object: it makes four more system calls for a file that is read once from the start.
         try:
             block = os.read(fd, _BLOCK)
-            if b"\0" in block[:_BINARY_PROBE]:
+            kind = kind_of(block)
+            is_binary = b"\0" in block[:_BINARY_PROBE]
+            if kind and (is_binary or (kind == PDF and context.sees())):
+                return read_image.read(found, fd, kind, args.pages, context)
+            if is_binary:
                 size = os.fstat(fd).st_size
                 raise ToolError(f"{found.shown} is a binary file of {size} bytes.", "Inspect it with `bash`.")
             while block:

@@ -10,9 +10,12 @@ import psycopg
 import pytest
 
 import agentmesh
+from agentmesh.domain.errors import BadImage
 from agentmesh.llm.simulator.reply import Fault, FaultKind
+from agentmesh.llm.simulator.request import ChatRequestView
 from tests.api.conftest import InThread, Open
 from tests.fixtures.engine import Rig, call, do, say, until, when
+from tests.fixtures.pictures import png
 
 
 def session_of(mesh: agentmesh.Mesh, **options) -> agentmesh.Session:
@@ -352,3 +355,13 @@ def test_children_are_listed_and_waited_for(rig: Rig, mesh: agentmesh.Mesh):
     b.kill()
     assert session.root.children() == [a]
     assert session.root.children(everybody=True) == [a, b]
+
+
+def test_images_go_with_a_prompt(rig: Rig, mesh: agentmesh.Mesh, tmp_path):
+    (tmp_path / "shot.png").write_bytes(png(640, 480))
+    session = session_of(mesh)
+    with mesh.worker():
+        session.run("what is this?", images=[tmp_path / "shot.png"])
+        assert len(ChatRequestView(rig.requests()[-1].body).images) == 1
+        with pytest.raises(BadImage, match="No such file"):
+            session.send("and this?", images=["none.png"])

@@ -32,6 +32,17 @@ def test_it_is_sent_whole_with_what_stands_around_it():
     assert call.args == (f"before {TEXT} after",)
 
 
+def test_ctrl_k_in_an_empty_input_does_nothing():
+    async def scene(show: Show) -> None:
+        await show.press("ctrl+k")
+        assert show.typed == ""
+        await show.type("a")
+        await show.press("ctrl+k")
+        assert show.typed == "a"
+
+    puppet(scene)
+
+
 def test_a_short_one_is_shown_as_it_is():
     pastes = FoldedPastes()
     short = "\n".join("x" * LONGEST)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import uuid
+
 from agentmesh.app import trees
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus
-from agentmesh.store import agents, person, sessions, travel
+from agentmesh.store import agents, mailbox, person, sessions, travel
+from agentmesh.tui.commands import attachments
 from agentmesh.tui.commands.calls import Done
 from agentmesh.tui.commands.context import CommandContext
 
@@ -30,7 +33,10 @@ def fork(ctx: CommandContext, *args: str) -> Done:
         child = ctx.run(person.fork_captured, ctx.in_view, name or _NAME)
     else:
         _refuse_in_capture(ctx)
-        child = trees.fork(ctx.mesh, ctx.in_view, name or _NAME, prompt, own=own)
+        shown = attachments.of(ctx, ctx.in_view, prompt)
+        child = trees.fork(ctx.mesh, ctx.in_view, name or _NAME, None if shown.references else prompt, own=own)
+        if shown.references:  # fork takes no images: the prompt follows as the first message
+            ctx.run_persistently(mailbox.send, None, child, prompt, f"tui-{uuid.uuid4()}", None, shown.references)
     made = ctx.run_idempotent(agents.get, child)
     where = ", with a tree of its own" if own else ""
     return _made(ctx, made.id, f"Forked {made.name}{where}", is_running=made.status == AgentStatus.RUNNING)

@@ -16,6 +16,7 @@ from agentmesh.domain.rows import AgentView
 from agentmesh.domain.text import one_line, printable
 from agentmesh.store import agents, mailbox, person, requests, sessions, waits
 from agentmesh.tui.commands import (
+    attachments,
     budgets,
     calls,
     diff,
@@ -45,21 +46,23 @@ def say(ctx: CommandContext, text: str) -> Done:
         return captured(ctx, text)
     # A headless run may have said that nobody is here.
     ctx.run_persistently(requests.set_attended, ctx.session.id, True)
-    ctx.run_persistently(mailbox.send, None, ctx.in_view, text, f"tui-{uuid.uuid4()}")
+    shown = attachments.of(ctx, ctx.in_view, text)
+    ctx.run_persistently(mailbox.send, None, ctx.in_view, text, f"tui-{uuid.uuid4()}", None, shown.references)
     ctx.ensure_served()
     with suppress(AgentmeshError):  # the message is sent: a failure here must not return its text
         if not ctx.run_idempotent(sessions.get, ctx.session.id).title:
             ctx.run_idempotent(person.rename_session, ctx.session.id, one_line(text, _TITLE))
-    return Done()
+    return Done(shown.remark)
 
 
 def say_to(ctx: CommandContext, who: str, text: str) -> Done:
     """Write to another agent than the one in view, as the user."""
     ref = ctx.agent(who)
     ctx.run_persistently(requests.set_attended, ctx.session.id, True)
-    ctx.run_persistently(mailbox.send, None, ref.id, text, f"tui-{uuid.uuid4()}")
+    shown = attachments.of(ctx, ref.id, text)
+    ctx.run_persistently(mailbox.send, None, ref.id, text, f"tui-{uuid.uuid4()}", None, shown.references)
     ctx.ensure_served()
-    return Done(f"Sent to {label(ref)}.")
+    return Done(" ".join(filter(None, [f"Sent to {label(ref)}.", shown.remark])))
 
 
 def captured(ctx: CommandContext, text: str) -> Done:

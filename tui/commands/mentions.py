@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from agentmesh.app.attaching import AFTER, MENTION
+from agentmesh.domain import images
+
 _AGENT = re.compile(r"@([a-z0-9][a-z0-9_.-]{0,31})[,:]?(?:\s+|$)", re.IGNORECASE)
-_WORD = re.compile(r"(?:^|(?<=[\s(\"'`]))@([^\s@\"'`]+)")
-_AFTER = ".,:;!?)"
-"""What may follow the name of a file in a sentence."""
 _MOST = 4
 """Files that are looked for: more would not fit into the line."""
 _UNITS = ("B", "KiB", "MiB", "GiB")
@@ -31,7 +31,7 @@ class NamedFile(NamedTuple):
 
     name: str
     what: str
-    """Its size, ``folder``, or ``not found``."""
+    """Its size, ``image`` and its size, ``folder``, or ``not found``."""
     is_found: bool
 
 
@@ -43,7 +43,7 @@ def addressed(text: str) -> Addressed | None:
 
 def file_names(text: str) -> Sequence[str]:
     """Return what follows an ``@`` in a text, in its order; at most a few."""
-    return list(dict.fromkeys(_WORD.findall(text)))[:_MOST]
+    return list(dict.fromkeys(quoted or bare for quoted, bare in MENTION.findall(text)))[:_MOST]
 
 
 def look_for(names: Sequence[str], workdir: Path) -> Sequence[NamedFile]:
@@ -52,12 +52,14 @@ def look_for(names: Sequence[str], workdir: Path) -> Sequence[NamedFile]:
 
 
 def _named(name: str, workdir: Path) -> NamedFile:
-    for candidate in dict.fromkeys((name, name.rstrip(_AFTER))):
+    for candidate in dict.fromkeys((name, name.rstrip(AFTER))):
         try:
             facts = os.stat(workdir / Path(candidate).expanduser())
         except (OSError, ValueError, RuntimeError):
             continue
-        return NamedFile(candidate, "folder" if stat.S_ISDIR(facts.st_mode) else _size(facts.st_size), True)
+        is_image = candidate.lower().endswith(images.SUFFIXES) and stat.S_ISREG(facts.st_mode)
+        what = "folder" if stat.S_ISDIR(facts.st_mode) else _size(facts.st_size)
+        return NamedFile(candidate, f"image, {what}" if is_image else what, True)
     return NamedFile(name, "not found", False)
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from agentmesh.domain import commands
+from agentmesh.domain import commands, images
 from agentmesh.domain.rows import Row
 from agentmesh.domain.states import Kind
 from agentmesh.domain.text import one_line, printable
@@ -191,7 +191,8 @@ def _chat_message(row: Row) -> ChatMessage:
     if report := _report(bool(content.get("automatic")), bool(content.get("failed"))):
         notes.append(report)
     who = "you" if by_user else one_line(str(content.get("name") or "an agent"), 40)
-    return ChatMessage(str(row.seq), who, _text(content, "text"), by_user, ", ".join(notes))
+    text = "\n".join(filter(None, [_text(content, "text"), images.labels(content)]))
+    return ChatMessage(str(row.seq), who, text, by_user, ", ".join(notes))
 
 
 def _mail_taken_by_wait(row: Row) -> Iterator[ChatMessage]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentmesh.domain import jsontext, waited
+from agentmesh.domain import images, jsontext, waited
 from agentmesh.domain.text import one_line, printable
 from agentmesh.domain.todos import TodoStatus, read_todos
 from agentmesh.tui.widgets.formats import duration
@@ -205,7 +205,7 @@ _OUTCOMES: Mapping[str, _Describe] = {
     "bash": _bash,
     "edit": _diff_size,
     "write": lambda result: f"{'created, ' if result.get('created') else ''}{result.get('bytes', '?')} bytes",
-    "read": lambda result: _lines(result.get("content") or result.get("text")),
+    "read": lambda result: images.labels(result) or _lines(result.get("content") or result.get("text")),
     "glob": _listed,
     "grep": _listed,
     "fork": lambda result: f"as {result.get('name')}",

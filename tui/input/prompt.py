@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.widgets import OptionList, TextArea
 
 from agentmesh.domain.text import printable
+from agentmesh.tui.input.dropped import as_mentions
 from agentmesh.tui.input.history import History
 from agentmesh.tui.input.keys import Keymap
 from agentmesh.tui.input.pastes import FoldedPastes, Span
@@ -230,7 +231,8 @@ class Prompt(TextArea):
         event.prevent_default()
         event.stop()
         if not self.read_only:
-            self.insert(self._pastes.fold(printable(event.text.replace("\r\n", "\n").replace("\r", "\n"))))
+            pasted = printable(event.text.replace("\r\n", "\n").replace("\r", "\n"))
+            self.insert(as_mentions(pasted) or self._pastes.fold(pasted))
             self.focus()
 
     # Placeholders of long pastes
@@ -273,6 +275,8 @@ class Prompt(TextArea):
 
     def _paste_around(self, location: tuple[int, int], *, touching: bool = False) -> Span | None:
         row, column = location
+        if row >= self.document.line_count:  # Ctrl+K in the last line deletes up to the one after it
+            return None
         spans = self._pastes.spans(self.document.get_line(row))
         return next((s for s in spans if s.start < column < s.end or (touching and column in (s.start, s.end))), None)
 

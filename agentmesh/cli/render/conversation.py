@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from rich.text import Text
 
 from agentmesh.cli.render.figures import cut_off
-from agentmesh.domain import commands, waited
+from agentmesh.domain import commands, images, waited
 from agentmesh.domain.ids import short
 from agentmesh.domain.rows import Row, Taken
 from agentmesh.domain.states import Kind
@@ -28,7 +28,7 @@ def row_text(row: Row, name: str, *, full: bool = False) -> Text | None:
     content = row.content
     match row.kind:
         case Kind.USER:
-            return _said("user", "bold green", content.get("text"))
+            return _said("user", "bold green", images.with_labels(content.get("text"), content))
         case Kind.MAIL:
             return _mail(str(content.get("name")), content.get("text"), bool(content.get("automatic")))
         case Kind.ASSISTANT:
@@ -102,6 +102,9 @@ def _result_lines(result: Any) -> Iterator[str]:
     if not isinstance(result, dict):
         yield from printable(_json(result)).splitlines()
         return
+    if found := images.labels(result):
+        yield from found.splitlines()
+        result = {key: value for key, value in result.items() if key != "images"}
     for key, value in result.items():
         text = printable(value if isinstance(value, str) else _json(value))
         yield from f"{key}: {text}".splitlines()

@@ -27,7 +27,8 @@ def of_row(agent: AgentView, row: Row, below: str | None = None) -> Iterator[Eve
     content, who = row.content, {**_who(agent, below), "seq": row.seq}
     match row.kind:
         case Kind.USER:
-            yield {"type": "mail", **who, "from": "user", "from_id": None, "text": content.get("text", "")}
+            shown = {"images": content["images"]} if content.get("images") else {}
+            yield {"type": "mail", **who, "from": "user", "from_id": None, "text": content.get("text", ""), **shown}
         case Kind.MAIL:
             sender = {"from": content.get("name"), "from_id": content.get("sender")}
             automatic = bool(content.get("automatic"))

@@ -2,6 +2,7 @@
 
     {agent} {parent} {model} {step}   the asking agent, and how many answers it has given since the last input
     {last}                            text of the last message
+    {images}                          the images of the request: media type, size and digest of each
     {input}                           text of the last message from the user or another agent
     {match:N}                         group N of the rule's ``matches``
     {result:TOOL.path}                from the last result of a tool since the last input; a path is keys and numbers
@@ -27,6 +28,7 @@ _PLAIN: dict[str, Callable[[ChatRequestView], Any]] = {
     "model": lambda view: view.model,
     "step": lambda view: view.step,
     "last": lambda view: view.last_text,
+    "images": lambda view: ", ".join(map(str, view.images)) or "no image",
     "input": lambda view: view.input_text,
 }
 _WITH_ARGUMENT = ("match", "result", "results")

@@ -77,6 +77,8 @@ class Profile:
     """Message that refuses ``stream_options`` without ``stream``; empty if the server ignores it."""
     refuses: Mapping[str, str] | None = None
     """Parameters refused with status 400, each with the message."""
+    blind: str = ""
+    """Message that refuses a request with an image; empty if the model sees."""
     extra: Mapping[str, Any] | None = None
     """Fields of every event and body."""
     id_prefix: str = "chatcmpl-"
@@ -217,6 +219,15 @@ PROFILES: Mapping[str, Profile] = {
             call_prefix="",
             timings=True,
             null_content=True,
+        ),
+        Profile(
+            name="blind",
+            source="DeepSeek's API, as users of LiteLLM and Open WebUI quote it: parts of a message must be text",
+            error=errors.openai_error,
+            stream_error=errors.alone(errors.openai_error),
+            unauthorized="Authentication Fails",
+            blind="Failed to deserialize the JSON body into the target type: messages[1]: unknown variant `image_url`, "
+            "expected `text`",
         ),
         Profile(
             name="no-stream",

@@ -5,6 +5,8 @@ Everything is read from the request itself, so a script needs no memory and any 
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from agentmesh.domain import jsontext
+from agentmesh.llm.picture import FOLLOWS
 
 _NAME = "[\"'`\u201c](?P<{0}>[^\"'`\u201c\u201d\n]+)[\"'`\u201d]"
 _ID = r"\s*\((?:id:? )?(?P<{0}>[0-9a-fA-F-]{{8,36}})\)"
@@ -52,6 +55,19 @@ class Mail:
     message: str
     automatic: bool = False
     """Whether it was not sent by an agent: the output of a child that ended its turn without a report."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenImage:
+    """An image in a request, as its data URL has it."""
+
+    media_type: str
+    sha256: str
+    size: int
+    """Bytes; 0 if the URL is no base64."""
+
+    def __str__(self) -> str:
+        return f"{self.media_type} {self.size} bytes {self.sha256[:12]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +117,11 @@ class ChatRequestView:
         return tuple(str(function.get("name")) for function in functions if isinstance(function, dict))
 
     @cached_property
+    def images(self) -> tuple[SeenImage, ...]:
+        """All images of the conversation, in their order."""
+        return tuple(_image(part) for message in self.messages for part in _parts(message) if "image_url" in part)
+
+    @cached_property
     def system(self) -> str:
         """The system prompt."""
         texts = (content_text(m) for m in self.messages if m.get("role") in ("system", "developer"))
@@ -132,7 +153,7 @@ class ChatRequestView:
     @cached_property
     def last_input(self) -> int:
         """Position of the last message from the user or another agent; -1 if there is none."""
-        return max((i for i, message in enumerate(self.messages) if message.get("role") == "user"), default=-1)
+        return max((i for i, message in enumerate(self.messages) if _is_input(message)), default=-1)
 
     @property
     def input_text(self) -> str:
@@ -179,6 +200,26 @@ def content_text(message: Mapping[str, Any]) -> str:
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
     return ""
+
+
+def _is_input(message: Mapping[str, Any]) -> bool:
+    """Whether a user or an agent wrote a message: not if it only has the images of tools' results."""
+    return message.get("role") == "user" and not content_text(message).startswith(FOLLOWS)
+
+
+def _parts(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    content = message.get("content")
+    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+
+
+def _image(part: Mapping[str, Any]) -> SeenImage:
+    said = part["image_url"]
+    head, _, data = str(said.get("url", "") if isinstance(said, dict) else said).partition(";base64,")
+    try:
+        raw = base64.b64decode(data, validate=True)
+    except ValueError:
+        raw = b""
+    return SeenImage(head.removeprefix("data:"), hashlib.sha256(raw).hexdigest(), len(raw))
 
 
 def read_mail(text: str) -> list[Mail]:

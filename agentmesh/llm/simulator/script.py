@@ -46,6 +46,8 @@ class When(_Strict):
     """Regular expression found in the last message."""
     input_contains: str | None = None
     """Text in the last message from the user or another agent."""
+    images: int | None = Field(default=None, ge=0)
+    """How many images the request has."""
     result: ResultCondition | None = None
     model: str | None = None
     """Model of the request; ``*`` and ``?`` are wildcards."""
@@ -67,6 +69,8 @@ class When(_Strict):
         if self.model is not None and not fnmatchcase(view.model, self.model):
             return False
         if self.step is not None and view.step != self.step:
+            return False
+        if self.images is not None and len(view.images) != self.images:
             return False
         if self.contains is not None and self.contains not in view.last_text:
             return False

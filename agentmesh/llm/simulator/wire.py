@@ -39,6 +39,8 @@ def refusal(profile: Profile, view: ChatRequestView) -> Json | None:
             return profile.error(400, message, parameter)
     if profile.stream_options_alone and view.body.get("stream_options") and not view.stream:
         return profile.error(400, profile.stream_options_alone, "stream_options")
+    if profile.blind and view.images:
+        return profile.error(400, profile.blind, "messages")
     if not view.messages:
         return profile.error(400, "[] is too short - 'messages'", "messages")
     if profile.strict_history and (message := _broken_history(view)):

@@ -40,14 +40,18 @@ begin
     perform agentmesh.refuse('AM005', format('%s was interrupted', agentmesh.label(me)), 'End its turn.');
   end if;
   select s as session, exists (select from agentmesh.tasks t where t.child = agent and t.ended_at is null) as in_task,
-    coalesce((select jsonb_agg(jsonb_build_array(t.seq, t.kind, t.content) order by t.seq)
-              from agentmesh.transcript t where t.agent_id = agent and t.seq > after), '[]') as rows
-  into its from agentmesh.sessions s where s.id = me.session_id;
+    coalesce(r.rows, '[]') as rows, coalesce(r.image_bytes, 0) as image_bytes
+  into its from agentmesh.sessions s cross join lateral (
+    select jsonb_agg(jsonb_build_array(t.seq, t.kind, t.content) order by t.seq) as rows,
+      sum(case when t.content ? 'images' or t.content @? '$.result.images' or t.content @? '$.result.results[last].images'
+        then agentmesh.image_bytes(t.kind, t.content) end)::bigint as image_bytes
+    from agentmesh.transcript t where t.agent_id = agent and t.seq > after) r
+  where s.id = me.session_id;
   if its.in_task then
     refused := agentmesh.task_refusal(me);
   end if;
   if refused is null then
-    reserved := agentmesh.reserve(me, its.session, bytes + octet_length(its.rows::text) - 2, answer, input_usd, output_usd);
+    reserved := agentmesh.reserve(me, its.session, bytes + octet_length(its.rows::text) - 2 + its.image_bytes, answer, input_usd, output_usd);
     refused := reserved -> 'refused';
   end if;
   return jsonb_build_object('turn', me.turn, 'model', me.model, 'settings', me.settings_id, 'in_task', its.in_task, 'rows', its.rows,
@@ -105,6 +109,7 @@ language sql as $$
         || case when me.clean and u.sender = me.parent_id and not u.automatic then '{"task": true}'::jsonb else '{}'::jsonb end
         || case when u.sender is null then '{}'::jsonb else jsonb_build_object('sender', u.sender, 'name', u.sender_name) end
         || case when u.automatic then jsonb_build_object('automatic', true, 'failed', u.failed) || case when me.status = 'idle' then '{"quiet": true}' else '{}' end::jsonb else '{}'::jsonb end
+        || case when u.images is not null then jsonb_build_object('images', u.images) else '{}'::jsonb end
         || case when u.n = 1 then (select i.content from introduction i) else '{}'::jsonb end,
       clock_timestamp()
     from unread u, last),

@@ -1,4 +1,5 @@
-create function agentmesh.send(sender uuid, recipient uuid, body text, key text default null, caller agentmesh.caller default null)
+create function agentmesh.send(sender uuid, recipient uuid, body text, key text default null, caller agentmesh.caller default null,
+  images jsonb default null)
 returns bigint
 language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off as $$
@@ -36,16 +37,19 @@ begin
     end if;
   end if;
   if send.key is not null then
-    mail_id := agentmesh.mail_of_key(send.sender, send.recipient, send.key, send.body);
+    mail_id := agentmesh.mail_of_key(send.sender, send.recipient, send.key, send.body, send.images);
   end if;
   if mail_id is null then
     perform agentmesh.require_body(send.body);
+    if send.images is not null then
+      perform agentmesh.require_images(to_agent.session_id, send.images);
+    end if;
     if from_agent.status = 'dead' or to_agent.status = 'dead' then
       perform agentmesh.require_living(from_agent, send.sender) where send.sender is not null;
       perform agentmesh.require_living(to_agent, send.recipient);
     end if;
     perform agentmesh.require_room_in_mailbox(to_agent, send.sender);
-    mail_id := agentmesh.deliver(to_agent, send.sender, send.body, send.key);
+    mail_id := agentmesh.deliver(to_agent, send.sender, send.body, send.key, images => send.images);
     if from_agent.owes_report then
       update agentmesh.agents a set owes_report = false where a.id = send.sender;
     end if;
@@ -57,9 +61,9 @@ begin
 end $$;
 
 comment on function agentmesh.send is
-  'Put one message into the recipient''s mailbox; durable when it returns. sender null is the user. A repeated key, for the same sender and recipient, returns the same id.';
+  'Put one message into the recipient''s mailbox; durable when it returns. sender null is the user. A repeated key, for the same sender and recipient, returns the same id. images are references to images of the session (keep_image), null if there are none.';
 
-create function agentmesh.mail_of_key(sender uuid, recipient uuid, key text, body text) returns bigint
+create function agentmesh.mail_of_key(sender uuid, recipient uuid, key text, body text, images jsonb) returns bigint
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 -- The recipient's row is locked, so nobody else delivers under the same key meanwhile.
@@ -70,9 +74,9 @@ begin
     perform agentmesh.refuse('AM004', format('the key is %s bytes long, not 1 to 200', octet_length(mail_of_key.key)),
       'Take a shorter one, a UUID for example.');
   end if;
-  select m.id, m.body into known from agentmesh.mail m
+  select m.id, m.body, m.images into known from agentmesh.mail m
   where m.recipient = mail_of_key.recipient and m.sender is not distinct from mail_of_key.sender and m.key = mail_of_key.key;
-  if known.id is not null and known.body is distinct from mail_of_key.body then
+  if known.id is not null and (known.body, known.images) is distinct from (mail_of_key.body, mail_of_key.images) then
     perform agentmesh.refuse('AM023', format('the key %s was already used for another message', quote_literal(left(mail_of_key.key, 60))),
       'Take a new key for a new message.');
   end if;
@@ -120,13 +124,13 @@ end $$;
 comment on function agentmesh.close_sent is 'Write the result of a send tool''s call.';
 
 create function agentmesh.deliver(recipient agentmesh.agents, sender uuid, body text, key text default null,
-  automatic boolean default false, failed boolean default false) returns bigint
+  automatic boolean default false, failed boolean default false, images jsonb default null) returns bigint
 language plpgsql as $$
 declare
   new_id bigint;
 begin
-  insert into agentmesh.mail (session_id, sender, recipient, body, key, automatic, failed)
-  values (recipient.session_id, deliver.sender, recipient.id, deliver.body, deliver.key, deliver.automatic, deliver.failed)
+  insert into agentmesh.mail (session_id, sender, recipient, body, key, automatic, failed, images)
+  values (recipient.session_id, deliver.sender, recipient.id, deliver.body, deliver.key, deliver.automatic, deliver.failed, deliver.images)
   returning id into new_id;
   if recipient.status = 'idle' then
     perform agentmesh.wake(recipient, new_id, deliver.sender is null);

@@ -117,6 +117,7 @@ begin
   select root, r.at_seq, c.ordinal, c.call_id, c.name, c.arguments, c.status, c.started_at, c.ended_at, (
     select s.at_seq from sent s where s.agent_id = r.agent_id and s.seq = c.result_seq)
   from sent r join agentmesh.tool_calls c on c.agent_id = r.agent_id and c.seq = r.seq;
+  perform agentmesh.copy_images(source.session_id, root);
   perform agentmesh.append(root, 'event', jsonb_build_object('event', 'copied', 'agent_id', source.id, 'session_id', source.session_id, 'seq', upto,
     'text', format('above is a copy of what %s of session %s was sent at row %s', agentmesh.label(source), left(source.session_id::text, 8), upto)));
   update agentmesh.agents a set tool_calls = (select count(*) from agentmesh.tool_calls c where c.agent_id = root) where a.id = root;

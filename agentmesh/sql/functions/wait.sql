@@ -334,7 +334,8 @@ begin
   end if;
   result := jsonb_build_object(
     'outcome', case when final = 'interrupted' then final when from_user then 'user' when seen.met then 'complete' else final end,
-    'results', seen.results || case when from_user then jsonb_build_array(jsonb_build_object('name', 'user', 'message', seen.user_says)) else '[]' end);
+    'results', seen.results || case when from_user then jsonb_build_array(jsonb_build_object('name', 'user', 'message', seen.user_says)
+      || coalesce((select jsonb_build_object('images', m.images) from agentmesh.mail m where m.id = seen.user_mail and m.images is not null), '{}')) else '[]' end);
   if from_user and (caller.seq is not null or me.external or seen.user_mail <= me.held_mail) then
     seen.taken := seen.taken || seen.user_mail;
   end if;

@@ -369,3 +369,14 @@ where m.state = 'writing' and w.state <> 'ready';
 select a.session_id, a.id as agent_id, a.name, format('is %%s and holds %%s', a.status, l.prefix) as detail
 from agentmesh.leases l join agentmesh.agents a on a.id = l.agent_id join agentmesh.workspaces w on w.id = l.workspace_id
 where a.status <> 'running' or not a.holds_lease or w.id <> a.workspace_id or w.kind <> 'shared';
+-- name: images_are_stored
+-- Every image that mail or a row of a transcript refers to is stored in its session.
+select a.session_id, a.id as agent_id, a.name, format('row %%s refers to the image %%s, which is not stored', t.seq, r ->> 'name') as detail
+from agentmesh.transcript t join agentmesh.agents a on a.id = t.agent_id
+cross join lateral jsonb_array_elements(agentmesh.images_of(t.kind, t.content)) r
+where (t.kind = 'user' and t.content ? 'images' or t.kind = 'tool_result' and t.content ->> 'name' in ('read', 'wait'))
+  and not exists (select from agentmesh.images i where i.session_id = a.session_id and i.digest = r ->> 'sha256')
+union all
+select a.session_id, a.id, a.name, format('mail %%s refers to the image %%s, which is not stored', m.id, r ->> 'name')
+from agentmesh.mail m join agentmesh.agents a on a.id = m.recipient cross join lateral jsonb_array_elements(m.images) r
+where not exists (select from agentmesh.images i where i.session_id = a.session_id and i.digest = r ->> 'sha256');

@@ -52,7 +52,7 @@ parts as (
     case kind
       when 'assistant' then octet_length(coalesce(content ->> 'text', '')) + octet_length(coalesce((content -> 'calls')::text, ''))
         + case when coalesce(content ->> 'reasoning_field', '') <> '' then octet_length(coalesce(content ->> 'reasoning', '')) else 0 end
-      when 'tool_result' then octet_length((content -> 'result')::text)
-      else octet_length(coalesce(content ->> 'text', '')) end
+      when 'tool_result' then octet_length((content -> 'result')::text) + agentmesh.image_bytes(kind, content)
+      else octet_length(coalesce(content ->> 'text', '')) + agentmesh.image_bytes(kind, content) end
   from sent)
 select part, tool, sum(rows)::bigint as rows, sum(bytes)::bigint as bytes from parts group by place, part, tool order by place, part, bytes desc;

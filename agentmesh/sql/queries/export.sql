@@ -41,12 +41,12 @@ from agentmesh.model_calls c where c.agent_id = %(agent)s order by c.id;
 
 -- name: mail
 -- The mail that an agent was sent; sender null: the user.
-select m.id, m.sender, m.recipient, m.automatic, m.failed, m.sent_at, m.read_at, m.read_seq, m.withdrawn_at, m.body
+select m.id, m.sender, m.recipient, m.automatic, m.failed, m.sent_at, m.read_at, m.read_seq, m.withdrawn_at, m.body, m.images
 from agentmesh.mail m where m.recipient = %(agent)s order by m.id;
 
 -- name: unread
 -- The unread mail of an agent, with its sender's name.
-select m.id, m.sent_at, coalesce(s.name, 'user') as sender_name, m.automatic, m.body
+select m.id, m.sent_at, coalesce(s.name, 'user') as sender_name, m.automatic, m.body, m.images
 from agentmesh.mail m left join agentmesh.agents s on s.id = m.sender
 where m.recipient = %(agent)s and m.read_at is null and m.withdrawn_at is null order by m.id;
 
@@ -63,3 +63,8 @@ select a.id as agent_id, a.name, c.model, count(*) as calls, sum(c.input_tokens 
   sum(c.cost_usd) as cost_usd, count(*) filter (where c.cost_usd is null) as unpriced_calls
 from agentmesh.agents a join agentmesh.model_calls c on c.agent_id = a.id
 where a.session_id = %(session)s group by a.id, a.name, c.model order by a.created_at, a.id, c.model;
+
+-- name: images
+-- The images of a session, without their bytes.
+select i.digest, i.media_type, i.width, i.height, octet_length(i.bytes) as size, i.created_at from agentmesh.images i
+where i.session_id = %(session)s order by i.created_at, i.digest;

@@ -1,6 +1,6 @@
 -- name: send
 -- Put one message into a mailbox; return the mail's id.
-select agentmesh.send(%(sender)s, %(recipient)s, %(body)s, %(key)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller);
+select agentmesh.send(%(sender)s, %(recipient)s, %(body)s, %(key)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(images)s::jsonb);
 
 -- name: reported
 -- Those of these waits (by the row of their result) that took an automatic report of that sender.
