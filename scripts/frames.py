@@ -5,14 +5,17 @@ Rows that several screens share are stored once. Whoever asks for less motion se
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from html import escape
+from typing import Any
 
 from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
 from rich.terminal_theme import DIMMED_MONOKAI
+from textual.app import App
 
 _WIDTH, _HEIGHT = 12.2, 24.4
 _MARGIN, _TOP, _BOTTOM = 14.0, 46.0, 58.0
@@ -95,6 +98,29 @@ text {{ font: 20px {_FONT}; fill: {_TEXT}; white-space: pre }}
                 f".f{number} {{ animation: k{number} {total:.1f}s step-end infinite }}"
             )
         return "\n".join(rules)
+
+
+def still(app: App[Any], title: str) -> str:
+    """Return a picture of an app's screen as it is, on the background of its theme."""
+    strips = app.screen._compositor.render_strips()  # noqa: SLF001
+    columns, lines = app.size
+    background = app.theme_variables["background"].lower()
+    backdrop = f' fill="{background}"'
+    rows = [_row(line).replace(f'height="{_HEIGHT + 0.4:.1f}"{backdrop}', "") for line in strips]
+    rows = [re.sub(r'<rect x="[\d.]+" width="[\d.]+" />', "", row) for row in rows]
+    placed = "\n".join(f'<g transform="translate(0 {n * _HEIGHT:.1f})">{row}</g>' for n, row in enumerate(rows) if row)
+    width, height = columns * _WIDTH, lines * _HEIGHT
+    return f"""\
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(title)}">
+<title>{escape(title)}</title>
+<style>
+text {{ font: 20px {_FONT}; white-space: pre }}
+.b {{ font-weight: bold }} .i {{ font-style: italic }} .u {{ text-decoration: underline }} .d {{ opacity: .6 }}
+</style>
+<rect width="100%" height="100%"{backdrop}/>
+{placed}
+</svg>
+"""
 
 
 def _row(line: Iterable[Segment]) -> str:

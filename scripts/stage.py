@@ -9,10 +9,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
+
+from textual.app import App
 
 from agentmesh.app import open_mesh
 from agentmesh.config.settings import load
+from agentmesh.domain.states import PermissionMode
 from agentmesh.llm.simulator.reply import Responder, ScriptedCall, ScriptedReply
 from agentmesh.llm.simulator.server import Simulator
 from agentmesh.store import sessions
@@ -34,17 +38,27 @@ HELPERS = {
 
 
 @contextmanager
-def opened(model: Responder) -> Iterator[MeshApp]:
-    """Yield the terminal UI of a new session in this checkout, whose agents a worker runs with this model."""
+def opened(
+    model: Responder,
+    *,
+    workdir: Path = ROOT,
+    mode: PermissionMode | None = None,
+    look: str = "auto",
+    title: str = "Review",
+) -> Iterator[MeshApp]:
+    """Yield the terminal UI of a new session, by default in this checkout; a worker runs its agents with this model."""
     with tempfile.TemporaryDirectory(prefix="agentmesh-") as folder, Simulator(model) as simulator:
         Path(folder).chmod(0o711)  # as root the server belongs to a user of its own, who has to pass
         environ = {"HOME": folder, "OPENAI_BASE_URL": simulator.base_url, "OPENAI_API_KEY": "none"}
-        settings = load({"data_dir": folder}, environ, ROOT)
+        given = {"data_dir": folder, "concurrency": "64", "max_children": "64"}
+        settings = load(given, environ, workdir)
         with open_mesh(settings, role="tui", what="make screenshots", environ=environ) as mesh:
-            session = mesh.start_session(ROOT, model="scripted", title="Review")
+            session = mesh.start_session(workdir, model="scripted", title=title, mode=mode)
             mesh.worker(session=session.id).start()
-            with patch("agentmesh.tui.session.surroundings.place_of", lambda _: _PLACE):
-                yield MeshApp(lambda: Opened(mesh, session), keymap=Keymap())
+            with patch(
+                "agentmesh.tui.session.surroundings.place_of", lambda place: _PLACE if place == ROOT else place.name
+            ):
+                yield MeshApp(lambda: Opened(mesh, session), keymap=Keymap(), look=look)
             mesh.database.run(sessions.end_session, session.id)
 
 
@@ -65,7 +79,7 @@ def waits() -> ScriptedReply:
     return ScriptedReply("Each reports to me when it has an answer.", tool_calls=(wait,))
 
 
-async def until(app: MeshApp, wanted: str) -> None:
+async def until(app: App[Any], wanted: str) -> None:
     """Wait until this is on the screen."""
     deadline = time.monotonic() + PATIENCE
     while not re.search(wanted, text := "\n".join(s.text for s in app.screen._compositor.render_strips())):  # noqa: SLF001

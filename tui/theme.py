@@ -29,6 +29,11 @@ def _chosen(background: str) -> dict[str, str]:
     }
 
 
+def _quiet_bars(bar: str, hover: str, ground: str) -> dict[str, str]:
+    """Return the colours of scrollbars: they say where one is, and are never the loudest thing on the screen."""
+    return {"scrollbar": bar, "scrollbar-hover": hover, "scrollbar-background": ground}
+
+
 DARK = Theme(
     name="agentmesh-dark",
     primary="#6aa9ff",
@@ -42,7 +47,7 @@ DARK = Theme(
     surface="#1a1e24",
     panel="#232831",
     dark=True,
-    variables={"dim": "#98a2b2", **_chosen("#2a374b")},
+    variables={"dim": "#98a2b2", **_chosen("#2a374b"), **_quiet_bars("#3d4654", "#8f9fb8", "#1a1e24")},
 )
 LIGHT = Theme(
     name="agentmesh-light",
@@ -57,7 +62,7 @@ LIGHT = Theme(
     surface="#f3f3f1",
     panel="#e6e7e6",
     dark=False,
-    variables={"dim": "#545d69", **_chosen("#d3deee")},
+    variables={"dim": "#545d69", **_chosen("#d3deee"), **_quiet_bars("#c3c8cf", "#56657a", "#f3f3f1")},
 )
 THEMES = (DARK, LIGHT)
 _STANDS_OUT = 1.35

@@ -110,6 +110,8 @@ class Show:
 
     def __init__(self, app: MeshApp, pilot: Pilot[None]) -> None:
         self.app, self.pilot = app, pilot
+        self.pressed: list[str] = []
+        """All keys that ``press`` pressed, by Textual's names."""
 
     @property
     def text(self) -> str:
@@ -130,6 +132,7 @@ class Show:
         return self.app.main.navigation.face.name
 
     async def press(self, *keys: str) -> None:
+        self.pressed += keys
         await self.pilot.press(*keys)
         await self.pilot.pause()
 

@@ -316,3 +316,27 @@ def test_clicks_highlight_and_a_second_one_goes_there():
         assert show.in_view == "beta"
 
     puppet(scene)
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (100, 30), (200, 50)])
+def test_nothing_is_cut_within_a_word_and_the_edge_stays_free(size: tuple[int, int]):
+    async def scene(show: Show) -> None:
+        await opened(show, *(face(f"agent-{n}", activity="failed", unread=36, tokens=12_000) for n in range(40)))
+        known = {id_of(f"agent-{n}"): details("Words. " * 30) for n in range(40)}
+        await show.post(DetailsRead(known, {}))
+        assert "…" not in show.lines[0] + show.lines[-1]
+        assert show.lines[0].split()[-1] in ("agents", "failed", "idle")
+        assert show.lines[-1].split()[-1] in (
+            "find",
+            "go",
+            "back",
+            "answer",
+            "sessions",
+            "select",
+            "write",
+            "seen",
+            "kill",
+        )
+        assert all(len(line) < size[0] for line in show.lines[1:-1])
+
+    puppet(scene, size=size)

@@ -39,6 +39,13 @@ def test_each_meaning_has_a_colour_of_its_own(look: Theme):
     assert {meaning: c for meaning, c in used.items() if contrast(Color.parse(c), ground) < READABLE} == {}
 
 
+@pytest.mark.parametrize("look", THEMES, ids=lambda look: look.name)
+def test_a_scrollbar_is_quieter_than_any_text(look: Theme):
+    colours = look.to_color_system().generate() | look.variables
+    bar, ground, dim = (Color.parse(colours[part]) for part in ("scrollbar", "scrollbar-background", "dim"))
+    assert 1.3 < contrast(bar, ground) < contrast(dim, ground)
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("auto", "dark", "light")])
 def test_quiet_words_are_readable_in_textuals_themes_as_far_as_their_text_is(name: str):
     look = theme_of(name)

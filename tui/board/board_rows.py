@@ -113,18 +113,21 @@ def _at_work(activity: str) -> str:
     return said.get(activity, one_line(activity, _SAYS).replace("tool: ", "runs ", 1))
 
 
-def summary(shown: Sequence[BoardRow], board: Board, wanted: str, *, everywhere: bool) -> Line:
-    """Return the title: how many agents of each kind there are, and what was typed to find some."""
+def summary(shown: Sequence[BoardRow], board: Board, wanted: str, width: int, *, everywhere: bool) -> Line:
+    """Return the title: the kinds that have room, each with its number, and what was typed to find some."""
     counts = Counter(row.need for row in shown)
     where = "all sessions" if everywhere else one_line(board.session.title, 24) or "this session"
     some = "" if everywhere or board.is_whole else ", some of many"
     pieces = [Piece(" Board ", "me"), Piece(f"{where} · {plural(len(shown), 'agent')}{some}", "name")]
-    for need in Need:
-        if counts[need]:
-            pieces += [Piece("  "), Piece(f"{counts[need]} {need.value}", _ROLES[need])]
-    if wanted:
-        pieces += [Piece("   find: ", "dim"), Piece(f"{wanted}▏", "name")]
-    return tuple(pieces)
+    found = [Piece("   find: ", "dim"), Piece(f"{wanted}▏", "name")] if wanted else []
+    left = width - sum(cell_len(piece.text) for piece in (*pieces, *found))
+    for need in (need for need in Need if counts[need]):
+        piece = Piece(f"  {counts[need]} {need.value}", _ROLES[need])
+        left -= cell_len(piece.text)
+        if left < 0:
+            break
+        pieces.append(piece)
+    return (*pieces, *found)
 
 
 class Columns:
@@ -138,7 +141,7 @@ class Columns:
         self._name = max(min(self._name, width // 3), _NAME[0])
         self._state = max((cell_len(row.state) for row in shown), default=0)
         self._since = max((cell_len(self._age(row)) for row in shown), default=0)
-        left = width - 2 - 2 - self._state - 2 - self._since - 2 - self._name - _MIN_DOING - 2
+        left = width - 1 - 2 - 2 - self._state - 2 - self._since - 2 - self._name - _MIN_DOING - 2
         self._kept: dict[int, int] = {}
         for n in sorted(range(len(_FIGURES)), key=lambda n: _FIGURES[n]):
             if widths[n] and left >= widths[n] + 2:

@@ -137,7 +137,7 @@ class BoardScreen(Dialog[None]):
         else:
             shown = board_rows.rows(self._board, self._wanted, self._asks)
         board, wanted, everywhere = self._board, self._wanted, self._everywhere
-        self._summary.show(lambda _width: [board_rows.summary(shown, board, wanted, everywhere=everywhere)])
+        self._summary.show(lambda width: [board_rows.summary(shown, board, wanted, width, everywhere=everywhere)])
         self._keys.show(self._key_line)
         is_read = not everywhere or self._everybody is not None
         fits_none = "No agent fits. Backspace takes letters back, Esc all of them."
@@ -160,15 +160,20 @@ class BoardScreen(Dialog[None]):
 
         self._strips.show(lines)
 
-    def _key_line(self, _width: int) -> list[Line]:
-        pieces = [Piece(" ")]
+    def _key_line(self, width: int) -> list[Line]:
+        """Return the keys that have room, after how agents are found."""
+        pieces = [Piece(" letters", "name"), Piece(" find  ", "dim")]
+        left = width - sum(len(piece.text) for piece in pieces)
         for key, does in _HELP.items():
             label = "Esc" if key == "dialog.leave" else self._keymap.label(key)
             if key == "board.everywhere" and self._everywhere:
                 does = "this session"  # noqa: PLW2901
+            left -= len(label) + len(does) + 3 if label else 0
+            if left < -2:  # nothing is cut within a word
+                break
             if label:
                 pieces += [Piece(label, "name"), Piece(f" {does}  ", "dim")]
-        return [(*pieces, Piece("letters find", "dim"))]
+        return [tuple(pieces)]
 
     def _is_running(self, agent: AgentId) -> bool:
         face = self._board.get(agent)

@@ -15,6 +15,7 @@ from agentmesh.tui.widgets.plain import Plain
 
 _LONGEST = 400
 """The most characters of one text."""
+_PADDING = 2
 _SHORT = {
     "app.help": "help",
     "agents.pick": "pick",
@@ -22,8 +23,9 @@ _SHORT = {
     "rotate.next": "next",
     "rotate.parent": "parent",
     "rotate.child": "child",
+    "board.open": "board",
 }
-"""What is shown, in this order; a narrow screen cuts the end."""
+"""What is shown, in this order; a narrow screen leaves out the last of them."""
 _SHORT_OF_ENTRIES = {
     "entry.older": "",
     "entry.newer": "other entries",
@@ -39,11 +41,16 @@ class KeyLine(Plain):
     """One line of keys. Texts replace it, so that they cover nothing; a click removes them."""
 
     def __init__(self, keymap: Keymap) -> None:
-        self._usual, self._of_entries = _line_of(keymap, _SHORT), _line_of(keymap, _SHORT_OF_ENTRIES)
+        self._usual, self._of_entries = _pieces_of(keymap, _SHORT), _pieces_of(keymap, _SHORT_OF_ENTRIES)
         self._keys = self._usual
         self._announcements = Announcements()
         self._timer: Timer | None = None
-        super().__init__(self._keys, id="key-line")
+        self._shown = Content("")
+        super().__init__(id="key-line")
+
+    def on_mount(self) -> None:
+        """Show the keys before the first layout."""
+        self._show()
 
     def say(self, text: str, style: str = "$text-warning") -> None:
         """Reply to the last key; an empty text removes the last reply."""
@@ -62,6 +69,10 @@ class KeyLine(Plain):
             self._keys = keys
             self._show()
 
+    def on_resize(self) -> None:
+        """Show what has room now."""
+        self._show()
+
     def on_click(self) -> None:
         """Bring the keys back."""
         self._announcements.clear()
@@ -74,18 +85,42 @@ class KeyLine(Plain):
             self._timer.stop()
         self._timer = self.set_timer(changes_at - now, self._show) if changes_at else None
         self.set_class(bool(lines), "-saying")
-        self.update(Content("\n").join(map(_line, lines)) if lines else self._keys)
+        width = self.app.size.width - _PADDING
+        shown = Content("\n").join(_line(line, width) for line in lines) if lines else _fitting(self._keys, width)
+        if not shown.is_same(self._shown):  # else another layout would follow
+            self._shown = shown
+            self.update(shown)
 
 
-def _line_of(keymap: Keymap, short: Mapping[str, str]) -> Content:
+def _fitting(pieces: Sequence[Content], width: int) -> Content:
+    """Return the pieces that have room, at least the first: none is cut within a word."""
+    shown = pieces[0]
+    for piece in pieces[1:]:
+        if shown.cell_length + 2 + piece.cell_length > width:
+            break
+        shown = Content("  ").join((shown, piece))
+    return shown
+
+
+def _pieces_of(keymap: Keymap, short: Mapping[str, str]) -> list[Content]:
     """Return keys, each with what it does; those without a word belong to the next."""
-    labels = [(keymap.label(id_), does) for id_, does in short.items()]
-    pieces = [
-        Content.assemble((label, "bold"), (f" {does}" if does else "", "$dim")) for label, does in labels if label
-    ]
-    gaps = ["  " if does else " " for label, does in labels if label]
-    return Content.assemble(*(part for pair in zip(pieces, gaps, strict=True) for part in pair)).rstrip()
+    pieces, before = [], Content("")
+    for id_, does in short.items():
+        if not (label := keymap.label(id_)):
+            continue
+        piece = Content.assemble(before, (label, "bold"), (f" {does}" if does else "", "$dim"))
+        if does:
+            pieces.append(piece)
+        before = Content("") if does else Content.assemble(piece, " ")
+    return pieces or [Content("")]
 
 
-def _line(announcements: Sequence[Announcement]) -> Content:
-    return Content(" · ").join(Content.styled(saying.text, saying.style) for saying in announcements)
+def _line(announcements: Sequence[Announcement], width: int) -> Content:
+    """Return texts in one line: if there are too many, the newest, and how many others there are."""
+    shown = [Content.styled(saying.text, saying.style) for saying in announcements]
+    for first in range(len(shown)):
+        others = [Content.styled(f"{first} more", "$dim")] if first else []
+        line = Content(" · ").join([*others, *shown[first:]])
+        if line.cell_length <= width:
+            break
+    return line
