@@ -1,37 +1,38 @@
-"""The app: passes messages of the feed to the screen, and calls of the person to the command runner."""
+"""The app: opens the session, passes what the feed reads to the screen, and calls of the person to the commands."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from textual import events, on, work
-from textual.app import App, SuspendNotSupported
+from textual.app import SuspendNotSupported
 from textual.message import Message
 from textual.notifications import SeverityLevel
 
 from agentmesh.domain.errors import AgentmeshError
-from agentmesh.tui import theme
-from agentmesh.tui.board.outward import POP_TITLE, PUSH_TITLE, Outward, set_title
+from agentmesh.tui import received
+from agentmesh.tui.board.terminal_news import TerminalNews
 from agentmesh.tui.commands.calls import Done, Failed
 from agentmesh.tui.commands.messages import ActionDone, CallRequested
-from agentmesh.tui.conversation.memory import QUIET, DroppedConversations
-from agentmesh.tui.conversation.views import Views
+from agentmesh.tui.connection import Connection, prepare
+from agentmesh.tui.conversation.memory import Tidying, collect_seldom
 from agentmesh.tui.input.bindings import suspend_binding, textual_keymap
 from agentmesh.tui.input.history import History
 from agentmesh.tui.input.keys import Keymap
 from agentmesh.tui.input.terminal import keep_pastes_whole, teach_alt_enter
+from agentmesh.tui.input.theme_switch import ThemeSwitch
 from agentmesh.tui.screen import MainScreen
-from agentmesh.tui.session import messages
-from agentmesh.tui.session.surroundings import SurroundingsReader
+from agentmesh.tui.session.feed_calls import FeedCall, Unfollow
+from agentmesh.tui.session.messages import BoardChanged, FromFeed, RowsArrived, TextStreamed
+from agentmesh.tui.themed_app import ThemedApp
 
 if TYPE_CHECKING:
     from agentmesh.domain.rows import Session
@@ -46,23 +47,13 @@ _UNCHANGED = 0.25
 """The most seconds that the first frame stays unchanged while the session opens and no key is pressed."""
 _LOOK = 2.0
 """Seconds between two looks at what the status line says beside the board."""
-_GATHER = 1.0
-"""Seconds during which news gathers before the desktop is notified."""
-_COLLECTIONS = (2_000, 10, 30)
-"""Thresholds of the three garbage collections. A full one takes 60 ms and delays keys. With Python's own thresholds it
-ran every five seconds while an answer streamed."""
-_STYLES: Mapping[SeverityLevel, str] = MappingProxyType(
-    {"information": "$foreground", "warning": "$text-warning", "error": "$text-error"}
-)
 
 
-class MeshApp(App[None], inherit_bindings=False):
+class MeshApp(ThemedApp[None], inherit_bindings=False):
     """Shows one session at a time. The screen appears before the session is open; input is held until then."""
 
     BINDINGS = [suspend_binding()]  # noqa: RUF012 - Textual's form
     CSS_PATH = Path(__file__).parent / "screen.tcss"
-    ENABLE_COMMAND_PALETTE = False
-    TITLE = "agentmesh"
 
     def __init__(
         self,
@@ -74,13 +65,10 @@ class MeshApp(App[None], inherit_bindings=False):
         pick: bool = False,
     ) -> None:
         """``opening`` is called once, on another thread; ``look`` is one of ``theme.NAMES``; raise ConfigError."""
-        self._is_themed = self._has_title = False
-        super().__init__()
+        self._news = TerminalNews(self, lambda sequence: self._write_out(sequence))  # noqa: PLW0108  tests look at it
+        super().__init__(os.environ, look)
         teach_alt_enter()
         keep_pastes_whole()
-        self._begin_with(name := theme.theme_for(os.environ, look))
-        if self.no_color:  # Textual would paint in greys
-            self._filters = [theme.Colourless(theme.theme_of(name).background or "#000000")]
         # No toast and no tooltip is ever shown, and hiding their place lays the first frame out once more: 5 ms.
         self._disable_notifications = self._disable_tooltips = True
         self._opening = opening
@@ -92,27 +80,10 @@ class MeshApp(App[None], inherit_bindings=False):
         self._keys, self._pick = keymap, pick
         self._history = history or History(None)
         self.main = MainScreen(keymap, self._history, Path.cwd(), "")
-        self._garbage, self._streamed_at = DroppedConversations(), 0.0
-        self._posting: object = None
-        self._link: Link | None = None
-        self._around: SurroundingsReader | None = None
-        self._outward: Outward | None = None
-        self._tells = False
-        """Whether news are told soon."""
+        self._streamed_at = 0.0
+        self._connection: Connection | None = None
+        self._themes = ThemeSwitch(self, lambda text, style: self.main.call_after_refresh(self.main.say, text, style))
         self._unchanged = ExitStack()
-
-    def get_css_variables(self) -> dict[str, str]:
-        """Return the variables of our theme, and none before it is set: Textual would make its own first (1 ms)."""
-        return super().get_css_variables() if self._is_themed else {}
-
-    def _begin_with(self, name: str) -> None:
-        """Set the theme without its watcher, which would parse all CSS again (15 ms before the first frame)."""
-        self.register_theme(theme.theme_of(name))
-        self.set_reactive(App.theme, name)
-        self._is_themed = True
-        self.stylesheet.set_variables(self.get_css_variables())
-        self.set_class(self.current_theme.dark, "-dark-mode", update=False)
-        self.set_class(not self.current_theme.dark, "-light-mode", update=False)
 
     def get_default_screen(self) -> MainScreen:
         """Begin with the main screen; Textual 8.2 would give it no place for a result, and fail to switch from it."""
@@ -121,10 +92,10 @@ class MeshApp(App[None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         """Take the keys."""
-        self._tidying = self.set_interval(QUIET, self._tidy, pause=True)
+        self._tidying = Tidying(self, lambda: max(self._streamed_at, self.main.quiet.pressed_at))
         self._looking = self.set_interval(_LOOK, self._look_around, pause=True)
         self.set_keymap(textual_keymap(self._keys))
-        self.app_suspend_signal.subscribe(self, self._end_title, immediate=True)
+        self.app_suspend_signal.subscribe(self, self._news.end_title, immediate=True)
         self.app_resume_signal.subscribe(self, self._resume)
 
     def on_ready(self) -> None:
@@ -145,23 +116,12 @@ class MeshApp(App[None], inherit_bindings=False):
 
     def watch_title(self, title: str) -> None:
         """Set the terminal's title, if it is ours to set."""
-        if self._has_title:
-            self._write_out(set_title(title))
+        self._news.show_title(title)
 
     def _resume(self, _: object) -> None:
         """Paint all again: the terminal has shown something else."""
-        self._begin_title()
+        self._news.begin_title()
         self.refresh(layout=True)
-
-    def _begin_title(self) -> None:
-        """Have the terminal keep its title for the end, and set ours."""
-        if self.opened and self.opened.mesh.settings.tui.title:
-            self._has_title = True
-            self._write_out(PUSH_TITLE + set_title(self.title))
-
-    def _end_title(self, _: object = None) -> None:
-        if self._has_title:
-            self._write_out(POP_TITLE)
 
     def _write_out(self, sequence: str) -> None:
         """Write a sequence that the screen does not draw; without a terminal, write nothing.
@@ -173,9 +133,9 @@ class MeshApp(App[None], inherit_bindings=False):
 
     def on_unmount(self) -> None:
         """Stop looking, and give the terminal its title back."""
-        self._end_title()
-        if self._link:
-            self._link.stop()
+        self._news.end_title()
+        if self._connection:
+            self._connection.link.stop()
 
     @work
     async def _open(self) -> None:
@@ -186,15 +146,11 @@ class MeshApp(App[None], inherit_bindings=False):
             self.failure = error
             self.exit()
             return
-        gc.freeze()  # imported modules stay: no collection need look at them
-        gc.set_threshold(*_COLLECTIONS)
-        gc.enable()
+        collect_seldom()
         if self.opened:
             self.session = self.opened.session
             self.main.begin(Path(self.session.workdir), self.opened.welcome)
-            tui = self.opened.mesh.settings.tui
-            self._outward = Outward(self._write_out, os.environ, notify=tui.notify, rings=tui.bell)
-            self._begin_title()
+            self._news.begin(self.opened.mesh.settings.tui, os.environ)
             self._connect(self.opened.board)
         self._unchanged.close()
         if self._pick:
@@ -206,95 +162,31 @@ class MeshApp(App[None], inherit_bindings=False):
 
     # From the feed
 
-    @on(messages.BoardChanged)
-    def _board_changed(self, event: messages.BoardChanged) -> None:
-        if self.session and event.board.session.id == self.session.id:
-            self.session = event.board.session
-            self.main.show_board(event.board)
-            self._take_news(event.board)
-
-    @on(messages.RowsArrived)
-    async def _rows_arrived(self, event: messages.RowsArrived) -> None:
-        await self.main.take_rows(event)
-        if self._around and event.agent_id == self.main.navigation.in_view:
-            self._around.rows_arrived()
-
-    @on(messages.OlderRows)
-    async def _older_rows(self, event: messages.OlderRows) -> None:
-        await self.main.views.prepend(event.agent_id, event.rows, event.more)
-
-    @on(messages.TextStreamed)
-    def _text_streamed(self, event: messages.TextStreamed) -> None:
-        self._streamed_at = time.monotonic()
-        self.main.views.stream(event.agent_id, event.text, anew=event.anew)
-
-    @on(messages.OutputShown)
-    def _output_shown(self, event: messages.OutputShown) -> None:
-        self.main.views.show_output(event.agent_id, event.key, event.text)
-
-    @on(messages.LinkChanged)
-    def _link_changed(self, event: messages.LinkChanged) -> None:
-        self.main.show_trouble(event.sentence)
-
-    @on(messages.Noticed)
-    def _noticed(self, event: messages.Noticed) -> None:
-        if event.agent_id != self.main.navigation.in_view:
-            self.main.tell(event.text, _STYLES[event.severity])
-
-    def _take_news(self, board: Board) -> None:
-        """Tell soon outside of the screen what is new on a board, if nobody looks at it."""
-        outward = self._outward
-        if outward and outward.take(board, is_focused=self.app_focus) and not self._tells:
-            self._tells = True
-            self.set_timer(_GATHER, self._tell_news)
-
-    def _tell_news(self) -> None:
-        self._tells = False
-        if self._outward:
-            self._outward.tell(is_focused=self.app_focus)
-
-    @on(messages.Missed)
-    def _missed(self, event: messages.Missed) -> None:
-        self.main.navigation.missed(event.agent_id, event.name)
-
-    @on(messages.RequestSettled)
-    def _request_settled(self, event: messages.RequestSettled) -> None:
-        self.main.presenter.settled(event.request)
-
-    @on(messages.DetailsRead)
-    def _details_read(self, event: messages.DetailsRead) -> None:
-        if board := self.main.board_screen:
-            board.show_details(event.details, event.ran)
-
-    @on(messages.EverybodyRead)
-    def _everybody_read(self, event: messages.EverybodyRead) -> None:
-        if board := self.main.board_screen:
-            board.show_everybody(event.agents)
-
-    @on(messages.LinesStreamed)
-    def _lines_streamed(self, event: messages.LinesStreamed) -> None:
-        if board := self.main.board_screen:
-            board.show_lines(event.lines)
+    @on(FromFeed)
+    async def _received(self, message: FromFeed) -> None:
+        """Show it; a board that comes late may be of a session that is no longer shown."""
+        match message:
+            case BoardChanged(board=board):
+                if self.session is None or board.session.id != self.session.id:
+                    return
+                self.session = board.session
+            case TextStreamed():
+                self._streamed_at = time.monotonic()
+        await received.show(self.main, message)
+        if isinstance(message, BoardChanged):
+            self._news.take(message.board)
+        elif isinstance(message, RowsArrived) and self._connection:
+            self._connection.rows_arrived(message)
 
     # From the screen
 
-    @on(MainScreen.Saw)
-    def _saw(self, event: MainScreen.Saw) -> None:
-        if self._link and self.app_focus:  # else the next look asks again
-            self._link.feed.see(event.agent_id)
-
-    def on_board_screen_looked(self, event: BoardScreen.Looked) -> None:
-        """Have it read what it shows. (Named as Textual finds it: the board is imported when it is opened.)"""
-        if self._link:
-            self._link.feed.watch(event.watched)
-
-    def on_board_screen_seen(self, event: BoardScreen.Seen) -> None:
-        """Note that a person has seen it."""
-        if self._link:
-            self._link.feed.see(event.agent_id)
+    @on(FeedCall)
+    def _call_feed(self, call: FeedCall) -> None:
+        if self._connection:
+            call.make(self._connection.link.feed)
 
     async def on_board_screen_went(self, event: BoardScreen.Went) -> None:
-        """Go to the agent, if need be in its own session."""
+        """Go to the agent, if need be in its own session. (Named as Textual finds it: the board is imported later.)"""
         if self.session and event.session == self.session.id:
             self.main.navigation.go(event.agent_id, event.name)
         elif self.opened:
@@ -306,37 +198,12 @@ class MeshApp(App[None], inherit_bindings=False):
             except AgentmeshError as error:
                 self.main.say(str(error), "$text-error")
 
-    @on(Views.Wanted)
-    def _wanted(self, event: Views.Wanted) -> None:
-        if self._link:
-            self._link.feed.follow(event.agent_id)
-
-    @on(MainScreen.Sought)
-    def _sought(self, event: MainScreen.Sought) -> None:
-        if self._link:
-            self._link.feed.seek(event.agent_id)
-
-    @on(Views.Dropped)
-    def _dropped(self, event: Views.Dropped) -> None:
-        if self._link:
-            self._link.feed.unfollow(event.agent_id)
-        self._garbage.add()
-        self._tidying.resume()
-        self.call_after_refresh(self._tidy)
-
-    def _tidy(self) -> None:
-        used_at = max(self._streamed_at, self.main.quiet.pressed_at)
-        if self._garbage.is_due(time.monotonic() - used_at):
-            self._garbage.collect()
-            self._tidying.pause()
-
-    def on_scrollback_older_wanted(self, event: Scrollback.OlderWanted) -> None:
-        """Read them. (Named as Textual finds it: scrollbacks are imported with the session.)"""
-        if self._link:
-            self._link.feed.older(event.agent_id, event.before_seq)
+    @on(Unfollow)
+    def _dropped(self) -> None:
+        self._tidying.dropped()
 
     def on_scrollback_file_wanted(self, event: Scrollback.FileWanted) -> None:
-        """Open a file in the person's editor. (Named as Textual finds it, like the one above.)"""
+        """Open a file in the person's editor. (Named as Textual finds it: scrollbacks come later.)"""
         from agentmesh.tui.input import editor
 
         try:
@@ -345,10 +212,6 @@ class MeshApp(App[None], inherit_bindings=False):
         except (editor.EditorFailed, SuspendNotSupported) as error:
             self.main.say(str(error), "$text-error")
         self.refresh()
-
-    @on(MainScreen.Leave)
-    def _leave(self) -> None:
-        self.exit()
 
     @on(CallRequested)
     def _asked(self, event: CallRequested) -> None:
@@ -362,7 +225,7 @@ class MeshApp(App[None], inherit_bindings=False):
             case "answer":
                 self.main.action_answer_requests()
             case "theme":
-                self._choose_theme(*event.call.args)
+                self._themes.choose(*event.call.args)
             case "sessions":
                 self._pick_session(event.time)
             case "board":
@@ -372,87 +235,33 @@ class MeshApp(App[None], inherit_bindings=False):
             case _:
                 self._submit(event)
 
-    def _choose_theme(self, name: str | None = None) -> None:
-        """Use a theme for this run, or let a person choose one, each shown while it is highlighted."""
-        before = self.theme
-        try:
-            if name is not None:
-                self._use_theme(theme.theme_for(os.environ, name))
-                self._keep_theme(name)
-                return
-        except AgentmeshError as error:
-            self.main.say(f"{error.message} {error.hint}", "$text-error")
-            return
-        from agentmesh.tui.input.theme_chooser import theme_chooser
-
-        def chosen(name: str | None) -> None:
-            self._use_theme(theme.theme_for(os.environ, name) if name else before)
-            if name:
-                self._keep_theme(name)
-
-        def preview(name: str) -> None:
-            self._use_theme(theme.theme_for(os.environ, name))
-
-        self.push_screen(theme_chooser(before, preview), chosen)
-
-    def _use_theme(self, name: str) -> None:
-        if name != self.theme:
-            self.register_theme(theme.theme_of(name))
-            self.theme = name
-
-    @work(thread=True, exclusive=True, group="theme")
-    def _keep_theme(self, name: str) -> None:
-        """Write the theme into the user's configuration; if that fails, say how to keep it."""
-        from agentmesh.config.user_file import set_values
-
-        try:
-            said, style = f"{name}, kept in {set_values(os.environ, {('tui', 'theme'): name})}", "$text-success"
-        except AgentmeshError as error:
-            said, style = f"{name} until you leave: {error.message}", "$text-warning"
-        # Not before what was typed has been handled: that takes the last reply away.
-        self.call_from_thread(self.main.call_after_refresh, self.main.say, said, style)
-
     def _submit(self, event: CallRequested) -> None:
-        if self._link:
-            self.main.asked(event.call, event.agent_id, event.time)
-            self._link.actions.submit(event.call, event.agent_id)
+        if self._connection:
+            self._connection.submit(event.call, event.agent_id, event.time)
 
     def _confirm_kill(self, event: CallRequested) -> None:
-        from agentmesh.tui.board.kill_question import kill_question
-        from agentmesh.tui.widgets.confirm import Confirm
+        from agentmesh.tui.board.kill_question import ask_before_kill, kill_question
 
-        board = self.main.navigation.board
-        question = kill_question(board, event.agent_id, *event.call.args) if board else None
-        if question is None:
-            self._submit(event)
-            return
-
-        def answered(yes: bool | None) -> None:
-            if yes:
-                self._submit(event)
-            else:
-                self.main.answered(event.call, event.agent_id, failed=True, goto=None)
-
-        self.push_screen(Confirm(*question), answered)
+        call, agent_id, board = event.call, event.agent_id, self.main.navigation.board
+        question = kill_question(board, agent_id, *call.args) if board else None
+        refused = partial(self.main.answered, call, agent_id, failed=True, goto=None)
+        ask_before_kill(self.main, question, partial(self._submit, event), refused)
 
     # From the actions
 
     @on(ActionDone)
     async def _action_done(self, event: ActionDone) -> None:
+        from agentmesh.tui import results
+
         call, agent_id = event.call, event.agent_id
         match event.outcome:
-            case Failed(text=text, hint=hint, typed=typed):
-                self.main.say(f"✗ {text.rstrip('.')}. {hint}".rstrip(), "$text-error")
-                self.main.answered(call, agent_id, failed=True, goto=None)
-                if typed:
-                    self.main.give_back(typed, agent_id)
+            case Failed() as failed:
+                results.show_failure(self.main, call, agent_id, failed)
             case Done() as done:
-                from agentmesh.tui import results
-
                 results.show(self.main, call, agent_id, done)
                 if done.draft:
-                    self.main.give_back(done.draft, agent_id)
-                if done.session and (self.main.has_gone(call, agent_id) or self.screen is not self.main):
+                    self.main.outcomes.give_back(done.draft, agent_id)
+                if done.session and (self.main.outcomes.has_gone(call, agent_id) or self.screen is not self.main):
                     self.main.say("/sessions leads to the new session")
                 elif done.session:
                     await self._switch(done.session, self.main.composer.leave(call, agent_id))
@@ -460,7 +269,7 @@ class MeshApp(App[None], inherit_bindings=False):
 
     def notify(self, message: str, *, severity: SeverityLevel = "information", **_: Any) -> None:
         """Say it in the last line; a toast of Textual would cover the newest text of the conversation."""
-        self.main.say(message, _STYLES[severity])
+        self.main.say(message, received.STYLES[severity])
 
     # Sessions
 
@@ -468,18 +277,12 @@ class MeshApp(App[None], inherit_bindings=False):
     async def _pick_session(self, asked_at: float | None = None) -> None:
         if self.opened is None or self.session is None:
             return
-        from agentmesh.store import sessions
-        from agentmesh.tui.board.session_chooser import session_chooser
+        from agentmesh.tui.board.session_chooser import choose_session
 
-        database = self.opened.mesh.database
+        database, quiet = self.opened.mesh.database, self.main.quiet
         try:
-            known = await asyncio.to_thread(database.run, sessions.list_sessions)
-            may_open = asyncio.Event()
-            self.main.quiet.open(may_open.set, "/sessions", asked_at)
-            await may_open.wait()
-            chosen = await self.push_screen_wait(session_chooser(known, self.session.id))
-            if chosen is not None and chosen != self.session.id:
-                await self._switch(await asyncio.to_thread(database.run, sessions.get, chosen))
+            if session := await choose_session(self, database, quiet, self.session.id, asked_at):
+                await self._switch(session)
         except AgentmeshError as error:
             self.main.say(str(error), "$text-error")
 
@@ -487,9 +290,10 @@ class MeshApp(App[None], inherit_bindings=False):
         """Show another session on a new screen with a new link; ``taken`` is held input and typed text for it."""
         self.main.composer.clear()  # into the history
         self.main.presenter.close()
-        if self._link:
-            self.run_worker(self._link.stop, thread=True)
-        self.session, self._posting = session, None
+        if self._connection:
+            self._connection.end()
+            self.run_worker(self._connection.link.stop, thread=True)
+        self.session = session
         welcome = self.opened.welcome if self.opened else ""
         self.main = MainScreen(self._keys, self._history, Path(session.workdir), welcome)
         await self.switch_screen(self.main)
@@ -497,38 +301,26 @@ class MeshApp(App[None], inherit_bindings=False):
         self._connect()
 
     def _connect(self, board: Board | None = None) -> None:
-        if self.opened and self.session:
-            self.main.presenter.rings = self.opened.mesh.settings.tui.bell
-            if self.opened.mesh.settings.tui.vim:
-                self.main.composer.prompt.use_vim()
-            self.main.presenter.opens_dialogs = self.opened.mesh.settings.tui.open_requests
-            self.main.presenter.has_files = self.session.host == self.opened.mesh.place.host
-            if self.main.presenter.has_files:
-                self.main.composer.mention_line.workdir = self.main.views.workdir = Path(self.session.workdir)
-            if board:
-                self.main.show_board(board)
-                self._take_news(board)  # what the next ones are compared with
-            self._link = self._make_link(self.opened, self.session, board)
-            link = self._link
-            self.main.composer.custom = lambda: link.custom.now()  # noqa: PLW0108  made when first asked for
-            self.call_after_refresh(link.start)  # its threads would delay the first board by 3 ms
-            self.set_timer(_READY, self._link.get_ready)
-            self._around = SurroundingsReader(self.opened.mesh, self.session, has_files=self.main.presenter.has_files)
-            self.set_timer(_READY, self._looking.resume)
+        opened, session = self.opened, self.session
+        if opened is None or session is None:
+            return
+        prepare(self.main, opened, session)
+        if board:
+            self.main.show_board(board)
+            self._news.take(board)  # what the next ones are compared with
+        make_link = partial(self._make_link, opened, session, board)
+        self._connection = Connection(self.main, opened, session, make_link, self.post_message)
+        link = self._connection.link
+        self.call_after_refresh(link.start)  # its threads would delay the first board by 3 ms
+        self.set_timer(_READY, link.get_ready)
+        self.set_timer(_READY, self._looking.resume)
+
+    def _make_link(self, opened: Opened, session: Session, board: Board | None, post: Callable[[Message], Any]) -> Link:
+        from agentmesh.tui.link import Link
+
+        return Link(opened.mesh, session, post, board)
 
     @work(exclusive=True, group="around")
     async def _look_around(self) -> None:
-        """Read what the status line says beside the board."""
-        main, face = self.main, self.main.navigation.face
-        if self._around is not None and face is not None:
-            main.show_around(await asyncio.to_thread(self._around.read, face.id, face.view.model))
-
-    def _make_link(self, opened: Opened, session: Session, board: Board | None) -> Link:
-        from agentmesh.tui.link import Link
-
-        return Link(opened.mesh, session, self._poster(), board)
-
-    def _poster(self) -> Callable[[Message], Any]:
-        """Return a function that posts messages until another session is shown."""
-        shown = self._posting = object()
-        return lambda message: shown is self._posting and self.post_message(message)
+        if self._connection:
+            await self._connection.look_around()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agentmesh.tui.commands.calls import SAY, Call, Done, Review
+from agentmesh.tui.commands.calls import SAY, Call, Done, Failed, Review
 from agentmesh.tui.commands.messages import CallRequested
 
 if TYPE_CHECKING:
@@ -18,6 +18,14 @@ if TYPE_CHECKING:
 
 _LINE = 240
 """Characters that the last line may say."""
+
+
+def show_failure(screen: MainScreen, call: Call, agent_id: AgentId, failed: Failed) -> None:
+    """Say why a call was refused, and give back what was typed for it."""
+    screen.say(f"✗ {failed.text.rstrip('.')}. {failed.hint}".rstrip(), "$text-error")
+    screen.answered(call, agent_id, failed=True, goto=None)
+    if failed.typed:
+        screen.outcomes.give_back(failed.typed, agent_id)
 
 
 def show(screen: MainScreen, call: Call, agent_id: AgentId, done: Done) -> None:

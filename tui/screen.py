@@ -6,7 +6,6 @@ around it are in ``status_lines``. ``presenter`` brings up what agents ask. Page
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,17 +15,19 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.geometry import Size
-from textual.message import Message
 from textual.screen import Screen
 
 from agentmesh.domain.ids import AgentId
-from agentmesh.domain.states import PermissionMode
+from agentmesh.tui.board.board_opener import BoardOpener
 from agentmesh.tui.board.interrupt_key import InterruptKey
+from agentmesh.tui.board.leave_key import LeaveKey
 from agentmesh.tui.board.navigation import Navigation
+from agentmesh.tui.board.outcomes import Outcomes
 from agentmesh.tui.board.outward import title_of
 from agentmesh.tui.board.rotation import Direction
 from agentmesh.tui.board.status_lines import StatusLines
-from agentmesh.tui.commands.calls import ANSWER, TAKE_BACK, Call
+from agentmesh.tui.board.tree_opener import TreeOpener
+from agentmesh.tui.commands.calls import ANSWER, TAKE_BACK, Call, next_mode
 from agentmesh.tui.commands.messages import CallRequested
 from agentmesh.tui.commands.pending import LATE, PendingCalls
 from agentmesh.tui.conversation.cursor import EntryCursor
@@ -41,51 +42,28 @@ from agentmesh.tui.input.keys import Keymap
 from agentmesh.tui.input.prompt import Prompt
 from agentmesh.tui.input.quiet import QuietInput
 from agentmesh.tui.requests.presenter import RequestPresenter
+from agentmesh.tui.session.feed_calls import See, Seek
 from agentmesh.tui.session.messages import RowsArrived
 from agentmesh.tui.session.state import AgentFace, Board
 from agentmesh.tui.session.surroundings import Surroundings
-from agentmesh.tui.widgets.double_press import DoublePress
-from agentmesh.tui.widgets.formats import plural
 
 if TYPE_CHECKING:
-    from agentmesh.tui.board.board_screen import BoardScreen
     from agentmesh.tui.board.tree import SideTree
     from agentmesh.tui.commands.complete import Completion
     from agentmesh.tui.conversation.task_call import TaskCallView
     from agentmesh.tui.review.notes import Notes
 
-_MODES = (PermissionMode.ASK, PermissionMode.EDITS, PermissionMode.PLAN)
-"""What Shift+Tab goes round; ``all`` is only ever typed."""
 _LISTING = 0.1
 """Seconds between two looks for the first list of files."""
-_LEAVE_SECONDS = 2.0
-"""Between two presses of the key that leaves."""
 
 
 class MainScreen(Screen[None]):
-    """Posts ``CallRequested`` for what a person wants done, ``Sought`` for an agent off the board, ``Leave`` to end."""
+    """Posts ``CallRequested`` for what a person wants done, ``FeedCall`` for what is to be read."""
 
     BINDINGS = [  # noqa: RUF012 - Textual's form
         *bindings_of("screen"),
         Binding("tab", "to_entries", "To the entries", id="focus.entries", show=False, tooltip="To the newest entry"),
     ]
-
-    class Leave(Message):
-        """A person wants to leave the program."""
-
-    class Saw(Message):
-        """A person looks at an agent the end of whose last turn nobody has seen."""
-
-        def __init__(self, agent_id: AgentId) -> None:
-            super().__init__()
-            self.agent_id = agent_id
-
-    class Sought(Message):
-        """An agent is to come into view that is not on the board."""
-
-        def __init__(self, agent_id: AgentId) -> None:
-            super().__init__()
-            self.agent_id = agent_id
 
     def __init__(self, keymap: Keymap, history: History, workdir: Path, welcome: str) -> None:
         super().__init__()
@@ -109,13 +87,11 @@ class MainScreen(Screen[None]):
         )
         key = keymap.label("agent.interrupt")
         self.interrupt_key = InterruptKey(self, self.navigation, self.pending_calls, key, self.say)
-        self._leave_presses = DoublePress(_LEAVE_SECONDS)
-        self._board_screen: BoardScreen | None = None
-        """While it is open."""
-        self._kept_board: BoardScreen | None = None
-        """Kept when it is closed: to mount it again would take 40 ms of the next key."""
-        self._tree: SideTree | None = None
-        """Made and mounted when it is first wanted: the first frame need not wait for it."""
+        self.boards = BoardOpener(self, keymap, self.navigation)
+        self.outcomes = Outcomes(self.navigation, self.composer, self.pending_calls)
+        leave = keymap.label("app.quit")
+        self._leave_key = LeaveKey(self, self.composer, self.navigation, self.pending_calls, leave, self.say)
+        self._tree = TreeOpener(self, self.navigation)
         self.notes: Notes | None = None
         """On changes that were reviewed: they stay until they are sent or another session is shown."""
         self._was_shown = False
@@ -153,8 +129,7 @@ class MainScreen(Screen[None]):
 
     def on_unmount(self) -> None:
         """Give up what was kept."""
-        if self._kept_board and self.app.is_running:
-            self.app.uninstall_screen(self._kept_board)
+        self.boards.give_up()
 
     def on_mount(self) -> None:
         """Say what is still to come."""
@@ -176,8 +151,7 @@ class MainScreen(Screen[None]):
         self.pending_calls.seen(board.read_at)
         self.navigation.show_board(board)
         self.presenter.show(board)
-        if self._board_screen:
-            self._board_screen.show_board(board)
+        self.boards.show_board(board)
 
     def show_trouble(self, sentence: str | None) -> None:
         """Say what is wrong with the way to the database or to a worker; None: nothing."""
@@ -195,13 +169,10 @@ class MainScreen(Screen[None]):
         if not rows.first:
             await self.views.append(rows.agent_id, rows.rows)
             return
-        board = self.navigation.board
-        face = board.get(rows.agent_id) if board else None
-        parent = board.get(face.parent) if board and face and face.parent else None
-        source = parent.name if parent else "its parent"
-        from agentmesh.tui.conversation.entries import Inherited  # with the session, not before the first frame
+        from agentmesh.tui.conversation.first_rows import fold_of  # with the session, not before the first frame
 
-        fold = Inherited("inherited", source, rows.inherited_count, tuple(rows.inherited)) if rows.inherited else None
+        face = self.navigation.board.get(rows.agent_id) if self.navigation.board else None
+        fold = fold_of(rows, face, self.navigation.board)
         empty = not rows.rows and fold is None and face is not None and face.parent is None
         await self.views.fill(rows.agent_id, rows.rows, fold, rows.more, self._welcome if empty else "")
 
@@ -221,12 +192,12 @@ class MainScreen(Screen[None]):
         if shown := self.views.current:
             shown.follow(board)
         self.composer.show(face, has_ended=board.session.ended_at is not None)
-        if face.view.unseen and self._board_screen is None:
-            self.app.post_message(self.Saw(face.id))
+        if face.view.unseen and self.boards.shown is None and self.app.app_focus:
+            self.app.post_message(See(face.id))
         self._refresh_lines()
 
     def _seek(self, agent_id: AgentId) -> None:
-        self.app.post_message(self.Sought(agent_id))  # see Views: from the screen it might not bubble
+        self.app.post_message(Seek(agent_id))  # see Views: from the screen it might not bubble
 
     def _refresh_lines(self) -> None:
         if not self.app.is_running:
@@ -234,41 +205,23 @@ class MainScreen(Screen[None]):
         board, face = self.navigation.board, self.navigation.face
         self.status_lines.refresh(board, face, self.pending_calls, self.composer.held)
         self.app.title = title_of(board, face)
-        if board and face and self._tree is not None and self._tree.display:
-            self._tree.show(board, face.id)
+        self._tree.refresh()
 
     # What was asked for
 
     def asked(self, call: Call, agent_id: AgentId, at: float) -> None:
         """Show what is on its way; ``at``: when it was asked for, as ``time.monotonic()``."""
-        self._leave_presses.end()
+        self._leave_key.end()
         self.pending_calls.began(call, agent_id, at)
         self._refresh_lines()
         self.set_timer(LATE, self._refresh_lines)
 
     def answered(self, call: Call, agent_id: AgentId, *, failed: bool, goto: AgentId | None) -> None:
         """Show that it was done or failed, and go to ``goto`` unless the person went elsewhere since."""
-        has_gone = self.has_gone(call, agent_id)
-        self.pending_calls.ended(call, agent_id, time.monotonic(), failed=failed)
-        self.composer.set_destination(call, agent_id, goto)
-        if not has_gone:
-            self.navigation.goto(goto)
+        self.outcomes.follow(call, agent_id, failed=failed, goto=goto)
         self._refresh_lines()
         if failed and call.name == ANSWER:
             self.presenter.answer_failed(call)
-
-    def has_gone(self, call: Call, agent_id: AgentId) -> bool:
-        """Whether the person went to an agent since they asked for this: that was their last wish, and holds."""
-        asked_at = self.pending_calls.since(call, agent_id)
-        return asked_at is not None and self.navigation.moved_at > asked_at
-
-    def give_back(self, text: str, agent_id: AgentId) -> None:
-        """Put a text back into the input of the agent that it was for; if that is dead, into the input in view."""
-        board = self.navigation.board
-        face = board.get(agent_id) if board else None
-        towards = self.navigation.in_view if face is None or face.is_dead else agent_id
-        if towards is not None:
-            self.composer.give_back(towards, text)
 
     def _ask(self, call: Call) -> None:
         """Ask for something on behalf of the agent in view."""
@@ -283,42 +236,15 @@ class MainScreen(Screen[None]):
 
     def action_pick_agent(self) -> None:
         """Let a person pick an agent."""
-        board, in_view = self.navigation.board, self.navigation.in_view
-        if board is None or in_view is None:
-            return
-        from agentmesh.tui.board.agent_chooser import agent_chooser
+        from agentmesh.tui.board.agent_chooser import pick_agent
 
-        def picked(agent_id: AgentId | None) -> None:
-            if agent_id is not None:
-                self.navigation.go(agent_id, board.faces[agent_id].name)
-
-        chooser = agent_chooser(board, in_view, lambda name: self._ask(Call("agents", (name,), name)))
-        self.app.push_screen(chooser, picked)
+        pick_agent(self, self.navigation, lambda name: self._ask(Call("agents", (name,), name)))
 
     def action_open_board(self) -> None:
         """Show all agents at a glance."""
-        board = self.navigation.board
-        if board is None:
-            return
-        from agentmesh.tui.board.board_screen import BoardScreen
         from agentmesh.tui.requests import words
 
-        def closed(_: None) -> None:
-            self._board_screen = None
-            if board := self.navigation.board:
-                self.navigation.show_board(board)  # what was not looked at is now
-
-        if self._kept_board is None:
-            self._kept_board = BoardScreen(board, self.keymap, words.asks)
-            self.app.install_screen(self._kept_board, f"board of {board.session.id}")
-        self._board_screen = self._kept_board
-        self._kept_board.begin(board)
-        self.app.push_screen(self._kept_board, closed)
-
-    @property
-    def board_screen(self) -> BoardScreen | None:
-        """The board while it is open."""
-        return self._board_screen
+        self.boards.open(words.asks)
 
     def action_next_need(self) -> None:
         """Go to the next agent that cannot go on without a person."""
@@ -338,13 +264,7 @@ class MainScreen(Screen[None]):
 
     def action_toggle_tree(self) -> None:
         """Switch the tree of all agents on or off, between the two with the sub-agents whose task is over."""
-        if self.navigation.board:
-            if self._tree is None:
-                from agentmesh.tui.board.tree import SideTree
-
-                self._tree = SideTree()
-                self.query_one("#body").mount(self._tree)
-            self._tree.turn(self.navigation.board)
+        self._tree.turn()
         self.call_after_refresh(self._refresh_lines)
 
     def on_side_tree_chosen(self, event: SideTree.Chosen) -> None:
@@ -366,25 +286,7 @@ class MainScreen(Screen[None]):
 
     def action_quit_or_copy(self) -> None:
         """Copy the selection; without one, clear the input, and leave at the second press."""
-        selected = self.composer.prompt.selected_text or self.get_selected_text()
-        if selected:
-            self.app.copy_to_clipboard(selected)
-            self.clear_selection()
-            self.say(f"Copied {len(selected):,} characters", "$text-success")
-        elif self.composer.clear():
-            self._leave_presses.begin(time.monotonic())
-            self._say_how_to_leave("Cleared; ↑ brings it back. ")
-        elif self._leave_presses.pressed(time.monotonic()):
-            self.post_message(self.Leave())
-        else:
-            self._say_how_to_leave("")
-
-    def _say_how_to_leave(self, cleared: str) -> None:
-        running = self.navigation.board.working if self.navigation.board else 0
-        stay = f"; {running} running agent{'s go' if running != 1 else ' goes'} on" if running else ""
-        unsent = self.pending_calls.unsent_count
-        kept = f"; {plural(unsent, 'message')} not sent yet: ↑ brings back what you typed" if unsent else ""
-        self.say(f"{cleared}{self.keymap.label('app.quit')} again leaves{stay}{kept}")
+        self._leave_key.press()
 
     def action_help(self) -> None:
         """Show commands and keys."""
@@ -395,9 +297,7 @@ class MainScreen(Screen[None]):
     def action_next_mode(self) -> None:
         """Go to the next permission mode."""
         if self.navigation.board:
-            now = self.navigation.board.session.permission_mode
-            following = _MODES[(_MODES.index(now) + 1) % len(_MODES)] if now in _MODES else _MODES[0]
-            self._ask(Call("mode", (following.value,)))
+            self._ask(next_mode(self.navigation.board.session.permission_mode))
 
     def action_take_back(self) -> None:
         """Take back the newest message that has not been read."""
@@ -416,12 +316,12 @@ class MainScreen(Screen[None]):
 
     def action_copy_answer(self) -> None:
         """Copy the entry that has the focus, otherwise the newest answer."""
-        text, is_entry = self._cursor.text(self.focused)
+        text, what = self._cursor.to_copy(self.focused)
         if text:
             self.app.copy_to_clipboard(text)
-            self.say(f"Copied {'it' if is_entry else 'the last answer'}, {len(text):,} characters", "$text-success")
+            self.say(f"Copied {what}, {len(text):,} characters", "$text-success")
         else:
-            self.say("There is nothing to copy in it" if is_entry else "There is no answer yet", "$dim")
+            self.say(what, "$dim")
 
     def action_scroll(self, where: str) -> None:
         """Scroll the conversation."""

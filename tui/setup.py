@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from textual import on, work
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input
@@ -17,6 +17,7 @@ from textual.widgets import Input
 from agentmesh.domain.errors import AgentmeshError, ModelError, NoModel
 from agentmesh.domain.text import one_line
 from agentmesh.tui import theme
+from agentmesh.tui.themed_app import ThemedApp
 from agentmesh.tui.widgets.chooser import Choice, Chooser
 from agentmesh.tui.widgets.dialog import Dialog
 from agentmesh.tui.widgets.plain import Plain
@@ -50,21 +51,14 @@ class Question(Dialog[str]):
         self.dismiss(event.value.strip())
 
 
-class SetupApp(App[bool], inherit_bindings=False):
+class SetupApp(ThemedApp[bool], inherit_bindings=False):
     """Returns whether a model was set up; otherwise the demo is wanted."""
 
     CSS_PATH = Path(__file__).with_name("setup.tcss")
-    ENABLE_COMMAND_PALETTE = False
-    TITLE = "agentmesh"
 
     def __init__(self, settings: Settings, environ: Mapping[str, str] = os.environ) -> None:
-        super().__init__()
+        super().__init__(environ, settings.tui.theme)
         self._settings, self._environ = settings, environ
-        name = theme.theme_for(environ, settings.tui.theme)
-        self.register_theme(theme.theme_of(name))
-        self.theme = name
-        if self.no_color:
-            self._filters = [theme.Colourless(theme.theme_of(name).background or "#000000")]
         self._said = Plain("", id="said")
         self._failure = ""
         """Why the last attempt failed; the next dialog says it."""

@@ -225,7 +225,7 @@ def test_17_4_the_screen_shows_them_below_the_short_line_of_the_call(mesh: Mesh,
         await show.until(
             lambda: len(show.app.main.views.query(ChatMessageView)) == 3
         )  # with the one that began the turn
-        assert "line 3\n" in show.text
+        await show.until(lambda: "line 3\n" in show.text)
 
     async def whole() -> None:
         for one in (scene, again):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from textual import events
 
+from agentmesh.config.schema import Tui
 from agentmesh.tui.board.outward import Outward, asks, ends, notification, protocol_of, set_title, title_of
 from tests.tui.faces import asking, board, face, request
 from tests.tui.piloting import Show, puppet
@@ -94,12 +95,12 @@ def test_without_a_bell_there_is_none():
 
 
 def test_a_screen_without_focus_tells_and_has_a_title(monkeypatch):
-    monkeypatch.setattr("agentmesh.tui.app._GATHER", 0.05)
+    monkeypatch.setattr("agentmesh.tui.board.terminal_news._GATHER", 0.05)
 
     async def scene(show: Show) -> None:
         written: list[str] = []
         monkeypatch.setattr(show.app, "_write_out", written.append)
-        show.app._outward = Outward(written.append, {}, notify="osc9")
+        show.app._news.begin(Tui(notify="osc9"), {})
         await show.board(face("root", None, "running"))
         show.app.post_message(events.AppBlur())
         await show.pilot.pause()

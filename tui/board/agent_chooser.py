@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 
@@ -14,6 +15,24 @@ from agentmesh.tui.widgets.chooser import Choice, Chooser
 
 _TASK_ENDS = {Kind.ASSISTANT: "task done", Kind.ERROR: "task failed", Kind.EVENT: "task interrupted"}
 """By the row that its last turn ended with."""
+
+if TYPE_CHECKING:
+    from textual.screen import Screen
+
+    from agentmesh.tui.board.navigation import Navigation
+
+
+def pick_agent(screen: Screen[None], navigation: Navigation, beyond: Callable[[str], None]) -> None:
+    """Let a person pick an agent, and go to it; ``beyond`` looks for one that is not on the board."""
+    board, in_view = navigation.board, navigation.in_view
+    if board is None or in_view is None:
+        return
+
+    def picked(agent_id: AgentId | None) -> None:
+        if agent_id is not None:
+            navigation.go(agent_id, board.faces[agent_id].name)
+
+    screen.app.push_screen(agent_chooser(board, in_view, beyond), picked)
 
 
 def agent_chooser(board: Board, in_view: AgentId, beyond: Callable[[str], None]) -> Chooser[AgentId]:

@@ -17,6 +17,7 @@ from agentmesh.tui.board.board_table import BoardTable
 from agentmesh.tui.commands.calls import SAY, Call
 from agentmesh.tui.commands.messages import CallRequested
 from agentmesh.tui.input.bindings import bindings_of
+from agentmesh.tui.session.feed_calls import See, Watch
 from agentmesh.tui.session.watching import MINUTES, Watched
 from agentmesh.tui.widgets.confirm import Confirm
 from agentmesh.tui.widgets.dialog import Dialog
@@ -58,20 +59,6 @@ class BoardScreen(Dialog[None]):
         def __init__(self, session: SessionId, agent_id: AgentId, name: str) -> None:
             super().__init__()
             self.session, self.agent_id, self.name = session, agent_id, name
-
-    class Looked(Message):
-        """The board shows other agents now; without any it was closed."""
-
-        def __init__(self, watched: Watched) -> None:
-            super().__init__()
-            self.watched = watched
-
-    class Seen(Message):
-        """A person marks the end of an agent's turn as seen."""
-
-        def __init__(self, agent_id: AgentId) -> None:
-            super().__init__()
-            self.agent_id = agent_id
 
     def __init__(self, board: Board, keymap: Keymap, asks: board_rows.Asks) -> None:
         """``asks`` says what a request asks."""
@@ -199,7 +186,7 @@ class BoardScreen(Dialog[None]):
         watched = Watched(tuple(face.id for face in in_sight), tuple(strips[:room]), self._everywhere)
         if watched != self._watched:
             self._watched = watched
-            self.app.post_message(self.Looked(watched))
+            self.app.post_message(Watch(watched))
             self._refresh_strips()
 
     # Keys
@@ -235,7 +222,7 @@ class BoardScreen(Dialog[None]):
             self._close()
 
     def _close(self) -> None:
-        self.app.post_message(self.Looked(Watched()))
+        self.app.post_message(Watch(Watched()))
         self.dismiss(None)
 
     def action_move(self, by: int) -> None:
@@ -298,7 +285,7 @@ class BoardScreen(Dialog[None]):
     def action_seen(self) -> None:
         """Mark the selected agents as seen."""
         for row in self._targets("is done and unseen", lambda row: row.face.view.unseen):
-            self.app.post_message(self.Seen(row.face.id))
+            self.app.post_message(See(row.face.id))
         self._table.selected.clear()
 
     def action_write(self) -> None:

@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from agentmesh.tui.widgets.formats import listed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual.screen import Screen
+
     from agentmesh.domain.ids import AgentId
     from agentmesh.tui.session.state import Board
 
@@ -30,3 +34,15 @@ def kill_question(board: Board, in_view: AgentId, who: str = "") -> KillQuestion
         return None
     names = listed([one.name for one in running], _NAMED)
     return KillQuestion(f"Kill {face.name} and all {len(running)} running below it?", f"{names}. A kill is for good.")
+
+
+def ask_before_kill(
+    screen: Screen[None], question: KillQuestion | None, kill: Callable[[], None], refuse: Callable[[], None]
+) -> None:
+    """Kill after a yes; without a question, at once."""
+    if question is None:
+        kill()
+        return
+    from agentmesh.tui.widgets.confirm import Confirm
+
+    screen.app.push_screen(Confirm(*question), lambda yes: kill() if yes else refuse())

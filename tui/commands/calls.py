@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from agentmesh.domain.states import PermissionMode
+
 if TYPE_CHECKING:
     from agentmesh.app.models import OfferedModel
     from agentmesh.domain.changes import Change
@@ -42,6 +44,16 @@ class Call(NamedTuple):
     """In the order of the parameters; missing optional ones at the end are left out."""
     typed: str = ""
     """The input as it was typed, to be given back when the call fails."""
+
+
+_MODES = (PermissionMode.ASK, PermissionMode.EDITS, PermissionMode.PLAN)
+"""What the key for modes goes round; ``all`` is only ever typed."""
+
+
+def next_mode(now: PermissionMode) -> Call:
+    """Return the call that changes to the next permission mode."""
+    following = _MODES[(_MODES.index(now) + 1) % len(_MODES)] if now in _MODES else _MODES[0]
+    return Call("mode", (following.value,))
 
 
 class Problem(NamedTuple):

@@ -19,12 +19,14 @@ class EntryCursor:
     def __init__(self, views: Views) -> None:
         self._views = views
 
-    def text(self, focused: Widget | None) -> tuple[str, bool]:
-        """Return what to copy: the entry with the focus, otherwise the last answer; and whether it is an entry."""
+    def to_copy(self, focused: Widget | None) -> tuple[str, str]:
+        """Return the entry with the focus, otherwise the last answer, and what to call it; if empty, why."""
         scrollback, entry = self._views.current, focused if isinstance(focused, EntryView) else None
-        if scrollback is None:
-            return "", entry is not None
-        return (scrollback.words(entry), True) if entry else (scrollback.last_answer, False)
+        if entry is not None:
+            text = scrollback.words(entry) if scrollback else ""
+            return text, "it" if text else "There is nothing to copy in it"
+        text = scrollback.last_answer if scrollback else ""
+        return text, "the last answer" if text else "There is no answer yet"
 
     def fork_row(self, focused: Widget | None) -> int | None:
         """Return the row that a fork from the focused entry begins at; None for inherited entries."""

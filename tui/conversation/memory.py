@@ -8,12 +8,27 @@ gets one now and then, because Python does not return grown memory: 100 agents t
 from __future__ import annotations
 
 import gc
-from typing import Final
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from textual.app import App
 
 QUIET: Final = 1.0
 """Seconds without a key or streamed text after which a collection disturbs nobody."""
 _MOST: Final = 12
 """Dropped conversations after which a collection runs in any case."""
+_COLLECTIONS: Final = (2_000, 10, 30)
+"""Thresholds of the three garbage collections. A full one takes 60 ms and delays keys. With Python's own thresholds it
+ran every five seconds while an answer streamed."""
+
+
+def collect_seldom() -> None:
+    """Let Python collect garbage again, but seldom, and without a look at what was imported so far: all of it stays."""
+    gc.freeze()
+    gc.set_threshold(*_COLLECTIONS)
+    gc.enable()
 
 
 class DroppedConversations:
@@ -34,3 +49,24 @@ class DroppedConversations:
         """Free their memory."""
         self._count = 0
         gc.collect()
+
+
+class Tidying:
+    """Frees dropped conversations of one app when nobody waits; made when it is mounted."""
+
+    def __init__(self, app: App[Any], used_at: Callable[[], float]) -> None:
+        """``used_at`` says when something happened last; ``time.monotonic()``."""
+        self._app, self._used_at = app, used_at
+        self._garbage = DroppedConversations()
+        self._timer = app.set_interval(QUIET, self._tidy, pause=True)
+
+    def dropped(self) -> None:
+        """Note that a conversation was dropped."""
+        self._garbage.add()
+        self._timer.resume()
+        self._app.call_after_refresh(self._tidy)
+
+    def _tidy(self) -> None:
+        if self._garbage.is_due(time.monotonic() - self._used_at()):
+            self._garbage.collect()
+            self._timer.pause()

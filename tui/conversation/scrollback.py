@@ -30,6 +30,7 @@ from agentmesh.tui.conversation.entry import EntryView
 from agentmesh.tui.conversation.position import Folds, ReadingPosition
 from agentmesh.tui.conversation.window import Window
 from agentmesh.tui.conversation.windowed_scroll import WindowedScroll
+from agentmesh.tui.session.feed_calls import Older
 from agentmesh.tui.session.rows import ends_message
 from agentmesh.tui.widgets.message import message
 
@@ -42,13 +43,6 @@ _STYLES = Path(__file__).parent / "entries.tcss"
 
 class Scrollback(WindowedScroll, can_focus=False):
     """The entries of one agent."""
-
-    @message
-    class OlderWanted(Message):
-        """The person scrolls to the oldest entry that was read."""
-
-        agent_id: AgentId
-        before_seq: int
 
     @message
     class FileWanted(Message):
@@ -156,7 +150,7 @@ class Scrollback(WindowedScroll, can_focus=False):
 
     def _want_older(self) -> None:
         """Ask for older rows."""
-        self.post_message(self.OlderWanted(self.agent_id, self._oldest))
+        self.post_message(Older(self.agent_id, self._oldest))
 
     def void(self) -> None:
         """Remove the message in progress."""

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual.containers import Container
-from textual.message import Message
 
 from agentmesh.domain.ids import AgentId
-from agentmesh.tui.widgets.message import message
+from agentmesh.tui.session.feed_calls import Follow, Unfollow
 from agentmesh.tui.widgets.plain import Plain
 
 if TYPE_CHECKING:
@@ -25,18 +24,6 @@ LIVE = 3
 
 class Views(Container):
     """The place of the scrollbacks."""
-
-    @message
-    class Wanted(Message):
-        """An agent came into view; follow its rows from now on."""
-
-        agent_id: AgentId
-
-    @message
-    class Dropped(Message):
-        """An agent's rows are no longer wanted."""
-
-        agent_id: AgentId
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,7 +69,7 @@ class Views(Container):
         while len(self._kept) > LIVE:
             self._drop(next(iter(self._kept)))
         # To the app itself: while the screen handles a message, Textual lets no other bubble beyond it.
-        self.app.post_message(self.Wanted(agent_id))
+        self.app.post_message(Follow(agent_id))
 
     def seek(self, agent_id: AgentId, seq: int) -> None:
         """Go to a row of an agent, when it comes into view."""
@@ -137,4 +124,4 @@ class Views(Container):
         scrollback = self._kept.pop(agent_id)
         self._coming.pop(agent_id, None)
         scrollback.remove()
-        self.app.post_message(self.Dropped(agent_id))
+        self.app.post_message(Unfollow(agent_id))

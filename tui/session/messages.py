@@ -15,15 +15,19 @@ if TYPE_CHECKING:
     from agentmesh.tui.session.state import Board, Details
 
 
+class FromFeed(Message):
+    """What the feed has read."""
+
+
 @message
-class BoardChanged(Message):
+class BoardChanged(FromFeed):
     """Agents or waits of the session changed; the board is a snapshot that nobody changes."""
 
     board: Board
 
 
 @message
-class RowsArrived(Message):
+class RowsArrived(FromFeed):
     """Rows of a followed agent: first the newest window, then what was appended."""
 
     agent_id: AgentId
@@ -39,7 +43,7 @@ class RowsArrived(Message):
 
 
 @message
-class OlderRows(Message):
+class OlderRows(FromFeed):
     """Rows of an agent before those that are shown."""
 
     agent_id: AgentId
@@ -48,7 +52,7 @@ class OlderRows(Message):
 
 
 @message
-class TextStreamed(Message):
+class TextStreamed(FromFeed):
     """The agent's model is writing; the finished text arrives as a row."""
 
     agent_id: AgentId
@@ -58,7 +62,7 @@ class TextStreamed(Message):
 
 
 @message
-class OutputShown(Message):
+class OutputShown(FromFeed):
     """A call that runs has written these lines last; its result arrives as a row."""
 
     agent_id: AgentId
@@ -68,7 +72,7 @@ class OutputShown(Message):
 
 
 @message
-class LinkChanged(Message):
+class LinkChanged(FromFeed):
     """The way to the database or to a worker changed."""
 
     sentence: str | None
@@ -76,7 +80,7 @@ class LinkChanged(Message):
 
 
 @message
-class Noticed(Message):
+class Noticed(FromFeed):
     """Something happened to an agent (None: to the session) that a person may want to know, unless it is in view."""
 
     agent_id: AgentId | None
@@ -85,7 +89,7 @@ class Noticed(Message):
 
 
 @message
-class Missed(Message):
+class Missed(FromFeed):
     """An agent that was sought has been reaped: no board has it."""
 
     agent_id: AgentId
@@ -93,14 +97,14 @@ class Missed(Message):
 
 
 @message
-class RequestSettled(Message):
+class RequestSettled(FromFeed):
     """A request no longer waits for a person: somebody has answered it, or its turn has ended."""
 
     request: Request
 
 
 @message
-class DetailsRead(Message):
+class DetailsRead(FromFeed):
     """What a board says of the agents that it was opened for, beside their state."""
 
     details: dict[AgentId, Details]
@@ -109,14 +113,14 @@ class DetailsRead(Message):
 
 
 @message
-class EverybodyRead(Message):
+class EverybodyRead(FromFeed):
     """The agents of all sessions, for a board that shows them."""
 
     agents: list[Elsewhere]
 
 
 @message
-class LinesStreamed(Message):
+class LinesStreamed(FromFeed):
     """The last line of what agents write just now."""
 
     lines: dict[AgentId, str]

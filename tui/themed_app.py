@@ -1,0 +1,40 @@
+"""An app that begins in one of our themes: the screen itself, and the one that sets up a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from textual.app import App
+
+from agentmesh.tui import theme
+
+Result = TypeVar("Result")
+
+
+class ThemedApp(App[Result], inherit_bindings=False):
+    """Has its theme before its first frame, and no colour where the environment says NO_COLOR."""
+
+    ENABLE_COMMAND_PALETTE = False
+    TITLE = "agentmesh"
+
+    def __init__(self, environ: Mapping[str, str], look: str) -> None:
+        """``look`` is one of ``theme.NAMES``; raise ConfigError for another one."""
+        self._is_themed = False
+        super().__init__()
+        self._begin_with(name := theme.theme_for(environ, look))
+        if self.no_color:  # Textual would paint in greys
+            self._filters = [theme.Colourless(theme.theme_of(name).background or "#000000")]
+
+    def get_css_variables(self) -> dict[str, str]:
+        """Return the variables of our theme, and none before it is set: Textual would make its own first (1 ms)."""
+        return super().get_css_variables() if self._is_themed else {}
+
+    def _begin_with(self, name: str) -> None:
+        """Set the theme without its watcher, which would parse all CSS again (15 ms before the first frame)."""
+        self.register_theme(theme.theme_of(name))
+        self.set_reactive(App.theme, name)
+        self._is_themed = True
+        self.stylesheet.set_variables(self.get_css_variables())
+        self.set_class(self.current_theme.dark, "-dark-mode", update=False)
+        self.set_class(not self.current_theme.dark, "-light-mode", update=False)
