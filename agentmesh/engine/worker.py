@@ -67,7 +67,7 @@ def _agent_of(channel: str) -> AgentId | None:
         return None
 
 
-MakeEars = Callable[[Callable[[str, str], None], Callable[[], None], Callable[[Any], None]], WorkerListener]
+MakeListener = Callable[[Callable[[str, str], None], Callable[[], None], Callable[[Any], None]], WorkerListener]
 """``(on_notify, on_reconnect, setup) -> listener``; setup is called first on each new connection."""
 
 
@@ -78,7 +78,7 @@ class Worker:
         self,
         engine: Engine,
         identity: Identity,
-        make_ears: MakeEars,
+        make_listener: MakeListener,
         on_event: Callable[[str], None] = lambda _: None,
         *,
         tick: float = _TICK,
@@ -91,7 +91,7 @@ class Worker:
         self._tick_every = tick
         self._heed = heed
         self._tick_now = threading.Event()
-        self._listener = make_ears(self._heard, self._reconnected, self._join)
+        self._listener = make_listener(self._heard, self._reconnected, self._join)
         slots, database = identity.concurrency, engine.database
         self._crew = Crew(engine, slots, lambda: self.worker_id, self._freed, self._gone)
         # A claim that is fenced: this worker was frozen or cut off. The new connection registers it anew.

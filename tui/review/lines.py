@@ -21,7 +21,7 @@ class Anchor(NamedTuple):
 
 
 class LineLook(Enum):
-    """How a line looks."""
+    """How a line looks. The kinds of a diff's lines have the same names here."""
 
     FILE = "file"
     CHANGE = "change"
@@ -51,15 +51,6 @@ class NotePlace(NamedTuple):
     """The line with its sign; empty for a whole change."""
     author: str
     """The name of the agent that made the change."""
-
-
-_LOOKS = {
-    DiffKind.ADDED: LineLook.ADDED,
-    DiffKind.REMOVED: LineLook.REMOVED,
-    DiffKind.KEPT: LineLook.KEPT,
-    DiffKind.HUNK: LineLook.HUNK,
-    DiffKind.REMARK: LineLook.REMARK,
-}
 
 
 def page_lines(files: Sequence[FileChanges]) -> Sequence[PageLine]:
@@ -93,7 +84,7 @@ def _how(change: Change) -> str:
 def _line(line: DiffLine, change: Change, index: int) -> PageLine:
     text = line.whole.expandtabs(4)
     anchor = Anchor(change.agent_id, change.seq, index) if _can_have_note(line) else None
-    return PageLine(_LOOKS[line.kind], text, line.number, anchor)
+    return PageLine(LineLook[line.kind.name], text, line.number, anchor)
 
 
 def _can_have_note(line: DiffLine) -> bool:

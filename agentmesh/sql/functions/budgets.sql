@@ -407,7 +407,7 @@ begin
       max_cost_usd = case when unit = 'tokens' then s.max_cost_usd else amount end
     where s.id = set_budget.session;
     if not found then
-      perform agentmesh.refuse('AM015', format('there is no session %s', coalesce(session::text, 'null')), 'agentmesh sessions lists them.');
+      perform agentmesh.require_session(null, set_budget.session);
     end if;
     perform pg_notify('session_event_' || set_budget.session, 'session');
     perform agentmesh.wake_waiting(set_budget.session);

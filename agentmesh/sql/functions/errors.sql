@@ -18,6 +18,16 @@ begin
   end if;
 end $$;
 
+create function agentmesh.require_session(session agentmesh.sessions, id uuid) returns void
+language plpgsql as $$
+begin
+  if session.id is null then
+    perform agentmesh.refuse('AM015', format('there is no session %s', coalesce(require_session.id::text, 'null')), 'agentmesh sessions lists them.');
+  end if;
+end $$;
+
+comment on function agentmesh.require_session is 'Refuse an id without a session.';
+
 create function agentmesh.require_living(agent agentmesh.agents, id uuid) returns void
 language plpgsql as $$
 begin

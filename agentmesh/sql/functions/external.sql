@@ -10,9 +10,8 @@ declare
 begin
   perform agentmesh.require_read_committed();
   locked := agentmesh.lock_session(guest.session);
-  if locked.id is null then
-    perform agentmesh.refuse('AM015', format('there is no session %s', coalesce(guest.session::text, 'null')), 'agentmesh sessions lists them.');
-  elsif locked.ended_at is not null then
+  perform agentmesh.require_session(locked, guest.session);
+  if locked.ended_at is not null then
     perform agentmesh.refuse('AM016', 'the session has ended', 'Start a new one.');
   end if;
   select a.id into found_id from agentmesh.agents a

@@ -6,9 +6,7 @@ declare
   one agentmesh.agents;
 begin
   perform agentmesh.require_read_committed();
-  if (agentmesh.lock_session(reap.session)).id is null then
-    perform agentmesh.refuse('AM015', format('there is no session %s', coalesce(reap.session::text, 'null')), 'agentmesh sessions lists them.');
-  end if;
+  perform agentmesh.require_session(agentmesh.lock_session(reap.session), reap.session);
   if reap.agent is not null then
     select * into one from agentmesh.lock_agents(array[reap.agent]);
     if one.session_id is distinct from reap.session then

@@ -104,9 +104,7 @@ declare
 begin
   perform agentmesh.require_read_committed();
   locked := agentmesh.lock_session(allow.session);
-  if locked.id is null then
-    perform agentmesh.refuse('AM015', format('there is no session %s', coalesce(session::text, 'null')), 'agentmesh sessions lists them.');
-  end if;
+  perform agentmesh.require_session(locked, allow.session);
   perform agentmesh.lock_agents(agentmesh.asking(allow.session));
   select coalesce(jsonb_agg(n), '[]') into added from jsonb_array_elements(allow.rules) n
   where n ->> 'effect' = 'allow' and not locked.rules @> jsonb_build_array(n);
@@ -126,7 +124,7 @@ declare
   had integer := (select jsonb_array_length(s.rules) from agentmesh.sessions s where s.id = forget_rules.session);
 begin
   if had is null then
-    perform agentmesh.refuse('AM015', format('there is no session %s', coalesce(session::text, 'null')), 'agentmesh sessions lists them.');
+    perform agentmesh.require_session(null, forget_rules.session);
   end if;
   update agentmesh.sessions s set rules = case when place is null then '[]' else s.rules - (place - 1) end
   where s.id = forget_rules.session and (place is null or place between 1 and jsonb_array_length(s.rules));
@@ -177,9 +175,7 @@ language plpgsql as $$
 #variable_conflict use_column
 begin
   perform agentmesh.require_read_committed();
-  if (agentmesh.lock_session(set_mode.session)).id is null then
-    perform agentmesh.refuse('AM015', format('there is no session %s', coalesce(session::text, 'null')), 'agentmesh sessions lists them.');
-  end if;
+  perform agentmesh.require_session(agentmesh.lock_session(set_mode.session), set_mode.session);
   perform agentmesh.lock_agents(agentmesh.asking(set_mode.session));
   update agentmesh.sessions s set permission_mode = set_mode.mode where s.id = set_mode.session;
   perform agentmesh.judge_again(set_mode.session);

@@ -37,9 +37,7 @@ declare
   dying uuid[];
 begin
   perform agentmesh.require_read_committed();
-  if (agentmesh.lock_session(session)).id is null then
-    perform agentmesh.refuse('AM015', format('there is no session %s', coalesce(session::text, 'null')), 'agentmesh sessions lists them.');
-  end if;
+  perform agentmesh.require_session(agentmesh.lock_session(session), session);
   perform agentmesh.lock_agents(array(select a.id from agentmesh.agents a where a.session_id = session));
   dying := array(select a.id from agentmesh.agents a where a.session_id = session and a.status <> 'dead');
   perform agentmesh.bury(dying, session, null);
@@ -57,9 +55,7 @@ declare
   busy text;
 begin
   perform agentmesh.require_read_committed();
-  if (agentmesh.lock_session(session)).id is null then
-    perform agentmesh.refuse('AM015', format('there is no session %s', coalesce(session::text, 'null')), 'agentmesh sessions lists them.');
-  end if;
+  perform agentmesh.require_session(agentmesh.lock_session(session), session);
   perform agentmesh.lock_agents(array(select a.id from agentmesh.agents a where a.session_id = session));
   select string_agg(agentmesh.label(a), ', ' order by a.created_at) into busy from agentmesh.agents a where a.session_id = session and a.status = 'running';
   if busy is not null then
@@ -80,7 +76,7 @@ language plpgsql as $$
 begin
   update agentmesh.sessions s set title = left(btrim(rename_session.title), 200) where s.id = rename_session.session;
   if not found then
-    perform agentmesh.refuse('AM015', format('there is no session %s', coalesce(session::text, 'null')), 'agentmesh sessions lists them.');
+    perform agentmesh.require_session(null, rename_session.session);
   end if;
   perform pg_notify('session_event_' || rename_session.session, 'session');
 end $$;
