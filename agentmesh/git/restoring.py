@@ -85,6 +85,7 @@ class _Restore:
         self._disk = disk
         self._steps = steps
         self._going = {step.path for step in steps if step.new is None}
+        self._folded = {path.casefold() for path in self._going}
         self._modes = conversions.has_modes(view)
         self.written: list[str] = []
 
@@ -103,7 +104,7 @@ class _Restore:
 
     def write(self, folder: Path) -> list[str]:
         """Write all steps; return the files that changed meanwhile, in which case none is written."""
-        todo = [step for step in self._steps if not self._is_same(self._present(step.path), step.new)]
+        todo = [step for step in self._steps if self._is_due(step)]
         beside = {step.path: self._disk.beside(step.path) for step in todo if step.new is not None}
         journal = folder / JOURNAL
         _write_journal(journal, list(beside.values()))
@@ -117,6 +118,12 @@ class _Restore:
                 self._disk.remove(name)
             journal.unlink(missing_ok=True)
         return [] if late is None else [late]
+
+    def _is_due(self, step: Step) -> bool:
+        """Return whether there is something to do: a file that is renamed to other case may look as if it were there."""
+        if step.new is not None and step.path.casefold() in self._folded:
+            return True
+        return not self._is_same(self._present(step.path), step.new)
 
     def _change(self, steps: list[Step], beside: Mapping[str, str], folder: Path) -> str | None:
         """Change the files; return one that changed meanwhile, in which case all others are as before."""
