@@ -28,7 +28,7 @@ _NAMED: Final = 10
 
 
 def look(workspaces: Workspaces, workspace: UUID, agent: AgentId, paths: Collection[str]) -> None:
-    """Compare an own tree, of which these files have just changed, with its siblings. Never raise."""
+    """Compare an own tree with its siblings, after these files have changed. Never raise."""
     try:
         _look(workspaces, workspace, agent, paths)
     except AgentmeshError as error:
