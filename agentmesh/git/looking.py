@@ -78,12 +78,15 @@ class Look:
 
     def _differences(self) -> pygit2.Diff:
         """Compare the index with the disk; again if a file went in the middle."""
-        for _ in range(_TRIES):
+        for left in reversed(range(_TRIES)):
             try:
-                return self._index.diff_to_workdir(_LOOK)
+                found: pygit2.Diff = self._index.diff_to_workdir(_LOOK)
             except (KeyError, OSError):
-                continue
-        return self._index.diff_to_workdir(_LOOK)
+                if not left:
+                    raise
+            else:
+                return found
+        raise AssertionError
 
     def _take(self, delta: pygit2.DiffDelta, edits: dict[str, Entry | None], left_out: set[str]) -> None:
         path = os.fsdecode(delta.new_file.raw_path)

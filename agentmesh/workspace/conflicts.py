@@ -51,7 +51,7 @@ def _look(workspaces: Workspaces, workspace: UUID, agent: AgentId, paths: Collec
 def in_both(place: Place, one: Workspace, other: Workspace) -> list[str]:
     """Return the files that two workspaces have changed since their bases in ways that do not fit."""
     from agentmesh.git.comparing import changed_paths
-    from agentmesh.git.merging import merge
+    from agentmesh.git.merging import conflicts, merge
 
     if not (one.base and one.head and other.base and other.head):
         return []
@@ -62,7 +62,7 @@ def in_both(place: Place, one: Workspace, other: Workspace) -> list[str]:
     if not both:
         return []
     return sorted(
-        storable(each.path) for each in merge(place, one.base, one.head, theirs).conflicts if each.path in both
+        storable(each.path) for each in conflicts(place, one.base, one.head, theirs) if each.path in both
     )
 
 

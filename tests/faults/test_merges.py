@@ -41,6 +41,17 @@ def script(rig: Rig) -> None:
         rig.script(name, do(call("bash", command=change)), say("changed"))
 
 
+def died(rig: Rig, point: str) -> bool:
+    """Let a worker go on until it dies at this point; False if all is done before."""
+    worker = rig.process(point)
+    rig.until(lambda: worker.process.exitcode is not None or rig.status("root") == "idle", "its death or the end")
+    if worker.process.exitcode is None:
+        return False
+    assert worker.join() == -signal.SIGKILL
+    rig.bury(worker.worker_id)
+    return True
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_merges_survive_deaths_of_their_workers(rig: Rig, seed: str):
     repository(rig.workdir)
@@ -49,12 +60,8 @@ def test_merges_survive_deaths_of_their_workers(rig: Rig, seed: str):
     script(rig)
     rig.prompt()
     for point in chosen.sample(POINTS, KILLS):
-        worker = rig.process(point)
-        rig.until(lambda: worker.process.exitcode is not None or rig.status("root") == "idle", "its death or the end")
-        if worker.process.exitcode is None:
+        if not died(rig, point):
             break
-        assert worker.join() == -signal.SIGKILL
-        rig.bury(worker.worker_id)
     rig.worker()
     rig.rest()
     among = Workspaces(rig.db, rig.data_dir, host=HOST, os_user=USER)

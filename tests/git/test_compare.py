@@ -61,7 +61,7 @@ def test_an_unknown_tree_is_an_error_in_words(workspace: Workspace):
 
 
 def test_lines_are_blamed_on_the_version_that_brought_them(repository: Repository, workspace: Workspace):
-    versions = []
+    versions: list[tuple[str, str]] = []
     for label, text in (
         ("v0", "a\nb\nc\n"),
         ("v1", "a\nB\nc\nd\n"),

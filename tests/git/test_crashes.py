@@ -63,13 +63,15 @@ def die_at(count: int, work: Callable[[], object]) -> bool:
 
 def moments(work: Callable[[], object], check: Callable[[], None]) -> int:
     """Kill work at one moment after another until it gets to its end; check after each death."""
-    for count in range(1, MOST):
-        if not die_at(count, work):
-            return count
+    count = 1
+    while die_at(count, work):
         check()
-    raise AssertionError("the work has too many moments")
+        count += 1 + count // 6
+        assert count < MOST, "the work has too many moments"
+    return count
 
 
+@pytest.mark.slow
 def test_a_restore_killed_at_any_moment_is_finished_by_the_next(repository: Repository, workspace: Workspace):
     repository.write("file-to-folder", "f\n")
     repository.write("goes", "g\n")
@@ -96,6 +98,7 @@ def test_a_restore_killed_at_any_moment_is_finished_by_the_next(repository: Repo
     assert moments(lambda: workspace.store.restore(first, second), check) > 10
 
 
+@pytest.mark.slow
 def test_a_tree_whose_making_was_killed_is_made_by_the_next(
     repository: Repository, workspace: Workspace, tmp_path: Path
 ):
@@ -114,6 +117,7 @@ def test_a_tree_whose_making_was_killed_is_made_by_the_next(
     assert is_made(trees / "own", "own")
 
 
+@pytest.mark.slow
 def test_a_removal_that_was_killed_is_finished_by_the_next(workspace: Workspace, tmp_path: Path):
     trees = tmp_path / "trees"
     workspace.take()
@@ -127,6 +131,7 @@ def test_a_removal_that_was_killed_is_finished_by_the_next(workspace: Workspace,
     assert moments(lambda: remove_tree(trees / "own", "own", trees), check) > 3
 
 
+@pytest.mark.slow
 def test_a_snapshot_that_was_killed_is_taken_by_the_next(repository: Repository, tmp_path: Path):
     folder = tmp_path / "trees" / "w"
     repository.write("new", "n\n")
@@ -170,6 +175,7 @@ def test_a_workspace_that_somebody_holds_is_said(tmp_path: Path):
         pass
 
 
+@pytest.mark.slow
 def test_two_processes_take_snapshots_at_once(repository: Repository, workspace: Workspace):
     start = workspace.take("refs/agentmesh/s/a/0").tree
 
@@ -188,6 +194,7 @@ def test_two_processes_take_snapshots_at_once(repository: Repository, workspace:
     assert len(workspace.store.refs("refs/agentmesh/s/x/")) == 15
 
 
+@pytest.mark.slow
 def test_files_that_come_and_go_during_a_snapshot(repository: Repository, workspace: Workspace):
     workspace.take()
     over = threading.Event()

@@ -16,6 +16,7 @@ from tests.git.repositories import Repository, Workspace, on_disk
 NAMES = st.sampled_from(["a", "b", "c d", "é", "-x", "n\nl", "\udcff"])
 PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join)
 CONTENT = st.one_of(st.binary(max_size=40), st.sampled_from([b"", b"one\n", b"one\r\ntwo\n"]))
+Edit = tuple[str, str, bytes]
 EDIT = st.tuples(PATHS, st.sampled_from(["write", "program", "link", "remove", "folder"]), CONTENT)
 EDITS = st.lists(EDIT, max_size=12)
 LINES = st.lists(st.sampled_from(["a", "b", "c", "d", "e"]), max_size=8)
@@ -48,7 +49,7 @@ def change(top: Path, path: str, kind: str, data: bytes) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(EDITS, EDITS, EDITS)
-def test_a_restore_brings_back_every_byte_and_mode(one: list[EDIT], two: list[EDIT], three: list[EDIT]):  # type: ignore[valid-type]
+def test_a_restore_brings_back_every_byte_and_mode(one: list[Edit], two: list[Edit], three: list[Edit]):
     with tempfile.TemporaryDirectory() as folder:
         repository = Repository.init(Path(folder) / "project")
         workspace = Workspace.of(repository.top, Path(folder) / "trees" / "w")

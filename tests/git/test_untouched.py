@@ -44,7 +44,8 @@ def test_a_dirty_repository_is_byte_for_byte_as_before(repository: Repository, w
 
 
 def test_a_detached_head_stays_detached(repository: Repository, workspace: Workspace, tmp_path: Path):
-    commit = repository.commit() if repository.write("c", "c") else ""
+    repository.write("c", "c")
+    commit = repository.commit()
     repository.git("checkout", "-q", "--detach")
     before = repository.state()
     everything(repository, workspace, tmp_path)

@@ -26,7 +26,7 @@ def merged(rig: Rig, command: str, meanwhile: str = "") -> MergeResult:
 
 def test_bits_links_and_binary_files_come_as_they_are(grove: Rig):
     rig = grove
-    command = "chmod +x a.txt && ln -s a.txt link && printf '\\0\\1' > raw && rm new.txt && mkdir new.txt && echo x > new.txt/in"
+    command = "chmod +x a.txt; ln -s a.txt link; printf '\\0\\1' > raw; rm new.txt; mkdir new.txt; echo x > new.txt/in"
     result = merged(rig, command)
     assert result.status is MergeStatus.MERGED
     assert os.access(rig.workdir / "a.txt", os.X_OK)
