@@ -91,7 +91,9 @@ class StepSnapshots:
             found, is_new = self._taken_as(ref, before, paths)
         if is_new:
             self._record_outside()
-            self._outside = entry(found, ref) | ({} if before else {"kind": "base"})
+            self._outside = entry(found, ref)
+        if is_new and before is None:
+            self._record_outside("base")  # now: if this worker dies, the next one sees what the call had changed
         return self._outside
 
     def _after(self, ordinal: int) -> Entry | None:
@@ -106,11 +108,10 @@ class StepSnapshots:
         self._record_outside()
         return None
 
-    def _record_outside(self) -> None:
+    def _record_outside(self, kind: str = "outside") -> None:
         """Store what others have changed, because no result will carry it."""
         found, self._outside = self._outside, None
         if found:
-            kind = found.get("kind", "outside")
             self._database.run(snapshots.record, self._root.workspace, kind, found, idempotent=True)
 
     def _taken_as(self, ref: str, before: str | None, paths: Collection[str] | None) -> tuple[Snapshot, bool]:
