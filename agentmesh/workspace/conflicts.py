@@ -61,9 +61,7 @@ def in_both(place: Place, one: Workspace, other: Workspace) -> list[str]:
     both = changed_paths(place, one.base, one.head) & changed_paths(place, other.base, other.head)
     if not both:
         return []
-    return sorted(
-        storable(each.path) for each in conflicts(place, one.base, one.head, theirs) if each.path in both
-    )
+    return sorted(storable(each.path) for each in conflicts(place, one.base, one.head, theirs) if each.path in both)
 
 
 def news(workspaces: Workspaces, agent: AgentId) -> str | None:
