@@ -40,7 +40,7 @@ insert into agentmesh.changes (snapshot_id, n, workspace_id, path, status, added
 insert into agentmesh.merges (session_id, source, target, source_agent, target_agent, is_up, base, ours, theirs, result, base_before, state, ended_at)
   select session, id, session, id, root, true, repeat('0', 40), repeat('0', 40), repeat('1', 40), repeat('1', 40), repeat('0', 40), 'done', now()
   from a, generate_series(1, 11);
-insert into agentmesh.conflicts (a, b, path, second) select least(id, session), greatest(id, session), 'src/file-' || n, id from a, generate_series(1, 11) n;
+insert into agentmesh.conflicts (a, b, path, second) select least(id, session), greatest(id, session), 'src/file-' || k, id from a, generate_series(1, 11) k;
 insert into agentmesh.leases (workspace_id, prefix, agent_id) select session, 'src/' || n, id from a;
 insert into agentmesh.waits (waiter, target) select root, id from a;
 set session_replication_role = origin;

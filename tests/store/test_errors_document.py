@@ -117,8 +117,10 @@ def wait_for_a_stranger(mesh: Mesh) -> None:
 def ambiguous(mesh: Mesh) -> None:
     for n in (1, 2):
         mesh.conn.execute(
-            "insert into agentmesh.agents (id, session_id, parent_id, name, depth, status, settings_id, forked_at, workspace_id)"
-            " select %s, session_id, id, %s, 1, 'idle', settings_id, 0, workspace_id from agentmesh.agents where id = %s",
+            "insert into agentmesh.agents (id, session_id, parent_id, name, depth, status, settings_id, forked_at,"
+            " workspace_id)"
+            " select %s, session_id, id, %s, 1, 'idle', settings_id, 0, workspace_id from agentmesh.agents"
+            " where id = %s",
             [f"abcd123{n}-0000-4000-8000-000000000000", f"twin{n}", mesh.root],
         )
     mesh.run(agents.resolve, mesh.session, "abcd123")

@@ -227,7 +227,8 @@ def test_two_merges_undone_one_by_one_and_out_of_order(mesh: Mesh, trees: Trees,
     first = trees.merge(mesh.root, child, "a.txt")
     trees.work(child, "b.txt")
     second = trees.merge(mesh.root, child, "b.txt")
-    assert first.result and second.result
+    assert first.result
+    assert second.result
     trees.undo(mesh.root, trees.tree(), [first.id])
     assert trees.of(child).base == second.theirs, "the later one still stands"
     trees.undo(mesh.root, first.result, [first.id], kind="redo")

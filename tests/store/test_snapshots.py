@@ -1,4 +1,4 @@
-"""Snapshots: stored with the results of the calls after which they were taken, and found by a row of the conversation."""
+"""Snapshots: stored with the results of the calls after which they were taken, and found by a row of an agent."""
 
 from __future__ import annotations
 

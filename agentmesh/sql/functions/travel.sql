@@ -140,7 +140,7 @@ begin
 end $$;
 
 comment on function agentmesh.place_root is
-  'What is known of the directory of the session that a new one was forked from is known of it too; its root works there, or in a tree of its own.';
+  'Place the root of a session that was forked from another: in the same directory, or in a tree of its own. What is known of the directory is copied.';
 
 create function agentmesh.agents_at(session uuid, at timestamptz)
 returns table (id uuid, parent_id uuid, name text, depth integer, status text, activity text, unread bigint, model text, tool_calls bigint,

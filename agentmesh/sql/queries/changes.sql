@@ -68,8 +68,8 @@ cross join lateral (
 where a.session_id = %(session)s and a.created_at <= %(at)s;
 
 -- name: totals
--- What the calls of an agent and of all below it changed, by agent and file, the newest first; since: only after that
--- row of the agent's, or after its time.
+-- What the calls of an agent and of all below it changed, by agent and file, the newest first. With since: only after
+-- that row of the agent's, or after its time.
 select s.agent_id, a.name, c.workspace_id, c.path, sum(c.added)::bigint as added, sum(c.removed)::bigint as removed,
   (array_agg(c.status order by s.id desc))[1] as status, count(*) as snapshots, max(s.made_at) as last_at
 from agentmesh.subtree(%(agent)s) m (id)
