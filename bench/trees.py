@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from agentmesh.git.merging import merge
+from agentmesh.git.merging import conflicts
 from agentmesh.git.place import Place, find
 from agentmesh.git.store import Store
 from agentmesh.git.trees import make_tree, remove_tree
@@ -123,7 +123,7 @@ def _conflicts(bench: Bench, place: Place, folder: Path) -> None:
 
     def all_pairs(trees: Sequence[str]) -> None:
         for one, other in itertools.combinations(trees, 2):
-            merge(place, base, one, other)
+            conflicts(place, base, one, other)
 
     commits = [_commit(place, tree, [_commit(place, base, [])]) for tree in met]
 

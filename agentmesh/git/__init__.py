@@ -6,7 +6,9 @@ It knows files and objects, no database. What to import:
 - ``facts``: what the functions return: ``Snapshot``, ``FileChange``, ``Restored``, ``Merged``, ``Conflict`` and others;
 - ``store``: ``Store``, a workspace's snapshots and the way back to them;
 - ``trees``: ``make_tree``, ``is_made``, ``remove_tree``;
-- ``merging``: ``merge``;  ``comparing``: ``diff``, ``changes``, ``changed_paths``;  ``blaming``: ``blame``.
+- ``merging``: ``merge``, ``conflicts``;
+- ``comparing``: ``diff``, ``changes``, ``changed_paths``;
+- ``blaming``: ``blame``.
 
 Rules: git, hooks, filters and other programs that a repository names never run. Nothing of the user's repository is
 written but objects and refs below ``refs/agentmesh/``. Nothing is written through a symbolic link.

@@ -21,7 +21,7 @@ _TEXT: Final = 1024 * 1024
 
 
 class _Sides(NamedTuple):
-    """The versions of a file that do not fit together; None where it is not."""
+    """The versions of a file that do not fit together; None if a side has no such file."""
 
     base: pygit2.IndexEntry | None
     ours: pygit2.IndexEntry | None
@@ -44,17 +44,16 @@ def merge(
     """Merge two trees that came from ``base``.
 
     With conflicts the result has no tree, unless ``markers`` asks for one that has both sides in its files, between
-    conflict markers with ``names``. Of a binary file, or a link, ours stays; a file that one side removed and the other
-    changed is there as it was changed.
+    conflict markers with ``names``. If the file is binary or a link, ours stays. A file that one side removed and the
+    other changed is there as it was changed.
     """
     with told("merge two snapshots"):
         repository = repository_of(place)
         simple = _apart(repository, base, ours, theirs)
         if simple is not None:
-            return Merged(simple, (), changes_in(repository, place, ours, simple))
-        index = repository.merge_trees(base, ours, theirs)
-        sides = [_Sides(*each) for each in index.conflicts or ()]
-        conflicts = tuple(_conflict(repository, place, each, names) for each in sides)
+            tree = tree_objects.edited(repository, *simple)
+            return Merged(tree, (), changes_in(repository, place, ours, tree))
+        index, sides, conflicts = _met(repository, place, (base, ours, theirs), names)
         if conflicts and not markers:
             return Merged(None, conflicts, ())
         for each, conflict in zip(sides, conflicts, strict=True):
@@ -63,19 +62,41 @@ def merge(
         return Merged(tree, conflicts, changes_in(repository, place, ours, tree))
 
 
-def _apart(repository: pygit2.Repository, base: str, ours: str, theirs: str) -> str | None:
-    """Return the result if the sides changed different files; None if they met.
+def conflicts(
+    place: Place, base: str, ours: str, theirs: str, *, names: tuple[str, str] = ("ours", "theirs")
+) -> tuple[Conflict, ...]:
+    """Return the conflicts that a merge would have. Writes nothing, not even objects, so it is quicker than a merge."""
+    with told("merge two snapshots"):
+        repository = repository_of(place)
+        if _apart(repository, base, ours, theirs) is not None:
+            return ()
+        return _met(repository, place, (base, ours, theirs), names)[2]
+
+
+def _met(
+    repository: pygit2.Repository, place: Place, trees: tuple[str, str, str], names: tuple[str, str]
+) -> tuple[pygit2.Index, list[_Sides], tuple[Conflict, ...]]:
+    """Merge by libgit2, in memory."""
+    index = repository.merge_trees(*trees)
+    sides = [_Sides(*each) for each in index.conflicts or ()]
+    return index, sides, tuple(_conflict(repository, place, each, names) for each in sides)
+
+
+def _apart(
+    repository: pygit2.Repository, base: str, ours: str, theirs: str
+) -> tuple[str, Mapping[str, Entry | None]] | None:
+    """Return a tree and the edits that make the result of it, if the sides changed different files; None if they met.
 
     This costs what the changes cost, not what the repository has.
     """
     if base == theirs or ours == theirs:
-        return ours
+        return ours, {}
     if base == ours:
-        return theirs
+        return theirs, {}
     mine, other = _edits(repository, base, ours), _edits(repository, base, theirs)
     if _touches(mine, other) or _touches(other, mine):
         return None
-    return tree_objects.edited(repository, ours, other)
+    return ours, other
 
 
 def _edits(repository: pygit2.Repository, before: str, after: str) -> dict[str, Entry | None]:

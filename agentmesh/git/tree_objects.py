@@ -63,15 +63,11 @@ def edited(repository: pygit2.Repository, tree: str, edits: Edits) -> str:
 
 def entry_at(repository: pygit2.Repository, tree: str, path: str) -> Entry | None:
     """Return the entry of a path, or None."""
-    found = Entry(DIRECTORY, bytes.fromhex(tree))
-    for name in os.fsencode(path).split(b"/"):
-        if found.mode != DIRECTORY:
-            return None
-        below = read(repository, found.id.hex()).get(name)
-        if below is None:
-            return None
-        found = below
-    return found
+    try:
+        found = repository[tree].peel(pygit2.Tree)[path]
+    except KeyError:
+        return None
+    return Entry(int(found.filemode), found.id.raw)
 
 
 def files(repository: pygit2.Repository, tree: str, at: str = "") -> Iterator[tuple[str, Entry]]:

@@ -11,7 +11,6 @@ from tests.fixtures.engine import Rig, call, do, say
 from tests.fixtures.repositories import git
 from tests.fixtures.terminal import Desk, Terminal
 
-
 pytestmark = pytest.mark.timeout(300)
 _LONG = 90.0
 """Seconds for a turn of several steps, on a machine that does much else."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agentmesh.git.facts import Merged
-from agentmesh.git.merging import merge
+from agentmesh.git.merging import conflicts, merge
 from tests.git.repositories import Repository, Workspace, on_disk
 
 TEN = "".join(f"{number}\n" for number in range(10))
@@ -25,7 +25,10 @@ class Three:
     def merge(self, *, markers: bool = False) -> Merged:
         ours = self.ours.take("refs/agentmesh/s/a/1").tree
         theirs = self.theirs.take("refs/agentmesh/s/b/1").tree
-        return merge(self.ours.place, self.base, ours, theirs, markers=markers, names=("parent", "child"))
+        names = ("parent", "child")
+        merged = merge(self.ours.place, self.base, ours, theirs, markers=markers, names=names)
+        assert conflicts(self.ours.place, self.base, ours, theirs, names=names) == merged.conflicts
+        return merged
 
 
 @pytest.fixture
