@@ -116,15 +116,9 @@ class Store:
 
     @contextmanager
     def _held(self, what: str) -> Iterator[pygit2.Repository]:
-<<<<<<< HEAD
-        """Hold the lock, mend what a dead process left, and give the view."""
-        with told(what), self.held():
-            restoring.mend(self.place, self.folder)
-=======
         """Hold the lock, remove what a dead process left, and give the view."""
-        with self._alone, told(what), locked(self.folder):
+        with told(what), self.held():
             restoring.clean_up(self.place, self.folder)
->>>>>>> w-git
             if self._opened is None:
                 self._opened = view_of(self.place, self.folder)
             try:
