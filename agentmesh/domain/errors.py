@@ -14,7 +14,7 @@
     │   ├── NoCapture, NothingToRetry, NoMark, NothingToCompact
     │   ├── RequestOver, UnknownRequest, BadAnswer, NotATask
     │   ├── NoTree, TreeMoved, MergeBusy, MergeOver, NotMergeable
-    │   ├── SnapshotGone, UnknownWorkspace, WorkspaceInUse, NothingToRestore, LeaseHeld
+    │   ├── SnapshotGone, UnknownWorkspace, WorkspaceInUse, NothingToRestore
     │   └── LimitReached
     │       └── MailboxFull, DepthLimit, ChildrenLimit, AgentsLimit, BudgetSpent
     ├── UsageError              the command line, a configuration file or the environment is wrong
@@ -24,7 +24,7 @@
     │   └── SchemaAhead
     │       └── SchemaReplaced   under a worker that runs
     ├── TreeError               files or objects of a workspace cannot be read or written
-    │   └── NoRepository, TreeBusy
+    │   └── NoRepository, TreeBusy, LeaseHeld
     ├── WorkerFailed            a thread that a worker needs has ended, and the worker with it
     ├── ModelError              a model server failed for good (after retries)
     ├── Timeout                 a time limit that the caller set has passed
@@ -332,12 +332,6 @@ class NothingToRestore(Refused):
     code = "AM088"
 
 
-class LeaseHeld(Refused):
-    """Another agent writes in that directory until its turn ends."""
-
-    code = "AM089"
-
-
 class LimitReached(Refused):
     """A limit is reached."""
 
@@ -471,6 +465,12 @@ class TreeBusy(TreeError):
     """Another process works with the workspace's files."""
 
     code = "AM142"
+
+
+class LeaseHeld(TreeError):
+    """Another agent writes in that directory until its turn ends."""
+
+    code = "AM143"
 
 
 class WorkerFailed(AgentmeshError):

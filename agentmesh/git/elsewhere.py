@@ -1,4 +1,4 @@
-"""Our refs and trees in a repository of which only the directory is known: the workspaces may be gone."""
+"""Our refs and trees in a repository when only its directory is known, because the workspaces may be gone."""
 
 from __future__ import annotations
 

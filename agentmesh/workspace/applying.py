@@ -1,7 +1,7 @@
 """The part of a merge that writes: from the row that plans it to the row that says that it is done.
 
-The target's files stay locked from ``begin`` to ``end``. So a merge that is still being written while nobody holds its
-lock has lost its process, and whoever finds it goes on from its row: writing what is written already changes nothing.
+The target's files stay locked from ``begin`` to ``end``. So if a merge is being written and nobody holds its lock, its
+process is gone. The process that finds it goes on from its row: writing what is written already changes nothing.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def is_left(workspaces: Workspaces, row: Merge) -> bool:
 
 
 def result_of(workspaces: Workspaces, row: Merge) -> MergeResult:
-    """Return the result that a merge's row tells of; of one that is being written, what it will be."""
+    """Return the result that a merge's row stands for; if it is still being written, what the result will be."""
     run = workspaces.database.run
     source = run(agents.get, row.source_agent, idempotent=True).name
     target = run(agents.get, row.target_agent, idempotent=True).name if row.target_agent else ""

@@ -28,7 +28,7 @@ _NAMED: Final = 10
 
 
 def look(workspaces: Workspaces, workspace: UUID, agent: AgentId, paths: Collection[str]) -> None:
-    """Compare an own tree, of which these files have just changed, with its siblings. Never raise."""
+    """Compare an own tree with its siblings, after these files have changed. Never raise."""
     try:
         _look(workspaces, workspace, agent, paths)
     except AgentmeshError as error:
@@ -51,7 +51,7 @@ def _look(workspaces: Workspaces, workspace: UUID, agent: AgentId, paths: Collec
 def in_both(place: Place, one: Workspace, other: Workspace) -> list[str]:
     """Return the files that two workspaces have changed since their bases in ways that do not fit."""
     from agentmesh.git.comparing import changed_paths
-    from agentmesh.git.merging import merge
+    from agentmesh.git.merging import conflicts, merge
 
     if not (one.base and one.head and other.base and other.head):
         return []
@@ -61,9 +61,7 @@ def in_both(place: Place, one: Workspace, other: Workspace) -> list[str]:
     both = changed_paths(place, one.base, one.head) & changed_paths(place, other.base, other.head)
     if not both:
         return []
-    return sorted(
-        storable(each.path) for each in merge(place, one.base, one.head, theirs).conflicts if each.path in both
-    )
+    return sorted(storable(each.path) for each in conflicts(place, one.base, one.head, theirs) if each.path in both)
 
 
 def news(workspaces: Workspaces, agent: AgentId) -> str | None:

@@ -53,8 +53,14 @@ def told(result: MergeResult) -> dict[str, Any]:
             said["check"]["output"] = result.check.output
     if result.diff:
         said["diff"] = storable(result.diff)
-    notes = " ".join(filter(None, (result.note, _advice(result))))
+    notes = " ".join(filter(None, (result.note, _advice(result), _left_out(result))))
     return {**said, **({"note": storable(notes)} if notes else {})}
+
+
+def _left_out(result: MergeResult) -> str:
+    if not result.left_out:
+        return ""
+    return f"Not merged, because they are too large for snapshots: {_names(result.left_out)}."
 
 
 def _advice(result: MergeResult) -> str:

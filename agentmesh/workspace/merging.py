@@ -17,7 +17,7 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus
 from agentmesh.domain.text import clip, one_line
 from agentmesh.domain.workspaces import Workspace, WorkspaceKind
-from agentmesh.store import agents, merges
+from agentmesh.store import agents, merges, snapshots
 from agentmesh.store import workspaces as rows
 from agentmesh.store.call import Lease
 from agentmesh.workspace import merge_words as words
@@ -125,7 +125,7 @@ class _Merging:
             return self._preview(store, look)
         if self.cancel.is_set():
             return self._result(MergeStatus.STOPPED)
-        if merged.tree == sides.ours:
+        if merged.tree == sides.ours and not merged.conflicts:  # what is solved by keeping ours must move the base
             return self._result(MergeStatus.NOTHING)
         if merged.tree is None:
             return self._conflicts(look)
@@ -218,8 +218,12 @@ class _Merging:
             # Into this target: its lock is ours, so whoever began it is gone. The other way round it may go on.
             finish_into(self.workspaces, store, self.target.id)
             raise _Moved from busy
-        result = self._result(MergeStatus.MERGED, look)
+        result = replace(self._result(MergeStatus.MERGED, look), left_out=self._left_out())
         return apply(self.workspaces, store, row, self.lease, result)
+
+    def _left_out(self) -> tuple[str, ...]:
+        newest = self.workspaces.database.run(snapshots.newest, self.source.id, idempotent=True)
+        return tuple(newest.left_out) if newest else ()
 
     def _plan(self, look: _Look) -> merges.Plan:
         changes = [(one.path, one.status, one.added, one.removed) for one in look.merged.changes]

@@ -32,7 +32,7 @@ def opened(workspaces: Workspaces, row: Workspace) -> Store:
 def present(workspaces: Workspaces, row: Workspace) -> str | None:
     """Return the tree of a workspace as it is now; what had changed becomes a snapshot. None: it has no files at all.
 
-    Of a workspace whose directory was removed, or not made yet, it is the newest snapshot.
+    If its directory was removed, or is not made yet, that is the newest snapshot.
     """
     if row.state is not WorkspaceState.READY:
         return row.head or row.at_tree

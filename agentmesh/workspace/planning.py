@@ -24,7 +24,7 @@ class Plan:
     later: tuple[Later, ...]
     """Files that somebody else has changed since; they are not among the sources."""
     merges: tuple[int, ...]
-    """Merges of which nothing is left once all of it is put back."""
+    """Merges whose files are all gone once everything is put back."""
     before: Mapping[str, str] = field(default_factory=dict)
     """By path: the tree that has a file of ``later`` as it was, for those that are so again."""
 

@@ -1,4 +1,4 @@
-"""Comparing rows and directories both ways, and mending what differs. Nothing is removed that is not ours.
+"""Comparing rows and directories both ways, and repairing what differs. Nothing is removed that is not ours.
 
 A directory that no row knows is only named: another database may keep its trees in the same folder. ``remove`` takes
 it away if a person says so.

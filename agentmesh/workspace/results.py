@@ -57,14 +57,14 @@ class MergeResult:
     files: tuple[FileChange, ...] = ()
     """What the merge changes in the target."""
     conflicts: tuple[Conflict, ...] = ()
-    """Of a merge from the parent: the files that have conflict markers now, or whose other version was left out."""
+    """The files that conflict. After a merge from the parent they have conflict markers, or one of both versions."""
     owner: str = ""
     """Name of the agent that was told to solve the conflicts."""
     differs: tuple[str, ...] = ()
     """Files of the target that were changed meanwhile, if that is why nothing was written."""
     check: Checked | None = None
     diff: str = ""
-    """Of a preview: what would change, as a bounded unified diff."""
+    """What a preview would change, as a bounded unified diff."""
     left_out: tuple[str, ...] = ()
     """Files of the source that no snapshot holds, because they are too large or belong to another repository."""
     note: str = ""

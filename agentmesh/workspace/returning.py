@@ -117,7 +117,7 @@ class Files:
         return done
 
     def _without_done(self, plan: Plan) -> Plan:
-        """Leave out files that are as they should be already, whoever made them so."""
+        """Leave out files that are as they should be already, no matter who made them so."""
         differs: dict[str, set[str]] = {}
         for tree in {*plan.sources.values(), *plan.before.values()}:
             differs[tree] = self.changed(tree, self.head)

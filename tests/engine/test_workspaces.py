@@ -340,7 +340,9 @@ def test_without_a_repository_nothing_is_asked_or_looked_at_for_it(rig: Rig):
     sys.addaudithook(audit)
     then(rig, "root", *(do(call("bash", command=f"echo {n} > made")) for n in range(3, 6)))
     rig.run("again")
-    steps = [name for name in asked if name not in ("tick", "claim", "set_activities", "publish", "attention", "claimable")]
+    steps = [
+        name for name in asked if name not in ("tick", "claim", "set_activities", "publish", "attention", "claimable")
+    ]
     calls = ["start_calls", "finish_calls", "begin_step", "finish_step"]
     assert [name for name in steps if name in calls][-8:] == calls * 2
     assert {name for name in steps if name not in (*calls, "standing", "context")} == set()
