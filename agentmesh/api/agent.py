@@ -133,8 +133,8 @@ class Agent:
         """Merge the files of its own tree into the tree or directory that it was made from: all, or nothing.
 
         ``check`` is a command that must exit with 0 in the merged files. ``preview`` changes nothing. ``down`` merges
-        the other way round, into its tree. The result's ``status`` says what happened. If there are conflicts, this agent gets mail.
-        Raise NotMergeable, NoRepository, TreeError.
+        the other way round, into its tree. The result's ``status`` says what happened. If there are conflicts, this
+        agent gets mail. Raise NotMergeable, NoRepository, TreeError.
         """
         from agentmesh.app import trees
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def diff(agent: str, *, since: int | None, as_net: bool, as_json: bool, place: PlaceOptions) -> None:
     """Show what AGENT and all below it changed in files, as unified diffs: each call, file by file.
 
-    In a Git repository that is what commands changed too. Elsewhere only edit and write are known.
+    In a Git repository the changes by commands are among them. Elsewhere only edit and write are known.
 
     --net shows how the files where AGENT works differ from before. In a tree of its own that is what a merge would
     bring. In the session's directory it shows the files that AGENT and all below it changed.

@@ -172,3 +172,14 @@ def test_usage_errors_are_said_before_anything_is_opened(lonely):
     assert lonely("rewind", "root").code == 2
     assert lonely("undo", "root", "a.txt", "--conversation").code == 2
     assert lonely("merge", "x", "--preview", "--check", "true").code == 2
+
+
+def test_doctor_names_directories_that_no_row_knows(am, mesh, here, tmp_path: Path):
+    data = str(tmp_path / "data")
+    assert am("doctor", "--deep", AGENTMESH_DATA_DIR=data).code == 0
+    stray = tmp_path / "data" / "trees" / "0f0f0f0f-0000-4000-8000-000000000001"
+    stray.mkdir(parents=True)
+    broken = am("doctor", "--deep", AGENTMESH_DATA_DIR=data)
+    assert (broken.code, stray.name in broken.out) == (1, True)
+    assert am("workspaces", "--repair", "--yes", AGENTMESH_DATA_DIR=data).code == 1, "it may belong to another database"
+    assert stray.exists()

@@ -17,6 +17,7 @@ from agentmesh.tools import toolset
 from tests.fixtures.engine import until
 from tests.fixtures.invariants import violations
 from tests.fixtures.mesh import entry
+from tests.fixtures.team import project
 from tests.mcp.conftest import Desk, read, run, soon
 
 pytestmark = pytest.mark.timeout(180)  # each starts Python several times
@@ -348,3 +349,24 @@ def test_the_end_is_clean_also_inside_a_wait(desk: Desk, end: str):
         assert server.stderr.read() == b""
     assert mesh.status(me) is AgentStatus.IDLE
     assert mesh.run(waits.registered, me) is None
+
+
+def test_a_fork_can_have_a_tree_of_its_own(desk: Desk):
+    project(desk.am.folder)
+
+    async def test():
+        async with desk.guest() as guest:
+            await guest.call("fork", name="a", prompt="work", workspace="own")
+            child = await guest.id("a")
+            assert desk.mesh.one("select workspace from agentmesh.v_agents where id = %s", child) == "own"
+
+    run(test)
+
+
+def test_a_tree_of_its_own_without_a_repository_is_refused_in_words(desk: Desk):
+    async def test():
+        async with desk.guest() as guest:
+            refused = await guest.refused("fork", name="a", prompt="work", workspace="own")
+            assert "Git repository" in refused["error"]
+
+    run(test)
