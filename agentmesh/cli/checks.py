@@ -18,9 +18,10 @@ from agentmesh.cli.guides_check import guides_checks
 from agentmesh.cli.mcp_check import mcp_checks
 from agentmesh.cli.models_check import Check, model_checks
 from agentmesh.cli.place import PlaceOptions
-from agentmesh.cli.render.figures import moment, plural
+from agentmesh.cli.render.figures import moment
 from agentmesh.cli.telemetry_check import telemetry_checks
 from agentmesh.domain.errors import AgentmeshError, NotAPerson
+from agentmesh.domain.figures import plural
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh

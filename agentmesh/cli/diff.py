@@ -13,9 +13,9 @@ from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
-from agentmesh.cli.render.figures import plural
 from agentmesh.cli.talk import say
 from agentmesh.cli.verbs import label
+from agentmesh.domain.figures import plural
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh

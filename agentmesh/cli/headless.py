@@ -16,11 +16,12 @@ from agentmesh.api.following import Following
 from agentmesh.app.interrupting import interrupt_until_rest
 from agentmesh.cli.below import Below, below, sub_agents
 from agentmesh.cli.render import events
-from agentmesh.cli.render.figures import cut_off, plural
+from agentmesh.cli.render.figures import cut_off
 from agentmesh.cli.render.progress import Progress
 from agentmesh.cli.stopping import Stop, stoppable
 from agentmesh.cli.talk import complain, say
 from agentmesh.domain.errors import AgentmeshError, DatabaseUnreachable, Interrupted
+from agentmesh.domain.figures import plural
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import AgentView, Row, Session
 from agentmesh.domain.states import AgentStatus, Kind

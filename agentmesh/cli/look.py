@@ -10,9 +10,9 @@ from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import agent_data, emit
-from agentmesh.cli.render.figures import plural
 from agentmesh.cli.serving import tell_unserved
 from agentmesh.cli.talk import say
+from agentmesh.domain.figures import plural
 from agentmesh.domain.ids import short
 from agentmesh.domain.resting import resting
 from agentmesh.domain.states import AgentStatus

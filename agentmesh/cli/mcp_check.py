@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentmesh.cli.models_check import Check
-from agentmesh.cli.render.figures import plural
+from agentmesh.domain.figures import plural
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh

@@ -15,10 +15,10 @@ from agentmesh.cli.options import image_option, json_option, place_options, text
 from agentmesh.cli.piped import PATIENCE, beside_prompt, joined
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
-from agentmesh.cli.render.figures import count, money, plural
 from agentmesh.cli.serving import require_provider
 from agentmesh.cli.talk import complain, say
 from agentmesh.domain.errors import UsageError
+from agentmesh.domain.figures import count, money, plural
 from agentmesh.domain.ids import short
 from agentmesh.domain.rows import Session
 from agentmesh.domain.states import PermissionMode

@@ -11,9 +11,9 @@ from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options, text_argument
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
-from agentmesh.cli.render.figures import plural
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import UsageError
+from agentmesh.domain.figures import plural
 
 if TYPE_CHECKING:
     from agentmesh.store.search import Hit

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agentmesh.cli.render.figures import plural
 from agentmesh.cli.talk import complain, say
 from agentmesh.domain.errors import UsageError
+from agentmesh.domain.figures import plural
 from agentmesh.domain.ids import short
 from agentmesh.domain.rows import AgentView, Session
 

@@ -12,8 +12,8 @@ from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit, session_data
-from agentmesh.cli.render.figures import plural
 from agentmesh.cli.talk import say
+from agentmesh.domain.figures import plural
 from agentmesh.domain.ids import short
 from agentmesh.domain.text import one_line
 

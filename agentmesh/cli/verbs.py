@@ -10,10 +10,10 @@ from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import image_option, json_option, place_options, text_argument
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
-from agentmesh.cli.render.figures import plural
 from agentmesh.cli.serving import start_worker_if_none
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import UsageError
+from agentmesh.domain.figures import plural
 from agentmesh.domain.ids import short
 from agentmesh.domain.rows import Ref
 from agentmesh.domain.states import AgentStatus

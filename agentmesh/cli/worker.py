@@ -14,9 +14,9 @@ import click
 
 from agentmesh.cli.options import place_options
 from agentmesh.cli.place import PlaceOptions
-from agentmesh.cli.render.figures import plural
 from agentmesh.cli.stopping import stoppable
 from agentmesh.cli.talk import say, write_aside
+from agentmesh.domain.figures import plural
 from agentmesh.domain.ids import SessionId
 from agentmesh.domain.log import logger
 from agentmesh.telemetry.record_ids import EVENT

@@ -5,19 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta, tzinfo
-from decimal import Decimal
 from typing import Any, Final, TypeVar
 
 Agent = TypeVar("Agent")
 
 GLYPHS: Final = {"running": "◐", "idle": "○", "dead": "✗"}
-
-
-def money(usd: Decimal | float | None) -> str:
-    """Return an amount, ``$0.0312``, or ``?`` if no price is known."""
-    if usd is None:
-        return "?"
-    return f"${usd:.2f}" if usd >= 1 or usd == 0 else f"${usd:.4f}"
 
 
 def number(value: int) -> str:

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from agentmesh.domain import images
+from agentmesh.domain.figures import money
 from agentmesh.domain.ids import AgentId, short
 from agentmesh.export import lanes, svg
 from agentmesh.export.cells import summary
 from agentmesh.export.cleaning import Cleaner, line, readable
 from agentmesh.export.entries import Entry, conversation
-from agentmesh.export.figures import GLYPHS, clock, lasting, moment, money, number, offset, tree
+from agentmesh.export.figures import GLYPHS, clock, lasting, moment, number, offset, tree
 from agentmesh.store.export import Snapshot
 
 _LEGEND = (

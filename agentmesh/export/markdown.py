@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import tzinfo
 from typing import Any, Final, TextIO
 
+from agentmesh.domain.figures import money
 from agentmesh.domain.ids import short
 from agentmesh.export.cleaning import Cleaner, line, readable
 from agentmesh.export.entries import Entry, conversation
-from agentmesh.export.figures import GLYPHS, clock, lasting, moment, money, number, offset, tree
+from agentmesh.export.figures import GLYPHS, clock, lasting, moment, number, offset, tree
 from agentmesh.store.export import Snapshot
 
 _SIGNS: Final = re.compile(r"([\\`*_{}\[\]<>#|~&$@:])")

@@ -14,10 +14,10 @@ from agentmesh.cli.render import events
 from agentmesh.cli.render.answer import print_json
 from agentmesh.cli.render.conversation import row_text
 from agentmesh.cli.render.data import dumps
-from agentmesh.cli.render.figures import count, money
 from agentmesh.cli.render.outcome import print_outcome
 from agentmesh.cli.render.screen import Column, Grid
 from agentmesh.cli.render.tree import tree_data
+from agentmesh.domain.figures import count, money
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.rows import AgentView, Row
 from agentmesh.domain.states import AgentStatus, Kind

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len, set_cell_size
 
 from agentmesh.domain.attention import Need
+from agentmesh.domain.figures import count, money, plural
 from agentmesh.domain.text import one_line
-from agentmesh.tui.widgets.formats import count, duration, listed, money, plural
+from agentmesh.tui.widgets.formats import duration, listed
 from agentmesh.tui.widgets.lines import Line, Piece
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from agentmesh.domain.figures import plural
 from agentmesh.tui.board.navigation import Navigation
 from agentmesh.tui.commands.pending import PendingCalls
 from agentmesh.tui.input.composer import Composer
 from agentmesh.tui.widgets.double_press import DoublePress
-from agentmesh.tui.widgets.formats import plural
 
 if TYPE_CHECKING:
     from textual.screen import Screen

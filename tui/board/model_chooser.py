@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
+from agentmesh.domain.figures import count
 from agentmesh.tui.widgets.chooser import Choice, Chooser
-from agentmesh.tui.widgets.formats import count
 
 if TYPE_CHECKING:
     from agentmesh.app.models import OfferedModel

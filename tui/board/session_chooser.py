@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
+from agentmesh.domain.figures import money, plural
 from agentmesh.domain.ids import SessionId
 from agentmesh.domain.rows import SessionSummary
 from agentmesh.domain.text import one_line
 from agentmesh.store import sessions
 from agentmesh.tui.widgets.chooser import Choice, Chooser
-from agentmesh.tui.widgets.formats import money, plural
 
 if TYPE_CHECKING:
     from textual.app import App

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
+from agentmesh.domain.figures import count, money
 from agentmesh.domain.text import one_line
 from agentmesh.tui.board.attention import needs_text
 from agentmesh.tui.session.surroundings import Surroundings
-from agentmesh.tui.widgets.formats import count, is_near, money
+from agentmesh.tui.widgets.formats import is_near
 from agentmesh.tui.widgets.lines import Line, Piece
 
 if TYPE_CHECKING:

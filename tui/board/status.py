@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len, set_cell_size
 
 from agentmesh.domain.activity import fitted
+from agentmesh.domain.figures import count, plural
 from agentmesh.domain.text import one_line
 from agentmesh.tui.board.attention import needs_person
 from agentmesh.tui.session.state import AgentFace, Mark
 from agentmesh.tui.session.tasks import TaskMark
-from agentmesh.tui.widgets.formats import count, cut, duration, plural
+from agentmesh.tui.widgets.formats import cut, duration
 from agentmesh.tui.widgets.lines import Line, Piece
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from decimal import Decimal
 
 from agentmesh.domain.budgets import Budget, CostLine, Unit, parse_words, total, unpriced
+from agentmesh.domain.figures import count, money
 from agentmesh.domain.rows import Ref
 from agentmesh.store import budgets
 from agentmesh.store.reader import QueryResult
 from agentmesh.tui.commands.calls import Done
 from agentmesh.tui.commands.context import CommandContext
-from agentmesh.tui.widgets.formats import count, money
 
 
 def budget(ctx: CommandContext, *words: str) -> Done:

@@ -7,9 +7,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from agentmesh.domain.errors import AgentmeshError
+from agentmesh.domain.figures import count, money, plural
 from agentmesh.domain.ids import short
 from agentmesh.store import board, sessions
-from agentmesh.tui.widgets.formats import count, money, plural
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from agentmesh.domain.errors import RequestOver, UsageError
+from agentmesh.domain.figures import plural
 from agentmesh.store import agents, requests, sessions
 from agentmesh.tui.commands.calls import Done
 from agentmesh.tui.commands.context import CommandContext
-from agentmesh.tui.widgets.formats import plural, rule_text
+from agentmesh.tui.widgets.formats import rule_text
 
 if TYPE_CHECKING:
     from agentmesh.domain.rows import Request

@@ -12,12 +12,12 @@ from textual.message import Message
 from textual.widget import Widget
 
 from agentmesh.domain.activity import fitted
+from agentmesh.domain.figures import count, plural
 from agentmesh.domain.text import one_line
 from agentmesh.tui.conversation.entries import ToolCall
 from agentmesh.tui.conversation.tool_call import Look, ToolCallView
 from agentmesh.tui.session.tasks import Task, TaskMark, TaskResult, ended
 from agentmesh.tui.theme import ROLES
-from agentmesh.tui.widgets.formats import count, plural
 from agentmesh.tui.widgets.message import message
 
 if TYPE_CHECKING:

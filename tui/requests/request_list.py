@@ -16,6 +16,7 @@ from textual.message import Message
 from textual.types import CSSPathType
 from textual.widget import Widget
 
+from agentmesh.domain.figures import plural
 from agentmesh.domain.text import one_line
 from agentmesh.tui.input.keys import Keymap
 from agentmesh.tui.requests.field import Field
@@ -24,7 +25,6 @@ from agentmesh.tui.requests.queue import RequestGroup, grouped
 from agentmesh.tui.requests.replies import Reply, refused
 from agentmesh.tui.requests.words import group_cells, group_in_full
 from agentmesh.tui.widgets import dialog
-from agentmesh.tui.widgets.formats import plural
 from agentmesh.tui.widgets.message import message
 from agentmesh.tui.widgets.plain import Plain
 

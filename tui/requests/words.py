@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
+from agentmesh.domain.figures import plural
 from agentmesh.domain.text import one_line, visible
-from agentmesh.tui.widgets.formats import duration, plural, rule_text
+from agentmesh.tui.widgets.formats import duration, rule_text
 from agentmesh.tui.widgets.lines import Line, Piece, plain
 
 if TYPE_CHECKING:

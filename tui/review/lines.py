@@ -7,8 +7,8 @@ from enum import Enum
 from typing import NamedTuple
 
 from agentmesh.domain.changes import Change, DiffKind, DiffLine, FileChanges
+from agentmesh.domain.figures import plural
 from agentmesh.domain.ids import AgentId
-from agentmesh.tui.widgets.formats import plural
 
 
 class Anchor(NamedTuple):

@@ -15,13 +15,13 @@ from textual.types import CSSPathType
 from textual.widgets import Input
 
 from agentmesh.domain.changes import EACH, HONEST, FileChanges, by_file
+from agentmesh.domain.figures import plural
 from agentmesh.tui.commands.calls import Review
 from agentmesh.tui.review.diff_view import DiffView
 from agentmesh.tui.review.lines import page_lines, places
 from agentmesh.tui.review.notes import Notes, message
 from agentmesh.tui.widgets import dialog
 from agentmesh.tui.widgets.dialog import Dialog
-from agentmesh.tui.widgets.formats import plural
 from agentmesh.tui.widgets.plain import Plain
 
 _LOW = 16

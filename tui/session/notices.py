@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from agentmesh.domain.figures import count, money
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import Kind
 from agentmesh.tui.session.state import AgentFace, Board
-from agentmesh.tui.widgets.formats import count, is_near, money
+from agentmesh.tui.widgets.formats import is_near
 
 _HOLDING = "holding mail"
 

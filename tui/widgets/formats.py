@@ -1,4 +1,4 @@
-"""How counts, costs, times and permission rules are written for people."""
+"""How times, names, near caps and permission rules are written for people."""
 
 from __future__ import annotations
 
@@ -14,20 +14,6 @@ if TYPE_CHECKING:
 
 _RULE = 200
 """Characters of one rule that are shown."""
-
-
-def count(number: int) -> str:
-    """Return a number as people read it: 950, 13k, 4.5M."""
-    if number < 1_000:
-        return str(number)
-    return f"{number / 1_000:.0f}k" if number < 999_500 else f"{number / 1_000_000:.1f}M"
-
-
-def money(cost: Decimal | None) -> str:
-    """Return a cost in dollars; ``?`` when no price is known."""
-    if cost is None:
-        return "?"
-    return f"${cost:.2f}" if cost >= 1 or not cost else f"${cost:.4f}"
 
 
 def duration(seconds: float) -> str:
@@ -47,11 +33,6 @@ def cut(text: str, width: int) -> str:
     if cell_len(text) <= width:
         return text
     return set_cell_size(text, max(width - 1, 0)).rstrip() + "…"
-
-
-def plural(number: int, noun: str) -> str:
-    """Return ``1 call``, ``2 calls``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def listed(names: Sequence[str], most: int) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 from rich.text import Text
 
-from agentmesh.cli.render.figures import activity, count, moment, money, state, style
+from agentmesh.cli.render.figures import activity, moment, state, style
 from agentmesh.cli.render.screen import Column, Grid, cell, print_block
 from agentmesh.domain.activity import fitted
+from agentmesh.domain.figures import count, money
 from agentmesh.domain.ids import short
 from agentmesh.domain.rows import AgentView, SessionSummary
 

@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from agentmesh.cli.render.data import emit
-from agentmesh.cli.render.figures import plural
 from agentmesh.cli.talk import say
+from agentmesh.domain.figures import plural
 from agentmesh.domain.text import printable
 
 if TYPE_CHECKING:

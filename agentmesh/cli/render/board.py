@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.text import Text
 
-from agentmesh.cli.render.figures import activity, count, money, state, style
+from agentmesh.cli.render.figures import activity, state, style
 from agentmesh.cli.render.screen import Column, Grid, cell, print_block
 from agentmesh.domain.attention import Need
+from agentmesh.domain.figures import count, money
 from agentmesh.domain.ids import short
 
 if TYPE_CHECKING:

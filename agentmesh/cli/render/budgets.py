@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
-from agentmesh.cli.render.figures import count, money
 from agentmesh.cli.render.screen import Column, Grid, print_block
 from agentmesh.domain.budgets import Budget, CostLine, Unit, total
+from agentmesh.domain.figures import count, money
 from agentmesh.domain.ids import short
 
 _BUDGET = (

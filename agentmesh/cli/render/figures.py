@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from decimal import Decimal
 
+from agentmesh.domain.figures import count, money, plural
 from agentmesh.domain.rows import AgentView
 from agentmesh.domain.states import AgentStatus
 
@@ -41,30 +41,9 @@ def has_ended_badly(agent: AgentView) -> bool:
     return agent.status == AgentStatus.IDLE and agent.activity in ENDS
 
 
-def count(number: int) -> str:
-    """Return ``941``, ``13k``, ``2.4M``."""
-    if number < 1000:
-        return str(number)
-    if number < 999_500:
-        return f"{number / 1000:.0f}k"
-    return f"{number / 1_000_000:.1f}M"
-
-
-def money(usd: Decimal | float | None) -> str:
-    """Return ``$0.0312``, or ``?`` where no price is known."""
-    if usd is None:
-        return "?"
-    return f"${usd:.2f}" if usd >= 1 or usd == 0 else f"${usd:.4f}"
-
-
 def used(agent: AgentView) -> str:
     """Return ``9 tool calls  14k tokens  cost $0.0312``."""
     return f"{plural(agent.tool_calls, 'tool call')}  {count(agent.tokens)} tokens  cost {money(agent.cost_usd)}"
-
-
-def plural(number: int, noun: str) -> str:
-    """Return ``1 agent``, ``2 agents``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def moment(at: datetime | None) -> str:

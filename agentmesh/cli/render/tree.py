@@ -9,9 +9,10 @@ from typing import Any
 from rich.text import Text
 
 from agentmesh.cli.render.data import agent_data
-from agentmesh.cli.render.figures import activity, count, money, plural, state, style
+from agentmesh.cli.render.figures import activity, state, style
 from agentmesh.cli.render.screen import Column, Grid, cell
 from agentmesh.domain.activity import fitted
+from agentmesh.domain.figures import count, money, plural
 from agentmesh.domain.ids import AgentId, short
 from agentmesh.domain.resting import resting
 from agentmesh.domain.rows import AgentView

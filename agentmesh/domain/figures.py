@@ -1,0 +1,24 @@
+"""Counts and amounts as people read them, the same in the terminal, on the screen and on exported pages."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+
+def count(number: int) -> str:
+    """Return ``941``, ``13k``, ``2.4M``."""
+    if number < 1_000:
+        return str(number)
+    return f"{number / 1_000:.0f}k" if number < 999_500 else f"{number / 1_000_000:.1f}M"
+
+
+def money(usd: Decimal | float | None) -> str:
+    """Return ``$0.0312``, or ``?`` if no price is known."""
+    if usd is None:
+        return "?"
+    return f"${usd:.2f}" if usd >= 1 or usd == 0 else f"${usd:.4f}"
+
+
+def plural(number: int, noun: str) -> str:
+    """Return ``1 agent``, ``2 agents``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
