@@ -260,8 +260,8 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
             case Done() as done:
                 results.show(self.main, call, agent_id, done)
                 if done.draft:
-                    self.main.outcomes.give_back(done.draft, agent_id)
-                if done.session and (self.main.outcomes.has_gone(call, agent_id) or self.screen is not self.main):
+                    self.main.finished_calls.give_back(done.draft, agent_id)
+                if done.session and (self.main.finished_calls.has_gone(call, agent_id) or self.screen is not self.main):
                     self.main.say("/sessions leads to the new session")
                 elif done.session:
                     await self._switch(done.session, self.main.composer.leave(call, agent_id))

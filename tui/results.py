@@ -25,7 +25,7 @@ def show_failure(screen: MainScreen, call: Call, agent_id: AgentId, failed: Fail
     screen.say(f"✗ {failed.text.rstrip('.')}. {failed.hint}".rstrip(), "$text-error")
     screen.answered(call, agent_id, failed=True, goto=None)
     if failed.typed:
-        screen.outcomes.give_back(failed.typed, agent_id)
+        screen.finished_calls.give_back(failed.typed, agent_id)
 
 
 def show(screen: MainScreen, call: Call, agent_id: AgentId, done: Done) -> None:

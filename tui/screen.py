@@ -19,10 +19,10 @@ from textual.screen import Screen
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.tui.board.board_opener import BoardOpener
+from agentmesh.tui.board.finished_calls import FinishedCalls
 from agentmesh.tui.board.interrupt_key import InterruptKey
 from agentmesh.tui.board.leave_key import LeaveKey
 from agentmesh.tui.board.navigation import Navigation
-from agentmesh.tui.board.outcomes import Outcomes
 from agentmesh.tui.board.outward import title_of
 from agentmesh.tui.board.rotation import Direction
 from agentmesh.tui.board.status_lines import StatusLines
@@ -88,7 +88,7 @@ class MainScreen(Screen[None]):
         key = keymap.label("agent.interrupt")
         self.interrupt_key = InterruptKey(self, self.navigation, self.pending_calls, key, self.say)
         self.boards = BoardOpener(self, keymap, self.navigation)
-        self.outcomes = Outcomes(self.navigation, self.composer, self.pending_calls)
+        self.finished_calls = FinishedCalls(self.navigation, self.composer, self.pending_calls)
         leave = keymap.label("app.quit")
         self._leave_key = LeaveKey(self, self.composer, self.navigation, self.pending_calls, leave, self.say)
         self._tree = TreeOpener(self, self.navigation)
@@ -218,7 +218,7 @@ class MainScreen(Screen[None]):
 
     def answered(self, call: Call, agent_id: AgentId, *, failed: bool, goto: AgentId | None) -> None:
         """Show that it was done or failed, and go to ``goto`` unless the person went elsewhere since."""
-        self.outcomes.follow(call, agent_id, failed=failed, goto=goto)
+        self.finished_calls.follow(call, agent_id, failed=failed, goto=goto)
         self._refresh_lines()
         if failed and call.name == ANSWER:
             self.presenter.answer_failed(call)

@@ -17,6 +17,7 @@ import pytest
 
 from agentmesh.domain.ids import MailId
 from agentmesh.tui.board.board_screen import BoardScreen
+from agentmesh.tui.board.board_table import BoardTable
 from agentmesh.tui.commands.calls import ANSWER, SAY, TAKE_BACK, Call
 from agentmesh.tui.conversation.entry import EntryView
 from agentmesh.tui.input.help import Help
@@ -28,7 +29,7 @@ from agentmesh.tui.widgets.chooser import Chooser
 from agentmesh.tui.widgets.confirm import Confirm
 from tests.e2e import test_tui_terminal
 from tests.tui import test_board, test_request_list, test_requests, test_review
-from tests.tui.faces import asking, face, id_of, task
+from tests.tui.faces import asking, face, id_of, request, task
 from tests.tui.piloting import Puppet, Show, asked, called, enter, puppet, result, said
 from tests.tui.test_cursor import CONVERSATION, focused
 from tests.tui.test_tasks import CALL, sub_agent
@@ -322,7 +323,7 @@ def on_board(*, acts: Callable[[Show], bool], before: tuple[str, ...] = ()) -> S
 
 def highlighted(name: str) -> Callable[[Show], bool]:
     def check(show: Show) -> bool:
-        row = show.app.screen.query_one(test_board.BoardTable).highlighted
+        row = show.app.screen.query_one(BoardTable).highlighted
         return row is not None and row.face.name == name
 
     return check
@@ -334,7 +335,7 @@ def has_asked(name: str, agent: str) -> Callable[[Show], bool]:
 
 async def moves_a_page(show: Show, key: str) -> None:
     await test_board.opened(show, *(face(f"agent-{n:02}") for n in range(60)))
-    table = show.app.screen.query_one(test_board.BoardTable)
+    table = show.app.screen.query_one(BoardTable)
     await show.press("end" if key == "pageup" else "home")
     before = table._rows.index(table.highlighted)
     await show.press(key)
@@ -380,7 +381,7 @@ KEYS: dict[str, Scene] = {
     "entry.newer": moves_in_entries("4", "up", "up"),
     "entry.leave": moves_in_entries(None),
     "board.go": on_board(acts=lambda show: not isinstance(show.app.screen, BoardScreen) and show.in_view == "asking"),
-    "board.select": on_board(acts=lambda show: bool(show.app.screen.query_one(test_board.BoardTable).selected)),
+    "board.select": on_board(acts=lambda show: bool(show.app.screen.query_one(BoardTable).selected)),
     "board.interrupt": on_board(before=("down", "down", "down"), acts=has_asked("interrupt", "works")),
     "board.kill": on_board(acts=lambda show: isinstance(show.app.screen, Confirm) and "Kill 1 agent" in show.text),
     "board.answer": on_board(acts=lambda show: not isinstance(show.app.screen, BoardScreen)),
@@ -480,7 +481,7 @@ def answers(answer: dict[str, Any], *keys: str, tool: str = "bash", **more: Any)
     """Return a scene in which a dialog's keys give an answer."""
 
     async def scene(show: Show, _: str) -> None:
-        await show.board(asking("alpha", test_requests.request("alpha", tool, **more)))
+        await show.board(asking("alpha", request("alpha", tool, **more)))
         await test_requests.opened(show)
         await press(show, *keys)
         await test_requests.closed(show)
@@ -490,7 +491,7 @@ def answers(answer: dict[str, Any], *keys: str, tool: str = "bash", **more: Any)
 
 
 async def accepts_edits(show: Show, _: str) -> None:
-    await show.board(asking("alpha", test_requests.request("alpha", "write", {"path": "a.py", "content": "x"})))
+    await show.board(asking("alpha", request("alpha", "write", {"path": "a.py", "content": "x"})))
     await test_requests.opened(show)
     await press(show, "s")
     assert asked(show) == []

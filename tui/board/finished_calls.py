@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agentmesh.tui.commands.calls import Call
 
 
-class Outcomes:
+class FinishedCalls:
     """Knows whether an outcome may still move the view: where the person went since is their last wish."""
 
     def __init__(self, navigation: Navigation, composer: Composer, pending_calls: PendingCalls) -> None:
