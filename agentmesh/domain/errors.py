@@ -332,12 +332,6 @@ class NothingToRestore(Refused):
     code = "AM088"
 
 
-class LeaseHeld(Refused):
-    """Another agent writes in that directory until its turn ends."""
-
-    code = "AM089"
-
-
 class UnknownImage(Refused):
     """An image that a message refers to is not stored in its session."""
 

@@ -52,7 +52,7 @@ class Part:
 
     @property
     def edits(self) -> bool:
-        """Whether it only edits files that the agent may edit: in its working directory, or by a merge into its tree."""
+        """Whether it only edits files that the agent may edit, in its working directory or by a merge into its tree."""
         return self.own_tree or (self.tools == WRITING and not self.outside and not self.only_restricts)
 
 

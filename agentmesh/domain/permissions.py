@@ -136,8 +136,9 @@ def judge(
 
     ``session``: rules that a person allowed for good; they turn asking into allowing, never a denial. ``shell`` takes a
     command apart; ``locate`` resolves a path, relative when it is inside the working directory ``root``, absolute when
-    it is not. ``own_tree`` says that ``root`` is the agent's own working tree. A call with several parts (a command line) is as allowed as its least allowed part. ``free`` are further
-    tools that change nothing: allowed unless a rule covers them.
+    it is not. ``own_tree`` says that ``root`` is the agent's own working tree. A call with several parts (a command
+    line) is as allowed as its least allowed part. ``free`` are further tools that change nothing: allowed unless a rule
+    covers them.
     """
     parts = parts_of(tool, arguments, shell, locate, root, free, own_tree=own_tree)
     verdict = _judge_parts(mode, parts, rules, session)

@@ -120,7 +120,7 @@ class _Restore:
         return [] if late is None else [late]
 
     def _is_due(self, step: Step) -> bool:
-        """Return whether there is something to do: a file that is renamed to other case may look as if it were there."""
+        """Return whether there is work: a file whose name only changes its case may look as if it were there."""
         if step.new is not None and step.path.casefold() in self._folded:
             return True
         return not self._is_same(self._present(step.path), step.new)
