@@ -89,4 +89,4 @@ class BlameLine:
 
     text: str
     label: str | None
-    """Of the first version that has the line; None if the oldest version had it already."""
+    """The first version that has the line; None if the oldest version had it already."""

@@ -160,7 +160,7 @@ class Folders:
         os.rmdir(name, dir_fd=above)
 
     def _mode(self, path: str) -> int | None:
-        """Return the mode of what is at a path, links not followed; None if nothing is there."""
+        """Return the mode of a path, links not followed; None if nothing is there."""
         folder, name = self._split(path)
         if folder is None:
             return None

@@ -21,7 +21,7 @@ _TEXT: Final = 1024 * 1024
 
 
 class _Sides(NamedTuple):
-    """The versions of a file that do not fit together; None where it is not."""
+    """The versions of a file that do not fit together; None if a side has no such file."""
 
     base: pygit2.IndexEntry | None
     ours: pygit2.IndexEntry | None
@@ -44,8 +44,8 @@ def merge(
     """Merge two trees that came from ``base``.
 
     With conflicts the result has no tree, unless ``markers`` asks for one that has both sides in its files, between
-    conflict markers with ``names``. Of a binary file, or a link, ours stays; a file that one side removed and the other
-    changed is there as it was changed.
+    conflict markers with ``names``. If the file is binary or a link, ours stays. A file that one side removed and the
+    other changed is there as it was changed.
     """
     with told("merge two snapshots"):
         repository = repository_of(place)

@@ -1,6 +1,6 @@
 """Write the files of a tree over those of another, without losing what somebody else wrote.
 
-First all files are compared with what is expected, then all new contents are written beside their places, then each is
+First all files are compared with what is expected. Then all new contents are written beside their places. Then each is
 put in its place by a rename, after one more comparison. The names of the files beside are in a journal before they
 exist, so the next call removes those that a dead process left.
 """
@@ -50,7 +50,7 @@ def restore(
     return Restored(written=tuple(sorted(place.outward(path) for path in work.written)))
 
 
-def mend(place: Place, folder: Path) -> None:
+def clean_up(place: Place, folder: Path) -> None:
     """Remove the files that a restore which died left beside their places."""
     journal = folder / JOURNAL
     try:

@@ -1,7 +1,7 @@
 """The first index of a workspace: a copy of the user's, for what it says about the files' times.
 
 Without it the first snapshot would have to read every file. Two flags in it mean "do not look at this file" and would
-hide what agents change: assume-unchanged, and skip-worktree of a file that is there all the same. The copy has neither.
+hide what agents change: assume-unchanged, and skip-worktree of a file that is there. The copy has neither.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _look_at(data: bytearray, top: bytes) -> tuple[set[str], set[str], int]:
 
 
 def _is_skipped(data: bytearray, at: int, path: bytes) -> bool:
-    """Return whether a file is left out; if it is there all the same, clear the flag."""
+    """Return whether a file is left out; if it is there, clear the flag."""
     (extended,) = struct.unpack_from(">H", data, at)
     if extended & _SKIPPED and _is_there(path):
         struct.pack_into(">H", data, at, extended & ~_SKIPPED)

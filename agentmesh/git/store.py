@@ -45,7 +45,7 @@ class Store:
 
         ``before`` is the snapshot to compare with; None for the first one, whose changes are not listed. ``paths`` None
         looks at all files. Else only at these, and all others are as in ``before``, which then must be given. A ref
-        that exists is moved. If nothing changed, the tree is ``before`` and the ref is written all the same.
+        that exists is moved. If nothing changed, the tree is ``before`` and the ref is still written.
         """
         with self._held("take a snapshot") as view:
             seen = self._seen(view, before, paths)
@@ -116,9 +116,9 @@ class Store:
 
     @contextmanager
     def _held(self, what: str) -> Iterator[pygit2.Repository]:
-        """Hold the lock, mend what a dead process left, and give the view."""
+        """Hold the lock, remove what a dead process left, and give the view."""
         with told(what), self.held():
-            restoring.mend(self.place, self.folder)
+            restoring.clean_up(self.place, self.folder)
             if self._opened is None:
                 self._opened = view_of(self.place, self.folder)
             try:
