@@ -16,7 +16,7 @@ class OwnTree:
     """All that the agent may change; its root is this directory, or a folder of it."""
     root: Path
     project: Path
-    """The session's directory, resolved, for which the agent's root stands."""
+    """The session's directory, resolved: the agent's root stands for it."""
     checkout: Path
     """The whole working tree of the user that the session's directory is in; commands of the agent only read it."""
     repository: Path
