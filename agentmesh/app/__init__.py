@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from agentmesh.app.mesh import Mesh, open_mesh
 from agentmesh.app.models import DEMO
-from agentmesh.app.place import Place
+from agentmesh.app.place import HostAndUser
 
-__all__ = ["DEMO", "Mesh", "Place", "open_mesh"]
+__all__ = ["DEMO", "HostAndUser", "Mesh", "open_mesh"]

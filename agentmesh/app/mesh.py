@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from agentmesh.app.background import BackgroundWorker
 from agentmesh.app.models import DEMO, ConfiguredModels
-from agentmesh.app.place import Place
+from agentmesh.app.place import HostAndUser
 from agentmesh.app.projects import Projects
 from agentmesh.app.serving import Service, Serving
 from agentmesh.config.mcp import PREFIX
@@ -68,7 +68,7 @@ class Mesh:
         self.settings = settings
         self.database = database
         self.server = server
-        self.place = Place.here()
+        self.place = HostAndUser.here()
         self.models = ConfiguredModels(settings, environ)
         self.projects = Projects(settings)
         self.background = BackgroundWorker(settings, environ)

@@ -8,14 +8,14 @@ import socket
 from typing import NamedTuple
 
 
-class Place(NamedTuple):
+class HostAndUser(NamedTuple):
     """The host and user of this process: workers serve sessions of their own host and user."""
 
     host: str
     os_user: str
 
     @classmethod
-    def here(cls) -> Place:
+    def here(cls) -> HostAndUser:
         """Return this host and user."""
         try:
             os_user = getpass.getuser()

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agentmesh.app import Place
+from agentmesh.app import HostAndUser
 from agentmesh.domain.ids import AgentId
 from agentmesh.store import agents, sessions
 
@@ -90,7 +90,7 @@ def lonely(tmp_path) -> CommandLine:
 @pytest.fixture
 def here(am, mesh) -> AgentId:
     """The root of a session of the command line's own directory, which a worker seems to serve for ever."""
-    place = Place.here()
+    place = HostAndUser.here()
     new = sessions.NewSession(
         str(am.folder), place.host, place.os_user, "demo/demo", "You are an agent.", [], title="here"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from agentmesh.app import Place
+from agentmesh.app import HostAndUser
 
 _HINT = "No worker serves this session, so its 1 running agent stands still: agentmesh worker goes on with it."
 
@@ -25,7 +25,7 @@ def test_17_5_that_no_worker_serves_a_running_agent_is_said(am, mesh, here, comm
 @pytest.mark.parametrize("command", ["ps", "tree"])
 def test_17_5_a_worker_that_was_killed_is_missed_at_once(am, mesh, here, database_url, command):
     mesh.fork(here, "sleeper", "sleep")
-    place = Place.here()
+    place = HostAndUser.here()
     with psycopg.connect(database_url, autocommit=True) as connection:
         worker = mesh.join(connection, host=place.host, os_user=place.os_user, pid=2**31 - 1)
         mesh.conn.execute("update agentmesh.workers set ended_at = now() where id <> %s", [worker])

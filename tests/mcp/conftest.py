@@ -16,7 +16,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from agentmesh.app import Place
+from agentmesh.app import HostAndUser
 from agentmesh.domain.ids import AgentId
 from agentmesh.store import sessions
 from tests.cli.conftest import CommandLine
@@ -112,7 +112,7 @@ class Desk:
 
     def session(self) -> str:
         """Begin a session of this place with an ordinary root; return its id."""
-        place = Place.here()
+        place = HostAndUser.here()
         new = sessions.NewSession(str(self.am.folder), place.host, place.os_user, "demo/demo", "You are an agent.", [])
         self.mesh.root = self.mesh.run(sessions.start_session, new)
         self.mesh.session = self.mesh.session_of(self.mesh.root)
@@ -134,7 +134,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def desk(am: CommandLine, mesh: Mesh, tmp_path: Path, patient: None) -> Desk:
     """Servers, and a worker that seems to be there for ever: the test plays the agents of the mesh."""
-    place = Place.here()
+    place = HostAndUser.here()
     mesh.worker = mesh.join(host=place.host, os_user=place.os_user, pid=2**31 - 1)
     mesh.conn.execute("update agentmesh.workers set seen_at = now() + interval '1 hour'")
     return Desk(am, mesh, tmp_path)

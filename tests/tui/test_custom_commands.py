@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentmesh.app import Place
+from agentmesh.app import HostAndUser
 from agentmesh.config.custom_commands import CustomCommand
 from agentmesh.store.tx import Database
 from agentmesh.tui.commands.calls import CAPTURED, SAY, Call, Problem
@@ -124,7 +124,7 @@ def test_a_file_of_the_directory_is_a_command_of_its_session_as_it_is_now(
             await show.press("enter")
             await show.sees("There is no command /greet")
 
-    mesh.conn.execute("update agentmesh.sessions set host = %s", [Place.here().host])
+    mesh.conn.execute("update agentmesh.sessions set host = %s", [HostAndUser.here().host])
     play(scene())
 
 
@@ -152,6 +152,6 @@ def test_in_a_capture_what_a_command_says_is_kept_from_the_model(mesh: Mesh, db:
             captured = "select content ->> 'text' from agentmesh.transcript where kind = 'capture'"
             await show.until(lambda: mesh.column(captured) == ["Greet Ann."])
 
-    mesh.conn.execute("update agentmesh.sessions set host = %s", [Place.here().host])
+    mesh.conn.execute("update agentmesh.sessions set host = %s", [HostAndUser.here().host])
     play(scene())
     assert mail(mesh) == []

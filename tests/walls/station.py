@@ -18,7 +18,7 @@ from typing import Self
 
 import psycopg
 
-from agentmesh.app import Place
+from agentmesh.app import HostAndUser
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import PermissionMode
 from agentmesh.llm.simulator.reply import ScriptedReply
@@ -121,7 +121,7 @@ class Station:
         return psycopg.connect(self._server.url(), autocommit=True)
 
     def _begin(self, mode: PermissionMode, job: Job, title: str) -> AgentId:
-        here, tools = Place.here(), toolset.definitions(toolset.builtin(self._database))
+        here, tools = HostAndUser.here(), toolset.definitions(toolset.builtin(self._database))
         new = sessions.NewSession(
             str(job.workdir), here.host, here.os_user, "sim/m", "You attack.", tools, title=title, permission_mode=mode
         )

@@ -30,7 +30,7 @@ def own_child(rig: Rig, *replies: Any) -> None:
 
 def files(folder: Path) -> dict[str, bytes]:
     """Return all files below a folder but those of Git."""
-    found = {}
+    found: dict[str, bytes] = {}
     for above, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name != ".git"]
         found |= {os.path.join(above, name): Path(above, name).read_bytes() for name in names}
