@@ -61,6 +61,7 @@ def _trees(place: PlaceOptions) -> Iterator[Finding]:
     """Yield a finding for each difference between rows and directories; one that says so if there is none."""
     from agentmesh.cli import deep_check
     from agentmesh.cli.checks import Finding, State
+    from agentmesh.workspace.results import Fault
 
     try:
         found = deep_check.files(place)
@@ -69,7 +70,9 @@ def _trees(place: PlaceOptions) -> Iterator[Finding]:
         return
     for one in found:
         hint = "`agentmesh workspaces --repair` " + one.remedy if one.remedy else one.advice
-        yield Finding(State.BROKEN, "trees", one.words, hint)
+        # A directory that no row knows may be that of another database with the same data folder.
+        state = State.NOTE if one.fault is Fault.NO_ROW else State.BROKEN
+        yield Finding(state, "trees", one.words, hint)
     if not found:
         yield Finding(State.OK, "trees", "rows, directories and snapshots of this host agree (I27)")
 

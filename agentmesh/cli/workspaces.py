@@ -56,23 +56,42 @@ def remove(workspace: str, *, yes: bool, as_json: bool, place: PlaceOptions) -> 
 
     with place.mesh("workspaces") as mesh:
         known = mesh.database.run(rows.listing, None, own_only=True, idempotent=True)
-        found = _named(workspace, known)
-        if found.agents:
-            raise WorkspaceInUse(
-                f"{found.agents[0]} still works in {short(found.id)}",
-                hint="Kill its agents first, or leave it to them.",
-            )
-        if found.path is not None and (found.host, found.os_user) != (mesh.place.host, mesh.place.os_user):
-            raise TreeError(f"{found.path} belongs to {found.os_user} on {found.host}", hint="Remove it there.")
-        about = f"The directory {found.path or '(not made yet)'} is removed; its last state stays in a snapshot"
+        stray = _stray(mesh, workspace, known)
+        if stray is not None:
+            about, which = f"{mesh.workspaces.folders.of(stray)} belongs to no workspace here, and is removed", stray
+        else:
+            found = _removable(mesh, _named(workspace, known))
+            about = f"The directory {found.path or '(not made yet)'} is removed; its last state stays in a snapshot"
+            which = found.id
         if not confirmed(about, yes=yes):
             return DONE
-        done = repair.remove(mesh.workspaces, found.id)
+        done = repair.remove(mesh.workspaces, which)
     if as_json:
-        emit({"workspace_id": found.id, "removed": done.done, "words": done.words})
+        emit({"workspace_id": which, "removed": done.done, "words": done.words})
     else:
         say(done.words)
     return DONE if done.done else FAILED
+
+
+def _stray(mesh: Mesh, given: str, known: Sequence[WorkspaceView]) -> UUID | None:
+    """Return the id of a directory that no workspace here is known to have, if that is what was named in full."""
+    try:
+        wanted = UUID(given.strip())
+    except ValueError:
+        return None
+    is_known = any(one.id == wanted for one in known)
+    return wanted if not is_known and mesh.workspaces.folders.of(wanted).is_dir() else None
+
+
+def _removable(mesh: Mesh, found: WorkspaceView) -> WorkspaceView:
+    """Return the workspace; raise WorkspaceInUse or TreeError if its directory cannot be removed from here."""
+    if found.agents:
+        raise WorkspaceInUse(
+            f"{found.agents[0]} still works in {short(found.id)}", hint="Kill its agents first, or leave it to them."
+        )
+    if found.path is not None and (found.host, found.os_user) != (mesh.place.host, mesh.place.os_user):
+        raise TreeError(f"{found.path} belongs to {found.os_user} on {found.host}", hint="Remove it there.")
+    return found
 
 
 def _named(given: str, known: Sequence[WorkspaceView]) -> WorkspaceView:
@@ -140,6 +159,7 @@ def _json(one: WorkspaceView, conflicts: Sequence[str]) -> dict[str, Any]:
 
 def _repair(place: PlaceOptions, *, yes: bool, as_json: bool) -> int:
     from agentmesh.workspace import repair
+    from agentmesh.workspace.results import Fault
 
     with place.mesh("workspaces") as mesh:
         found = repair.look(mesh.workspaces)
@@ -157,8 +177,8 @@ def _repair(place: PlaceOptions, *, yes: bool, as_json: bool) -> int:
             say(f"{'✓' if done.done else '✗'} {one_line(done.words, 500)}")
         if not found:
             say("Rows and directories agree.")
-    left = len(found) - sum(one.done for one in mended)
-    return FAILED if left else DONE
+    left = [one for one in found if one.fault is not Fault.NO_ROW]  # a stray may be another database's
+    return FAILED if len(left) > sum(one.done for one in mended) else DONE
 
 
 def _print(one: Finding) -> None:

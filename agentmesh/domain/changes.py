@@ -126,7 +126,7 @@ def lines_of(
 
 
 def lines_of_diff(text: str) -> Sequence[DiffLine]:
-    """Return the lines of a file's diff as Git writes it; of its head only what says more than the path."""
+    """Return the lines of a file's diff as Git writes it, without the head, unless that says more than the path."""
     lines = text.splitlines()
     begin = next((n for n, line in enumerate(lines) if line.startswith("@@ ")), len(lines))
     remarks = [DiffLine(DiffKind.REMARK, _shown(line)) for line in lines[:begin] if line.startswith(_HEADS)]

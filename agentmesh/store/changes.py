@@ -1,4 +1,4 @@
-"""What agents changed in files: from snapshots, and where there are none from their calls of edit and write."""
+"""What agents changed in files: as snapshots recorded it, and otherwise as their calls of edit and write did."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ class Version(NamedTuple):
     tool: str
     at: datetime
     source: UUID | None
-    """Of a merge: the workspace whose files came."""
+    """For a merge: the workspace whose files came."""
     source_upto: int | None
-    """Of a merge: that workspace's newest snapshot then."""
+    """For a merge: the newest snapshot of that workspace then."""
 
 
 def newest(conn: Connection, agent: AgentId, limit: int = MOST, after: int | None = None) -> list[Change]:

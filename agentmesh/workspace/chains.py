@@ -13,14 +13,13 @@ class Chain:
     """The trees that a workspace had one after the other. Hold the ``lock`` from the look at it until ``add``.
 
     Several agents may work in one workspace, and a snapshot becomes a row only with the result of its call. So the
-    row's head may be older than what this process has taken. If this process does not know that head, another one has
-    moved it.
+    row's head may be older than what this process has taken. If it is another tree, somebody else has moved it.
     """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.left_out: set[str] | None = None
-        """Files that no snapshot holds and that were told, or were there before; None before the first look."""
+        """Files that no snapshot holds, and that were told to people and models; None before the first look."""
         self.troubled = False
         """Whether the last snapshot failed, and that was said."""
         self._newest: str | None = None

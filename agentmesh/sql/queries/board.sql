@@ -77,8 +77,8 @@ select m.id, m.recipient, left(m.body, %(width)s) as body
 from agentmesh.mail m where m.recipient = any (%(agents)s) and m.sender is null and m.read_at is null and m.withdrawn_at is null order by m.id;
 
 -- name: details
--- What a board says of some agents beside their state: for how long (seconds), what they wrote last, the tokens of their last model call, and
--- how many files of their own trees conflict with those of others.
+-- What a board says of some agents beside their state: for how long (seconds), what they wrote last, and the tokens of their last model call.
+-- conflicts: how many files of its own tree do not fit with another agent's.
 select a.id, a.model, a.model_calls,
   extract(epoch from clock_timestamp() - coalesce(
     (select min(r.asked_at) from agentmesh.requests r
