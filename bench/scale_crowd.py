@@ -15,9 +15,10 @@ from bench.puppet import instruction
 
 _FORKS: Final = """
 insert into agentmesh.agents
-  (session_id, parent_id, name, depth, subagent_type, status, model, settings_id, permissions, forked_at, turn)
+  (session_id, parent_id, name, depth, subagent_type, status, model, settings_id, permissions, forked_at, turn,
+   workspace_id)
 select p.session_id, p.id, %(prefix)s || '-' || row_number() over (order by n, p.created_at, p.id), p.depth + 1,
-  p.subagent_type, 'idle', p.model, p.settings_id, p.permissions, agentmesh.fork_point(p.id), 0
+  p.subagent_type, 'idle', p.model, p.settings_id, p.permissions, agentmesh.fork_point(p.id), 0, p.workspace_id
 from agentmesh.agents p, generate_series(1, %(each)s) n where p.id = any (%(parents)s) order by n, p.created_at, p.id
 returning id
 """

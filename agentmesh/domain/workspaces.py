@@ -69,7 +69,7 @@ class Workspace(NamedTuple):
     repository: str | None
     """The directory of its Git repository; None if unknown or none."""
     problem: str | None
-    """Why making it failed; of a shared one without a repository, why it has none."""
+    """The reason why making it failed, or why a shared one has no repository."""
     at_tree: str | None
     """Own: the tree to make it from; None: what its origin has when it is made."""
     base: str | None
@@ -79,7 +79,7 @@ class Workspace(NamedTuple):
 
 
 class Source(NamedTuple):
-    """What an own workspace is to be made from."""
+    """The tree from which an own workspace is to be made."""
 
     tree: str | None
     """The tree to use if it is fixed, or if the origin's files cannot be looked at; None: there is none."""
@@ -180,7 +180,7 @@ class Merge:
     source_agent: AgentId
     target_agent: AgentId | None
     by_agent: AgentId | None
-    """Who asked for it; None: a person."""
+    """The agent that asked for it; None: a person."""
     seq: int | None
     ordinal: int | None
     is_up: bool
@@ -214,7 +214,7 @@ class Conflict(NamedTuple):
     b: UUID
     path: str
     second: AgentId
-    """Who changed it last, and is told."""
+    """The agent that changed it last, and is told."""
     other: AgentId | None
     """A living agent of the other workspace."""
     other_name: str | None
@@ -222,7 +222,7 @@ class Conflict(NamedTuple):
 
 
 class FileLease(NamedTuple):
-    """Who alone writes below a path of a shared workspace."""
+    """The one agent that writes below a path of a shared workspace."""
 
     prefix: str
     agent_id: AgentId

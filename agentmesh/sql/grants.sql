@@ -7,23 +7,22 @@ begin
   revoke execute on all functions in schema agentmesh from public;
   if exists (select from pg_roles where rolname = 'agentmesh_reader') then
     grant usage on schema agentmesh to agentmesh_reader;
-    grant select on agentmesh.v_agents, agentmesh.v_mail, agentmesh.v_transcript, agentmesh.v_waits, agentmesh.v_cost, agentmesh.v_budgets,
-      agentmesh.v_timeline, agentmesh.v_stuck, agentmesh.v_requests, agentmesh.v_sessions, agentmesh.v_workspaces, agentmesh.v_changes,
-      agentmesh.v_conflicts, agentmesh.v_merges, agentmesh.v_images to agentmesh_reader;
-    grant execute on function agentmesh.path, agentmesh.lineage, agentmesh.subtree, agentmesh.serves, agentmesh.has_room, agentmesh.endpoint to agentmesh_reader;
-    grant execute on function agentmesh.search to agentmesh_reader;
+    grant select on agentmesh.v_agents, agentmesh.v_mail, agentmesh.v_transcript, agentmesh.v_waits, agentmesh.v_cost, agentmesh.v_budgets, agentmesh.v_timeline,
+      agentmesh.v_stuck, agentmesh.v_requests, agentmesh.v_sessions, agentmesh.v_workspaces, agentmesh.v_changes, agentmesh.v_conflicts, agentmesh.v_merges, agentmesh.v_images to agentmesh_reader;
+    grant execute on function agentmesh.path, agentmesh.lineage, agentmesh.subtree, agentmesh.serves, agentmesh.has_room, agentmesh.endpoint,
+      agentmesh.search to agentmesh_reader;
   end if;
   if exists (select from pg_roles where rolname = 'agentmesh_worker') then
     grant usage on schema agentmesh to agentmesh_worker;
     grant execute on all functions in schema agentmesh to agentmesh_worker;
-    revoke execute on function agentmesh.grant_roles, agentmesh.start_session, agentmesh.set_mode, agentmesh.set_budget, agentmesh.answer,
-      agentmesh.allow, agentmesh.forget_rules, agentmesh.set_endpoints, agentmesh.forget_bills, agentmesh.rename,
-      agentmesh.set_leases, agentmesh.workspace_moved from agentmesh_worker;
+    revoke execute on function agentmesh.grant_roles, agentmesh.start_session, agentmesh.set_mode, agentmesh.set_budget, agentmesh.answer, agentmesh.allow,
+      agentmesh.forget_rules, agentmesh.set_endpoints, agentmesh.forget_bills, agentmesh.rename, agentmesh.set_leases, agentmesh.workspace_moved,
+      agentmesh.place_root from agentmesh_worker;
     grant select on all tables in schema agentmesh to agentmesh_worker;
-    grant insert on agentmesh.settings, agentmesh.workers, agentmesh.agents, agentmesh.activity, agentmesh.transcript,
-      agentmesh.mail, agentmesh.wait, agentmesh.waits, agentmesh.tool_calls, agentmesh.tasks, agentmesh.model_calls,
-      agentmesh.file_seen, agentmesh.pauses, agentmesh.session_usage, agentmesh.bookings, agentmesh.reservations, agentmesh.model_bills, agentmesh.workspaces,
-      agentmesh.snapshots, agentmesh.changes, agentmesh.merges, agentmesh.conflicts, agentmesh.leases, agentmesh.images to agentmesh_worker;
+    grant insert on agentmesh.settings, agentmesh.workers, agentmesh.agents, agentmesh.activity, agentmesh.transcript, agentmesh.mail, agentmesh.wait,
+      agentmesh.waits, agentmesh.tool_calls, agentmesh.tasks, agentmesh.model_calls, agentmesh.file_seen, agentmesh.pauses, agentmesh.session_usage,
+      agentmesh.bookings, agentmesh.reservations, agentmesh.model_bills, agentmesh.workspaces, agentmesh.snapshots, agentmesh.changes, agentmesh.merges,
+      agentmesh.conflicts, agentmesh.leases, agentmesh.images to agentmesh_worker;
     -- A worker that could change a mode or a cap could allow what a person has not: these rights belong to
     -- agentmesh_person. A worker may write an answer if a rule now allows what was asked (`ask`), but must not insert
     -- it with the request.
@@ -48,15 +47,13 @@ begin
     grant update (until, reason, set_by, at) on agentmesh.pauses to agentmesh_worker;
     grant update (tokens, cost_usd) on agentmesh.session_usage to agentmesh_worker;
     grant update (epoch, tokens, cost_usd, at, input_tokens, output_tokens, input_usd, output_usd, is_first, waits) on agentmesh.reservations to agentmesh_worker;
-    grant update (input_excess, output_excess, least_input, even_usd, steep_usd, least_usd, input_usd, cached_usd, output_usd, list_excess,
-      at) on agentmesh.model_bills to agentmesh_worker;
+    grant update (input_excess, output_excess, least_input, even_usd, steep_usd, least_usd, input_usd, cached_usd, output_usd, list_excess, at) on agentmesh.model_bills to agentmesh_worker;
     grant delete on agentmesh.wait, agentmesh.bookings, agentmesh.reservations, agentmesh.leases to agentmesh_worker;
   end if;
   if exists (select from pg_roles where rolname = 'agentmesh_person') then  -- a member of agentmesh_worker
     grant usage on schema agentmesh to agentmesh_person;
-    grant execute on function agentmesh.start_session, agentmesh.set_mode, agentmesh.set_budget, agentmesh.answer, agentmesh.allow,
-      agentmesh.forget_rules, agentmesh.set_endpoints, agentmesh.forget_bills, agentmesh.rename, agentmesh.set_leases, agentmesh.workspace_moved
-      to agentmesh_person;
+    grant execute on function agentmesh.start_session, agentmesh.set_mode, agentmesh.set_budget, agentmesh.answer, agentmesh.allow, agentmesh.forget_rules,
+      agentmesh.set_endpoints, agentmesh.forget_bills, agentmesh.rename, agentmesh.set_leases, agentmesh.workspace_moved, agentmesh.place_root to agentmesh_person;
     grant insert on agentmesh.sessions to agentmesh_person;
     grant delete on agentmesh.model_bills to agentmesh_person;
     grant update (permission_mode, rules, max_tokens, max_cost_usd, endpoints, leases) on agentmesh.sessions to agentmesh_person;

@@ -43,6 +43,10 @@ INVARIANTS: Final = (
     "checks.tasks_are_worked_on",
     "checks.figures_add_up",
     "checks.budgets_add_up",
+    "checks.everybody_works_in_its_session",
+    "checks.snapshots_are_of_what_happened",
+    "checks.a_merge_is_whole_or_absent",
+    "checks.leases_end_with_their_turn",
     "checks.images_are_stored",
 )
 """The names of their statements, in the order in which people are shown them."""
@@ -70,7 +74,7 @@ class Breach:
 
     session_id: UUID
     agent_id: UUID | None
-    """None if a session has no root."""
+    """None if a session has no root, or a workspace is nobody's."""
     name: str
     detail: str
 

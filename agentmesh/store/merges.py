@@ -1,7 +1,7 @@
 """Merges: how the files of one workspace get into the one that it was made from, or back. All of it or nothing.
 
-``begin`` stores the plan, then the target's files are written, then ``end`` makes it true in one commit. Whoever finds
-a merge unfinished and nobody at work finishes it: what is to be written is in the row.
+``begin`` stores the plan, then the target's files are written, then ``end`` makes it true in one commit. A worker that
+finds a merge unfinished, and nobody at work on it, finishes it from the row.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Plan:
     """A merge that was made in memory."""
 
     target_agent: AgentId | None
-    """Who works in the target; None: nobody does, or a person means whatever the source was made from."""
+    """The agent that works in the target; None: nobody does, or a person means the origin of the source."""
     source_agent: AgentId
     base: str
     ours: str
@@ -105,10 +105,10 @@ def end(
     """Record that the merge is in the target's files; return its row. In one commit:
 
     the target's new snapshot (kind merge, shown as the source's agent's work), the base of the own workspace, mail to
-    the agents of both sides, the result of the call, the end of the source's agent's leases. An idle agent that is told
-    has the mail in its conversation, and is not woken by it.
+    the agents of both sides, the result of the call, the end of the source's agent's leases. An idle agent gets
+    its mail as a row of its conversation, and is not woken by it.
 
-    ``snapshot`` is an ``entry`` of what is on disk now; without it that is the plan's result, kept by ``ref``. Raise
+    ``snapshot`` is an ``entry`` of the files on disk now; without it the plan's result is taken, kept by ``ref``. Raise
     TreeMoved if the target has another snapshot since ``begin``, and ``snapshot`` does not begin at that: look again.
     ``told_source`` and ``told_target`` are the words of the mails; None sends none, and who asked by a call gets none.
     Without a lease, or if the call has its result by now, nothing is written for the call. A merge that is done stays
@@ -140,8 +140,8 @@ def refused(
 
     ``plan`` is a merge that was not begun, or the id of one that was: then none of its files may be in the target.
     ``told`` is mail to the agent whose own tree does not fit, from who asked; it wakes that agent, because it has the
-    context to mend it. An agent that asked itself gets none. ``result`` is that of the call. The same call again, or a
-    person's same merge, returns the same row and tells nobody twice. Raise MergeOver if the merge is done; Fenced.
+    context to repair it. An agent that asked itself gets none. ``result`` is that of the call. The same call again, or
+    a person's same merge, returns the same row and tells nobody twice. Raise MergeOver if the merge is done; Fenced.
     """
     values = {
         "merge": plan if isinstance(plan, int) else None,
@@ -169,7 +169,7 @@ def get(conn: Connection, merge: int) -> Merge | None:
 def unfinished(conn: Connection, host: str, os_user: str) -> list[Merge]:
     """Return merges into directories of this host that are being written, oldest first.
 
-    Whoever writes one holds the lock of the target's folder; one whose lock is free is to be finished.
+    The process that writes one holds the lock of the target's folder; finish one whose lock is free.
     """
     return _merges(conn, statement("merges.unfinished"), {"host": host, "os_user": os_user})
 

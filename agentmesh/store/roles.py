@@ -29,6 +29,9 @@ FOR_PERSONS: Final = (
     "set_endpoints",
     "forget_bills",
     "rename",
+    "set_leases",
+    "workspace_moved",
+    "place_root",
 )
 """Functions that decide what agents may do, may spend and are called. A worker may not call them."""
 

@@ -57,10 +57,10 @@ def record(
 ) -> int:
     """Store a snapshot (an ``entry``) that belongs to no call, and return its id.
 
-    ``kind`` is base, outside, undo, redo or final. It becomes the newest of its workspace. The same again, right after itself, is stored once. ``agent`` is whose files
-    they are, if it is one agent's. ``said`` becomes an event in that agent's transcript that no model sees: what was
-    undone. ``undoes`` and ``redoes`` are merges into the workspace that the new tree no longer has, or has again: their
-    state and the base of their own workspace follow.
+    ``kind`` is base, outside, undo, redo or final. It becomes the newest of its workspace. The same again, right after
+    itself, is stored once. ``agent`` is the agent whose files they are, if it is one agent's. ``said`` becomes an event
+    in that agent's transcript that no model sees, and tells what was undone. ``undoes`` and ``redoes`` are merges into
+    the workspace that the new tree no longer has, or has again: their state and the base of their own workspace follow.
 
     Raise TreeMoved if the newest snapshot is no longer ``before``: look again. Raise UnknownWorkspace. With a lease
     raise Fenced.
@@ -145,7 +145,7 @@ def over(conn: Connection, workspace: UUID, keep: int, limit: int = 1000) -> lis
 
 
 def refs(conn: Connection, session: SessionId, *, reaped_only: bool = False) -> list[Kept]:
-    """Return the refs of a session that are still there, for whoever deletes the session: read it before the rows go.
+    """Return the refs of a session that are still there, to remove them with it: read it before the rows go.
 
     ``reaped_only``: those of workspaces that are removed and whose agents are all reaped, for reap.
     """

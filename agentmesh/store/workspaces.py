@@ -1,8 +1,8 @@
 """Workspaces: the directories in which agents' tools work. The row comes first, the directory after.
 
-Whoever makes, removes or repairs a directory asks here what to do, does it, and then says so here. Each function may be
-called again with the same arguments, so a commit whose outcome is unknown is simply repeated. ``snapshots`` has what
-was in a directory and when, ``merges`` how files get from one to another.
+A process that makes, removes or repairs a directory asks here what to do, does it, and then says so here. Each function
+may be called again with the same arguments, so a commit whose outcome is unknown is simply repeated. ``snapshots`` has
+what was in a directory and when, ``merges`` how files get from one to another.
 """
 
 from __future__ import annotations

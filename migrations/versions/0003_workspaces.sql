@@ -48,8 +48,8 @@ create unique index workspaces_shared on agentmesh.workspaces (session_id) where
 create index workspaces_session on agentmesh.workspaces (session_id, created_at, id);
 -- those made from one; deletion of a session: the foreign key's look
 create index workspaces_origin on agentmesh.workspaces (origin) where origin is not null;
--- the sweep: own trees that still have a directory
-create index workspaces_kept on agentmesh.workspaces (state, created_at) where kind = 'own' and state <> 'removed';
+-- the sweep: own trees of a host that still have a directory, or may have one (no host)
+create index workspaces_kept on agentmesh.workspaces (host, os_user) where kind = 'own' and state <> 'removed';
 
 alter table agentmesh.sessions
   add column workspace text not null default 'shared' check (workspace in ('shared', 'own')),   -- of forks that say nothing

@@ -4,6 +4,9 @@ set session_replication_role = replica;
 insert into agentmesh.settings (id, system_prompt, tools) values (repeat('a', 64), 'You are an agent.', '[]');
 insert into agentmesh.sessions (id, title, workdir, host, os_user, root_id, created_at) values
   ('5e550000-0000-4000-8000-000000000001', 'Count *things*', '/work', 'host', 'user', 'a0000000-0000-4000-8000-000000000001', '2026-03-01 09:00:00+00');
+insert into agentmesh.workspaces (id, session_id, kind, state, path, host, os_user, created_at, ready_at) values
+  ('3a000000-0000-4000-8000-000000000001', '5e550000-0000-4000-8000-000000000001', 'shared', 'ready', '/work', 'host', 'user', '2026-03-01 09:00:00+00', '2026-03-01 09:00:00+00');
+alter table agentmesh.agents alter column workspace_id set default '3a000000-0000-4000-8000-000000000001';
 insert into agentmesh.agents (id, session_id, parent_id, name, depth, status, model, settings_id, forked_at, turn, started_turn, tool_calls, model_calls,
     input_tokens, output_tokens, cached_tokens, cost_usd, created_at, died_at, killed_by) values
   ('a0000000-0000-4000-8000-000000000001', '5e550000-0000-4000-8000-000000000001', null, 'root', 0, 'idle', 'p/m', repeat('a', 64), null, 2, 2, 5, 3,
@@ -12,6 +15,7 @@ insert into agentmesh.agents (id, session_id, parent_id, name, depth, status, mo
     repeat('a', 64), 1, 1, 1, 1, 2, 1500, 60, 0, 0.004, '2026-03-01 09:00:10+00', null, null),
   ('a0000000-0000-4000-8000-000000000003', '5e550000-0000-4000-8000-000000000001', 'a0000000-0000-4000-8000-000000000001', 'runner', 1, 'dead', 'p/m',
     repeat('a', 64), 1, 1, 1, 1, 1, 700, 20, 0, 0.002, '2026-03-01 09:00:10+00', '2026-03-01 09:00:50+00', 'a0000000-0000-4000-8000-000000000001');
+alter table agentmesh.agents alter column workspace_id drop default;
 insert into agentmesh.mail (id, session_id, sender, recipient, body, sent_at, read_at, read_seq) overriding system value values
   (1, '5e550000-0000-4000-8000-000000000001', null, 'a0000000-0000-4000-8000-000000000001', 'Count them.', '2026-03-01 09:00:01+00', '2026-03-01 09:00:01+00', 1),
   (2, '5e550000-0000-4000-8000-000000000001', 'a0000000-0000-4000-8000-000000000001', 'a0000000-0000-4000-8000-000000000002', 'Read a.txt', '2026-03-01 09:00:10+00', '2026-03-01 09:00:11+00', 1),

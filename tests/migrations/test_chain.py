@@ -35,7 +35,7 @@ def test_down_step_by_step_and_up_again_gives_the_same_schema(database_url, conn
     expected = dump(database_url)
     for each in chain[::-1]:
         alembic(command.downgrade, database_url, each.down_revision or "base")
-        assert code.differences(conn)[:1] == ["function agents_at is missing"], "the code goes before the tables do"
+        assert code.differences(conn)[:1] == ["function add_merge is missing"], "the code goes before the tables do"
     left = conn.execute("""
         select relname::text from pg_class where relnamespace = 'agentmesh'::regnamespace union all
         select proname::text from pg_proc where pronamespace = 'agentmesh'::regnamespace union all

@@ -12,10 +12,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from agentmesh.store import agents, mailbox, steps, waits, workers
+from agentmesh.store import agents, mailbox, merges, steps, waits, workers
 from tests.fixtures.blocking import Stage, sqlstate
 from tests.fixtures.invariants import violations
 from tests.fixtures.mesh import Mesh, ids
+from tests.fixtures.trees import Trees
 
 VARIANTS = Path(__file__).parent / "variants"
 
@@ -141,6 +142,42 @@ def two_calls_pass_a_cap_that_fits_one(mesh: Mesh, stage: Stage) -> list[str]:
     return [] if len(allowed) == 1 else [f"{len(allowed)} calls fit where there is room for one"]
 
 
+def merges_deadlock(mesh: Mesh, stage: Stage) -> list[str]:
+    """One waits for the lower id, which somebody holds who then needs the higher: it must hold nothing itself."""
+    trees = Trees(mesh)
+    child = trees.own(mesh.root, "child")
+    plan = trees.plan(mesh.root, child)
+    low, high = sorted((trees.directory, trees.of(child).id))
+    stage.holder.execute("select agentmesh.lock_workspaces(array[%s]::uuid[])", [low])
+    other = stage.meanwhile(lambda conn: merges.begin(conn, plan), blocks=True)
+    states = [sqlstate(lambda: stage.holder.execute("select agentmesh.lock_workspaces(array[%s]::uuid[])", [high]))]
+    stage.holder.rollback()
+    states.append(sqlstate(other.result))
+    return [state for state in states if state]
+
+
+def a_merge_of_older_trees_begins(mesh: Mesh, stage: Stage) -> list[str]:
+    trees = Trees(mesh)
+    child = trees.own(mesh.root, "child")
+    (call,) = mesh.call(child, "bash")
+    plan = trees.plan(mesh.root, child)
+    steps.finish_calls(stage.holder, call, {0: {}}, None, {0: trees.entry(child, "a.txt")})
+    other = stage.meanwhile(lambda conn: merges.begin(conn, plan))
+    stage.holder.commit()
+    return [] if sqlstate(other.result) == "AM081" else ["a step's files are not in the merge, and nobody says so"]
+
+
+def a_step_is_lost_at_the_end_of_a_merge(mesh: Mesh, stage: Stage) -> list[str]:
+    trees = Trees(mesh)
+    child = trees.own(mesh.root, "child")
+    (call,) = mesh.call(mesh.root, "bash")
+    begun = trees.begin(mesh.root, child)
+    steps.finish_calls(stage.holder, call, {0: {}}, None, {0: trees.entry(mesh.root, "a.txt")})
+    other = stage.meanwhile(lambda conn: merges.end(conn, begun.id))
+    stage.holder.commit()
+    return [] if sqlstate(other.result) == "AM081" else ["the newest tree has not what the step changed"]
+
+
 Check = Callable[[Mesh, Stage], list[str]]
 CONTROLS: dict[str, Check] = {
     "a1_own_row_first": sends_to_each_other_deadlock,
@@ -156,6 +193,9 @@ CONTROLS: dict[str, Check] = {
     "a10_idle_all_the_same": an_interrupted_agent_is_not_idle,
     "a11_reserve_without_the_lock": two_calls_pass_a_cap_that_fits_one,
     "a11_used_without_reserved": two_calls_pass_a_cap_that_fits_one,
+    "b1_workspaces_in_any_order": merges_deadlock,
+    "b2_sides_from_before_the_lock": a_merge_of_older_trees_begins,
+    "b3_snapshots_without_the_lock": a_step_is_lost_at_the_end_of_a_merge,
 }
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+_Before = tuple[list[tuple[str, int]], list[int]]
+"""What was sent before a rewind, and the marks then."""
+
 FOR_MODEL = ("user", "assistant", "tool_result", "mail")
 
 
@@ -24,30 +27,37 @@ class ModelAgent:
 
     def sent(self, upto: int | None = None) -> list[tuple[str, int]]:
         """Return (name of the agent, seq) of what is sent after its rows up to this one."""
-        inherited = self.parent.sent(self.forked_at) if self.parent and not self.clean else []
-        then: dict[int, list[tuple[str, int]]] = {0: inherited}
-        now = inherited
-        for seq, kind, content in self.rows[:upto]:
-            if kind in FOR_MODEL:
-                now = [*now, (self.name, seq)]
-            elif kind == "summary":
-                own = [(name, at) for name, at in now if name == self.name and self.rows[at - 1][1] != "summary"]
-                now = [(self.name, seq), *(row for row in own if row[1] > content["upto"])]
-            elif content.get("event") == "cleared":
-                now = []
-            elif content.get("event") == "rewound":
-                now = then[content["keep"]]
-            then[seq] = now
-        return now
+        return self._played(upto)[0]
 
     def marks(self) -> list[int]:
         """Return the seqs of the marks in force, the newest first."""
-        found: list[int] = []
-        for seq, kind, content in self.rows:
-            if kind == "mark":
-                found.append(seq)
-            elif content.get("event") == "cleared":
-                found = []
-            elif content.get("event") == "rewound":
-                found = [mark for mark in found if mark <= content["to"]]
-        return found[::-1]
+        return self._played()[1][::-1]
+
+    def rewinds(self) -> int:
+        """Return how many rewinds can be lifted, one after another."""
+        return len(self._played()[2])
+
+    def _played(self, upto: int | None = None) -> tuple[list[tuple[str, int]], list[int], list[_Before]]:
+        """Return what is sent, the marks in force, and what each rewind that can be lifted took away."""
+        now = inherited = self.parent.sent(self.forked_at) if self.parent and not self.clean else []
+        then: dict[int, list[tuple[str, int]]] = {0: inherited}
+        marks: list[int] = []
+        lifts: list[_Before] = []
+        for seq, kind, content in self.rows[:upto]:
+            event = content.get("event") if kind == "event" else None
+            if kind in FOR_MODEL:
+                now, lifts = [*now, (self.name, seq)], []
+            elif kind == "summary":
+                own = [(name, at) for name, at in now if name == self.name and self.rows[at - 1][1] != "summary"]
+                now, lifts = [(self.name, seq), *(row for row in own if row[1] > content["upto"])], []
+            elif kind == "mark":
+                marks = [*marks, seq]
+            elif event == "cleared":
+                now, marks, lifts = [], [], []
+            elif event == "rewound":
+                lifts = [*lifts, (now, marks)]
+                now, marks = then[content["keep"]], [mark for mark in marks if mark <= content["to"]]
+            elif event == "restored":
+                (now, marks), lifts = lifts[-1], lifts[:-1]
+            then[seq] = now
+        return now, marks, lifts

@@ -195,6 +195,51 @@ insert into bookings select session_id, 1, 0 from agents where id = '$idle';
 -- breaks: budgets_add_up
 update session_usage set cost_usd = cost_usd + 0.5;
 
+-- breaks: everybody_works_in_its_session
+update workspaces set state = 'removing' where id = (select workspace_id from agents where id = '$own');
+
+-- breaks: everybody_works_in_its_session
+update workspaces set path = '/elsewhere' where kind = 'shared';
+
+-- breaks: everybody_works_in_its_session
+update sessions set host = 'elsewhere';
+
+-- breaks: snapshots_are_of_what_happened
+update workspaces set head = repeat('f', 40) where kind = 'own';
+
+-- breaks: snapshots_are_of_what_happened
+update workspaces set head = null where kind = 'shared';
+
+-- breaks: snapshots_are_of_what_happened
+update snapshots set ordinal = 9 where kind = 'call';
+
+-- breaks: snapshots_are_of_what_happened
+delete from changes;
+
+-- breaks: snapshots_are_of_what_happened
+update agents set lines_added = lines_added + 1 where id = '$own';
+
+-- breaks: a_merge_is_whole_or_absent
+delete from changes where snapshot_id = (select id from snapshots where kind = 'merge');
+delete from snapshots where kind = 'merge';
+update workspaces set head = (select tree from snapshots where workspace_id = workspaces.id order by id desc limit 1) where kind = 'shared';
+
+-- breaks: a_merge_is_whole_or_absent
+update merges set state = 'writing', ended_at = null;
+
+-- breaks: a_merge_is_whole_or_absent
+update snapshots set workspace_id = (select workspace_id from agents where id = '$own') where kind = 'merge';
+update workspaces set head = (select tree from snapshots where workspace_id = workspaces.id order by id desc limit 1) where kind = 'shared';
+
+-- breaks: a_merge_is_whole_or_absent
+update merges set is_up = false;
+
+-- breaks: leases_end_with_their_turn
+update leases set agent_id = '$idle';
+
+-- breaks: leases_end_with_their_turn
+update agents set holds_lease = false;
+
 -- breaks: images_are_stored
 update mail set images = '[{"sha256": "none", "name": "shot.png"}]' where sender is not null;
 

@@ -4,12 +4,13 @@ insert into agentmesh.settings values (repeat('0', 64), '', '[]');
 create temp table s as select gen_random_uuid() as id, gen_random_uuid() as root, n from generate_series(1, 1000) n;
 create temp table a as select gen_random_uuid() as id, s.id as session, s.root, k as n from s, generate_series(1, 10) k;
 insert into agentmesh.sessions (id, workdir, host, os_user, root_id) select id, '/w', 'elsewhere', 'somebody', root from s;
+insert into agentmesh.workspaces (id, session_id, kind, state, path, host, os_user, ready_at) select id, id, 'shared', 'ready', '/w', 'elsewhere', 'somebody', now() from s;
 insert into agentmesh.workers (host, os_user, pid, providers, concurrency, backend_pid, seen_at) values ('elsewhere', 'somebody', 1, '{other}', 1, 1, 'infinity');
-insert into agentmesh.agents (id, session_id, name, depth, status, settings_id, model, worker_id)
-  select root, id, 'root', 0, 'running', repeat('0', 64), 'other/x', (select id from agentmesh.workers where host = 'elsewhere') from s;
-insert into agentmesh.agents (id, session_id, parent_id, name, depth, status, died_at, settings_id, forked_at, model)
+insert into agentmesh.agents (id, session_id, name, depth, status, settings_id, model, worker_id, workspace_id)
+  select root, id, 'root', 0, 'running', repeat('0', 64), 'other/x', (select id from agentmesh.workers where host = 'elsewhere'), id from s;
+insert into agentmesh.agents (id, session_id, parent_id, name, depth, status, died_at, settings_id, forked_at, model, workspace_id)
   select id, session, root, 'child-' || n, 1, case when n % 2 = 0 then 'dead' else 'idle' end, case when n % 2 = 0 then now() end,
-    repeat('0', 64), 0, 'other/x' from a;
+    repeat('0', 64), 0, 'other/x', session from a;
 insert into agentmesh.transcript (agent_id, seq, kind, content)
   select id, seq, case when seq % 2 = 0 then 'assistant' else 'user' end, '{"text": "x"}' from a, generate_series(1, 12) seq;
 insert into agentmesh.mail (session_id, sender, recipient, body, read_at, read_seq)
@@ -30,5 +31,16 @@ insert into agentmesh.session_usage (session_id) select id from s;
 insert into agentmesh.reservations (agent_id, session_id, epoch, tokens, cost_usd, waits) select id, session, 0, 0, 0, n % 2 = 0 from a;
 insert into agentmesh.model_bills (model) select 'other/' || n from generate_series(1, 1000) n;
 insert into agentmesh.wait (waiter, targets, deadline) select root, '[]', now() + interval '1 day' from s;
+insert into agentmesh.workspaces (id, session_id, kind, origin, state, path, host, os_user, repository, base, head, ready_at)
+  select id, session, 'own', session, 'ready', '/t', 'elsewhere', 'somebody', '/w/.git', repeat('0', 40), repeat('1', 40), now() from a;
+insert into agentmesh.snapshots (workspace_id, agent_id, seq, ordinal, kind, tree, before, ref, files, made_at)
+  select id, id, seq, 0, 'call', repeat('1', 40), repeat('0', 40), 'refs/x', 2, now() from a, generate_series(1, 11) seq;
+insert into agentmesh.changes (snapshot_id, n, workspace_id, path, status, added, removed)
+  select s.id, n, s.workspace_id, 'src/file-' || n, 'changed', 1, 1 from agentmesh.snapshots s, generate_series(1, 2) n;
+insert into agentmesh.merges (session_id, source, target, source_agent, target_agent, is_up, base, ours, theirs, result, base_before, state, ended_at)
+  select session, id, session, id, root, true, repeat('0', 40), repeat('0', 40), repeat('1', 40), repeat('1', 40), repeat('0', 40), 'done', now()
+  from a, generate_series(1, 11);
+insert into agentmesh.conflicts (a, b, path, second) select least(id, session), greatest(id, session), 'src/file-' || k, id from a, generate_series(1, 11) k;
+insert into agentmesh.leases (workspace_id, prefix, agent_id) select session, 'src/' || n, id from a;
 insert into agentmesh.waits (waiter, target) select root, id from a;
 set session_replication_role = origin;

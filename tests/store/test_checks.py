@@ -12,9 +12,10 @@ import psycopg
 import pytest
 
 from agentmesh.sql import names
-from agentmesh.store import checks, context, steps
+from agentmesh.store import checks, context, leases, steps
 from tests.fixtures.database import NewDatabase
 from tests.fixtures.mesh import Mesh
+from tests.fixtures.trees import Trees
 
 _BLOCK = re.compile(r"^-- breaks: (\w+)\n(.*?)(?=^-- breaks|\Z)", re.MULTILINE | re.DOTALL)
 DAMAGE = _BLOCK.findall(Path(__file__).with_name("damage.sql").read_text(encoding="utf-8"))
@@ -48,6 +49,12 @@ def scene(mesh: Mesh) -> dict[str, Any]:
     mesh.ask(at["asking"])
     at["helper"] = mesh.task(at["giver"])
     mesh.begin(at["helper"])
+    trees = Trees(mesh)
+    at["own"] = trees.own(root, "own")
+    trees.work(at["own"], "a.txt")
+    trees.merge(root, at["own"], "a.txt")
+    mesh.run(leases.set_prefixes, mesh.session, ["src"])
+    mesh.run(leases.take, mesh.lease(root), "src/x")
     return {**at, "root_step": call.seq}
 
 

@@ -13,6 +13,7 @@ from agentmesh.domain.errors import (
     Fenced,
     NoMark,
     NothingToCompact,
+    NothingToRestore,
     NothingToRetry,
     UnknownAgent,
 )
@@ -474,3 +475,67 @@ def test_what_fills_a_context_is_told_in_parts(mesh: Mesh):
     parts = {(part.part, part.tool): part for part in mesh.run(context.filling, child)}
     assert parts["summary", None].bytes == len("summary")
     assert ("inherited", None) not in parts
+
+
+def test_a_rewind_to_a_row_can_be_lifted_until_the_conversation_goes_on(mesh: Mesh):
+    for text in ("one", "two"):
+        mesh.send(None, mesh.root, text)
+        mesh.answer(mesh.root, f"answer {text}")
+    before = mesh.context(mesh.root)
+    assert mesh.run(context.rewind_to, mesh.root, 2) == 2
+    assert [content["text"] for _, content in mesh.context(mesh.root)] == ["one", "answer one"]
+    early = mesh.fork(mesh.root, "early")
+    assert mesh.run(context.restore, mesh.root) == 2
+    assert mesh.context(mesh.root) == before
+    assert len(mesh.context(early)) == 2, "a fork of the time between stays as it was"
+    assert mesh.context(mesh.fork(mesh.root, "late")) == before
+    with pytest.raises(NothingToRestore):
+        mesh.run(context.restore, mesh.root)
+    mesh.run(context.rewind_to, mesh.root, 0)
+    assert mesh.context(mesh.root) == []
+    mesh.send(None, mesh.root, "three")
+    mesh.answer(mesh.root)
+    with pytest.raises(NothingToRestore):
+        mesh.run(context.restore, mesh.root)
+    with pytest.raises(BadArgument):
+        mesh.run(context.rewind_to, mesh.root, 99)
+
+
+def test_a_rewind_in_the_middle_of_a_step_goes_before_it_and_marks_follow(mesh: Mesh):
+    call = mesh.call(mesh.root, "bash")[0]
+    mesh.finish(call)
+    mesh.answer(mesh.root)
+    mesh.run(context.mark, mesh.root, "end")
+    assert mesh.run(context.rewind_to, mesh.root, call.seq) == call.seq - 1
+    assert mesh.run(context.marks, mesh.root) == []
+    mesh.run(context.restore, mesh.root)
+    assert mesh.run(context.marks, mesh.root) == ["end"]
+    mesh.run(context.rewind, mesh.root, "end")
+    assert mesh.run(context.restore, mesh.root) == 4, "a rewind to a mark can be lifted too"
+
+
+def test_a_failed_turn_is_retried_after_a_rewind_that_was_lifted_and_not_before(mesh: Mesh):
+    lease = mesh.begin(mesh.root)
+    mesh.run(steps.fail_turn, lease, {"error": "x"})
+    mesh.run(context.rewind_to, mesh.root, 0)
+    with pytest.raises(NothingToRetry):
+        mesh.run(person.retry, mesh.root)
+    mesh.run(context.restore, mesh.root)
+    mesh.run(person.retry, mesh.root)
+    assert mesh.status(mesh.root) == "running"
+    with pytest.raises(AgentBusy):
+        mesh.run(context.restore, mesh.root)
+
+
+def test_a_child_that_is_rewound_to_its_beginning_still_has_what_it_inherits(mesh: Mesh):
+    mesh.send(None, mesh.root, "one")
+    mesh.answer(mesh.root)
+    child = mesh.fork(mesh.root, "child", "work")
+    mesh.answer(child)
+    inherited = mesh.context(mesh.root)
+    mesh.run(context.rewind_to, child, 0)
+    assert mesh.context(child) == inherited
+    mesh.run(context.restore, child)
+    assert len(mesh.context(child)) == len(inherited) + 2
+    mesh.run(context.rewind_to, mesh.root, 0)
+    assert mesh.context(child)[: len(inherited)] == inherited

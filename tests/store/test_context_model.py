@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from agentmesh.domain.errors import NoMark
+from agentmesh.domain.errors import NoMark, NothingToRestore
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus
 from agentmesh.store import context, steps, transcript
@@ -87,6 +87,27 @@ class Conversations(RuleBasedStateMachine):
         self.mesh.run(context.rewind, agent_id, label)
         agent.add("event", {"event": "rewound", "to": fitting[0], "keep": agent.rows[fitting[0] - 1][2]["keep"]})
 
+    @rule(who=SOMEBODY, back=st.integers(0, 12))
+    def rewind_to(self, who: int, back: int) -> None:
+        """Go back to any row; in the middle of a step it is the row before the step."""
+        agent, agent_id = self.pick(who)
+        row = max(len(agent.rows) - back, 0)
+        keep = self.mesh.run(context.rewind_to, agent_id, row)
+        assert keep <= row
+        assert keep == row or agent.rows[keep][1] == "assistant", "the step that it would have cut"
+        agent.add("event", {"event": "rewound", "to": keep, "keep": keep})
+
+    @rule(who=SOMEBODY, times=st.integers(1, 2))
+    def restore(self, who: int, times: int) -> None:
+        agent, agent_id = self.pick(who)
+        for _ in range(times):
+            if agent.rewinds():
+                self.mesh.run(context.restore, agent_id)
+                agent.add("event", {"event": "restored"})
+            else:
+                with pytest.raises(NothingToRestore):
+                    self.mesh.run(context.restore, agent_id)
+
     @rule(who=SOMEBODY)
     def clear(self, who: int) -> None:
         agent, agent_id = self.pick(who)
@@ -141,7 +162,7 @@ def test_the_rows_say_what_is_sent(mesh: Mesh):
     run_state_machine_as_test(
         cast("type[Conversations]", lambda: Conversations(mesh)),
         settings=settings(
-            max_examples=15,
+            max_examples=20,
             stateful_step_count=12,
             deadline=None,
             suppress_health_check=list(HealthCheck),

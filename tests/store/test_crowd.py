@@ -19,8 +19,9 @@ def crowd(mesh: Mesh) -> dict[str, AgentId]:
     mesh.conn.execute("update agentmesh.sessions set max_agents = 10000")
     lead = mesh.fork(mesh.root, "lead")
     mesh.conn.execute(
-        "insert into agentmesh.agents (session_id, parent_id, name, depth, status, model, settings_id, forked_at)"
-        " select session_id, id, 'm' || n, 2, 'idle', model, settings_id, 0"
+        "insert into agentmesh.agents (session_id, parent_id, name, depth, status, model, settings_id, forked_at,"
+        " workspace_id)"
+        " select session_id, id, 'm' || n, 2, 'idle', model, settings_id, 0, workspace_id"
         " from agentmesh.agents, generate_series(1, %s) n where id = %s order by n",
         [MANY, lead],
     )

@@ -14,11 +14,27 @@ import pytest
 
 from agentmesh.domain import errors
 from agentmesh.domain.errors import AgentmeshError
-from agentmesh.store import agents, code, external, mailbox, requests, schema, steps, waits, workers
+from agentmesh.store import (
+    agents,
+    code,
+    context,
+    external,
+    mailbox,
+    merges,
+    requests,
+    schema,
+    snapshots,
+    steps,
+    travel,
+    waits,
+    workers,
+    workspaces,
+)
 from agentmesh.store.errors import translated
 from agentmesh.store.pool import connect, describe
 from agentmesh.store.tx import Database
 from tests.fixtures.mesh import Mesh, unknown
+from tests.fixtures.trees import Trees
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "errors.md"
 
@@ -101,8 +117,10 @@ def wait_for_a_stranger(mesh: Mesh) -> None:
 def ambiguous(mesh: Mesh) -> None:
     for n in (1, 2):
         mesh.conn.execute(
-            "insert into agentmesh.agents (id, session_id, parent_id, name, depth, status, settings_id, forked_at)"
-            " select %s, session_id, id, %s, 1, 'idle', settings_id, 0 from agentmesh.agents where id = %s",
+            "insert into agentmesh.agents (id, session_id, parent_id, name, depth, status, settings_id, forked_at,"
+            " workspace_id)"
+            " select %s, session_id, id, %s, 1, 'idle', settings_id, 0, workspace_id from agentmesh.agents"
+            " where id = %s",
             [f"abcd123{n}-0000-4000-8000-000000000000", f"twin{n}", mesh.root],
         )
     mesh.run(agents.resolve, mesh.session, "abcd123")
@@ -259,6 +277,97 @@ def no_task(mesh: Mesh) -> None:
     mesh.task(mesh.root, agent_id=str(mesh.fork(mesh.root, "child")))
 
 
+def bare(mesh: Mesh) -> None:
+    directory = mesh.run(workspaces.of_session, mesh.session)
+    mesh.run(workspaces.note_repository, directory.id, None, "/tmp is in no Git repository")
+    mesh.run(agents.fork, mesh.root, "child", workspace="own")
+
+
+def worked(mesh: Mesh) -> tuple[Trees, Any]:
+    trees = Trees(mesh)
+    child = trees.own(mesh.root, "child")
+    trees.work(child, "a.txt")
+    return trees, child
+
+
+def newer_snapshot(mesh: Mesh) -> None:
+    trees = Trees(mesh)
+    mesh.run(snapshots.record, trees.directory, "outside", snapshots.entry(trees.tree(), trees.tree(), "refs/x"))
+
+
+def merge_of_older_trees(mesh: Mesh) -> None:
+    trees, child = worked(mesh)
+    plan = trees.plan(mesh.root, child)
+    trees.work(child, "b.txt")
+    mesh.run(merges.begin, plan)
+
+
+def merge_while_another_steps(mesh: Mesh) -> None:
+    trees, child = worked(mesh)
+    begun = trees.begin(mesh.root, child)
+    trees.work(mesh.root, "b.txt")
+    mesh.run(merges.end, begun.id)
+
+
+def second_merge(mesh: Mesh) -> None:
+    trees, child = worked(mesh)
+    trees.begin(mesh.root, child)
+    trees.begin(mesh.root, child)
+
+
+def merge_ended(mesh: Mesh) -> None:
+    trees, child = worked(mesh)
+    mesh.run(merges.end, mesh.run(merges.refused, trees.plan(mesh.root, child), "conflicts").id)
+
+
+def merge_done(mesh: Mesh) -> None:
+    trees, child = worked(mesh)
+    mesh.run(merges.refused, trees.merge(mesh.root, child).id, "conflicts")
+
+
+def merge_of_the_same_files(mesh: Mesh) -> None:
+    mesh.run(merges.sides, mesh.root, mesh.fork(mesh.root, "child"))
+
+
+def merge_of_siblings(mesh: Mesh) -> None:
+    trees, child = worked(mesh)
+    mesh.run(merges.sides, trees.own(mesh.root, "other"), child)
+
+
+def merge_of_nothing(mesh: Mesh) -> None:
+    Trees(mesh)
+    mesh.run(merges.sides, mesh.root, mesh.run(agents.fork, mesh.root, "child", workspace="own"))
+
+
+def merge_into_nothing(mesh: Mesh) -> None:
+    Trees(mesh)
+    mesh.run(merges.sides, mesh.run(agents.fork, mesh.root, "child", workspace="own"), mesh.root)
+
+
+def freed_files(mesh: Mesh) -> None:
+    Trees(mesh)
+    mesh.conn.execute("update agentmesh.snapshots set freed_at = now()")
+    mesh.run(travel.fork_at, mesh.root, "child", 0, workspace="own")
+
+
+def used_workspace(mesh: Mesh) -> None:
+    trees, child = worked(mesh)
+    mesh.run(workspaces.removing, trees.of(child).id)
+
+
+def workspace_of_a_merge(mesh: Mesh) -> None:
+    trees, child = worked(mesh)
+    trees.begin(mesh.root, child)
+    mesh.kill(child)
+    mesh.run(workspaces.removing, trees.of(child).id)
+
+
+def unannounced_removal(mesh: Mesh) -> None:
+    trees, child = worked(mesh)
+    mesh.kill(child)
+    mesh.run(workspaces.removed, trees.of(child).id)
+
+
 SCENES: dict[str, list[Callable[[Mesh], Any]]] = {
     "Fenced": [fenced, declared_dead],
     "CallClosed": [call_closed],
@@ -278,6 +387,10 @@ SCENES: dict[str, list[Callable[[Mesh], Any]]] = {
     "MailboxFull": [mailbox_full],
     "KeyReused": [key_reused],
     "MailRead": [mail_read, sql("select agentmesh.take_back(999)")],
+    "UnknownImage": [
+        lambda mesh: mesh.send(None, mesh.root, images=[{"sha256": "none", "name": "shot.png"}]),
+        lambda mesh: mesh.send(None, mesh.root, images=[{"sha256": "none"}] * 21),
+    ],
     "BadName": [lambda mesh: mesh.fork(mesh.root, "?")],
     "ReservedName": [lambda mesh: mesh.fork(mesh.root, "user")],
     "DepthLimit": [depth],
@@ -311,6 +424,26 @@ SCENES: dict[str, list[Callable[[Mesh], Any]]] = {
         answers("approval", '{"decision": "always", "rules": []}'),
     ],
     "NotATask": [no_task],
+    "NoTree": [bare],
+    "TreeMoved": [newer_snapshot, merge_of_older_trees, merge_while_another_steps],
+    "MergeBusy": [second_merge],
+    "MergeOver": [merge_ended, merge_done, lambda mesh: mesh.run(merges.end, 999)],
+    "NotMergeable": [
+        merge_of_the_same_files,
+        lambda mesh: mesh.run(merges.sides, None, mesh.root),
+        merge_of_siblings,
+        merge_of_nothing,
+        merge_into_nothing,
+    ],
+    "SnapshotGone": [freed_files],
+    "UnknownWorkspace": [lambda mesh: mesh.run(workspaces.removing, uuid4())],
+    "WorkspaceInUse": [
+        used_workspace,
+        workspace_of_a_merge,
+        lambda mesh: mesh.run(workspaces.removing, mesh.run(workspaces.of_session, mesh.session).id),
+        unannounced_removal,
+    ],
+    "NothingToRestore": [lambda mesh: mesh.run(context.restore, mesh.root)],
     "DatabaseError": [no_rights],
     "DatabaseUnreachable": [unreachable],
     "SchemaBehind": [schema_behind],

@@ -25,14 +25,18 @@ from agentmesh.store import (
     board,
     budgets,
     changes,
+    conflicts,
     context,
     export,
     files,
+    leases,
     mailbox,
+    merges,
     person,
     requests,
     search,
     sessions,
+    snapshots,
     steps,
     tasks,
     timeline,
@@ -40,11 +44,14 @@ from agentmesh.store import (
     travel,
     waits,
     workers,
+    workspaces,
 )
-from tests.fixtures.mesh import MODEL, Mesh
+from tests.fixtures.mesh import HOST, MODEL, USER, Mesh
+from tests.fixtures.trees import Trees
 
 GROWING = ["agents", "file_seen", "mail", "model_calls", "requests", "sessions", "tasks", "tool_calls"]
 GROWING += ["bookings", "model_bills", "reservations", "session_usage", "transcript", "waits"]
+GROWING += ["changes", "conflicts", "leases", "merges", "snapshots", "workspaces"]
 """Not `wait`: it has a row only while an agent waits, and is read whole where that is cheaper."""
 MOST_ROWS = 600
 """Rows that a statement may read for its small session; a walk through somebody else's is far more."""
@@ -84,6 +91,7 @@ class Scene:
         self.given = mesh.task(self.giver, "given", task_call)
         self.blocked = mesh.begin(mesh.fork(mesh.root, "blocked", "work"))
         """Its call waits for the model's first bill."""
+        self._add_trees(mesh)
         self.long = mesh.new_session()
         mesh.conn.execute(
             "insert into agentmesh.transcript (agent_id, seq, kind, content)"
@@ -93,9 +101,56 @@ class Scene:
         )
         mesh.run(context.mark, self.long)
 
+    def _add_trees(self, mesh: Mesh) -> None:
+        """Give two agents trees of their own, with a merge that is done and one that could be begun."""
+        trees = Trees(mesh)
+        self.directory = trees.directory
+        self.own, other = (trees.own(mesh.root, name) for name in ("own", "other"))
+        trees.work(self.own, "src/file-1")
+        trees.work(other, "src/file-1")
+        trees.merge(mesh.root, self.own, "src/file-1")
+        mesh.run(conflicts.note, trees.of(self.own).id, trees.of(other).id, ["src/file-1"], self.own)
+        mesh.run(leases.set_prefixes, mesh.session, ["src"])
+        self.own_tree = trees.of(self.own).id
+        self.work_call = mesh.call(self.own, "bash")[0]
+        mesh.run(steps.start_calls, self.work_call, [0])
+        self.taken = trees.entry(self.own, "src/file-2")
+        self.plan = trees.plan(mesh.root, self.own, "src/file-2")
+
 
 TASK: dict[str, Any] = {"name": "helper", "prompt": "work", "type": "general-purpose", "model": MODEL}
 TASK |= {"system_prompt": "x", "tools": [], "permissions": [], "max_steps": 5}
+
+
+def _merge(conn: psycopg.Connection, scene: Scene) -> None:
+    begun = merges.begin(conn, scene.plan)
+    merges.end(conn, begun.id, told_source="merged", told_target="merged")
+    merges.refused(conn, merges.Plan(**{**_plan(conn, scene), "result": None}), "conflicts", told="mend it")
+
+
+def _plan(conn: psycopg.Connection, scene: Scene) -> dict[str, Any]:
+    sides = merges.sides(conn, scene.root, scene.own)
+    trees = {"base": sides.base, "ours": sides.ours, "theirs": sides.theirs}
+    return {"target_agent": scene.root, "source_agent": scene.own, **trees}
+
+
+def _removal(conn: psycopg.Connection, scene: Scene) -> None:
+    agents.kill(conn, scene.own)
+    assert [one.id for one in workspaces.unused(conn, HOST, USER)] == [scene.own_tree]
+    workspaces.removing(conn, scene.own_tree)
+    workspaces.removed(conn, scene.own_tree)
+    snapshots.refs(conn, scene.session)
+    snapshots.refs(conn, scene.session, reaped_only=True)
+
+
+def _snapshots(conn: psycopg.Connection, scene: Scene) -> None:
+    row = transcript.last_seq(conn, scene.own)
+    snapshots.newest_before(conn, scene.own, row)
+    snapshots.newest(conn, scene.own_tree)
+    snapshots.since(conn, scene.own_tree, 0)
+    snapshots.of_agent(conn, scene.own)
+    snapshots.of_path(conn, scene.own_tree, "src/file-1")
+    snapshots.over(conn, scene.own_tree, 1)
 
 
 def _end_and_delete(conn: psycopg.Connection, session: SessionId) -> None:
@@ -201,6 +256,27 @@ CALLS: dict[str, Callable[[psycopg.Connection, Scene], Any]] = {
     "view": lambda c, s: agents.view(c, s.session),
     "time line": lambda c, s: _timeline(c, s.session),
     "export": lambda c, s: _export(c, s.session),
+    "standing": lambda c, s: steps.standing(c, s.work_call),
+    "fork with a tree of its own": lambda c, s: agents.fork(c, s.child, "new", "x", workspace="own"),
+    "a snapshot of a call": lambda c, s: steps.finish_calls(c, s.work_call, {0: {}}, None, {0: s.taken}),
+    "a snapshot of no call": lambda c, s: snapshots.record(c, s.own_tree, "undo", s.taken, agent=s.own, said="x"),
+    "snapshots read": _snapshots,
+    "merge": _merge,
+    "merges read": lambda c, s: (merges.listing(c, s.session), merges.into(c, s.directory), merges.above(c, s.own)),
+    "merges unfinished": lambda c, s: merges.unfinished(c, HOST, USER),
+    "a tree goes": _removal,
+    "workspaces for people": lambda c, s: workspaces.listing(c, s.session),
+    "siblings": lambda c, s: workspaces.siblings(c, s.own_tree, ["src/file-1"]),
+    "conflicts": lambda c, s: (conflicts.untold(c, s.own), conflicts.listing(c, s.session)),
+    "lease": lambda c, s: leases.take(c, s.end, "src/x"),
+    "changes by file": lambda c, s: changes.totals(c, s.root),
+    "changes by file in SQL": lambda c, s: c.execute(
+        "select path, tree_added from agentmesh.v_changes where agent_id = %s", [s.root]
+    ).fetchall(),
+    "merges in SQL": lambda c, s: c.execute(
+        "select state from agentmesh.v_merges where session_id = %s", [s.session]
+    ).fetchall(),
+    "rewind to a row": lambda c, s: (context.rewind_to(c, s.long, 4050), context.restore(c, s.long)),
     "busy": lambda c, s: agents.busy(c, s.session),
     "output": lambda c, s: agents.last_output(c, s.finishing),
     "who works": lambda c, s: agents.working(c, [s.child, s.finishing], [s.session]),

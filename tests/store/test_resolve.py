@@ -18,8 +18,10 @@ pytestmark = pytest.mark.only_rows
 def add(mesh: Mesh, id_: str, name: str) -> AgentId:
     """Insert a child of the root with an id of our choice."""
     mesh.conn.execute(
-        "insert into agentmesh.agents (id, session_id, parent_id, name, depth, status, settings_id, forked_at)"
-        " select %s, session_id, id, %s, 1, 'idle', settings_id, 0 from agentmesh.agents where id = %s",
+        "insert into agentmesh.agents (id, session_id, parent_id, name, depth, status, settings_id, forked_at,"
+        " workspace_id)"
+        " select %s, session_id, id, %s, 1, 'idle', settings_id, 0, workspace_id from agentmesh.agents"
+        " where id = %s",
         [id_, name, mesh.root],
     )
     return AgentId(UUID(id_))

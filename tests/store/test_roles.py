@@ -277,8 +277,9 @@ def test_no_agent_is_made_that_may_more_than_its_parent(
     rig.conn.execute("update agentmesh.agents set permissions = %s where id = %s", [stored(above), rig.root])
     insert = """
         insert into agentmesh.agents
-          (session_id, parent_id, name, depth, status, model, settings_id, permissions, forked_at, clean)
-        select session_id, id, 'child', 1, 'idle', model, settings_id, %s, 0, true from agentmesh.agents where id = %s
+          (session_id, parent_id, name, depth, status, model, settings_id, permissions, forked_at, clean, workspace_id)
+        select session_id, id, 'child', 1, 'idle', model, settings_id, %s, 0, true, workspace_id
+        from agentmesh.agents where id = %s
     """
     with psycopg.connect(worker_url, autocommit=True) as limited:
         if is_narrower:

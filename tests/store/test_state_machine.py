@@ -13,7 +13,7 @@ from agentmesh.domain.errors import Refused
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.rows import Allowance
 from agentmesh.domain.states import WaitOutcome
-from agentmesh.store import agents, context, sessions, steps, waits, workers
+from agentmesh.store import agents, context, leases, sessions, steps, waits, workers
 from agentmesh.store.call import Lease
 from tests.fixtures.mesh import Mesh, unknown
 
@@ -123,6 +123,11 @@ VERBS: dict[str, Callable[[Subject], Any]] = {
     "clear": lambda s: s.mesh.run(context.clear, s.id),
     "mark": lambda s: s.mesh.run(context.mark, s.id),
     "mark, then rewind": lambda s: (s.mesh.run(context.mark, s.id), s.mesh.run(context.rewind, s.id)),
+    "rewind to a row, then lift it": lambda s: (
+        s.mesh.run(context.rewind_to, s.id, 0),
+        s.mesh.run(context.restore, s.id),
+    ),
+    "lease, its tool": lambda s: s.mesh.run(leases.take, s.lease, "src/a"),
     "compact": lambda s: s.mesh.run(context.compact, s.id),
     "summary": lambda s: s.mesh.run(context.summarize, s.lease, {"text": "", "upto": 0}, {}, ends=False),
     "summary that was asked for": lambda s: s.mesh.run(

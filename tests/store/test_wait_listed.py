@@ -145,8 +145,10 @@ def same_prefix(mesh: Mesh) -> str:
     """The prefix of two agents' ids."""
     for n in (1, 2):
         mesh.conn.execute(
-            "insert into agentmesh.agents (id, session_id, parent_id, name, depth, status, settings_id, forked_at)"
-            " select %s, session_id, id, %s, 1, 'idle', settings_id, 0 from agentmesh.agents where id = %s",
+            "insert into agentmesh.agents (id, session_id, parent_id, name, depth, status, settings_id, forked_at,"
+            " workspace_id)"
+            " select %s, session_id, id, %s, 1, 'idle', settings_id, 0, workspace_id from agentmesh.agents"
+            " where id = %s",
             [f"abcd123{n}-0000-4000-8000-000000000000", f"twin{n}", mesh.root],
         )
     return "abcd123"

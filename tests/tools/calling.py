@@ -39,12 +39,27 @@ def add_agents(conn: psycopg.Connection, *others: AgentId) -> None:
     """Put Alice and Bob, and others without a name of their own, into a session of the database."""
     conn.execute("insert into agentmesh.settings values (%s, '', '[]')", [_SETTINGS])
     conn.execute("insert into agentmesh.sessions (id, workdir, host, os_user) values (%s, '/w', 'h', 'u')", [_SESSION])
+    directory = conn.execute(
+        "insert into agentmesh.workspaces (session_id, kind, state, path, host, os_user, ready_at)"
+        " values (%s, 'shared', 'ready', '/w', 'h', 'u', clock_timestamp()) returning id",
+        [_SESSION],
+    ).fetchone()
+    assert directory is not None
     names = {ALICE: "alice", BOB: "bob"} | {other: f"other-{n}" for n, other in enumerate(others)}
     for agent, parent, name in [(_ROOT, None, "root"), *((agent, _ROOT, name) for agent, name in names.items())]:
         conn.execute(
-            "insert into agentmesh.agents (id, session_id, parent_id, name, depth, status, settings_id, forked_at)"
-            " values (%s, %s, %s, %s, %s, 'idle', %s, %s)",
-            [agent, _SESSION, parent, name, int(parent is not None), _SETTINGS, None if parent is None else 0],
+            "insert into agentmesh.agents (id, session_id, parent_id, name, depth, status, settings_id, forked_at,"
+            " workspace_id) values (%s, %s, %s, %s, %s, 'idle', %s, %s, %s)",
+            [
+                agent,
+                _SESSION,
+                parent,
+                name,
+                int(parent is not None),
+                _SETTINGS,
+                None if parent is None else 0,
+                *directory,
+            ],
         )
 
 

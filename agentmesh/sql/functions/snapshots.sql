@@ -120,15 +120,15 @@ language plpgsql stable rows 1 as $$
 declare
   me agentmesh.agents;
   boundary bigint;
-  at timestamptz;
+  moment_at timestamptz;
   found_id bigint;
 begin
   select * into me from agentmesh.agents a where a.id = moment.agent;
   perform agentmesh.require_agent(me, moment.agent);
   boundary := agentmesh.step_boundary(me, moment."row");
-  at := coalesce((select t.created_at from agentmesh.transcript t where t.agent_id = me.id and t.seq = boundary), me.created_at);
+  moment_at := coalesce((select t.created_at from agentmesh.transcript t where t.agent_id = me.id and t.seq = boundary), me.created_at);
   found_id := greatest(
-    (select s.id from agentmesh.snapshots s where s.workspace_id = me.workspace_id and s.made_at <= moment.at order by s.made_at desc, s.id desc limit 1),
+    (select s.id from agentmesh.snapshots s where s.workspace_id = me.workspace_id and s.made_at <= moment_at order by s.made_at desc, s.id desc limit 1),
     (select s.id from agentmesh.snapshots s join agentmesh.tool_calls c on c.agent_id = s.agent_id and c.seq = s.seq and c.ordinal = s.ordinal
      where s.agent_id = me.id and s.workspace_id = me.workspace_id and c.result_seq <= boundary order by s.id desc limit 1));
   return query select * from agentmesh.snapshots s

@@ -94,12 +94,7 @@ begin
     jsonb_build_object('max_depth', session.max_depth, 'max_children', session.max_children, 'max_agents', session.max_agents,
       'max_unread', session.max_unread, 'max_tokens', session.max_tokens, 'max_cost_usd', session.max_cost_usd), session.needs,
     false, session.workspace, session.leases);
-  update agentmesh.workspaces w set repository = known.repository, problem = known.problem from agentmesh.workspaces known, agentmesh.agents a
-  where a.id = root and w.id = a.workspace_id and known.session_id = source.session_id and known.kind = 'shared';
-  if coalesce(fork_session.workspace, 'shared') <> 'shared' then
-    update agentmesh.agents a set workspace_id = agentmesh.workspace_of_child(s, a, fork_session.workspace, tree) from agentmesh.sessions s
-    where a.id = root and s.id = a.session_id;
-  end if;
+  perform agentmesh.place_root(root, session.id, coalesce(fork_session.workspace, 'shared'), tree);
   -- Calls are copied with their rows as done: later forks of this history must know where its steps end. (A result
   -- whose call is behind a summary would be useless; the engine makes no such summary.)
   with context as (select c.n, c.agent_id, c.seq, c.kind, c.content from agentmesh.context(source.id, upto) c),
@@ -134,6 +129,19 @@ end $$;
 
 comment on function agentmesh.fork_session is
   'Begin a session whose root has a copy of what this agent had been sent at this row, or before the step that contains it. So each of the two sessions can be deleted. With workspace ''own'' its root gets a tree of its own, with the files of that row. Directory, limits, model, tools and permissions are the agent''s current ones. The mode is "plan" if it was, otherwise "ask", and nothing is permanently allowed. With a prompt the root is running from this commit on. It locks only the new root: existing rows never change. Returns the root.';
+
+create function agentmesh.place_root(root uuid, source uuid, wanted text, tree text) returns void
+language plpgsql as $$
+#variable_conflict use_column
+begin
+  update agentmesh.workspaces w set repository = known.repository, problem = known.problem from agentmesh.workspaces known, agentmesh.agents a
+  where a.id = root and w.id = a.workspace_id and known.session_id = source and known.kind = 'shared';
+  update agentmesh.agents a set workspace_id = agentmesh.workspace_of_child(s, a, wanted, place_root.tree) from agentmesh.sessions s
+  where a.id = root and s.id = a.session_id and wanted <> 'shared';
+end $$;
+
+comment on function agentmesh.place_root is
+  'Place the root of a session that was forked from another: in the same directory, or in a tree of its own. What is known of the directory is copied.';
 
 create function agentmesh.agents_at(session uuid, at timestamptz)
 returns table (id uuid, parent_id uuid, name text, depth integer, status text, activity text, unread bigint, model text, tool_calls bigint,

@@ -73,7 +73,7 @@ begin
 end $$;
 
 comment on function agentmesh.workspace_source is
-  'What an own workspace is to be made from: a tree (null: there is none yet), whether it was chosen before or is the last of files that are gone, and the workspace whose files are to be looked at otherwise.';
+  'The tree from which an own workspace is to be made; null: there is none yet. is_fixed: it was chosen before, or it is the last of files that are gone. Otherwise look at the files of origin first.';
 
 create function agentmesh.origin_of(workspace uuid) returns uuid
 language plpgsql stable as $$
@@ -88,7 +88,7 @@ begin
 end $$;
 
 comment on function agentmesh.origin_of is
-  'The workspace into which the files of an own one are merged: the one that it was made from or, if that is removed, the one which that was made from.';
+  'The workspace into which the files of an own one are merged: its origin or, if that is removed, the origin of its origin.';
 
 create function agentmesh.workspace_ready(agent uuid, caller agentmesh.caller, path text, host text, os_user text, repository text, tree text,
   ref text default null) returns agentmesh.workspaces

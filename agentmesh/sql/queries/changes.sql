@@ -15,8 +15,8 @@ where jsonb_exists(t.content -> 'result', 'path') and not jsonb_exists(t.content
 order by t.created_at desc, c.agent_id, c.seq desc, c.ordinal desc limit %(limit)s;
 
 -- name: totals
--- What the calls of an agent and of all below it changed, by agent and file, the newest first; since: only after that
--- row of the agent's, or after its time.
+-- What the calls of an agent and of all below it changed, by agent and file, the newest first. With since: only after
+-- that row of the agent's, or after its time.
 select s.agent_id, a.name, c.workspace_id, c.path, sum(c.added)::bigint as added, sum(c.removed)::bigint as removed,
   (array_agg(c.status order by s.id desc))[1] as status, count(*) as snapshots, max(s.made_at) as last_at
 from agentmesh.subtree(%(agent)s) m (id)

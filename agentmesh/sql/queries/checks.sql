@@ -312,6 +312,64 @@ left join (select a.session_id, sum(a.input_tokens - a.cached_tokens + a.output_
 where (coalesce(a.tokens, 0), coalesce(a.cost_usd, 0))
   <> (coalesce(u.tokens, 0) + coalesce(b.tokens, 0), coalesce(u.cost_usd, 0) + coalesce(b.cost_usd, 0));
 
+-- name: everybody_works_in_its_session
+-- Every agent works in a workspace of its session that is there or is to be made; every session has one directory, its own.
+select a.session_id, a.id as agent_id, a.name, format('works in %%s, which is %%s and of session %%s', w.id, w.state, w.session_id) as detail
+from agentmesh.agents a join agentmesh.workspaces w on w.id = a.workspace_id
+where w.session_id <> a.session_id or (a.status <> 'dead' and w.state in ('removing', 'removed'))
+union all
+select s.id, s.root_id, 'root', 'its session has not the directory that it names'
+from agentmesh.sessions s left join agentmesh.workspaces w on w.session_id = s.id and w.kind = 'shared'
+where (w.path, w.host, w.os_user) is distinct from (s.workdir, s.host, s.os_user)
+union all
+select w.session_id, null, '', format('workspace %%s was made from one of session %%s', w.id, o.session_id)
+from agentmesh.workspaces w join agentmesh.workspaces o on o.id = w.origin where o.session_id <> w.session_id;
+
+-- name: snapshots_are_of_what_happened
+-- A workspace's newest tree is that of a snapshot of its. A snapshot of a call is of one that is done, in its agent's workspace; lines add up.
+select w.session_id, null::uuid as agent_id, '' as name, format('workspace %%s has %%s, and no snapshot of it', w.id, coalesce(w.head, 'no tree')) as detail
+from agentmesh.workspaces w
+where w.head is not null and not exists (select from agentmesh.snapshots s where s.workspace_id = w.id and s.tree = w.head)
+  or w.head is null and exists (select from agentmesh.snapshots s where s.workspace_id = w.id)
+union all
+select a.session_id, a.id, a.name, format('snapshot %%s is of call %%s.%%s, which is %%s', s.id, s.seq, s.ordinal, coalesce(c.status, 'unknown'))
+from agentmesh.snapshots s join agentmesh.agents a on a.id = s.agent_id
+left join agentmesh.tool_calls c on c.agent_id = s.agent_id and c.seq = s.seq and c.ordinal = s.ordinal
+where s.kind = 'call' and (c.status is distinct from 'done' or s.workspace_id <> a.workspace_id)
+union all
+select w.session_id, s.agent_id, '', format('snapshot %%s counts %%s files and has %%s', s.id, s.files, coalesce(c.n, 0))
+from agentmesh.snapshots s join agentmesh.workspaces w on w.id = s.workspace_id
+left join (select c.snapshot_id, count(*) as n from agentmesh.changes c group by c.snapshot_id) c on c.snapshot_id = s.id
+where coalesce(c.n, 0) <> least(s.files, 2000)
+union all
+select a.session_id, a.id, a.name, format('counts +%%s -%%s lines; its snapshots are +%%s -%%s', a.lines_added, a.lines_removed, coalesce(s.added, 0), coalesce(s.removed, 0))
+from agentmesh.agents a
+left join (select s.agent_id, sum(s.added) as added, sum(s.removed) as removed from agentmesh.snapshots s where s.kind = 'call' group by s.agent_id) s on s.agent_id = a.id
+where (a.lines_added, a.lines_removed) <> (coalesce(s.added, 0), coalesce(s.removed, 0));
+
+-- name: a_merge_is_whole_or_absent
+-- A merge that is done, or undone, has one snapshot in its target, and no other has one; its two workspaces belong together.
+select m.session_id, m.source_agent as agent_id, a.name, format('merge %%s is %%s and has %%s snapshots', m.id, m.state, coalesce(s.n, 0)) as detail
+from agentmesh.merges m join agentmesh.agents a on a.id = m.source_agent
+left join (select s.merge_id, s.workspace_id, count(*) as n from agentmesh.snapshots s where s.merge_id is not null group by s.merge_id, s.workspace_id) s
+  on s.merge_id = m.id
+where coalesce(s.n, 0) <> case when m.state in ('done', 'undone') then 1 else 0 end or s.workspace_id <> m.target
+union all
+select m.session_id, m.source_agent, a.name, format('merge %%s is between trees of which none was made from the other, or of another session', m.id)
+from agentmesh.merges m join agentmesh.agents a on a.id = m.source_agent
+join agentmesh.workspaces o on o.id = m.source join agentmesh.workspaces t on t.id = m.target
+where o.session_id <> m.session_id or t.session_id <> m.session_id or case when m.is_up then o.kind else t.kind end <> 'own'
+union all
+select m.session_id, m.source_agent, a.name, format('merge %%s is being written into files that are %%s', m.id, w.state)
+from agentmesh.merges m join agentmesh.agents a on a.id = m.source_agent join agentmesh.workspaces w on w.id = m.target
+where m.state = 'writing' and w.state <> 'ready';
+
+-- name: leases_end_with_their_turn
+-- Only an agent that runs holds a lease, in its session's directory, and its row says so.
+select a.session_id, a.id as agent_id, a.name, format('is %%s and holds %%s', a.status, l.prefix) as detail
+from agentmesh.leases l join agentmesh.agents a on a.id = l.agent_id join agentmesh.workspaces w on w.id = l.workspace_id
+where a.status <> 'running' or not a.holds_lease or w.id <> a.workspace_id or w.kind <> 'shared';
+
 -- name: images_are_stored
 -- Every image that mail or a row of a transcript refers to is stored in its session.
 select a.session_id, a.id as agent_id, a.name, format('row %%s refers to the image %%s, which is not stored', t.seq, r ->> 'name') as detail

@@ -29,11 +29,18 @@ select agentmesh.workspace_failed(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s,
 select agentmesh.note_repository(%(workspace)s, %(repository)s, %(problem)s);
 
 -- name: unused
--- Own workspaces that no living agent works in and whose directory may be on a host, those that are being removed first.
+-- Own workspaces that no living agent works in and whose directory is, or may be, on a host. Those that are being
+-- removed come first.
+with here (id) as (
+  select w.id from agentmesh.workspaces w
+  where w.kind = 'own' and w.state <> 'removed' and w.host = %(host)s and w.os_user = %(os_user)s
+  union all
+  select w.id from agentmesh.workspaces w cross join lateral (
+    select s.host, s.os_user from agentmesh.sessions s where s.id = w.session_id offset 0) s
+  where w.kind = 'own' and w.state <> 'removed' and w.host is null and s.host = %(host)s and s.os_user = %(os_user)s)
 select w.id, w.session_id, w.kind, w.origin, w.state, w.path, w.host, w.os_user, w.repository, w.problem, w.at_tree, w.base, w.head
-from agentmesh.workspaces w join agentmesh.sessions s on s.id = w.session_id
-where w.kind = 'own' and w.state <> 'removed' and coalesce(w.host, s.host) = %(host)s and coalesce(w.os_user, s.os_user) = %(os_user)s
-  and not exists (select from agentmesh.agents a where a.workspace_id = w.id and a.status <> 'dead')
+from here cross join lateral (select x.* from agentmesh.workspaces x where x.id = here.id offset 0) w
+where not exists (select from agentmesh.agents a where a.workspace_id = w.id and a.status <> 'dead' offset 0)
 order by w.state = 'removing' desc, w.created_at, w.id limit %(limit)s;
 
 -- name: removing
@@ -70,5 +77,9 @@ where (%(session)s::uuid is null or v.session_id = %(session)s) and (not %(own_o
 
 -- name: ids
 -- Own workspaces whose directory is, or may be, on a host.
-select w.id from agentmesh.workspaces w join agentmesh.sessions s on s.id = w.session_id
-where w.kind = 'own' and w.state <> 'removed' and coalesce(w.host, s.host) = %(host)s and coalesce(w.os_user, s.os_user) = %(os_user)s;
+select w.id from agentmesh.workspaces w
+where w.kind = 'own' and w.state <> 'removed' and w.host = %(host)s and w.os_user = %(os_user)s
+union all
+select w.id from agentmesh.workspaces w cross join lateral (
+  select s.host, s.os_user from agentmesh.sessions s where s.id = w.session_id offset 0) s
+where w.kind = 'own' and w.state <> 'removed' and w.host is null and s.host = %(host)s and s.os_user = %(os_user)s;

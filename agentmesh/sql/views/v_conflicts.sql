@@ -10,4 +10,4 @@ create view agentmesh.v_conflicts with (security_barrier) as
   where c.over_at is null;
 
 comment on view agentmesh.v_conflicts is
-  'Files that two agents changed, in trees of their own, in ways that do not fit. second: who changed it last, and is told (told_at); other: who works in the other tree.';
+  'Files that two agents changed, in trees of their own, in ways that do not fit. second: the agent that changed it last, and is told (told_at); other: an agent that works in the other tree.';

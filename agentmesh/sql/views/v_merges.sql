@@ -8,4 +8,4 @@ create view agentmesh.v_merges with (security_barrier) as
   left join agentmesh.agents b on b.id = m.by_agent;
 
 comment on view agentmesh.v_merges is
-  'Merges of one agent''s files (source) into another''s (target): state is writing, done, refused (reason says why) or undone. by_agent: who asked for it, null for a person. base, ours, theirs and result are trees of Git''s.';
+  'Merges of one agent''s files (source) into another''s (target): state is writing, done, refused (reason says why) or undone. by_agent: the agent that asked for it, null for a person. base, ours, theirs and result are trees of Git''s.';

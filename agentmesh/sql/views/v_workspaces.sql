@@ -9,4 +9,4 @@ create view agentmesh.v_workspaces with (security_barrier) as
     select count(*) as snapshots from agentmesh.snapshots s where s.workspace_id = w.id and s.ref is not null and s.freed_at is null) k on true;
 
 comment on view agentmesh.v_workspaces is
-  'Directories in which agents work: shared is the session''s, own a tree of an agent''s own. state is planned, ready, failed, removing or removed; agents: living agents that work there (at most 100); snapshots: how many are kept; base: the tree that it has in common with its origin; head: its newest.';
+  'Directories in which agents work: shared is the session''s, own a tree of an agent''s own. state is planned, ready, failed, removing or removed. agents: living agents that work there, at most 100; snapshots: how many are kept. base: the tree that it has in common with its origin; head: its newest.';
