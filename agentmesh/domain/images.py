@@ -5,7 +5,6 @@ An image is known by its bytes, never by a file's name. Nothing here decodes a p
 
 from __future__ import annotations
 
-import hashlib
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
@@ -48,6 +47,8 @@ class Image(NamedTuple):
     @property
     def digest(self) -> str:
         """Return the SHA-256 of its bytes."""
+        import hashlib  # not at the start of the screen, which only names images
+
         return hashlib.sha256(self.data).hexdigest()
 
     def reference(self) -> dict[str, Any]:

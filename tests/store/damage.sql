@@ -239,6 +239,7 @@ update leases set agent_id = '$idle';
 
 -- breaks: leases_end_with_their_turn
 update agents set holds_lease = false;
+
 -- breaks: images_are_stored
 update mail set images = '[{"sha256": "none", "name": "shot.png"}]' where sender is not null;
 

@@ -387,6 +387,10 @@ SCENES: dict[str, list[Callable[[Mesh], Any]]] = {
     "MailboxFull": [mailbox_full],
     "KeyReused": [key_reused],
     "MailRead": [mail_read, sql("select agentmesh.take_back(999)")],
+    "UnknownImage": [
+        lambda mesh: mesh.send(None, mesh.root, images=[{"sha256": "none", "name": "shot.png"}]),
+        lambda mesh: mesh.send(None, mesh.root, images=[{"sha256": "none"}] * 21),
+    ],
     "BadName": [lambda mesh: mesh.fork(mesh.root, "?")],
     "ReservedName": [lambda mesh: mesh.fork(mesh.root, "user")],
     "DepthLimit": [depth],

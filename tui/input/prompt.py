@@ -14,7 +14,6 @@ from textual.message import Message
 from textual.widgets import OptionList, TextArea
 
 from agentmesh.domain.text import printable
-from agentmesh.tui.input.dropped import as_mentions
 from agentmesh.tui.input.history import History
 from agentmesh.tui.input.keys import Keymap
 from agentmesh.tui.input.pastes import FoldedPastes, Span
@@ -231,6 +230,8 @@ class Prompt(TextArea):
         event.prevent_default()
         event.stop()
         if not self.read_only:
+            from agentmesh.tui.input.dropped import as_mentions  # not before a paste
+
             pasted = printable(event.text.replace("\r\n", "\n").replace("\r", "\n"))
             self.insert(as_mentions(pasted) or self._pastes.fold(pasted))
             self.focus()

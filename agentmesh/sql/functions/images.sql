@@ -21,7 +21,9 @@ language plpgsql as $$
 declare
   missing text;
 begin
-  if jsonb_typeof(require_images.images) <> 'array' or jsonb_array_length(require_images.images) not between 1 and 20 then
+  if require_images.images is null then
+    return;
+  elsif jsonb_typeof(require_images.images) <> 'array' or jsonb_array_length(require_images.images) not between 1 and 20 then
     perform agentmesh.refuse('AM025', 'the images of a message are a list of 1 to 20 references', 'Send fewer at once.');
   end if;
   select coalesce(r ->> 'name', r ->> 'sha256', '?') into missing from jsonb_array_elements(require_images.images) r

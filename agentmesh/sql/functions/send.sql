@@ -41,9 +41,7 @@ begin
   end if;
   if mail_id is null then
     perform agentmesh.require_body(send.body);
-    if send.images is not null then
-      perform agentmesh.require_images(to_agent.session_id, send.images);
-    end if;
+    perform agentmesh.require_images(to_agent.session_id, send.images);
     if from_agent.status = 'dead' or to_agent.status = 'dead' then
       perform agentmesh.require_living(from_agent, send.sender) where send.sender is not null;
       perform agentmesh.require_living(to_agent, send.recipient);

@@ -369,6 +369,7 @@ where m.state = 'writing' and w.state <> 'ready';
 select a.session_id, a.id as agent_id, a.name, format('is %%s and holds %%s', a.status, l.prefix) as detail
 from agentmesh.leases l join agentmesh.agents a on a.id = l.agent_id join agentmesh.workspaces w on w.id = l.workspace_id
 where a.status <> 'running' or not a.holds_lease or w.id <> a.workspace_id or w.kind <> 'shared';
+
 -- name: images_are_stored
 -- Every image that mail or a row of a transcript refers to is stored in its session.
 select a.session_id, a.id as agent_id, a.name, format('row %%s refers to the image %%s, which is not stored', t.seq, r ->> 'name') as detail
