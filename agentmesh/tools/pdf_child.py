@@ -26,7 +26,7 @@ def main(first: int, last: int) -> None:
     if sys.platform == "linux":
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     try:
-        import pypdfium2  # type: ignore[import-untyped]
+        import pypdfium2  # type: ignore[import-untyped,import-not-found,unused-ignore]
     except ImportError:
         _write({"error": "missing"})
         return

@@ -59,6 +59,7 @@ def test_a_merge_up_is_one_commit(mesh: Mesh, trees: Trees, child: AgentId):
 
 def test_the_same_call_again_finishes_what_it_began(mesh: Mesh, trees: Trees, child: AgentId):
     (call,) = mesh.call(mesh.root, "merge")
+    assert call.seq is not None
     plan = trees.plan(mesh.root, child, "a.txt")
     begun = mesh.run(merges.begin, plan, call)
     assert mesh.run(merges.begin, plan, call) == begun

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agentmesh.app.place import Place
+from agentmesh.app.place import HostAndUser
 from agentmesh.domain.ids import AgentId
 from agentmesh.tui.commands.context import CommandContext
 
@@ -21,7 +21,7 @@ class Attachments(NamedTuple):
 
 def of(ctx: CommandContext, recipient: AgentId, text: str) -> Attachments:
     """Store the images that a text names, wherever they are, and return them; raise BadImage."""
-    if "@" not in text or Place.here().host != ctx.session.host:
+    if "@" not in text or HostAndUser.here().host != ctx.session.host:
         return Attachments()
     from agentmesh.app.attaching import attach
 

@@ -33,9 +33,9 @@ def fork(ctx: CommandContext, *args: str) -> Done:
         child = ctx.run(person.fork_captured, ctx.in_view, name or _NAME)
     else:
         _refuse_in_capture(ctx)
-        shown = attachments.of(ctx, ctx.in_view, prompt)
+        shown = attachments.of(ctx, ctx.in_view, prompt or "")
         child = trees.fork(ctx.mesh, ctx.in_view, name or _NAME, None if shown.references else prompt, own=own)
-        if shown.references:  # fork takes no images: the prompt follows as the first message
+        if prompt is not None and shown.references:  # fork takes no images: the prompt follows as the first message
             ctx.run_persistently(mailbox.send, None, child, prompt, f"tui-{uuid.uuid4()}", None, shown.references)
     made = ctx.run_idempotent(agents.get, child)
     where = ", with a tree of its own" if own else ""

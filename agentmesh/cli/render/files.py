@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentmesh.cli.render.screen import Column, Grid, cell, print_block
 from agentmesh.domain.text import storable, visible
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from agentmesh.git.facts import FileChange
 
 _STYLES = {"added": "green", "changed": "", "removed": "red"}
@@ -17,7 +19,7 @@ _STYLES = {"added": "green", "changed": "", "removed": "red"}
 def print_files(files: Sequence[FileChange]) -> None:
     """Print files with what happened to them and how many lines."""
     columns = (Column(), Column(least=20), Column(right=True), Column(right=True))
-    rows = (
+    rows: Iterable[Sequence[str | Text]] = (
         [
             cell(one.status, _STYLES[one.status]),
             cell(visible(one.path)),

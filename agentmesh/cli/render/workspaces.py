@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -12,6 +12,8 @@ from agentmesh.domain.ids import short
 from agentmesh.domain.text import one_line, visible
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from agentmesh.domain.workspaces import WorkspaceView
 
 _COLUMNS = (
@@ -30,7 +32,7 @@ _STYLES = {"failed": "red", "planned": "yellow", "removing": "yellow", "removed"
 
 def print_workspaces(shown: Sequence[WorkspaceView], conflicts: Mapping[UUID, int]) -> None:
     """Print workspaces, one per line; ``conflicts`` counts the files of each that conflict."""
-    rows = (
+    rows: Iterable[Sequence[str | Text]] = (
         [
             short(one.id),
             str(one.kind),
