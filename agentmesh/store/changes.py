@@ -40,8 +40,6 @@ class Recorded:
     at: datetime
     before: str
     tree: str
-    is_freed: bool
-    """Whether the text may be gone: the snapshot's ref was given up."""
 
 
 class FilesOf(NamedTuple):

@@ -16,7 +16,7 @@ NOT_RUN: dict[tuple[str, str], str] = {
         "docs/benchmarks.md",
         "$ python -m bench                   # the ordinary",
     ): "it measures for minutes; bench/ has tests of its own",
-    ("docs/explanation/architecture.md", "domain → config → sql → store, llm → engine → tool"): "a picture",
+    ("docs/explanation/architecture.md", "domain → config → sql → store, llm, git → workspac"): "a picture",
     ("docs/explanation/architecture.md", "sender's process               PostgreSQL, one tra"): "a picture",
     (
         "docs/explanation/state-machine.md",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
 
 from agentmesh.cli.render.screen import Column, Grid, cell, print_block
 from agentmesh.domain.text import storable, visible
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from agentmesh.git.facts import FileChange
 
 _STYLES = {"added": "green", "changed": "", "removed": "red"}
@@ -19,16 +19,12 @@ _STYLES = {"added": "green", "changed": "", "removed": "red"}
 def print_files(files: Sequence[FileChange]) -> None:
     """Print files with what happened to them and how many lines."""
     columns = (Column(), Column(least=20), Column(right=True), Column(right=True))
-    rows: Iterable[Sequence[str | Text]] = (
-        [
-            cell(one.status, _STYLES[one.status]),
-            cell(visible(one.path)),
-            "binary" if one.binary else f"+{one.added}",
-            "" if one.binary else f"−{one.removed}",
-        ]
-        for one in files
-    )
-    print_block(Grid(columns, rows))
+    print_block(Grid(columns, [_cells(one) for one in files]))
+
+
+def _cells(one: FileChange) -> list[str | Text]:
+    lines = ("binary", "") if one.binary else (f"+{one.added}", f"−{one.removed}")
+    return [cell(one.status, _STYLES[one.status]), cell(visible(one.path)), *lines]
 
 
 def files_data(files: Sequence[FileChange]) -> list[dict[str, Any]]:

@@ -25,11 +25,11 @@ order by t.created_at desc, c.agent_id, c.seq desc, c.ordinal desc limit %(limit
 -- The newest files that calls of an agent and all below it changed, as snapshots recorded it, the newest first. Also what a person took back of
 -- them. after: as for newest.
 select s.agent_id, a.name, coalesce(c.result_seq, s.seq, 0) as seq, coalesce(c.name, s.kind) as tool, h.path, h.status, h.added, h.removed, s.made_at as at,
-  s.before, s.tree, s.freed_at is not null as is_freed
+  s.before, s.tree
 from agentmesh.subtree(%(agent)s) b (id)
 join agentmesh.agents a on a.id = b.id
 cross join lateral (
-  select x.id, x.agent_id, x.seq, x.ordinal, x.kind, x.before, x.tree, x.made_at, x.freed_at from agentmesh.snapshots x
+  select x.id, x.agent_id, x.seq, x.ordinal, x.kind, x.before, x.tree, x.made_at from agentmesh.snapshots x
   where x.agent_id = b.id and x.kind in ('call', 'undo', 'redo') and x.before is not null
     and (%(after)s::bigint is null or (b.id = %(agent)s and x.seq > %(after)s)
       or ((b.id <> %(agent)s or x.seq is null)
