@@ -113,7 +113,7 @@ def test_the_page_is_whole_and_refers_to_nothing_outside(fixed, exported):
     assert not {"link", "img", "iframe", "object", "base", "form"} & {tag for tag, _ in page.elements}
     assert not [key for _, attributes in page.elements for key in attributes if key.startswith("on") or key == "style"]
     (policy,) = [found for found in page.values("content") if "default-src" in found]
-    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert policy.startswith("default-src 'none'; img-src data:; style-src 'sha256-")
     assert "unsafe" not in policy
 
 

@@ -172,7 +172,7 @@ def test_the_document_names_every_type_and_field(fixed, exported):
     table = dict(re.findall(r"^\| `(\w+)` \| (.*)$", document, re.MULTILINE))
     rows = objects(exported(fixed, "jsonl"))
     known = {row["type"] for row in rows}
-    assert known | {"task"} == set(table)
+    assert known | {"task", "image"} == set(table)
     for row in rows:
         assert set(row) - {"type"} <= set(re.findall(r"`(\w+)`", table[row["type"]])), row["type"]
 
