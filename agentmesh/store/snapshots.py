@@ -118,22 +118,6 @@ def of_agent(conn: Connection, agent: AgentId, after: int = 0, limit: int = 1000
         return cursor.execute(statement("snapshots.of_agent"), values).fetchall()
 
 
-def of_path(conn: Connection, workspace: UUID, path: str, limit: int = 1000) -> list[Snapshot]:
-    """Return the newest snapshots of a workspace in which this file changed, oldest first; for blame.
-
-    A snapshot with more than 2,000 changed files may miss some of them.
-    """
-    values = {"workspace": workspace, "path": storable(path), "limit": limit}
-    with conn.cursor(row_factory=class_row(Snapshot)) as cursor:
-        return cursor.execute(statement("snapshots.of_path"), values).fetchall()
-
-
-def last_undo(conn: Connection, workspace: UUID) -> Snapshot | None:
-    """Return the newest snapshot if it is an ``undo``: what redo can lift. None if anything came after."""
-    found = newest(conn, workspace)
-    return found if found is not None and found.kind == "undo" else None
-
-
 def over(conn: Connection, workspace: UUID, keep: int, limit: int = 1000) -> list[Kept]:
     """Return the refs of a workspace beyond its newest ``keep``, oldest first: call ``freed``, then remove them.
 

@@ -149,7 +149,6 @@ def _snapshots(conn: psycopg.Connection, scene: Scene) -> None:
     snapshots.newest(conn, scene.own_tree)
     snapshots.since(conn, scene.own_tree, 0)
     snapshots.of_agent(conn, scene.own)
-    snapshots.of_path(conn, scene.own_tree, "src/file-1")
     snapshots.over(conn, scene.own_tree, 1)
 
 

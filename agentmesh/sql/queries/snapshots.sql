@@ -46,19 +46,6 @@ left join agentmesh.agents a on a.id = s.agent_id
 left join agentmesh.tool_calls c on c.agent_id = s.agent_id and c.seq = s.seq and c.ordinal = s.ordinal
 order by s.id desc;
 
--- name: of_path
--- The newest snapshots of a workspace in which a file changed, oldest first.
-select s.id, s.workspace_id, s.agent_id, a.name, s.seq, s.ordinal, c.result_seq as row, s.kind, s.tree, s.before, s.ref, s.files, s.added, s.removed, s.left_out,
-  s.merge_id, s.made_at, s.freed_at
-from (
-  select x.snapshot_id from agentmesh.changes x
-  where x.workspace_id = %(workspace)s and hashtextextended(x.path, 0) = hashtextextended(%(path)s, 0) and x.path = %(path)s
-  order by x.snapshot_id desc limit %(limit)s) f
-join agentmesh.snapshots s on s.id = f.snapshot_id
-left join agentmesh.agents a on a.id = s.agent_id
-left join agentmesh.tool_calls c on c.agent_id = s.agent_id and c.seq = s.seq and c.ordinal = s.ordinal
-order by s.id;
-
 -- name: over
 -- Refs of a workspace beyond the newest ones, oldest first, without those of trees that something still needs.
 select s.id as snapshot_id, s.workspace_id, w.repository, s.ref
