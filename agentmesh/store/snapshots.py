@@ -38,7 +38,7 @@ def entry(
     """
     listed = [(storable(path), status, added, removed) for path, status, added, removed in changes]
     made: dict[str, Any] = {"tree": tree, "before": before, "ref": ref, "files": len(listed), "changes": listed[:MOST]}
-    made |= {"added": sum(change[2] for change in listed), "removed": sum(change[3] for change in listed)}
+    made |= {"added": sum(added for _, _, added, _ in listed), "removed": sum(removed for *_, removed in listed)}
     left = [storable(path) for path in left_out]
     return made | ({"left_out": left} if left else {}) | ({"outside": dict(outside)} if outside else {})
 

@@ -506,6 +506,7 @@ def test_a_rewind_in_the_middle_of_a_step_goes_before_it_and_marks_follow(mesh: 
     mesh.finish(call)
     mesh.answer(mesh.root)
     mesh.run(context.mark, mesh.root, "end")
+    assert call.seq is not None
     assert mesh.run(context.rewind_to, mesh.root, call.seq) == call.seq - 1
     assert mesh.run(context.marks, mesh.root) == []
     mesh.run(context.restore, mesh.root)

@@ -62,6 +62,7 @@ def test_the_same_call_again_finishes_what_it_began(mesh: Mesh, trees: Trees, ch
     plan = trees.plan(mesh.root, child, "a.txt")
     begun = mesh.run(merges.begin, plan, call)
     assert mesh.run(merges.begin, plan, call) == begun
+    assert call.seq is not None
     assert mesh.run(merges.of_call, mesh.root, call.seq, 0) == begun
     assert mesh.run(merges.unfinished, HOST, USER) == [begun]
     done = [mesh.run(merges.end, begun.id, call, result={"merged": True}) for _ in range(2)]
