@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +85,7 @@ def _net(mesh: Mesh, ref: Ref, since: int | None, *, as_json: bool) -> None:
     print_diff(found.files)
 
 
-def print_diff(files: list[FileDiff]) -> None:
+def print_diff(files: Sequence[FileDiff]) -> None:
     """Print diffs as Git writes them; on a terminal, hidden characters are made visible."""
     from agentmesh.domain.text import visible
 

@@ -9,7 +9,7 @@ from agentmesh.tui.commands.calls import Call, Done, Problem, Question
 from agentmesh.tui.commands.messages import ActionDone
 from agentmesh.tui.commands.parse import parse
 from agentmesh.tui.commands.trees import _merge_of, _parts_of
-from tests.tui.piloting import Show, puppet
+from tests.tui.piloting import Show, asked, puppet
 
 
 @pytest.mark.parametrize(
@@ -64,10 +64,12 @@ def test_a_question_is_asked_and_a_yes_goes_on_with_what_was_agreed_to():
     async def scene(show: Show) -> None:
         call = Call("merge", ("coder",), "/merge coder")
         question = Question("Merge coder into ~/shop?", "It writes 1 file: a.txt.", "merge", ("--yes", "coder"))
-        show.app.post_message(ActionDone(call, show.app.main.navigation.in_view, Done(question=question)))
+        in_view = show.app.main.navigation.in_view
+        assert in_view
+        show.app.post_message(ActionDone(call, in_view, Done(question=question)))
         await show.sees("Merge coder into ~/shop?", "It writes 1 file: a.txt.")
         await show.until(lambda: show.app.screen.check_action("answer", ()))
         await show.press("y")
-        await show.until(lambda: show.app.calls and show.app.calls[-1].args == ("--yes", "coder"))
+        await show.until(lambda: asked(show) and asked(show)[-1].args == ("--yes", "coder"))
 
     puppet(scene)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentmesh.app import trees
@@ -79,10 +80,7 @@ def rewind(ctx: CommandContext, *args: str) -> Done:
         return Done(points=points) if points else Done("The agent has been told nothing yet.")
     row = int(point[1:])
 
-    def back(*who: object, **how: object) -> Undone:
-        return undoing.rewind(*who, row, **how)  # type: ignore[arg-type]
-
-    return _take_back(ctx, "rewind", words, _parts_of(words[1:]), back, is_sure=is_sure)
+    return _take_back(ctx, "rewind", words, _parts_of(words[1:]), partial(undoing.rewind, row=row), is_sure=is_sure)
 
 
 def redo(ctx: CommandContext) -> Done:
