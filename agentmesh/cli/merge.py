@@ -56,14 +56,13 @@ def merge(
         if not preview and result.status is not MergeStatus.NOTHING:
             if _writes_into_checkout(result) and not confirmed(_what(result, session), yes=yes):
                 return DONE
-            tell = say if check else _say_nothing
-            result = trees.merge(mesh, session, ref.id, down=down, check=check, progress=tell)
+            result = trees.merge(mesh, session, ref.id, down=down, check=check, progress=say if check else _silent)
             start_worker_if_none(mesh, session)
     return _tell(result, session, as_json=as_json)
 
 
-def _say_nothing(_text: str) -> None:
-    """Tell nothing: a merge without a check is over at once."""
+def _silent(_text: str) -> None:
+    """Say nothing about a merge that takes no time."""
 
 
 def _writes_into_checkout(preview: MergeResult) -> bool:

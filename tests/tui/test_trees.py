@@ -65,11 +65,11 @@ def test_a_question_is_asked_and_a_yes_goes_on_with_what_was_agreed_to():
         call = Call("merge", ("coder",), "/merge coder")
         question = Question("Merge coder into ~/shop?", "It writes 1 file: a.txt.", "merge", ("--yes", "coder"))
         in_view = show.app.main.navigation.in_view
-        assert in_view is not None
+        assert in_view
         show.app.post_message(ActionDone(call, in_view, Done(question=question)))
         await show.sees("Merge coder into ~/shop?", "It writes 1 file: a.txt.")
         await show.until(lambda: show.app.screen.check_action("answer", ()))
         await show.press("y")
-        await show.until(lambda: bool(asked(show)) and asked(show)[-1].args == ("--yes", "coder"))
+        await show.until(lambda: asked(show) and asked(show)[-1].args == ("--yes", "coder"))
 
     puppet(scene)

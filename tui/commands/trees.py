@@ -78,8 +78,9 @@ def rewind(ctx: CommandContext, *args: str) -> Done:
     if point == "@":
         points = ctx.run_idempotent(travel.points, ctx.in_view)
         return Done(points=points) if points else Done("The agent has been told nothing yet.")
-    back = partial(undoing.rewind, row=int(point[1:]))
-    return _take_back(ctx, "rewind", words, _parts_of(words[1:]), back, is_sure=is_sure)
+    row = int(point[1:])
+
+    return _take_back(ctx, "rewind", words, _parts_of(words[1:]), partial(undoing.rewind, row=row), is_sure=is_sure)
 
 
 def redo(ctx: CommandContext) -> Done:

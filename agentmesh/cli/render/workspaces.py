@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
+
+from rich.text import Text
 
 from agentmesh.app.trees import shortened
 from agentmesh.cli.render.screen import Column, Grid, cell, print_block
@@ -12,8 +14,6 @@ from agentmesh.domain.ids import short
 from agentmesh.domain.text import one_line, visible
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from agentmesh.domain.workspaces import WorkspaceView
 
 _COLUMNS = (
@@ -32,19 +32,19 @@ _STYLES = {"failed": "red", "planned": "yellow", "removing": "yellow", "removed"
 
 def print_workspaces(shown: Sequence[WorkspaceView], conflicts: Mapping[UUID, int]) -> None:
     """Print workspaces, one per line; ``conflicts`` counts the files of each that conflict."""
-    rows: Iterable[Sequence[str | Text]] = (
-        [
-            short(one.id),
-            str(one.kind),
-            cell(str(one.state), _STYLES.get(one.state, "")),
-            cell(_names(one.agents)),
-            cell(str(conflicts.get(one.id) or ""), "yellow"),
-            str(one.snapshots or ""),
-            cell(visible(shortened(one.path)) if one.path else ""),
-        ]
-        for one in shown
-    )
-    print_block(Grid(_COLUMNS, rows))
+    print_block(Grid(_COLUMNS, [_cells(one, conflicts.get(one.id, 0)) for one in shown]))
+
+
+def _cells(one: WorkspaceView, conflicts: int) -> list[str | Text]:
+    return [
+        short(one.id),
+        str(one.kind),
+        cell(str(one.state), _STYLES.get(one.state, "")),
+        cell(_names(one.agents)),
+        cell(str(conflicts or ""), "yellow"),
+        str(one.snapshots or ""),
+        cell(visible(shortened(one.path)) if one.path else ""),
+    ]
 
 
 def _names(agents: Sequence[str]) -> str:
