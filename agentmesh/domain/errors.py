@@ -7,7 +7,7 @@
     │   ├── WrongIsolation, BadArgument, TurnInterrupted
     │   ├── UnknownAgent, AmbiguousAgent, DeadAgent, OtherSession, SelfTarget
     │   ├── UnknownSession, SessionEnded, SessionRunning
-    │   ├── EmptyMessage, MessageTooLarge, KeyReused, MailRead
+    │   ├── EmptyMessage, MessageTooLarge, KeyReused, MailRead, UnknownImage
     │   ├── BadName, ReservedName, NameFixed, NameTaken
     │   ├── RootUnkillable, NotDescendant
     │   ├── BadWait, WaitBusy, WaitCircle, AgentBusy
@@ -18,7 +18,7 @@
     │   └── LimitReached
     │       └── MailboxFull, DepthLimit, ChildrenLimit, AgentsLimit, BudgetSpent
     ├── UsageError              the command line, a configuration file or the environment is wrong
-    │   └── ConfigError, NoModel, NotAPerson
+    │   └── ConfigError, NoModel, NotAPerson, BadImage
     ├── DatabaseError           the database cannot be reached or used
     │   ├── DatabaseUnreachable, DatabaseBusy, SchemaBehind, SchemaDiffers, ReaderMissing, EmbeddedServerError
     │   └── SchemaAhead

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import pygit2
 from pygit2.enums import DeltaStatus, DiffOption, FileMode
 
+from agentmesh.domain import jsontext
 from agentmesh.domain.errors import TreeError
 from agentmesh.git import conversions, marker, opening, tree_objects
 from agentmesh.git.opening import VIEW, view_of
@@ -81,8 +82,8 @@ class Look:
         for left in reversed(range(_TRIES)):
             try:
                 found: pygit2.Diff = self._index.diff_to_workdir(_LOOK)
-            except (KeyError, OSError):
-                if not left:
+            except (KeyError, OSError, pygit2.GitError) as error:
+                if not left or opening.is_full(error):
                     raise
             else:
                 return found
@@ -146,7 +147,7 @@ class Look:
 
     def _read_skipped(self) -> set[str]:
         """Return the files that a sparse checkout left out when the index was begun."""
-        return set(json.loads(self._skipped_file.read_bytes())) if self._skipped_file.exists() else set()
+        return set(jsontext.parse(self._skipped_file.read_bytes())) if self._skipped_file.exists() else set()
 
     def _unskip(self, path: str) -> None:
         """Note that a file is there, so that it can be removed."""

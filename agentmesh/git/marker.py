@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from agentmesh.domain import jsontext
 from agentmesh.git.where import Place
 
 MARKER: Final = "workspace.json"
@@ -40,7 +41,7 @@ def beside(folder: Path) -> tuple[str, ...]:
 
 def _read(folder: Path) -> dict[str, Any]:
     try:
-        found = json.loads((folder / MARKER).read_bytes())
+        found = jsontext.parse((folder / MARKER).read_bytes())
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import pygit2
 from pygit2.enums import DiffOption
 
+from agentmesh.domain import jsontext
 from agentmesh.git import conversions
 from agentmesh.git.comparing import is_below
 from agentmesh.git.facts import Restored
@@ -54,7 +55,7 @@ def clean_up(place: Place, folder: Path) -> None:
     """Remove the files that a restore which died left beside their places."""
     journal = folder / JOURNAL
     try:
-        names = json.loads(journal.read_bytes())
+        names = jsontext.parse(journal.read_bytes())
     except FileNotFoundError:
         return
     except ValueError:

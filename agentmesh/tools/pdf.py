@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -10,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from agentmesh.domain import jsontext
 from agentmesh.domain.cancel import Cancel
 from agentmesh.domain.images import Image
 from agentmesh.engine.tool import ToolError
@@ -55,7 +55,7 @@ def draw(name: str, data: bytes, first: int, last: int, cancel: Cancel) -> Pages
     """Return pages of a PDF as images; raise ToolError if it cannot be drawn."""
     head, _, rest = _run(name, data, first, last, cancel).partition(b"\n")
     try:
-        told = json.loads(head)
+        told = jsontext.parse(head)
     except ValueError:
         raise ToolError(f"{name} cannot be drawn: the program that draws it ended.", _TEXT) from None
     if told.get("error") == "missing":

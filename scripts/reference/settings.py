@@ -23,6 +23,7 @@ _TABLES: Mapping[str, type] = {
     "agent_types.NAME": schema.TypeSettings,
     "web": schema.Web,
     "sandbox": schema.Sandbox,
+    "workspace": schema.Workspace,
     "log": schema.Logs,
     "mcp": mcp.Mcp,
 }

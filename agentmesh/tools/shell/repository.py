@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from pathlib import Path
 
+from agentmesh.domain import jsontext
 from agentmesh.git.marker import MARKER
 from agentmesh.git.place import TREE
 from agentmesh.tools.shell.gitconfig import config_objection, hooks_path
@@ -84,7 +84,7 @@ def own_objects(workdir: Path, trees: Path | None) -> str:
     if folder in (".", "..") or below.split("/")[0] != TREE:
         return ""
     try:
-        marker = json.loads(Path(trees, folder, MARKER).read_bytes())
+        marker = jsontext.parse(Path(trees, folder, MARKER).read_bytes())
     except (OSError, ValueError):
         return ""
     named = marker.get("objects") if isinstance(marker, dict) and marker.get("workspace") == folder else None
