@@ -9,15 +9,13 @@ begin
     grant usage on schema agentmesh to agentmesh_reader;
     grant select on agentmesh.v_agents, agentmesh.v_mail, agentmesh.v_transcript, agentmesh.v_waits, agentmesh.v_cost, agentmesh.v_budgets, agentmesh.v_timeline,
       agentmesh.v_stuck, agentmesh.v_requests, agentmesh.v_sessions, agentmesh.v_workspaces, agentmesh.v_changes, agentmesh.v_conflicts, agentmesh.v_merges, agentmesh.v_images to agentmesh_reader;
-    grant execute on function agentmesh.path, agentmesh.lineage, agentmesh.subtree, agentmesh.serves, agentmesh.has_room, agentmesh.endpoint,
-      agentmesh.search to agentmesh_reader;
+    grant execute on function agentmesh.path, agentmesh.lineage, agentmesh.subtree, agentmesh.serves, agentmesh.has_room, agentmesh.endpoint, agentmesh.search to agentmesh_reader;
   end if;
   if exists (select from pg_roles where rolname = 'agentmesh_worker') then
     grant usage on schema agentmesh to agentmesh_worker;
     grant execute on all functions in schema agentmesh to agentmesh_worker;
     revoke execute on function agentmesh.grant_roles, agentmesh.start_session, agentmesh.set_mode, agentmesh.set_budget, agentmesh.answer, agentmesh.allow,
-      agentmesh.forget_rules, agentmesh.set_endpoints, agentmesh.forget_bills, agentmesh.rename, agentmesh.set_leases, agentmesh.workspace_moved,
-      agentmesh.place_root from agentmesh_worker;
+      agentmesh.forget_rules, agentmesh.set_endpoints, agentmesh.forget_bills, agentmesh.rename, agentmesh.set_leases, agentmesh.workspace_moved, agentmesh.place_root from agentmesh_worker;
     grant select on all tables in schema agentmesh to agentmesh_worker;
     grant insert on agentmesh.settings, agentmesh.workers, agentmesh.agents, agentmesh.activity, agentmesh.transcript, agentmesh.mail, agentmesh.wait,
       agentmesh.waits, agentmesh.tool_calls, agentmesh.tasks, agentmesh.model_calls, agentmesh.file_seen, agentmesh.pauses, agentmesh.session_usage,
