@@ -57,17 +57,17 @@ GROUPS: Final[Mapping[str, Group]] = {
     "waking": Group(waking.run, 28),
     "sending": Group(sending.run, 20),
     "durable": Group(durable.run, 44),
-    "appending": Group(appending.run, 14),
+    "appending": Group(appending.run, 7),
     "long_mailbox": Group(long_mailbox.run, 28),
     "fan_in": Group(fan_in.run, 10),
     "loaded": Group(loaded.run, 26),
     "idle": Group(idle.run, 36),
     "resident": Group(resident.run, 6),
-    "start": Group(start.run, 2),
-    "forking": Group(forking.run, 2),
-    "killing": Group(killing.run, 3),
-    "walls": Group(walls.run, 6),
-    "trees": Group(trees.run, 60),
+    "start": Group(start.run, 1),
+    "forking": Group(forking.run, 1),
+    "killing": Group(killing.run, 2),
+    "walls": Group(walls.run, 4),
+    "trees": Group(trees.run, 12),
     "takeover": Group(takeover.run, 10),
     "orchestration": Group(orchestration.run, 48),
     "streaming": Group(streaming.run, 22),
@@ -85,7 +85,7 @@ _FORMS: Final = (
     "Without --quick or --full it is the ordinary, short form: every group and every target, at most three "
     f"repetitions, in at most {LIMIT // 60} minutes on two cores that nobody else uses. The long form has up to five "
     "repetitions, more samples in each, and the sizes that take long: 200 children, 10,000 waiting and 100,000 idle "
-    "agents, 50,000 messages one by one, a snapshot held for a minute, profiles."
+    "agents, 50,000 messages one by one, a repository of 100,000 files, a snapshot held for a minute, profiles."
 )
 
 

@@ -24,7 +24,7 @@ _OURS: Final = """select agentmesh.append('{0}', 'assistant', '{{"text": "{1}"}}
 
 def run(bench: Bench) -> None:
     """Measure P18."""
-    each = bench.size(2000, 10)
+    each = bench.size(1000, 10, 2000)
     figure = Figure(
         "P18",
         f"appending to transcripts, {_WRITERS} writers with an agent each",
