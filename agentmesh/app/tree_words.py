@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentmesh.app.trees import figures, listed, target_of
@@ -79,7 +80,8 @@ def about_undo(result: Undone, *, again: str, alone: str) -> Said:
 def about_redo(result: Undone) -> Said:
     """Return what a redo did."""
     merges = f"What was merged from {', '.join(result.merges)} is there again." if result.merges else ""
-    return _about(result, merges)
+    row = "" if result.row is None else f"Its conversation has what came after row {result.row} again."
+    return _about(replace(result, row=None), " ".join(filter(None, [row, merges])))
 
 
 def _about(result: Undone, merges: str, again: str = "", alone: str = "") -> Said:
@@ -111,7 +113,7 @@ def _restored(result: Undone) -> str:
         parts.append(f"Wrote {figures(result.files)}.")
     if result.row is not None:
         parts.append(f"The conversation of {result.agent} ends at row {result.row} now.")
-    return " ".join(parts) or f"{result.agent} is as it was."
+    return " ".join(parts) or "No file was written."
 
 
 def _check(result: MergeResult) -> str:
