@@ -19,7 +19,7 @@ from agentmesh.tools.environment import AGENT_VARIABLE
 from tests.cli.conftest import ROOT, CommandLine
 from tests.fixtures.engine import until
 
-pytestmark = pytest.mark.timeout(240)  # each runs up to thirty commands, one after the other
+pytestmark = pytest.mark.timeout(300)  # each runs some forty commands, one after the other
 
 ARGUMENTS: dict[str, Sequence[str]] = {
     "": ("-c",),
@@ -44,6 +44,12 @@ ARGUMENTS: dict[str, Sequence[str]] = {
     "kill": ("root",),
     "rename": ("root", "other"),
     "diff": ("root",),
+    "blame": ("notes.txt",),
+    "merge": ("root", "--yes"),
+    "undo": ("root", "--yes"),
+    "redo": ("root",),
+    "rewind": ("root:1", "--yes"),
+    "workspaces remove": ("0123", "--yes"),
     "answer": ("SESSION", "once"),
     "interrupt": ("root",),
     "reap": (),
