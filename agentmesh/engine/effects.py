@@ -27,11 +27,16 @@ class Effects:
         self._context = context
         self._step: StepSnapshots | None = None
         self._is_open = False
+        self._reading: set[int] = set()
+        """Ordinals of commands that nobody approved: their wall lets them change nothing."""
         self.entries: dict[int, dict[str, Any]] = {}
         """Snapshots that are not stored yet, by ordinal."""
 
     def before(self, ready: ReadyCall) -> ReadyCall:
         """Return a call that is about to run, with a context that hears which files it writes."""
+        if ready.tool.name == "bash" and not ready.context.approved:
+            self._reading.add(ready.call.ordinal)
+            return ready
         step = self._opened()
         if step is not None:
             step.begin(names_files=ready.tool.name in WRITING)
@@ -43,7 +48,7 @@ class Effects:
 
         Call it too if it failed or was stopped: what it had done by then counts.
         """
-        step = self._opened()
+        step = None if ordinal in self._reading else self._opened()
         return result if step is None else self._kept(step, ordinal, step.end(ordinal), result)
 
     def died(self, ordinal: int, result: Result) -> Result:

@@ -277,6 +277,16 @@ def test_a_call_that_changes_nothing_has_no_snapshot(grove: Rig):
     assert [one.kind for one in taken(grove)] == ["base", "call"]
 
 
+def test_a_command_that_nobody_approved_can_change_nothing_and_is_not_looked_after(grove: Rig):
+    grove.conn.execute("update agentmesh.sessions set permission_mode = 'ask'")
+    grove.worker()
+    grove.script("root", do(call("bash", command="cat a.txt")))
+    grove.run()
+    assert "not committed" in grove.results("bash")[0]["output"]
+    assert taken(grove) == []
+    assert git(grove.workdir, "for-each-ref", "refs/agentmesh") == ""
+
+
 def test_a_failed_command_s_changes_are_seen(grove: Rig):
     grove.worker()
     grove.script("root", do(call("bash", command="echo x > made; exit 3")))
