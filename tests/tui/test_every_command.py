@@ -29,6 +29,7 @@ ARGUMENTS = {
     "interrupt": ("all",),
     "kill": ("alpha",),
     "mark": ("here",),
+    "merge": ("alpha",),
     "mode": ("plan",),
     "model": ("openai/gpt-5-mini",),
     "new": (),
@@ -37,6 +38,7 @@ ARGUMENTS = {
     "rename": ("alpha", "beta"),
     "retry": (),
     "rewind": ("here",),
+    "redo": (),
     "search": ("two words",),
     "send": ("alpha", "look at this"),
     "sql": ("select 1",),
@@ -44,6 +46,7 @@ ARGUMENTS = {
     "timeline": ("alpha",),
     "title": ("my session",),
     "tools": ("-bash",),
+    "undo": ("--files",),
     "wait": ("60", "alpha"),
 }
 """Commands that something else carries out, each with what is typed after it."""

@@ -13,7 +13,7 @@ from agentmesh.domain.shell import ShellPart, ShellReading
 from agentmesh.tools import gate
 
 
-def says_yes(command: str, _workdir: Path) -> ShellReading:
+def says_yes(command: str, _workdir: Path, _trees: str | None = None) -> ShellReading:
     """Take a command for one that only reads, whatever it is."""
     return ShellReading(command, (ShellPart(command, read_only=True),))
 
