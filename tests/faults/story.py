@@ -49,6 +49,9 @@ READS = {
     *("standing", "settings", "context", "open_calls", "attention", "claimable", "ready", "get", "resolve", "known"),
     *("list_agents", "targets", "registered", "still_open", "task_giver", "current", "filling", "screens", "owned"),
     "alive",
+    "listing",
+    "unfinished",
+    "unused",
 }
 """What it reads."""
 

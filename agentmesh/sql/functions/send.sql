@@ -41,7 +41,7 @@ begin
   end if;
   if mail_id is null then
     perform agentmesh.require_body(send.body);
-    perform agentmesh.require_images(to_agent.session_id, send.images);
+    perform agentmesh.require_images(to_agent.session_id, send.images) where send.images is not null;
     if from_agent.status = 'dead' or to_agent.status = 'dead' then
       perform agentmesh.require_living(from_agent, send.sender) where send.sender is not null;
       perform agentmesh.require_living(to_agent, send.recipient);
