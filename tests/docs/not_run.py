@@ -6,6 +6,9 @@ Whoever marks a block as not run lists it here, with the same reason that stands
 from __future__ import annotations
 
 NOT_RUN: dict[tuple[str, str], str] = {
+    ("docs/how-to/images.md", 'agentmesh run "what is wrong on @shot.png?"'): "needs a model that can see",
+    ("docs/how-to/images.md", 'session.run("what is wrong here?", images=["shot.p'): "needs a model that can see",
+    ("docs/how-to/images.md", "pip install 'agentmesh[pdf]'"): "installs a package",
     (
         "README.md",
         "$ make demo     # in a checkout: a scripted model ",
