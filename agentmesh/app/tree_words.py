@@ -99,12 +99,20 @@ def _about(result: Undone, merges: str, again: str = "", alone: str = "") -> Sai
     return Said(" ".join(filter(None, parts)), result.status is not UndoStatus.REFUSED)
 
 
+def redo_question(result: Undone) -> str:
+    """Return what a redo is about to do, by a preview."""
+    return f"Bring back what was undone of {result.agent}. It writes {_named(result)}"
+
+
+def _named(result: Undone) -> str:
+    return f"{figures(result.files)}: {listed([one.path for one in result.files])}"
+
+
 def undo_question(result: Undone) -> tuple[str, str]:
     """Return the question before files are written, by a preview."""
     row = "" if result.row is None else f" The conversation ends at row {result.row} then."
-    files = f"{figures(result.files)}: {listed([one.path for one in result.files])}"
     what = f"the merge of {', '.join(result.merges)}" if result.merges else f"what {result.agent} did"
-    return f"Take back {what}?", f"It writes {files}.{row}"
+    return f"Take back {what}?", f"It writes {_named(result)}.{row}"
 
 
 def _restored(result: Undone) -> str:

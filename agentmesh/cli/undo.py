@@ -82,15 +82,17 @@ def rewind(point: str, paths: Sequence[str], *, place: PlaceOptions, **how: Any)
 @place_options()
 def redo(agent: str, *, files: bool, conversation: bool, yes: bool, as_json: bool, place: PlaceOptions) -> int:
     """Bring back what the newest undo or rewind of AGENT took back, unless AGENT has worked since."""
-    from agentmesh.app.tree_words import about_redo
+    from agentmesh.app.tree_words import about_redo, redo_question
     from agentmesh.workspace import undo as undoing
 
     parts = _parts(files=files, conversation=conversation)
     with place.mesh("redo") as mesh:
         ref, _ = find_agent(mesh, place, agent)
-        if parts["files"] and not confirmed(f"Files of {ref.name} become what they were before the undo", yes=yes):
-            return DONE
-        result = undoing.redo(mesh.workspaces, ref.id, **parts)
+        result = undoing.redo(mesh.workspaces, ref.id, **parts, preview=True)
+        if not result.refused:
+            if result.files and not confirmed(redo_question(result), yes=yes):
+                return DONE
+            result = undoing.redo(mesh.workspaces, ref.id, **parts)
     return _tell(result, about_redo(result), as_json=as_json)
 
 

@@ -73,16 +73,21 @@ def rewind(
     return _to(workspaces, _idle(workspaces, agent), row, files, conversation, paths, preview=preview)
 
 
-def redo(workspaces: Workspaces, agent: AgentId, *, files: bool = True, conversation: bool = True) -> Undone:
-    """Take back the newest undo or rewind that was not taken back yet, unless the agent has worked since."""
+def redo(
+    workspaces: Workspaces, agent: AgentId, *, files: bool = True, conversation: bool = True, preview: bool = False
+) -> Undone:
+    """Take back the newest undo or rewind that was not taken back yet, unless the agent has worked since.
+
+    ``preview`` only looks which files it would write.
+    """
     me = _idle(workspaces, agent)
     done = Undone(UndoStatus.NOTHING, me.name)
     last = _newest_undo(workspaces, agent) if files else None
     if last is not None:
-        done = _again(workspaces, me, last)
+        done = _again(workspaces, me, last, preview=preview)
         if done.status is UndoStatus.REFUSED:
             return done
-    if conversation:
+    if conversation and not preview:
         try:
             row = workspaces.database.run(context.restore, agent)
         except NothingToRestore:
@@ -156,7 +161,7 @@ def _newest_undo(workspaces: Workspaces, agent: AgentId) -> Snapshot | None:
     return None
 
 
-def _again(workspaces: Workspaces, me: Agent, last: Snapshot) -> Undone:
+def _again(workspaces: Workspaces, me: Agent, last: Snapshot, *, preview: bool) -> Undone:
     """Bring back what an undo has taken back, where nobody has changed the files since."""
     run = workspaces.database.run
     workspace = run(rows.get, last.workspace_id, idempotent=True)
@@ -164,6 +169,6 @@ def _again(workspaces: Workspaces, me: Agent, last: Snapshot) -> Undone:
     with Files.held(workspaces, workspace) as at:
         found = at.reversed(last)
         redoes = () if found.later else tuple(one.id for one in undone)
-        done = at.put_back(me, "redo", found, "brought the files back", redoes=redoes)
+        done = at.put_back(me, "redo", found, "brought the files back", preview=preview, redoes=redoes)
         names = tuple(at.name_of(one.source_agent) for one in undone)
     return replace(done, merges=names if done.status is UndoStatus.DONE else ())

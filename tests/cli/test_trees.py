@@ -99,8 +99,11 @@ def test_three_agents_two_conflict_one_is_sent_back_all_is_merged_and_the_last_u
     undone = shop("undo", "root", "--yes", "--json").data
     assert (undone["status"], undone["merges_undone"]) == ("done", ["discount"])
     assert "round(net + vat, 2)" in shop.price
+    assert "It writes 1 file, " in shop("redo", "root", code=2).err, "nobody can be asked here"
     shop("redo", "root", "--yes")
     assert shop.price == team.BOTH
+    shop("undo", "root", "--conversation")
+    assert "0 files" not in shop("redo", "root").err, "nothing is to be written, so nobody is asked"
 
 
 def test_a_diff_has_what_commands_changed_and_the_net_of_it_applies(shop: Shop, tmp_path: Path):

@@ -58,6 +58,10 @@ def test_undo_takes_back_a_turn_in_files_and_conversation_and_redo_brings_it_aga
     assert texts(rig) == []
     assert undo.undo(here(rig), rig.agent("root")).status is UndoStatus.NOTHING
 
+    shown = undo.redo(here(rig), rig.agent("root"), preview=True)
+    assert (shown.status, sorted(one.path for one in shown.files)) == (UndoStatus.PREVIEW, ["a.txt", "made.txt"])
+    assert (rig.workdir / "a.txt").read_text() == "not committed\n"
+    assert texts(rig) == []
     assert undo.redo(here(rig), rig.agent("root")).status is UndoStatus.DONE
     assert (rig.workdir / "a.txt").read_text() == "first turn\n"
     assert texts(rig) == ["turn one", "one"]

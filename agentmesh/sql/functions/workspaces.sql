@@ -15,6 +15,19 @@ end $$;
 
 comment on function agentmesh.require_workspace is 'Refuse a workspace that does not exist.';
 
+create function agentmesh.lock_workspace(workspace uuid) returns agentmesh.workspaces
+language plpgsql as $$
+declare
+  it agentmesh.workspaces;
+begin
+  perform agentmesh.require_read_committed();
+  select * into it from agentmesh.lock_workspaces(array[workspace]);
+  perform agentmesh.require_workspace(it, workspace);
+  return it;
+end $$;
+
+comment on function agentmesh.lock_workspace is 'Lock one workspace that must exist.';
+
 create function agentmesh.require_tree(tree text) returns void
 language plpgsql as $$
 begin
@@ -147,12 +160,9 @@ language plpgsql as $$
 #variable_conflict use_column
 -- Only an agent that works in it can bring another into it: if none lives now, none ever will.
 declare
-  it agentmesh.workspaces;
+  it agentmesh.workspaces := agentmesh.lock_workspace(workspace_removing.workspace);
   living text;
 begin
-  perform agentmesh.require_read_committed();
-  select * into it from agentmesh.lock_workspaces(array[workspace_removing.workspace]);
-  perform agentmesh.require_workspace(it, workspace_removing.workspace);
   if it.state in ('removing', 'removed') then
     return it;
   elsif it.kind = 'shared' then
@@ -175,11 +185,8 @@ create function agentmesh.workspace_removed(workspace uuid) returns agentmesh.wo
 language plpgsql as $$
 #variable_conflict use_column
 declare
-  it agentmesh.workspaces;
+  it agentmesh.workspaces := agentmesh.lock_workspace(workspace_removed.workspace);
 begin
-  perform agentmesh.require_read_committed();
-  select * into it from agentmesh.lock_workspaces(array[workspace_removed.workspace]);
-  perform agentmesh.require_workspace(it, workspace_removed.workspace);
   if it.state not in ('removing', 'removed') then
     perform agentmesh.refuse('AM087', format('the workspace is %s: nobody said that it would be removed', it.state), 'Say so first: workspace_removing.');
   end if;
@@ -193,11 +200,8 @@ create function agentmesh.workspace_moved(workspace uuid, path text, repository 
 language plpgsql as $$
 #variable_conflict use_column
 declare
-  it agentmesh.workspaces;
+  it agentmesh.workspaces := agentmesh.lock_workspace(workspace_moved.workspace);
 begin
-  perform agentmesh.require_read_committed();
-  select * into it from agentmesh.lock_workspaces(array[workspace_moved.workspace]);
-  perform agentmesh.require_workspace(it, workspace_moved.workspace);
   update agentmesh.workspaces w set repository = workspace_moved.repository,
     path = case when w.kind = 'own' and w.path is not null then workspace_moved.path else w.path end
   where w.id = it.id and w.state <> 'removed';
