@@ -73,6 +73,23 @@ def restore(conn: Connection, agent: AgentId) -> int:
     return scalar(conn, statement("context.restore"), {"agent": agent}, int)
 
 
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """The newest things that were undone, by the rows that say so."""
+
+    rewound: int | None
+    """The newest rewind that can be lifted."""
+    files: int | None
+    """When a snapshot put files back."""
+
+
+def undone(conn: Connection, agent: AgentId, snapshot: int) -> Undone:
+    """Return the newest rewind of an agent, and the row of this snapshot, which undid its files."""
+    with conn.cursor(row_factory=class_row(Undone)) as cursor:
+        values = {"agent": agent, "snapshot": snapshot}
+        return cursor.execute(statement("context.undone"), values).fetchone() or Undone(None, None)
+
+
 def marks(conn: Connection, agent: AgentId) -> list[str]:
     """Return the labels of the marks in force, the newest first."""
     return [label for (label,) in conn.execute(statement("context.marks"), {"agent": agent}).fetchall()]

@@ -83,6 +83,12 @@ def redo(
     me = _idle(workspaces, agent)
     done = Undone(UndoStatus.NOTHING, me.name)
     last = _newest_undo(workspaces, agent) if files else None
+    if last is not None and conversation:
+        undone = workspaces.database.run(context.undone, agent, last.id, idempotent=True)
+        gap = (undone.rewound or 0) - (undone.files or 0)
+        if gap > 1:  # an undo of both writes its two rows one after the other: the newest one changed no files
+            last = None
+        conversation = gap > 0
     if last is not None:
         done = _again(workspaces, me, last, preview=preview)
         if done.status is UndoStatus.REFUSED:

@@ -150,6 +150,7 @@ def _snapshots(conn: psycopg.Connection, scene: Scene) -> None:
     snapshots.since(conn, scene.own_tree, 0)
     snapshots.of_agent(conn, scene.own)
     snapshots.over(conn, scene.own_tree, 1)
+    context.undone(conn, scene.own, 1)
 
 
 def _end_and_delete(conn: psycopg.Connection, session: SessionId) -> None:

@@ -73,6 +73,37 @@ def test_undo_takes_back_a_turn_in_files_and_conversation_and_redo_brings_it_aga
     assert untouched(rig.workdir) == before
 
 
+def test_redo_brings_back_what_the_newest_undo_took_and_no_more(grove: Rig):
+    """The newest undo took back a turn without files, so files of the turn after it must not come first."""
+    rig = grove
+    rig.script("root", say("one"), do(call("bash", command="echo changed > a.txt")), say("two"))
+    rig.worker()
+    rig.run("turn one")
+    rig.run("turn two")
+    for _ in range(2):
+        assert undo.undo(here(rig), rig.agent("root")).status is UndoStatus.DONE
+    assert texts(rig) == []
+    assert undo.redo(here(rig), rig.agent("root"), preview=True).files == ()
+    assert undo.redo(here(rig), rig.agent("root")).files == ()
+    assert texts(rig) == ["turn one", "one"]
+    assert (rig.workdir / "a.txt").read_text() == "not committed\n"
+    undo.undo(here(rig), rig.agent("root"), files=False)
+    assert [one.path for one in undo.redo(here(rig), rig.agent("root"), conversation=False).files] == ["a.txt"]
+    undo.undo(here(rig), rig.agent("root"), conversation=False)
+
+
+def test_redo_of_files_alone_leaves_the_conversation(grove: Rig):
+    rig = grove
+    two_turns(rig)
+    undo.undo(here(rig), rig.agent("root"), files=False)
+    assert undo.undo(here(rig), rig.agent("root"), conversation=False).status is UndoStatus.DONE
+    before = texts(rig)
+    assert undo.redo(here(rig), rig.agent("root")).files
+    assert texts(rig) == before
+    assert undo.redo(here(rig), rig.agent("root")).files == ()
+    assert len(texts(rig)) > len(before)
+
+
 def test_what_somebody_else_has_changed_since_is_refused_and_the_others_offered(grove: Rig):
     rig = grove
     two_turns(rig)

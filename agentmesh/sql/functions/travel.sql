@@ -37,24 +37,36 @@ end $$;
 comment on function agentmesh.rewind_to is
   'Send the model again what it was sent at this row, or before the step that has the row, and nothing since. 0 is before its first. The agent must be idle. Files stay as they are. Returns the row.';
 
-create function agentmesh.restore_conversation(agent uuid) returns bigint
-language plpgsql as $$
+create function agentmesh.newest_rewind(agent uuid) returns agentmesh.transcript
+language plpgsql stable as $$
 -- A rewind that is lifted, and what lifted it, count as if they had never been: so several can be lifted, the newest
--- first. Lifting is a rewind to the row before the rewind.
+-- first.
 declare
-  me agentmesh.agents := agentmesh.lock_idle(agent);
   last bigint := 9223372036854775807;
   found_row agentmesh.transcript;
 begin
   loop
     select * into found_row from agentmesh.transcript t
-    where t.agent_id = me.id and t.seq <= last and (t.kind in ('user', 'assistant', 'tool_result', 'mail', 'summary')
+    where t.agent_id = agent and t.seq <= last and (t.kind in ('user', 'assistant', 'tool_result', 'mail', 'summary')
       or t.kind = 'event' and t.content ->> 'event' in ('cleared', 'rewound'))
     order by t.seq desc limit 1;
     exit when found_row.content -> 'restores' is null;
     last := (found_row.content ->> 'restores')::bigint - 1;
   end loop;
-  if found_row.kind is distinct from 'event' or found_row.content ->> 'event' <> 'rewound' then
+  return case when found_row.kind = 'event' and found_row.content ->> 'event' = 'rewound' then found_row end;
+end $$;
+
+comment on function agentmesh.newest_rewind is
+  'The newest rewind of an agent that can be lifted; null if there is none, or its conversation has gone on since.';
+
+create function agentmesh.restore_conversation(agent uuid) returns bigint
+language plpgsql as $$
+-- Lifting is a rewind to the row before the rewind.
+declare
+  me agentmesh.agents := agentmesh.lock_idle(agent);
+  found_row agentmesh.transcript := agentmesh.newest_rewind(me.id);
+begin
+  if found_row.seq is null then
     perform agentmesh.refuse('AM088', format('there is no rewind of %s to lift', agentmesh.label(me)),
       'Only the newest can be lifted, and only as long as the conversation has not gone on.');
   end if;

@@ -18,6 +18,12 @@ select agentmesh.rewind_to(%(agent)s, %(row)s);
 -- Lift the newest rewind; return the row that it had gone back to.
 select agentmesh.restore_conversation(%(agent)s);
 
+-- name: undone
+-- The newest rewind of an agent that can be lifted, and the row that says that a snapshot undid its files; null if there is none.
+select (agentmesh.newest_rewind(%(agent)s)).seq as rewound, (
+  select max(t.seq) from agentmesh.transcript t
+  where t.agent_id = %(agent)s and t.kind = 'event' and t.content ->> 'event' = 'files_undone' and (t.content ->> 'snapshot')::bigint = %(snapshot)s) as files;
+
 -- name: marks
 -- The labels of the marks in force, the newest first.
 select label from agentmesh.marks(%(agent)s);
