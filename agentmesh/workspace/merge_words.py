@@ -111,8 +111,9 @@ def to_solve(result: MergeResult) -> str:
     """Return the mail to the owner of files that conflict: what conflicts, both sides, and what to do."""
     asker = result.asked_by or "the user"
     count = len(result.conflicts)
+    some = "1 of them conflicts" if count == 1 else f"{count} of them conflict"
     lines = [
-        f"{asker} cannot merge your files: {count} of them conflict with what is there by now. Nothing was merged.",
+        f"{asker} cannot merge your files: {some} with what is there by now. Nothing was merged.",
         "",
         'Call merge("parent"): it brings the newer files into your tree, with both versions of each conflict between',
         "<<<<<<< and >>>>>>>. Keep what both sides meant, check that it works, and report that you can be merged.",
