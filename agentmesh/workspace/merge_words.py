@@ -60,7 +60,7 @@ def told(result: MergeResult) -> dict[str, Any]:
 def _left_out(result: MergeResult) -> str:
     if not result.left_out:
         return ""
-    return f"Not merged, because they are too large for snapshots: {_names(result.left_out)}."
+    return f"Not merged, because they are too large for snapshots: {listed(result.left_out)}."
 
 
 def _advice(result: MergeResult) -> str:
@@ -92,7 +92,7 @@ def _advice(result: MergeResult) -> str:
 def to_source(result: MergeResult) -> str:
     """Return the mail to the agent whose files were merged."""
     where = f"the tree of {result.target}" if result.target else "the session's directory"
-    return f"Your files were merged into {where}: {_names([one.path for one in result.files])}."
+    return f"Your files were merged into {where}: {listed([one.path for one in result.files])}."
 
 
 def to_target(result: MergeResult) -> str | None:
@@ -100,10 +100,10 @@ def to_target(result: MergeResult) -> str | None:
     if not result.files:
         return None
     said = (
-        f"The files of {result.source} were merged into your directory: {_names([one.path for one in result.files])}."
+        f"The files of {result.source} were merged into your directory: {listed([one.path for one in result.files])}."
     )
     if result.conflicts:
-        said += f" These have conflict markers: {_names([one.path for one in result.conflicts])}."
+        said += f" These have conflict markers: {listed([one.path for one in result.conflicts])}."
     return said + " Read a file again before you change it."
 
 
@@ -123,7 +123,7 @@ def to_solve(result: MergeResult) -> str:
         if one.both:
             lines += ["```", clip(_around(one.both), _LONGEST_SIDE), "```"]
     if len(result.conflicts) > _SIDES:
-        lines += ["", f"Also: {_names([one.path for one in result.conflicts[_SIDES:]])}."]
+        lines += ["", f"Also: {listed([one.path for one in result.conflicts[_SIDES:]])}."]
     return storable("\n".join(lines))
 
 
@@ -212,6 +212,7 @@ def _around(both: str, lines: int = 3) -> str:
     return "\n".join(shown)
 
 
-def _names(paths: Sequence[str]) -> str:
+def listed(paths: Sequence[str]) -> str:
+    """Return some of these paths, and how many more there are."""
     named = ", ".join(storable(path) for path in paths[:NAMED])
     return f"{named} and {len(paths) - NAMED} more" if len(paths) > NAMED else named

@@ -129,9 +129,19 @@ class _Merging:
             return self._result(MergeStatus.NOTHING)
         if merged.tree is None:
             return self._conflicts(look)
+        self._require_inside(look)
         if not self.down and (marked := words.marked(store.place, str(sides.ours), merged)):
             return self._unsolved(look, marked)
         return None
+
+    def _require_inside(self, look: _Look) -> None:
+        """Refuse an agent's merge that would write outside the session's directory: its commands could not either."""
+        outside = [one.path for one in look.merged.changes if one.path.startswith("../")]
+        if outside and self.lease is not None and self.target.kind is WorkspaceKind.SHARED:
+            raise NotMergeable(
+                f"{self.source_name} changed files outside the session's directory: {words.listed(outside)}",
+                hint=f"Nothing was changed. Let {self.source_name} take that back, or ask the user to merge it.",
+            )
 
     def _preview(self, store: Store, look: _Look) -> MergeResult:
         sides, merged = look

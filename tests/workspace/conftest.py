@@ -12,22 +12,24 @@ import pytest
 
 from agentmesh.llm.simulator.reply import ScriptedCall
 from agentmesh.workspace.workspaces import Workspaces
-from tests.fixtures.engine import Reply, Rig, call, do, say
-from tests.fixtures.invariants import violations
+from tests.fixtures.engine import Reply, Rig, call, do, say, session_in
 from tests.fixtures.repositories import repository
 from tests.fixtures.worker_process import HOST, USER
 
 
 @pytest.fixture
 def grove(database_url: str, conn: psycopg.Connection, tmp_path: Path) -> Iterator[Rig]:
-    """A session in a repository with changes, without a worker yet; at the end all invariants must hold."""
-    made = Rig(database_url, conn, repository(tmp_path / "repo"))
-    try:
+    """A session in a repository with changes."""
+    with session_in(repository(tmp_path / "repo"), database_url, conn) as made:
         yield made
-        with psycopg.connect(database_url, autocommit=True) as own:
-            assert violations(own) == []
-    finally:
-        made.close()
+
+
+@pytest.fixture
+def below(database_url: str, conn: psycopg.Connection, tmp_path: Path) -> Iterator[Rig]:
+    """A session in a folder of a repository."""
+    with session_in(repository(tmp_path / "repo") / "src", database_url, conn) as made:
+        made.data_dir = tmp_path / "data"  # beside the directory it would be in the repository
+        yield made
 
 
 def here(rig: Rig) -> Workspaces:

@@ -50,6 +50,20 @@ def test_a_person_merges_and_the_second_time_there_is_nothing(grove: Rig):
     assert merging.merge(here(rig), rig.agent("child")).status is MergeStatus.NOTHING
 
 
+def test_an_agent_merges_nothing_outside_the_session_s_directory_but_a_person_may(below: Rig):
+    """The wall keeps commands in the session's directory; a tree has the whole repository."""
+    rig = below
+    merge = do(call("merge", agent="child"))
+    with_child(rig, call("bash", command="echo up >> ../a.txt; echo down >> b.py"), then=[merge, say("refused")])
+    rig.run("merge it")
+    (refused,) = rig.results("merge")
+    assert refused["error"] == "child changed files outside the session's directory: ../a.txt"
+    assert (rig.workdir / "b.py").read_text() == "b = 1\n"
+    assert merging.merge(here(rig), rig.agent("child")).status is MergeStatus.MERGED
+    assert (rig.workdir.parent / "a.txt").read_text() == "not committed\nup\n"
+    assert (rig.workdir / "b.py").read_text() == "b = 1\ndown\n"
+
+
 def test_what_the_person_has_changed_meanwhile_is_merged_with_it(grove: Rig):
     rig = grove
     write(rig.workdir, {"list.txt": "".join(f"{n}\n" for n in range(30))})
