@@ -13,6 +13,7 @@ TYPE_CHECKING = (
 )
 if TYPE_CHECKING:
     from agentmesh.api.agent import Agent as Agent
+    from agentmesh.api.board import Board as Board
     from agentmesh.api.context import ToolContext as ToolContext
     from agentmesh.api.declaring import tool as tool
     from agentmesh.api.events import AgentForked as AgentForked
@@ -59,6 +60,9 @@ if TYPE_CHECKING:
     from agentmesh.domain.states import WaitOutcome as WaitOutcome
     from agentmesh.domain.states import WaitStatus as WaitStatus
     from agentmesh.engine.tool import ToolError as ToolError
+    from agentmesh.store.processes import Process as Process
+    from agentmesh.store.processes import ProcessWithOutput as ProcessWithOutput
+    from agentmesh.store.todos import BoardTodo as BoardTodo
 
 __version__ = "0.2.0"
 
@@ -68,6 +72,7 @@ _ERRORS = (
 )
 _WHERE = {
     "agentmesh.api.agent": "Agent",
+    "agentmesh.api.board": "Board",
     "agentmesh.api.context": "ToolContext",
     "agentmesh.api.events": "AgentForked Event LiveText RequestAsked RowAppended StatusChanged",
     "agentmesh.api.mesh": "Mesh",
@@ -82,6 +87,8 @@ _WHERE = {
     "agentmesh.domain.rows": "AgentView Ref Request Row SessionSummary",
     "agentmesh.domain.states": "AgentStatus Kind PermissionMode WaitOutcome WaitStatus",
     "agentmesh.engine.tool": "ToolError",
+    "agentmesh.store.processes": "Process ProcessWithOutput",
+    "agentmesh.store.todos": "BoardTodo",
 }
 _EXPORTS = {name: module for module, names in _WHERE.items() for name in names.split()}
 

@@ -29,7 +29,7 @@ def run(bench: Bench) -> None:
         "P18",
         f"appending to transcripts, {_WRITERS} writers with an agent each",
         {"agentmesh": "rows/s", "bare insert": "rows/s", "agentmesh / bare insert": "x"},
-        [Target("agentmesh / bare insert", ">=", 0.7)],
+        [Target("agentmesh / bare insert", ">=", 0.5)],
         repetitions=3,
         note="Both by pgbench with prepared statements, each row a durable commit: agentmesh.append, by which the "
         "engine writes its rows, and the same row with the next number into a table with nothing but its key. Neither "
@@ -38,7 +38,7 @@ def run(bench: Bench) -> None:
         "keeps its connections.",
         picture=Bars(
             {"agentmesh": "agentmesh.append: checked, three indexes", "bare insert": "insert: a primary key"},
-            Wanted("≥ 0.7 × insert", 0.7, "bare insert"),
+            Wanted("≥ 0.5 × insert", 0.5, "bare insert"),
         ),
     )
     with bench.place.mesh() as mesh:

@@ -66,7 +66,7 @@ class Place:
     def mesh(self, **limits: Any) -> Iterator[Mesh]:
         """Lend a fresh database with a session in it."""
         with self.database(str(psycopg.conninfo.conninfo_to_dict(self.url)["dbname"])) as url:
-            mesh = Mesh(url, self.folder, {**LIMITS, **limits})
+            mesh = Mesh(url, self.folder, {**LIMITS, "ask_agents": 0, **limits})
             try:
                 yield mesh
             finally:
@@ -111,15 +111,16 @@ class Mesh:
         self.bare.close()
         self.bare = psycopg.connect(self.url, autocommit=True)
 
-    def new_session(self, model: str = PUPPET) -> AgentId:
-        """Begin a session; return its idle root."""
+    def new_session(self, model: str = PUPPET, workdir: Path | None = None) -> AgentId:
+        """Begin a session, by default in the place's folder; return its idle root."""
+        workdir = workdir or self._workdir
         tools = toolset.builtin(self.database)
         new = sessions.NewSession(
-            workdir=str(self._workdir),
+            workdir=str(workdir),
             host=HOST,
             os_user=USER,
             model=model,
-            system_prompt=system_prompt(self._workdir),
+            system_prompt=system_prompt(workdir),
             tools=toolset.definitions(tools),
             limits=self._limits,
         )

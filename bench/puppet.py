@@ -49,6 +49,10 @@ class Puppet:
         """Return None: it has no limit."""
         return None
 
+    def slots(self, model: str) -> int | None:  # noqa: ARG002  the protocol's
+        """Return None: it has no slots."""
+        return None
+
     def sees(self, model: str) -> bool:  # noqa: ARG002  the protocol's
         """Return False: it reads no images."""
         return False
@@ -83,6 +87,10 @@ class PuppetOr:
     def context_window(self, model: str) -> int | None:
         """Return what the server says."""
         return self._server.context_window(model)
+
+    def slots(self, model: str) -> int | None:
+        """Return what the server's client knows."""
+        return self._server.slots(model)
 
     def sees(self, model: str) -> bool:
         """Return what the server's client knows."""

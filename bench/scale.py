@@ -163,7 +163,7 @@ def _shown(bench: Bench, crowds: Mapping[int, Crowd]) -> None:
         note=f"Statements as the program makes them, p50 of {_SAMPLES} each, the sizes in turn. In each session a "
         "tenth of the agents waits. The screen's is that of one agent in view. Rows as PostgreSQL counts them, of "
         "tables and through indexes; where a table is small, it walks it. ps prints the first 1,000. A fork counts the "
-        "living agents of the session, because max_agents is exact: that grows.",
+        "working agents of the session, because max_agents is exact: that grows.",
         picture=Curve(
             "agents in the session",
             {what: {size: f"{what}: {size:,} agents" for size in crowds} for what in shown},

@@ -44,9 +44,31 @@ _PATIENCE = 120.0
 class WorkerProcess:
     """A worker of the session's host and user, from here; use it as a context manager."""
 
-    def __init__(self, url: str, *, concurrency: int = 16, mute: bool = False, base_url: str = "") -> None:
-        """``mute``: its model never answers. ``base_url``: of a model server for all agents without instruction."""
-        options = ["--concurrency", str(concurrency), "--base-url", base_url, *(["--mute"] if mute else [])]
+    def __init__(
+        self,
+        url: str,
+        *,
+        concurrency: int = 16,
+        mute: bool = False,
+        base_url: str = "",
+        prefix_gate: int = 2000,
+        slots: int = 0,
+    ) -> None:
+        """``mute``: its model never answers. ``base_url``: of a model server for all agents without instruction.
+
+        ``prefix_gate`` is the setting of that name, ``slots`` that of the server; 0: it does not say.
+        """
+        options = [
+            "--concurrency",
+            str(concurrency),
+            "--base-url",
+            base_url,
+            "--prefix-gate",
+            str(prefix_gate),
+            "--slots",
+            str(slots),
+            *(["--mute"] if mute else []),
+        ]
         self._process = subprocess.Popen(
             [sys.executable, "-m", "bench.worker", url, *options],
             stdin=subprocess.PIPE,
@@ -150,6 +172,8 @@ def main() -> None:
     parser.add_argument("url")
     parser.add_argument("--concurrency", type=int, required=True)
     parser.add_argument("--base-url", default="")
+    parser.add_argument("--prefix-gate", type=int, required=True)
+    parser.add_argument("--slots", type=int, required=True)
     parser.add_argument("--mute", action="store_true")
     options = parser.parse_args()
     statements = Statements()
@@ -163,8 +187,10 @@ def main() -> None:
     database = WatchedDatabase(options.url, say)
     model: ChatModel = Puppet(mute=options.mute)
     if options.base_url:
-        model = PuppetOr(Models({"puppet": Provider("puppet", options.base_url)}))
-    engine = Engine(database, model, toolset.builtin(database), ToolGate(), Feed(database))
+        model = PuppetOr(Models({"puppet": Provider("puppet", options.base_url, slots=options.slots or None)}))
+    engine = Engine(
+        database, model, toolset.builtin(database), ToolGate(), Feed(database), prefix_gate=options.prefix_gate
+    )
     identity = workers.Identity(HOST, USER, os.getpid(), options.concurrency, ("puppet",))
     worker = Worker(
         engine,

@@ -46,6 +46,7 @@ class Connection:
         self._main, self._post, self._has_ended = main, post, False
         self.link = make_link(self._forward)
         main.composer.custom = lambda: self.link.custom.now()  # noqa: PLW0108  made when first asked for
+        main.composer.types = lambda: self.link.types()  # noqa: PLW0108  the same
         self._around = SurroundingsReader(opened.mesh, session, has_files=main.presenter.has_files)
 
     def _forward(self, message: Message) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from textual.message import Message
 
     from agentmesh.app import Mesh
+    from agentmesh.config.agent_types import AgentType
     from agentmesh.config.custom_commands import CustomCommands
     from agentmesh.domain.rows import Session
     from agentmesh.tui.session.state import Board
@@ -51,6 +52,10 @@ class Link:
         is_here = self._session.host == self._mesh.place.host
         return self._mesh.custom_commands(Path(self._session.workdir) if is_here else None)
 
+    def types(self) -> Mapping[str, AgentType]:
+        """Return the agent types of the session's directory; those of another host's are not known here."""
+        return self._mesh.agent_types(Path(self._session.workdir)).types
+
     def start(self) -> None:
         """Begin."""
         self.feed.start()
@@ -68,6 +73,7 @@ class Link:
 
         markdown.parse("")  # makes the parser
         self.custom.load()
+        self.types()
         gc.freeze()  # these modules stay, like those of the start
 
     def stop(self) -> None:

@@ -165,7 +165,8 @@ def _open(
         board = read_board(database, session.id)
         from agentmesh.tui.link import Opened
 
-        return Opened(mesh, session, _welcome(keymap) if is_scripted else "", board)
+        welcome = _welcome(keymap) if is_scripted else mesh.start_warning
+        return Opened(mesh, session, welcome, board)
     except BaseException:
         mesh.close()
         raise

@@ -108,7 +108,7 @@ def _review(screen: MainScreen, review: Review) -> None:
 
 
 def _ask(screen: MainScreen, question: Question, call: Call, agent_id: AgentId) -> None:
-    """Ask before files are written, and go on after a yes."""
+    """Ask before something is done, and go on after a yes."""
     from agentmesh.tui.widgets.confirm import Confirm
 
     def answered(yes: bool | None) -> None:
@@ -116,7 +116,7 @@ def _ask(screen: MainScreen, question: Question, call: Call, agent_id: AgentId) 
             again = Call(question.command, question.args, call.typed)
             screen.app.post_message(CallRequested(again, agent_id))
         else:
-            screen.say("Nothing was written")
+            screen.say(question.refused)
 
     screen.app.push_screen(Confirm(question.text, question.detail), answered)
 

@@ -257,6 +257,13 @@ class MainScreen(Screen[None]):
         else:
             self.say("There is no task here", "$dim")
 
+    def action_background_task(self) -> None:
+        """Let the task with the focus, or the newest, go on while its parent goes on too."""
+        if task := self._cursor.task(working=True):
+            self._ask(Call("background", (task.working,)))
+        else:
+            self.say("No task runs here", "$dim")
+
     def on_task_call_view_entered(self, event: TaskCallView.Entered) -> None:
         """Go to its sub-agent. (Named as Textual finds it: tasks are imported with the session.)"""
         event.stop()
@@ -385,7 +392,7 @@ class MainScreen(Screen[None]):
         self.say(event.text)
 
     def _complete(self, text: str, cursor: int) -> Sequence[Completion]:
-        return self.completer.complete(text, cursor, self.navigation.board, self.composer.custom)
+        return self.completer.complete(text, cursor, self.navigation.board, self.composer.custom, self.composer.types)
 
     def _named(self, name: str) -> AgentFace | None:
         return self.navigation.board.named(name) if self.navigation.board else None

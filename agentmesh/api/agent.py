@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-import uuid
+import builtins
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
+from agentmesh.api.board import Board
+from agentmesh.api.keys import key_of
 from agentmesh.api.resting import WaitResult
 from agentmesh.app.attaching import attach
-from agentmesh.domain.errors import Interrupted, LimitReached, ModelError, UsageError
+from agentmesh.domain.errors import AgentmeshError, Interrupted, LimitReached, ModelError, Timeout, UsageError
 from agentmesh.domain.ids import AgentId, MailId, short
+from agentmesh.domain.parts import GENERAL_PURPOSE
 from agentmesh.domain.rows import AgentView, Ref, Row
+from agentmesh.domain.shape import Shape
 from agentmesh.domain.states import AgentStatus, Kind, WaitOutcome
 from agentmesh.domain.text import as_text
-from agentmesh.store import agents, mailbox, sessions, transcript
+from agentmesh.domain.timers import When
+from agentmesh.store import agents, forms, mailbox, sessions, timers, transcript
+from agentmesh.store.cron import read_cron
+from agentmesh.store.peek import Peeked, peek
 
 if TYPE_CHECKING:
+    from agentmesh.api.forms import Form, Model
     from agentmesh.api.link import SessionLink
     from agentmesh.api.own_wait import OwnWaitResult
     from agentmesh.api.resting import Waited
+    from agentmesh.api.tasking import TaskOptions
     from agentmesh.domain.changes import Change
     from agentmesh.workspace.results import MergeResult, Undone
 
@@ -44,6 +55,11 @@ class Agent:
         return hash(self.id)
 
     @property
+    def board(self) -> Board:
+        """The session's board of todos, on which this agent acts."""
+        return Board(self._link, self.id)
+
+    @property
     def status(self) -> AgentStatus:
         """Its current status: ``running``, ``idle`` or ``dead``."""
         return AgentStatus(self._link.run(agents.get, self.id, idempotent=True).status)
@@ -52,12 +68,39 @@ class Agent:
         """Return all that people see of it: activity, unread mail, calls, tokens, and cost, its own and its tree's."""
         return next(one for one in self._link.list_agents(everybody=True) if one.id == self.id)
 
-    def fork(self, name: str, prompt: str | None = None, *, workspace: Literal["shared", "own"] | None = None) -> Agent:
+    def fork(
+        self,
+        name: str,
+        prompt: str | None = None,
+        *,
+        workspace: Literal["shared", "own"] | None = None,
+        model: str | None = None,
+        tools: Sequence[str] | None = None,
+        context: str | None = None,
+        schema: Form | None = None,
+        check: str | None = None,
+        type: str | None = None,  # noqa: A002  the verb's own name
+        report: bool = False,
+        effort: str | None = None,
+    ) -> Agent:
         """Make a child with this agent's conversation; with a prompt it starts to run, without one it is idle.
 
         The prompt comes from the user: the child answers you, and reports to its parent only if the prompt says so.
         ``workspace="own"`` gives it a tree of its own with the files that this agent has now; ``merge`` brings its
         changes back. ``"shared"`` is this agent's directory, None the session's default.
+
+        ``model`` is another one, ``tools`` are some of this agent's. With ``context="none"`` it begins without the
+        conversation, with ``"last 3"`` it inherits only the last three turns. Each costs the cached prefix.
+
+        ``type`` is an agent type: the child has its system prompt, model and rules, and some of this agent's tools. It
+        begins without the conversation unless ``context`` is ``all``. With ``report`` the prompt comes from this agent,
+        and the child reports to it.
+
+        With a ``schema``, a pydantic model or a JSON Schema, the child ends by the tool ``report`` whose arguments must
+        fit it: ``result`` returns them, and its parent gets them as JSON by mail. ``check`` is a command that must exit
+        with 0 where the child works, before the report is taken; without a schema the report is ``{"result": text}``.
+
+        ``effort`` says how hard its model thinks: ``none``, ``minimal``, ``low``, ``medium``, ``high`` or ``xhigh``.
         """
         from agentmesh.app import trees
 
@@ -65,27 +108,122 @@ class Agent:
         prompt = None if prompt is None else as_text(prompt, "a prompt")
         if workspace not in (None, "shared", "own"):
             raise UsageError(f"{workspace!r} is no workspace", hint='Give "shared" or "own", or leave it out.')
+        if isinstance(tools, str):
+            raise UsageError("tools is a text, not a list of names", hint='Give ["read"].')
         own = None if workspace is None else workspace == "own"
-        made = trees.fork(self._link.runtime.core, self.id, name, prompt, own=own)
+        form = None
+        if schema is not None:
+            from agentmesh.api.forms import schema_of  # pydantic takes long to import
+
+            form = schema_of(schema)
+        kind = None if type is None else as_text(type, "the name of a type")
+        shape = Shape(model, tools, context, form, check, type=kind, effort=effort)
+        made = trees.fork(self._link.runtime.core, self.id, name, prompt, own=own, shape=shape, report=report)
         child = self._link.run(agents.get, made, idempotent=True)
         if prompt is not None:
             self._link.ensure_served()
         return Agent(self._link, Ref(child.id, child.name))
 
-    def send(self, message: str, *, key: str | None = None, images: Sequence[str | Path] = ()) -> MailId:
+    @overload
+    def task(self, prompt: str, *, schema: builtins.type[Model], **more: Unpack[TaskOptions]) -> Model: ...
+
+    @overload
+    def task(self, prompt: str, *, schema: Mapping[str, Any], **more: Unpack[TaskOptions]) -> dict[str, Any]: ...
+
+    @overload
+    def task(self, prompt: str, **more: Unpack[TaskOptions]) -> str: ...
+
+    def task(
+        self,
+        prompt: str,
+        *,
+        type: str = GENERAL_PURPOSE,  # noqa: A002  the verb's own name
+        name: str | None = None,
+        schema: Form | None = None,
+        check: str | None = None,
+        timeout: float | None = None,
+        model: str | None = None,
+        tools: Sequence[str] | None = None,
+        effort: str | None = None,
+    ) -> Any:
+        """Give a task to a new sub-agent of a type, wait until it is done, and return its answer.
+
+        The sub-agent begins without the conversation, and ends with the call: its conversation stays readable. The
+        answer is its final text. With a pydantic model as ``schema`` it is an instance of that, with a JSON Schema a
+        dict; this agent gets such a report, or one with a ``check``, by mail too. ``schema``, ``check``, ``model``,
+        ``tools`` and ``effort`` are as for ``fork``, and ``name`` is the type's unless given. For several tasks at
+        once, call ``fork`` with a ``type``.
+
+        Raise ModelError, LimitReached or Interrupted if there is no answer. If the time is up, raise Timeout.
+        """
+        shape: dict[str, Any] = {"model": model, "tools": tools, "effort": effort, "schema": schema, "check": check}
+        child = self.fork(name or type, prompt, type=type, **shape)
+        try:
+            ended = child.wait(timeout)
+            if ended.status == AgentStatus.RUNNING:
+                raise Timeout(
+                    f"the time limit passed before {child.name} was done", hint="It was ended: give more time."
+                )
+            if ended.status == AgentStatus.DEAD:
+                raise ModelError(f"{child.name} was killed before it was done")
+            if schema is None:  # of a check alone the report is a text
+                return child.output() if check is None else str(child.result()["result"])
+            return child.result(schema) if isinstance(schema, builtins.type) else child.result()
+        finally:
+            with suppress(AgentmeshError):  # its answer is what counts, or why there is none
+                child.kill()
+
+    def send(
+        self,
+        message: str,
+        *,
+        key: str | None = None,
+        images: Sequence[str | Path] = (),
+        urgent: bool = False,
+        reply_to: MailId | None = None,
+    ) -> MailId:
         """Write to it as the user; wakes it if it is idle. A repeated key means the same message.
 
         ``images`` are paths of PNG, JPEG and WebP files; raise BadImage for others. An ``@`` in the text attaches none.
+        If it is ``urgent``, calls that the agent has not started when it comes are not run.
+        ``reply_to`` is the id of a message of the session that this one answers; raise UnknownMessage for others.
         """
         message = as_text(message, "a message")
-        if key is not None and not key.strip():
-            raise UsageError("the key of a message is empty", hint="Leave it out, or give one. Is a variable not set?")
-        # With a key of our own a repetition after a lost connection does no harm.
-        key = f"api-{uuid.uuid4()}" if key is None else key
+        key = key_of(key)
         known = self._attached(images) if images else ()
-        sent = self._link.run(mailbox.send, None, self.id, message, key, None, known, idempotent=True)
+        what = (message, key, None, known)
+        sent = self._link.run(mailbox.send, None, self.id, *what, urgent=urgent, reply_to=reply_to, idempotent=True)
         self._link.ensure_served()
         return sent
+
+    def send_later(
+        self,
+        message: str,
+        *,
+        after: float | None = None,
+        at: datetime | None = None,
+        every: float | None = None,
+        cron: str | None = None,
+        key: str | None = None,
+        images: Sequence[str | Path] = (),
+    ) -> int:
+        """Write to it as the user later: at a time with its time zone, or after seconds. Return the timer's id.
+
+        With ``every`` it is repeated every so many seconds, at least 60; with ``cron`` at the times of an expression
+        such as ``0 9 * * 1-5 Europe/Berlin`` (without a zone, in this machine's). A repeated key means the same
+        message, with the first one's time. ``images`` are as for ``send``. A worker must run when it is due.
+        """
+        if at is not None and at.tzinfo is None:
+            raise UsageError("the time of a message has no time zone", hint="Give datetime(..., tzinfo=...).")
+        message = as_text(message, "a message")
+        if cron is not None:
+            cron = read_cron(as_text(cron, "a cron expression"))
+        key = key_of(key)
+        known = self._attached(images) if images else ()
+        what = (message, When(at, after, every, cron), None, key, known)
+        timer = self._link.run(timers.send_later, None, self.id, *what, idempotent=True)
+        self._link.ensure_served()
+        return timer
 
     def _attached(self, paths: Sequence[str | Path]) -> Sequence[Mapping[str, Any]]:
         workdir = self._link.run(sessions.get, self._link.session, idempotent=True).workdir
@@ -195,9 +333,20 @@ class Agent:
         self.name = self._link.run(agents.rename, self.id, name, idempotent=True)
         return self.name
 
+    def peek(self) -> Peeked:
+        """Return the headers of its unread mail, the oldest 50, and how many there are. It stays unread."""
+        return self._link.run(peek, self.id, idempotent=True)
+
     def interrupt(self) -> bool:
         """Stop what it does now; it stays idle until it gets a message. Return whether it was running."""
         return self._link.run(agents.interrupt, self.id, idempotent=True)
+
+    def background(self) -> None:
+        """Let its task go on in the background: its parent goes on at once, and gets the result as a message.
+
+        Raise NoSuchTask if it works on none, or on one that is in the background already.
+        """
+        self._link.run(agents.background, self.id)
 
     def output(self) -> str:
         """Return the final text of its last turn, "" before the first.
@@ -216,6 +365,37 @@ class Agent:
             raise Interrupted(message, hint=hint)
         raise (LimitReached if content.get("kind") == "limit" else ModelError)(message, hint=hint)
 
+    @overload
+    def result(self) -> dict[str, Any]: ...
+
+    @overload
+    def result(self, model: type[Model]) -> Model: ...
+
+    def result(self, model: type[Model] | None = None) -> dict[str, Any] | Model:
+        """Return its newest report of a fixed form, as a pydantic model or as a dict.
+
+        It is that of a fork with a schema or a check, or of a sub-agent whose task had one. Raise ModelError if there
+        was no valid report, what ``output`` raises if its turn ended otherwise, UsageError if it has not reported yet,
+        if its reports have no form, or if the result does not fit the model.
+        """
+        found = self._link.run(forms.reported, self.id, idempotent=True)
+        if found is None:
+            raise UsageError(f"the reports of {self.name} have no form", hint="Give its fork a schema.")
+        if found.result is not None and found.status != "owed":
+            if model is None:
+                return found.result
+            from agentmesh.api.forms import fitting  # pydantic takes long to import
+
+            return fitting(model, found.result, self.name)
+        if found.status == "failed":
+            raise ModelError(f"{self.name}: no valid report", hint="Send it what was missing.")
+        if found.status != "owed":
+            raise ModelError(f"{self.name}: no valid report, its task ended as {found.status}")
+        if self.status == AgentStatus.IDLE:
+            self.output()
+        hint = "It never will." if self.status == AgentStatus.DEAD else "Wait for it first: agent.wait()."
+        raise UsageError(f"{self.name} has not reported yet", hint=hint)
+
     def conversation(self, *, inherited: bool = False) -> list[Row]:
         """Return its own rows, oldest first; with ``inherited`` all rows that its model is sent, ancestors' too."""
         if inherited:
@@ -230,7 +410,7 @@ class Agent:
 
 
 Who = Agent | AgentId | str
-"""An agent by its handle, its id, its name, or at least 4 digits of its id."""
+"""An agent by its handle, its id, its name, its path from the root on, or at least 4 digits of its id."""
 
 
 def find_agent(link: SessionLink, who: Who) -> Agent:

@@ -67,7 +67,7 @@ class SessionLink:
             self.serve(True)
             result = own.begin(names, timeout)
             while result is None:
-                anything = wakes.wait(TICK) is None
+                anything = wakes.wait(TICK, [waiter]) is None
                 self.check()
                 try:
                     result = own.look()

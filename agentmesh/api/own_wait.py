@@ -8,7 +8,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from agentmesh.app.recorded_wait import RecordedWait
-from agentmesh.domain.ids import AgentId, SessionId
+from agentmesh.domain.ids import AgentId, MailId, SessionId
 from agentmesh.domain.states import WaitOutcome, WaitStatus
 from agentmesh.store import waits
 from agentmesh.store.tx import Database
@@ -31,6 +31,10 @@ class Received:
     """The final text of an idle agent's last turn."""
     error: str | None = None
     """Why an idle agent's last turn ended otherwise."""
+    message_id: MailId | None = None
+    """The message's id, for an answer (``reply_to``); None for the user's."""
+    reply_to: MailId | None = None
+    """The message that it answers."""
     more: int = 0
     """Further messages from it, still unread."""
 
@@ -79,5 +83,7 @@ def _entry(entry: Mapping[str, Any]) -> Received:
         str(entry.get("message", "")),
         str(entry.get("output", "")),
         entry.get("error"),
+        entry.get("message_id"),
+        (entry.get("reply_to") or {}).get("message_id"),
         int(entry.get("more", 0)),
     )

@@ -75,7 +75,7 @@ def until_rest(
     asked = () if listed else sessions
     while True:
         try:
-            # One small statement for all agents, however many; their texts are read once, at the end.
+            # One small statement for all agents; their texts are read once, at the end.
             working = database.run(agents.working, listed, asked, idempotent=True)
             left = deadline - time.monotonic()
             if not working or left <= 0:
@@ -93,7 +93,7 @@ def until_rest(
                 raise
             wakes.endure(error)
             continue
-        first, anything = False, wakes.wait(min(tick, left)) is None
+        first, anything = False, wakes.wait(min(tick, left), working) is None
 
 
 def _results(database: Database, listed: Sequence[AgentId], sessions: Collection[SessionId]) -> list[Waited]:

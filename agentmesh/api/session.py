@@ -11,18 +11,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from agentmesh.api.agent import Agent, Who, find_agent
+from agentmesh.api.board import Board
 from agentmesh.api.link import SessionLink, Surroundings
+from agentmesh.api.several import send_to_several
 from agentmesh.api.stream import Stream
 from agentmesh.app.interrupting import interrupt_until_rest
-from agentmesh.domain.errors import AgentmeshError, ModelError, Timeout, UsageError
+from agentmesh.domain.errors import AgentmeshError, ModelError, Timeout, UnknownProcess, UsageError
 from agentmesh.domain.ids import MailId, SessionId, short
 from agentmesh.domain.rows import AgentView, Ref, Request
 from agentmesh.domain.rows import Session as Row
-from agentmesh.domain.states import WaitOutcome
-from agentmesh.store import budgets, requests, sessions
+from agentmesh.domain.states import AgentStatus, WaitOutcome
+from agentmesh.store import budgets, mailbox, processes, requests, sessions
+from agentmesh.store.processes import Process, ProcessWithOutput
 
 if TYPE_CHECKING:
     from agentmesh.api.events import Event
+    from agentmesh.api.forms import Form
     from agentmesh.api.own_wait import OwnWaitResult
     from agentmesh.api.resting import WaitResult
     from agentmesh.api.runtime import Runtime
@@ -68,19 +72,57 @@ class Session:
         *,
         parent: Who = "root",
         workspace: Literal["shared", "own"] | None = None,
+        model: str | None = None,
+        tools: Sequence[str] | None = None,
+        context: str | None = None,
+        schema: Form | None = None,
+        check: str | None = None,
+        type: str | None = None,  # noqa: A002  the verb's own name
+        report: bool = False,
+        effort: str | None = None,
     ) -> Agent:
         """Make a child that inherits the parent's conversation: see ``Agent.fork``."""
-        return self.agent(parent).fork(name, prompt, workspace=workspace)
+        shape: dict[str, Any] = {"model": model, "tools": tools, "context": context, "schema": schema, "check": check}
+        shape |= {"type": type, "report": report, "effort": effort}
+        return self.agent(parent).fork(name, prompt, workspace=workspace, **shape)
 
     def merge(self, who: Who, *, check: str | None = None, preview: bool = False) -> MergeResult:
         """Merge the files of an agent's own tree into what it was made from: see ``Agent.merge``."""
         return self.agent(who).merge(check=check, preview=preview)
 
     def send(
-        self, message: str, *, to: Who = "root", key: str | None = None, images: Sequence[str | Path] = ()
+        self,
+        message: str,
+        *,
+        to: Who | None = None,
+        key: str | None = None,
+        images: Sequence[str | Path] = (),
+        urgent: bool = False,
+        reply_to: MailId | None = None,
     ) -> MailId:
-        """Write to an agent as the user; durable when it returns: see ``Agent.send``."""
-        return self.agent(to).send(message, key=key, images=images)
+        """Write to an agent as the user; durable when it returns: see ``Agent.send``.
+
+        Without ``to`` it goes to the root; an answer (``reply_to``) goes to the agent that sent that message.
+        """
+        if to is None:
+            run = self._link.run
+            to = "root" if reply_to is None else str(run(mailbox.addressee, None, reply_to, idempotent=True).id)
+        return self.agent(to).send(message, key=key, images=images, urgent=urgent, reply_to=reply_to)
+
+    def send_many(
+        self,
+        message: str,
+        *,
+        to: Sequence[Who] | Literal["children", "session"],
+        key: str | None = None,
+        urgent: bool = False,
+    ) -> list[MailId]:
+        """Write to several agents as the user, in one commit: all of them get it, or none. Return the mails' ids.
+
+        ``to`` lists at most 256 agents; ``"children"`` are the root's living children, ``"session"`` all living agents.
+        ``key`` and ``urgent`` as for ``send``. Raise NoRecipients, TooManyRecipients, or what one of them refuses.
+        """
+        return send_to_several(self._link, message, to, key, urgent=urgent)
 
     def wait(self, *who: Who, timeout: float | None = None) -> WaitResult:
         """Wait until these agents (none named: all) are idle or dead, or the time is up. Nothing is consumed.
@@ -109,10 +151,14 @@ class Session:
         interrupt all agents and raise Timeout.
         """
         self.send(prompt, images=images)
-        if self.wait(timeout=timeout).outcome == WaitOutcome.TIMEOUT:
+        waited = self.wait(timeout=timeout)
+        if waited.outcome == WaitOutcome.TIMEOUT:
             self._stop_all()
             raise Timeout(f"the time limit passed before all agents of session {short(self.id)} were done")
-        if self.root.wait(0).status == "dead":
+        found = [
+            one.status for one in waited.results if one.agent_id == self.root.id
+        ]  # none: an external or a reaped one
+        if (found[0] if found else self.root.status) == AgentStatus.DEAD:
             raise ModelError(f"session {short(self.id)} was ended")
         return self.root.output()
 
@@ -178,6 +224,31 @@ class Session:
         self._link.run(requests.answer, request.id, words, f"{self._link.runtime.core.place.os_user} (Python)")
         self._link.ensure_served()
 
+    # Commands in the background, and the work that agents share
+
+    def processes(self) -> Sequence[Process]:
+        """Return the commands that agents run in the background, the newest 100, without their output."""
+        return self._link.run(processes.listed, self.id, idempotent=True)
+
+    def process(self, number: int) -> ProcessWithOutput:
+        """Return one of them with its output: the beginning and the end, 32 KiB in all. Raise UnknownProcess."""
+        found = self._link.run(processes.get, self.id, _number(number), idempotent=True)
+        if found is None:
+            raise UnknownProcess(f"there is no process {number}", hint="session.processes() lists them.")
+        return found
+
+    def stop_process(self, number: int) -> bool:
+        """End a command: SIGTERM, two seconds later SIGKILL. Return False if it has ended; raise UnknownProcess.
+
+        The agent that started it gets mail when it has ended.
+        """
+        return self._link.run(processes.stop, self.id, _number(number), idempotent=True)
+
+    @property
+    def board(self) -> Board:
+        """The board of todos that the session's agents share, on which the user acts; ``agent.board`` is an agent's."""
+        return Board(self._link)
+
     # Money
 
     def cost(self, by: Literal["agent", "model", "day"] = "agent") -> Sequence[CostLine]:
@@ -203,4 +274,13 @@ class Session:
 
     def _stop_all(self) -> None:
         with self._link.waiting() as wakes:
-            interrupt_until_rest(self._link.runtime.core.database, self.list_agents, lambda: wakes.wait(_PAUSE))
+            interrupt_until_rest(
+                self._link.runtime.core.database, self.list_agents, lambda running: wakes.wait(_PAUSE, running)
+            )
+
+
+def _number(process: int) -> int:
+    given: Any = process  # a program need not have been checked for types
+    if not isinstance(given, int) or not 0 < given < 2**31:
+        raise UnknownProcess(f"there is no process {process!r}", hint="session.processes() lists them.")
+    return process

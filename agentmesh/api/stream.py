@@ -60,10 +60,10 @@ class Stream:
         while True:
             try:
                 now = self._following.look()
-                is_working = any(agent.is_working for agent in now)
+                working = [agent.id for agent in now if agent.is_working]
                 yield from self._new(now, heard)
                 check()
-                if heard is None and is_working:
+                if heard is None and working:
                     serve(first)
                     first = False
             except DatabaseUnreachable as error:
@@ -71,10 +71,10 @@ class Stream:
                 wakes.endure(error)
                 heard = None
                 continue
-            if is_working:
+            if working:
                 if (left := deadline - time.monotonic()) <= 0:
                     raise Timeout(f"the time limit passed before session {short(self._session)} was quiet")
-                heard = wakes.wait(min(_TICK, left))
+                heard = wakes.wait(min(_TICK, left), working)
             elif heard is None:  # every row was read after the look: there are no others
                 return
             else:

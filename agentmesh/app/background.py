@@ -38,6 +38,11 @@ class BackgroundWorker:
         with self._lock:  # if several threads want a worker, only the first starts one
             return self._start_unless_starting(session, provider, is_served)
 
+    def is_starting(self) -> bool:
+        """Return whether a process of this user has started a worker that has not registered yet."""
+        file = starting.lock_file(self._settings)
+        return file is not None and starting.is_starting(file)
+
     def _start_unless_starting(self, session: Session, provider: str, is_served: Callable[[], bool]) -> bool:
         if self._failed_before(session.workdir):
             return False

@@ -25,11 +25,11 @@ class Stopped(NamedTuple):
 
 
 def interrupt_until_rest(
-    database: Database, look: Callable[[], Iterable[AgentView]], pause: Callable[[], object]
+    database: Database, look: Callable[[], Iterable[AgentView]], pause: Callable[[Sequence[AgentId]], object]
 ) -> Stopped:
     """Interrupt all agents that ``look`` returns, the deepest first, until none of them is working or 8 s have passed.
 
-    ``look`` is called once per round, ``pause`` between two rounds.
+    ``look`` is called once per round, ``pause`` between two rounds, with the agents that were working.
     """
     deadline = time.monotonic() + _SETTLE
     interrupted: dict[AgentId, Ref] = {}
@@ -39,5 +39,5 @@ def interrupt_until_rest(
                 interrupted[view.id] = Ref(view.id, view.name)
         if time.monotonic() >= deadline:
             break
-        pause()
+        pause([view.id for view in running])
     return Stopped(list(interrupted.values()), running)

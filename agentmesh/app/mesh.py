@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from agentmesh.config.mcp import PREFIX
 from agentmesh.config.settings import Settings
 from agentmesh.domain.errors import UnknownSession
 from agentmesh.domain.ids import SessionId
+from agentmesh.domain.log import logger
 from agentmesh.domain.rows import Session
 from agentmesh.domain.states import PermissionMode
 from agentmesh.store import sessions
@@ -35,10 +36,16 @@ if TYPE_CHECKING:
     from agentmesh.engine.tool import Tool
     from agentmesh.engine.worker import Worker
     from agentmesh.store.embedded import EmbeddedServer
+    from agentmesh.store.link import Pulse
     from agentmesh.store.listener import Listener
+    from agentmesh.telemetry.metrics import WorkerMetrics
     from agentmesh.tools.mcp.hub import Hub
+    from agentmesh.tools.processes import Processes
+    from agentmesh.tools.typed import Delegation
     from agentmesh.tools.wall.walls import Walls
     from agentmesh.workspace.workspaces import Workspaces
+
+LOG = logger(__name__)
 
 
 def open_mesh(
@@ -77,6 +84,8 @@ class Mesh:
         """Tools of the surrounding program; register them before the first session and worker."""
         self.own_types: dict[str, AgentType] = {}
         """The same for types of sub-agents."""
+        self.start_warning = ""
+        """What people should know about the newest session that began here: its model's context holds no turn."""
         self._environ = environ
         self._closers: list[Callable[[], None]] = []
 
@@ -99,6 +108,7 @@ class Mesh:
         on_notify: Callable[[str, str], None],
         on_reconnect: Callable[[], None],
         setup: Callable[[Any], None] | None = None,
+        pulse: Pulse | None = None,
     ) -> Listener:
         """Return a listener on a connection of its own, not started."""
         from agentmesh.store.listener import Listener  # 5 ms, and the screen shows the session before
@@ -107,7 +117,9 @@ class Mesh:
             self.database.renew()
             on_reconnect()
 
-        return Listener(self.database.direct_url, on_notify=on_notify, on_reconnect=reconnected, setup=setup)
+        return Listener(
+            self.database.direct_url, on_notify=on_notify, on_reconnect=reconnected, setup=setup, pulse=pulse
+        )
 
     def start_session(
         self,
@@ -133,14 +145,16 @@ class Mesh:
         for own in ("tool_output_bytes", "max_task_steps", "task_silence", "answer_tokens", "answer_bytes"):
             del limits[own]
         permissions = rules.permissions(settings.rules)
-        told = skills.section(skills.offered(self.skills(workdir), permissions))
+        tools = self.tool_definitions(workdir.resolve(), name)
+        reads_skills = any(tool["function"]["name"] == "skill" for tool in tools)
+        told = skills.section(skills.offered(self.skills(workdir), permissions)) if reads_skills else ""
         new = sessions.NewSession(
             workdir=str(workdir.resolve()),
             host=self.place.host,
             os_user=self.place.os_user,
             model=name,
             system_prompt=system_prompt(workdir.resolve(), skills=told),
-            tools=self.tool_definitions(workdir.resolve()),
+            tools=tools,
             title=title,
             permission_mode=mode or settings.permission_mode,
             permissions=permissions.to_json(),
@@ -150,17 +164,46 @@ class Mesh:
             external=external,
             workspace=settings.workspace.default,
             leases=settings.workspace.leases,
+            effort=settings.effort,
         )
         root = self.database.run(sessions.start_session, new)
+        self.start_warning = self._window_warning(name, new.system_prompt, new.tools)
+        if self.start_warning:
+            LOG.warning("%s", self.start_warning)
         return self.database.run(sessions.get, self.database.run(agents.get, root).session_id)
 
-    def tool_definitions(self, workdir: Path) -> list[dict[str, Any]]:
-        """Return the definitions of all tools for a working directory, sorted by name; starts its MCP servers."""
-        from agentmesh.tools import toolset
+    def _window_warning(self, model: str, system_prompt: str, tools: Sequence[Mapping[str, Any]]) -> str:
+        window = self.models.named_window(model)
+        if window is None:
+            return ""
+        from agentmesh.app.window import warning
 
-        own = toolset.definitions(self._tools(workdir))
+        most = self.settings.providers[model.partition("/")[0]].max_tokens
+        return warning(model, window, system_prompt, tools, most)
+
+    def tool_definitions(self, workdir: Path, model: str) -> list[dict[str, Any]]:
+        """Return the definitions of the tools that a new session's agents are offered, sorted by name.
+
+        It starts the MCP servers of the working directory.
+        """
+        from agentmesh.tools import compact, tool_schema, toolset
+
+        tools = {name: tool for name, tool in self._tools(workdir).items() if name not in self.own_tools}
+        if self._is_compact(model):
+            ours = compact.definitions(tools, own_trees=self.projects.read(workdir).workspace.default == "own")
+        else:
+            ours = toolset.definitions(tools)
+        own = [tool_schema.full(tool) for tool in self.own_tools.values()]
         foreign = self.mcp.definitions(workdir) if self.mcp_servers(workdir).servers else []
-        return sorted((*own, *foreign), key=lambda tool: str(tool["function"]["name"]))
+        return sorted((*ours, *own, *foreign), key=lambda tool: str(tool["function"]["name"]))
+
+    def _is_compact(self, model: str) -> bool:
+        from agentmesh.tools.compact import BELOW
+
+        if self.settings.tools.set != "auto":
+            return self.settings.tools.set == "compact"
+        window = self.models.named_window(model)
+        return window is not None and window < BELOW
 
     def mcp_servers(self, workdir: Path) -> McpServers:
         """Return the MCP servers that may start for a working directory, and why others may not.
@@ -195,6 +238,16 @@ class Mesh:
         from agentmesh.tools.wall.walls import Walls
 
         made = Walls(self.settings.sandbox, hidden_paths(self.settings, self._environ), self.workspaces.folders.trees)
+        self._closers.append(made.close)
+        return made
+
+    @cached_property
+    def processes(self) -> Processes:
+        """The commands of agents that this process runs in the background."""
+        from agentmesh.tools.process import Spawner
+        from agentmesh.tools.processes import Processes
+
+        made = Processes(self.database, Spawner(self.walls.home))
         self._closers.append(made.close)
         return made
 
@@ -235,28 +288,34 @@ class Mesh:
 
     def _tools(self, workdir: Path | None = None) -> dict[str, Tool]:
         """Return the tools; for a new session, with descriptions that depend on its working directory."""
-        from agentmesh.config import rules
         from agentmesh.tools import toolset
-        from agentmesh.tools.task import Delegation
 
         tools = toolset.builtin(
             self.database,
             self.settings.web,
             self.walls,
-            Delegation(
-                lambda where: self.agent_types(where).types,
-                self.models.name,
-                lambda where: self.projects.of(where).limits.max_task_steps,
-                rules.permissions((self.projects.of(workdir) if workdir else self.settings).rules),
-                self.skills,
-            ),
+            self.delegation(workdir),
             workdir,
             self.skills,
             self.workspaces,
+            self.processes,
         )
         if workdir is not None and not self.skills(workdir):
             del tools["skill"]
         return dict(sorted({**tools, **self.own_tools}.items()))
+
+    def delegation(self, workdir: Path | None = None) -> Delegation:
+        """Return what forks of a type and tasks need from the configuration."""
+        from agentmesh.config import rules
+        from agentmesh.tools.typed import Delegation
+
+        return Delegation(
+            lambda where: self.agent_types(where).types,
+            self.models.name,
+            lambda where: self.projects.of(where).limits.max_task_steps,
+            rules.permissions((self.projects.of(workdir) if workdir else self.settings).rules),
+            self.skills,
+        )
 
     @property
     def offers(self) -> tuple[str, ...]:
@@ -299,38 +358,55 @@ class Mesh:
         serves_any: bool = False,
         concurrency: int | None = None,
         on_event: Callable[[str], None] = lambda _: None,
+        metrics: WorkerMetrics | None = None,
     ) -> Worker:
-        """Return a worker, not started; it stops when the mesh closes.
+        """Return a worker, not started; it stops when the mesh closes. ``metrics`` report it from now on.
 
         A project's file applies only to the sessions of its directory. Its limits of an answer's length apply only in a
         worker for one session.
         """
+        from agentmesh.engine.capabilities import SharedCapabilities
         from agentmesh.engine.engine import Engine
         from agentmesh.engine.feed import Feed
         from agentmesh.engine.pauses import SharedPauses
         from agentmesh.engine.tool import Effect
         from agentmesh.engine.worker import Worker
+        from agentmesh.llm.capabilities import Capabilities
         from agentmesh.llm.models import Models
         from agentmesh.llm.pauses import Pauses
         from agentmesh.llm.retry import RetryPolicy
         from agentmesh.store import workers
+        from agentmesh.store.link import Pulse
         from agentmesh.telemetry import observer
+        from agentmesh.telemetry.both import Both
         from agentmesh.tools.gate import ToolGate
         from agentmesh.tools.mcp.tool import tool_of
+        from agentmesh.tools.starts import starts
 
         where = None if session is None else Path(self.database.run(sessions.get, session, idempotent=True).workdir)
         usable = ConfiguredModels(self.projects.of(where), self._environ).providers()
         calls = self.settings.model_calls
         policy = RetryPolicy(retries=calls.retries, longest_pause=calls.longest_pause)
         pauses = Pauses(policy)
-        shared = SharedPauses(self.database, pauses, f"{self.place.host} pid {os.getpid()}")
-        models = Models(usable, policy, pauses)
+        capabilities = Capabilities()
+        me = f"{self.place.host} pid {os.getpid()}"
+        shared = SharedPauses(self.database, pauses, me), SharedCapabilities(self.database, capabilities, me)
+        models = Models(usable, policy, pauses, capabilities)
         observing = observer(self._environ)
+        tools = self._tools()
+        if metrics is not None:
+            metrics.counts.known_tools = tools.keys() - self.own_tools.keys()
+            metrics.counts.providers = {*usable, DEMO}
+            observing = Both(observing, metrics.counts)
         engine = Engine(
             self.database,
             models,
-            self._tools(),
-            ToolGate((name for name, tool in self.own_tools.items() if tool.effect is Effect.READ), self.walls),
+            tools,
+            ToolGate(
+                (name for name, tool in self.own_tools.items() if tool.effect is Effect.READ),
+                self.walls,
+                partial(starts, self.delegation()),
+            ),
             Feed(self.database),
             lambda where: self.projects.of(where).limits.tool_output_bytes,
             lambda where: self.projects.of(where).limits.task_silence,
@@ -338,6 +414,7 @@ class Mesh:
             foreign=partial(tool_of, hub=self.mcp),  # create the hub now, so that it closes after the worker
             observer=observing,
             workspaces=self.workspaces,
+            prefix_gate=calls.prefix_gate,
         )
         identity = workers.Identity(
             host=self.place.host,
@@ -350,9 +427,35 @@ class Mesh:
             endpoints=self.models.endpoints(),
             offers=self.offers,
         )
-        made = Worker(engine, identity, self.listener, on_event, heed=shared.read)
+        listener = self.listener if metrics is None else partial(self.listener, pulse=Pulse(told=metrics.counts.echoed))
+        made = Worker(
+            engine,
+            identity,
+            listener,
+            on_event,
+            heed=lambda: [each.read() for each in shared],
+            tend=self._tending(session),
+        )
+        if metrics is not None:
+            metrics.watch(made, self.database, identity.concurrency)
         self._closers += [observing.close, models.close, made.stop]
         return made
+
+    def _tending(self, session: SessionId | None) -> Callable[[], None]:
+        """Return what a worker does at each tick; one that serves more than a session also erases expired ones."""
+        from agentmesh.workspace.retention import Retention
+
+        age, tend = self.settings.retention.seconds, self.processes.tend
+        if age is None or session is not None:
+            return tend
+        retention = Retention(self.workspaces, age)
+        self._closers.append(retention.stop)
+
+        def tend_and_prune() -> None:
+            tend()
+            retention.tick()
+
+        return tend_and_prune
 
     def ensure_served(self, session: Session) -> Service:
         """Start a worker in the background if none serves the session and one could; return what was done."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from agentmesh.domain import jsontext
 from agentmesh.domain.text import one_line
+from agentmesh.llm import listed
 
 LOCAL_PORTS: Mapping[int, str] = MappingProxyType(
     {11434: "Ollama", 1234: "LM Studio", 8000: "vLLM", 8080: "llama.cpp", 4000: "LiteLLM"}
@@ -24,9 +25,14 @@ _LONGEST = 200
 
 def fetch(base_url: str, headers: Mapping[str, str]) -> list[str]:
     """Return the names of the models; empty if the answer has another form. Raise what urllib raises."""
+    return list(windows(base_url, headers))
+
+
+def windows(base_url: str, headers: Mapping[str, str], seconds: float = _SECONDS) -> dict[str, int | None]:
+    """Return the models, each with its context size in tokens if the server names it; otherwise as ``fetch``."""
     request = urllib.request.Request(f"{base_url}/models", headers=dict(headers))  # noqa: S310  http(s), checked
-    with urllib.request.build_opener(_StayThere).open(request, timeout=_SECONDS) as response:
-        return _names(response.read(_MOST_BYTES))
+    with urllib.request.build_opener(_StayThere).open(request, timeout=seconds) as response:
+        return _entries(response.read(_MOST_BYTES))
 
 
 def local_servers(ports: Iterable[int] = tuple(LOCAL_PORTS)) -> dict[str, str]:
@@ -49,12 +55,12 @@ def _asked(port: int) -> str | None:
     return f"http://localhost:{port}/v1" if is_list else None
 
 
-def _names(body: bytes) -> list[str]:
+def _entries(body: bytes) -> dict[str, int | None]:
     try:
-        listed: Any = jsontext.parse(body)["data"]
-        return [one_line(str(entry["id"]), _LONGEST) for entry in listed]
-    except (ValueError, KeyError, TypeError):
-        return []
+        data: Any = jsontext.parse(body)["data"]
+        return {one_line(str(entry["id"]), _LONGEST): listed.window(entry) for entry in data}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return {}
 
 
 class _StayThere(urllib.request.HTTPRedirectHandler):

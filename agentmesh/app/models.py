@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -20,6 +22,9 @@ _NO_MODEL: Final = (
     "agentmesh setup asks for one. Or name one: --model NAME with OPENAI_API_KEY (and OPENAI_BASE_URL for other "
     "servers) set, or `model = ...` in the configuration. --model demo is a scripted model that needs nothing."
 )
+_WINDOW_SECONDS: Final = 2.0
+_ASK_AGAIN: Final = 60.0
+"""Seconds until a server that gave no list is asked for it again."""
 _NO_KEY: Final = "OPENAI_BASE_URL names another server; --model demo is a scripted model that needs nothing."
 
 
@@ -42,6 +47,8 @@ class ConfiguredModels:
     def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
         self._settings = settings
         self._environ = environ
+        self._windows: dict[str, tuple[float, Mapping[str, int | None]]] = {}
+        """By provider: until when its list is not asked for again, and the context sizes in it."""
 
     def name(self, model: str | None) -> str:
         """Return the ``provider/model`` that a name means; raise NoModel without a model or without its key."""
@@ -76,7 +83,14 @@ class ConfiguredModels:
                 context_window=provider.context_window,
                 priced_as=provider.priced_as or "",
                 text_tool_calls=provider.text_tool_calls,
+                stream=provider.stream,
+                tool_choice=provider.tool_choice,
+                temperature=provider.temperature,
+                concurrency=provider.concurrency,
+                slots=provider.slots,
+                extra_body=provider.extra_body,
                 vision=provider.vision,
+                cache_marks=provider.cache_marks,
                 max_tokens=provider.max_tokens,
                 bounds=Bounds(limits.answer_tokens, limits.answer_bytes),
                 connect_timeout=calls.connect_timeout,
@@ -139,28 +153,61 @@ class ConfiguredModels:
 
         models = Models(self.providers())
         try:
-            return models.context_window(model)
+            return models.context_window(model) or self._listed_window(model)
         except AgentmeshError:  # a provider that is not configured here
             return None
         finally:
             models.close()
 
+    def named_window(self, model: str) -> int | None:
+        """Return the context size that the configuration names, or a model server on this machine; None if neither.
+
+        Unlike ``context_window`` it looks into no price table: they take a quarter of a second to import.
+        """
+        provider = self._settings.providers.get(model.partition("/")[0])
+        if provider is None:
+            return None
+        return provider.context_window or (self._listed_window(model) if _is_here(provider.base_url) else None)
+
+    def _listed_window(self, model: str) -> int | None:
+        """Return the context size that a model's server lists; a server that gives no list is asked again later."""
+        import http.client
+
+        from agentmesh.app.model_list import windows
+        from agentmesh.llm.listed import window_of
+
+        first, _, name = model.partition("/")
+        provider = self.providers().get(first)
+        if provider is None:
+            return None
+        until, known = self._windows.get(first, (0.0, {}))
+        if time.monotonic() >= until:
+            try:
+                until, known = math.inf, windows(provider.base_url, _headers(provider), _WINDOW_SECONDS)
+            except (OSError, ValueError, http.client.HTTPException):
+                until, known = time.monotonic() + _ASK_AGAIN, {}
+            self._windows[first] = until, known
+        return window_of(known, name)
+
+
+def _headers(provider: Provider) -> dict[str, str]:
+    return {**provider.headers, **({"Authorization": f"Bearer {provider.api_key}"} if provider.api_key else {})}
+
 
 def _offered(provider: Provider) -> list[OfferedModel]:
     import http.client
 
-    from agentmesh.app.model_list import fetch
+    from agentmesh.app.model_list import windows
     from agentmesh.llm.prices import context_window, token_prices
 
-    headers = {**provider.headers, **({"Authorization": f"Bearer {provider.api_key}"} if provider.api_key else {})}
     try:
-        names = fetch(provider.base_url, headers)
+        listed = windows(provider.base_url, _headers(provider))
     except (OSError, ValueError, http.client.HTTPException):
         return []
     offered = []
-    for name in names:
+    for name, named in listed.items():
         price = token_prices(provider, (name,), 0)
-        window = provider.context_window or context_window(provider, name)
+        window = provider.context_window or named or context_window(provider, name)
         in_usd, out_usd = (price.input_usd * 1e6, price.output_usd * 1e6) if price else (None, None)
         offered.append(OfferedModel(f"{provider.name}/{name}", window, in_usd, out_usd))
     return offered
@@ -175,3 +222,10 @@ def _is_openai(base_url: str) -> bool:
     from urllib.parse import urlsplit
 
     return urlsplit(base_url).hostname == "api.openai.com"
+
+
+def _is_here(base_url: str) -> bool:
+    """Whether a model server runs on this machine."""
+    from urllib.parse import urlsplit
+
+    return urlsplit(base_url).hostname in ("localhost", "127.0.0.1", "::1")

@@ -57,6 +57,10 @@ class Serving:
 
         return self._database.run(workers.serving, session, provider, idempotent=True)
 
+    def is_starting(self) -> bool:
+        """Return whether a worker is starting in the background: it may serve any session, and is not registered."""
+        return self._background.is_starting()
+
     def obstacle(self, session: Session, model: str | None = None) -> Obstacle | None:
         """Return why no worker started from here could run agents with this model, by default the root's."""
         no_model = self._models.obstacle(session, model or self.root_model(session.root_id))

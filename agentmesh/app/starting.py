@@ -43,13 +43,40 @@ def take(file: Path, what: str) -> int | str | None:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError:
         return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    while not _try_lock(descriptor, fcntl.LOCK_EX):
+        if _try_lock(descriptor, fcntl.LOCK_SH):  # only ``is_starting`` has it, for a moment
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            continue
         found = os.fsdecode(os.pread(descriptor, 65_536, 0))
-        began = os.fstat(descriptor).st_mtime
+        is_fresh = _is_fresh(descriptor)
         os.close(descriptor)
-        return found if abs(time.time() - began) < PATIENCE else None
+        return found if is_fresh else None
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, os.fsencode(what), 0)
     return descriptor
+
+
+def is_starting(file: Path) -> bool:
+    """Return whether a worker is starting that has not registered yet; the lock stays as it is."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        return not _try_lock(descriptor, fcntl.LOCK_SH) and _is_fresh(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _try_lock(descriptor: int, kind: int) -> bool:
+    """Take the lock if nobody's lock forbids it; return whether it was taken."""
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_fresh(descriptor: int) -> bool:
+    """Return whether the worker has not been starting for too long."""
+    return abs(time.time() - os.fstat(descriptor).st_mtime) < PATIENCE

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentmesh.domain.errors import NoRepository, TreeError
+from agentmesh.domain.errors import NoRepository, TreeError, UsageError
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Session
+from agentmesh.domain.shape import SAME, Shape
 
 if TYPE_CHECKING:
     from agentmesh.app.mesh import Mesh
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from agentmesh.git.facts import FileChange
     from agentmesh.store.call import Lease
     from agentmesh.store.travel import Forked
+    from agentmesh.tools.check import CheckCommand
     from agentmesh.workspace.results import MergeResult
 
 _NAMED = 6
@@ -30,15 +32,70 @@ def fork(
     *,
     own: bool | None = None,
     lease: Lease | None = None,
+    shape: Shape = SAME,
+    report: bool = False,
 ) -> AgentId:
     """Make a child of an agent; with ``own`` it gets a tree of its own, made from what its parent has now.
 
-    None is the session's default. ``lease`` is that of an external parent. Raise as ``agents.fork`` does.
+    None is what its type says, or the session's default. ``lease`` is that of an external parent. ``shape``: what
+    differs from its parent, and the form of its report; its model is named as people do. With ``report`` its prompt
+    comes from its parent, which so gets its report. Raise as ``agents.fork`` does, and UsageError for an unknown type.
     """
     from agentmesh.store import agents
 
+    shape = _with_form(shape)
+    if shape.model is not None and not shape.model.strip():
+        raise UsageError("the name of the model is empty", hint="Leave it out for the model of its parent.")
+    if shape.type is not None:
+        by_parent = prompt is not None and (report or lease is not None)
+        shape, own = _typed(mesh, parent, shape, own, reports_to_parent=by_parent)
+    elif shape.model is not None:
+        shape = shape._replace(model=mesh.models.name(shape.model))
     base = _now(mesh, parent) if own else None  # otherwise the worker that makes the tree looks at the files
-    return mesh.database.run(agents.fork, parent, name, prompt, lease, workspace=_kind(own), base=base)
+    return mesh.database.run(
+        agents.fork, parent, name, prompt, lease, workspace=_kind(own), base=base, shape=shape, report=report
+    )
+
+
+def _typed(
+    mesh: Mesh, parent: AgentId, shape: Shape, own: bool | None, *, reports_to_parent: bool
+) -> tuple[Shape, bool | None]:
+    """Return the shape with all that its type says, and whether the fork has a tree of its own."""
+    from agentmesh.engine.tool import ToolError
+    from agentmesh.store import workspaces
+    from agentmesh.tools.typed import typed, workspace_of
+
+    works_in = mesh.database.run(workspaces.of_agent, parent, idempotent=True)
+    shared = mesh.database.run(workspaces.of_session, works_in.session_id, idempotent=True)
+    project, delegation = Path(str(shared.path)), mesh.delegation()
+    if own is None and workspace_of(delegation, shape.type or "", project) == "own":
+        own = True
+    place: Path | None = project
+    if works_in.id != shared.id:
+        try:
+            place = mesh.workspaces.root_of(works_in).path
+        except TreeError:  # it is not here, or not made yet
+            place = None
+    try:
+        where = (project, place, _kind(own))
+        return typed(mesh.database, delegation, parent, shape, *where, reports_to_parent=reports_to_parent), own
+    except ToolError as error:
+        raise UsageError(str(error), hint=error.hint) from error
+
+
+def _with_form(shape: Shape) -> Shape:
+    """Return the shape with the form of the report as it is stored; raise UsageError for what is no schema or check."""
+    if shape.schema is None and shape.check is None:
+        return shape
+    from agentmesh.engine.tool import ToolError
+    from agentmesh.tools import report
+    from agentmesh.tools.report_check import require_check
+
+    try:
+        schema = None if shape.schema is None else report.form(shape.schema)
+        return shape._replace(schema=schema, check=require_check(shape.check))
+    except ToolError as error:
+        raise UsageError(str(error), hint=error.hint) from error
 
 
 def fork_at(
@@ -92,15 +149,27 @@ def merge(
     ``check`` is a command that must exit with 0 in the merged files. ``progress`` is told what goes on, ``show`` the
     newest lines of the check's output. Raise as ``merging.merge`` does.
     """
-    from agentmesh.tools.check import CheckCommand
-    from agentmesh.tools.process import Spawner
     from agentmesh.workspace import merging
 
-    run = None
-    if check is not None:
-        run = CheckCommand(check, Spawner(), mesh.walls, agent, str(session.id), show=show)
+    run = None if check is None else _check(mesh, session, agent, check, show)
     return merging.merge(
         mesh.workspaces, agent, down=down, check=run, preview=preview, cancel=cancel, progress=progress
+    )
+
+
+def _check(mesh: Mesh, session: Session, agent: AgentId, check: str, show: Callable[[str], None]) -> CheckCommand:
+    """Return a person's check. It runs what the agent has written, so it sees no file that the agent must not read."""
+    from agentmesh.engine.tool import Rights
+    from agentmesh.store import forms
+    from agentmesh.tools.check import CheckCommand
+    from agentmesh.tools.gate import ToolGate
+    from agentmesh.tools.process import Spawner
+
+    rights = Rights(*mesh.database.run(forms.rights, agent, idempotent=True))
+    project = Path(session.workdir)
+    withheld = ToolGate(walls=mesh.walls).withheld("bash", rights, project, approved=True)
+    return CheckCommand(
+        check, Spawner(), mesh.walls, agent, str(session.id), show=show, withheld=withheld, project=project
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agentmesh.cli.place import PlaceOptions
-from agentmesh.domain.errors import AmbiguousAgent, UnknownAgent, UnknownSession
+from agentmesh.domain.errors import AmbiguousAgent, UnknownAgent, UnknownMessage, UnknownSession
+from agentmesh.domain.ids import MailId, short
 from agentmesh.domain.rows import Ref, Session
 from agentmesh.domain.text import one_line
 
@@ -28,6 +29,23 @@ def find_agent(mesh: Mesh, place: PlaceOptions, who: str) -> tuple[Ref, Session]
         if found is None:
             raise
         return found
+
+
+def addressee(mesh: Mesh, place: PlaceOptions, answered: MailId) -> tuple[Ref, Session]:
+    """Return whom an answer to this message goes to, and the session; raise UnknownMessage for another session's.
+
+    A number is mistyped more easily than an agent's id, so it does not reach beyond the session.
+    """
+    from agentmesh.store import agents, mailbox
+
+    session = place.find_session(mesh)
+    ref = mesh.database.run(mailbox.addressee, None, answered, idempotent=True)
+    if mesh.database.run(agents.get, ref.id, idempotent=True).session_id != session.id:
+        raise UnknownMessage(
+            f"there is no message {answered} in the session {short(session.id)}",
+            hint="--session names another session; agentmesh log --full shows the numbers of its messages.",
+        )
+    return ref, session
 
 
 def _elsewhere(mesh: Mesh, who: str) -> tuple[Ref, Session] | None:

@@ -13,7 +13,7 @@ from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit, request_data
 from agentmesh.cli.serving import start_worker_if_none
 from agentmesh.cli.talk import say
-from agentmesh.domain import jsontext
+from agentmesh.domain import fan_out, jsontext
 from agentmesh.domain.errors import RequestOver, UnknownRequest, UsageError
 from agentmesh.domain.text import one_line
 
@@ -164,7 +164,8 @@ def _decision(request: Request, given: str, reason: str | None, arguments: str |
     """Return the answer to an approval."""
     if given not in _DECISIONS:
         raise UsageError(
-            f"{request.name} asks whether it may use {request.tool}, and {one_line(given, 40)!r} does not answer that.",
+            f"{request.name} asks whether it may {fan_out.wish(request.tool, request.agents)}, and "
+            f"{one_line(given, 40)!r} does not answer that.",
             hint="Answer once, always or no.",
         )
     if reason is not None and given != "no":
@@ -192,6 +193,8 @@ def _arguments(text: str) -> dict[str, Any]:
 def _told(request: Request, words: dict[str, Any]) -> str:
     from agentmesh.cli.render.requests import rules_text
 
+    if request.agents is not None and not request.rules:
+        return fan_out.answered(request.name, request.agents, words["decision"])
     match words.get("decision"):
         case None:
             return f"Answered {request.name}."

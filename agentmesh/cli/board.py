@@ -13,7 +13,7 @@ from agentmesh.cli.serving import tell_unserved
 from agentmesh.cli.talk import say
 from agentmesh.domain.attention import Need
 from agentmesh.domain.ids import short
-from agentmesh.domain.resting import resting
+from agentmesh.domain.resting import is_folded, resting, silent, silent_note
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
@@ -24,19 +24,24 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("-a", "--all", "everywhere", is_flag=True, help="The agents of all open sessions.")
+@click.option("--silent", "silents", is_flag=True, help="Include silent agents.")
 @json_option
 @place_options()
-def board(*, everywhere: bool, as_json: bool, place: PlaceOptions) -> None:
+def board(*, everywhere: bool, silents: bool, as_json: bool, place: PlaceOptions) -> None:
     """Show all agents, those that need you first: asking, failed, done and unseen, running, waiting, idle, dead.
 
     If a session is large, only the agents that you may look for are shown. In the terminal UI, F12 does so live.
     """
+    folded = 0
     with place.mesh("board") as mesh:
         if everywhere and place.session is None:
             lines = _everywhere(mesh)
+            if not silents and not as_json:
+                count, lines = len(lines), [line for line in lines if not is_folded(line.agent, line.need)]
+                folded = count - len(lines)
         else:
             session = place.find_session(mesh)
-            lines = _of_session(mesh, session.id)
+            lines, folded = _of_session(mesh, session.id, silents=silents or as_json)
             if not as_json:
                 say(f"session {short(session.id)}  {session.title or session.workdir}")
         tell_unserved(mesh, [line.agent for line in lines], one_session=not everywhere)
@@ -46,19 +51,22 @@ def board(*, everywhere: bool, as_json: bool, place: PlaceOptions) -> None:
     from agentmesh.cli.render.board import print_board
 
     print_board(lines)
+    if folded:
+        say(f"{silent_note(folded)}: --silent")
 
 
-def _of_session(mesh: Mesh, session: SessionId) -> list[BoardLine]:
+def _of_session(mesh: Mesh, session: SessionId, *, silents: bool) -> tuple[list[BoardLine], int]:
+    """Return the lines, and how many silent agents are left out."""
     from agentmesh.store import board as store
     from agentmesh.store import requests
 
     shown = [one.view for one in mesh.database.run(store.agents, session, idempotent=True)]
     asking = {request.agent_id for request in mesh.database.run(requests.pending, session, idempotent=True)}
     at_rest = resting(shown)
-    return _lines(
-        mesh,
-        [(agent, agent.id in asking, "") for agent in shown if agent.reaped_at is None and agent.id not in at_rest],
-    )
+    folded = frozenset() if silents else silent(shown, asking) - at_rest
+    hidden = at_rest | folded
+    agents = [agent for agent in shown if agent.reaped_at is None and agent.id not in hidden]
+    return _lines(mesh, [(agent, agent.id in asking, "") for agent in agents]), len(folded)
 
 
 def _everywhere(mesh: Mesh) -> list[BoardLine]:

@@ -13,7 +13,7 @@ from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.talk import say
-from agentmesh.domain.budgets import Cap, parse_words, total, unpriced
+from agentmesh.domain.budgets import Cap, parse_words, remark_on, total, unpriced
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
@@ -55,7 +55,7 @@ def budget(words: tuple[str, ...], *, as_json: bool, place: PlaceOptions) -> Non
         print_budgets(found)
     elif ref is not None:
         say(f"{ref.name} has no budget of its own; the session's holds for it too.")
-    if remark := unpriced(max((one.unpriced_calls for one in found if one.max_cost_usd is not None), default=0)):
+    if remark := remark_on(found):
         say(remark)
 
 

@@ -39,6 +39,10 @@ _SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = MappingProxyType
         "Act": {
             "fork": ("fork", "Make a child of an agent, also of what it was earlier."),
             "send": ("verbs", "Write to an agent."),
+            "mail": ("mail", "List an agent's unread mail without reading it."),
+            "todo": ("todo", "List and change what is to be done in the session."),
+            "timers": ("timers", "List messages that are due later, and cancel them."),
+            "processes": ("processes", "List commands in the background, and stop them."),
             "wait": ("wait", "Wait until agents are idle or dead."),
             "kill": ("verbs", "End an agent and all its descendants for good."),
             "merge": ("merge", "Merge the files of an agent's own tree, all or nothing."),
@@ -47,9 +51,11 @@ _SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = MappingProxyType
             "rewind": ("undo", "Take back all that an agent did after a row."),
             "answer": ("answer", "List what waits for a person, and answer it."),
             "interrupt": ("verbs", "Stop what agents are doing now; they stay idle."),
+            "background": ("verbs", "Let a task go on while its parent goes on too."),
             "rename": ("verbs", "Give an agent another name."),
             "reap": ("verbs", "Hide the dead."),
             "budget": ("budget", "Show or cap what the session or an agent may use."),
+            "limits": ("limits", "Show or change limits: agents, calls and time of a turn, time of a session."),
         },
         "Run the machinery": {
             "setup": ("setup", "Choose a model server, and keep its key."),

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
-from agentmesh.domain.errors import AgentmeshError
+from agentmesh.domain.errors import AgentmeshError, UsageError
 from agentmesh.domain.text import one_line
 
 if TYPE_CHECKING:
@@ -21,13 +22,27 @@ if TYPE_CHECKING:
 
 
 @click.command()
+@click.option(
+    "--model", type=NAMED, metavar="NAME", help="Ask only the server of this model what it can, and remember it."
+)
 @click.option("--deep", is_flag=True, help="Also check in all rows of the database that every invariant holds.")
 @json_option
 @place_options(session=False)
-def doctor(*, deep: bool, as_json: bool, place: PlaceOptions) -> int:
-    """Check what works and what does not; exit code 1 if something is broken. May start the embedded server."""
+def doctor(*, model: str | None, deep: bool, as_json: bool, place: PlaceOptions) -> int:
+    """Check what works and what does not; exit code 1 if something is broken. May start the embedded server.
+
+    With --model: ask its server by four to seven short requests what it can. Does it stream, read tools, keep what it
+    has read? Can it be made to call a tool? How many slots has it, how long is its context? Workers use the answers for
+    a month; what the configuration says comes first.
+    """
     from agentmesh.cli.checks import State, all_checks
 
+    if model is not None:
+        from agentmesh.cli.server_check import check_server
+
+        if deep:
+            raise UsageError("--model asks a model server, --deep looks at the database's rows.", hint="Give one.")
+        return check_server(place, model, as_json=as_json)
     findings = []
     invariants: list[Invariant] = []
     for finding in chain(all_checks(place), chain(_deep(place, invariants), _trees(place)) if deep else ()):

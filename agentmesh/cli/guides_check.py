@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ def guides_checks(
     for problem in remarks.remarks(workdir, types, settings.rules, tools):
         yield "broken" if problem.broken else "note", "guides", str(problem), ""
     yield from _skills_and_commands(environ, workdir)
+    yield from _guides_of_types(types.of(workdir).types.values(), environ, workdir)
 
 
 def _skills_and_commands(environ: Mapping[str, str], workdir: Path) -> Iterator[Check]:
@@ -45,6 +46,17 @@ def _skills_and_commands(environ: Mapping[str, str], workdir: Path) -> Iterator[
         yield "note", "guides", str(problem), ""
 
 
+def _guides_of_types(types: Iterable[AgentType], environ: Mapping[str, str], workdir: Path) -> Iterator[Check]:
+    """Yield the types whose guide no agent can read: their offer leaves it out."""
+    from agentmesh.config import skills
+
+    known = skills.load(environ, workdir).skills
+    for kind in types:
+        if kind.guide and not (kind.guide in known and known[kind.guide].for_agents):
+            words = f"names the guide {kind.guide}, but agents have no skill of that name"
+            yield "note", "guides", f"{kind.source} {words}", ""
+
+
 def _rules(settings: Settings) -> Iterator[Check]:
     from agentmesh.config.rules import written
 
@@ -56,5 +68,8 @@ def _rules(settings: Settings) -> Iterator[Check]:
 
 
 def _shown(kind: AgentType) -> str:
-    remarks = [kind.source, *(["hidden"] if kind.hidden else []), *([kind.model] if kind.model else [])]
+    marks = {"hidden": kind.hidden, "may halt": kind.halt, "silent": kind.silent}
+    remarks = [kind.source, *(mark for mark, has in marks.items() if has), *filter(None, (kind.model,))]
+    if kind.effort:
+        remarks.append(f"effort {kind.effort}")
     return f"{kind.name} ({', '.join(remarks)})"

@@ -64,6 +64,8 @@ class Result:
     """Questions that nobody was there to answer."""
     failed: dict[str, str] = field(default_factory=dict)
     """Errors of agents below the root whose last turn failed, by path."""
+    unfinished: dict[str, str] = field(default_factory=dict)
+    """What is wrong with last answers of agents below the root that are not whole, by path."""
     remark: str = ""
     """A remark for people about the root's last answer."""
 
@@ -97,6 +99,8 @@ class Headless:
         self._last_answer: dict[str, Any] = {}
         self._errors: dict[AgentId, dict[str, Any]] = {}
         """The last error's content of each agent below the root whose last turn failed."""
+        self._answers: dict[AgentId, dict[str, Any]] = {}
+        """The last answer's content of each agent below the root that has ended a turn with one."""
 
     def run(
         self,
@@ -142,7 +146,7 @@ class Headless:
         heard: set[AgentId] | None = None
         while not worker.failed:
             try:
-                running = any(agent.is_working for agent in self._tell_all(heard))
+                running = [agent.id for agent in self._tell_all(heard) if agent.is_working]
             except DatabaseUnreachable as error:
                 if stop.asked or (deadline is not None and time.monotonic() >= deadline):
                     raise
@@ -157,12 +161,14 @@ class Headless:
                 stop.asked = True  # from here on Ctrl+C leaves at once
                 self._interrupt(wakes, "" if stop_asked else "The time limit passed. ")
                 return
-            heard = wakes.wait(left)
+            heard = wakes.wait(left, running)
 
     def _interrupt(self, wakes: Changes, why: str) -> None:
         """Interrupt the agents until all rest or the time for it ends; report events meanwhile."""
         say(f"{why}Interrupting the agents; Ctrl+C {'again ' if not why else ''}leaves at once.")
-        stopped = interrupt_until_rest(self._mesh.database, lambda: self._tell_all(None), lambda: wakes.wait(_PAUSE))
+        stopped = interrupt_until_rest(
+            self._mesh.database, lambda: self._tell_all(None), lambda running: wakes.wait(_PAUSE, running)
+        )
         if stopped.running:
             names = ", ".join(agent.name for agent in stopped.running)
             complain(f"still stopping: {names}", "They go on with the next worker: `agentmesh interrupt --all`.")
@@ -190,12 +196,13 @@ class Headless:
         is_root = agent.id == self._session.root_id
         if row.kind == Kind.ERROR and is_root:
             self._last_error = dict(row.content)
-        elif row.kind == Kind.ERROR:
+        elif row.kind == Kind.ERROR and row.content.get("kind") != "halted":  # the root says who halted the work
             self._errors[agent.id] = dict(row.content)
         if row.kind == Kind.ASSISTANT and is_root:
             self._last_answer = dict(row.content)
         elif row.kind == Kind.ASSISTANT:
             self._errors.pop(agent.id, None)
+            self._answers[agent.id] = dict(row.content)
         if row.kind == Kind.TOOL_RESULT:
             result = row.content.get("result")
             if isinstance(result, dict):
@@ -216,21 +223,24 @@ class Headless:
             result.error, result.hint = error, str(self._last_error.get("hint", ""))
         self._conclude_children(after)
         if result.status == "completed":
-            result.remark = cut_off(self._last_answer) or ("" if result.text.strip() else "empty")
+            result.remark = _remark(self._last_answer, result.text)
         result.agents = len(after)
         result.tokens = (root.tree_tokens or 0) - (_root(before).tree_tokens or 0)
         if root.tree_cost_usd is not None:
             result.cost_usd = root.tree_cost_usd - (_root(before).tree_cost_usd or 0)
 
     def _conclude_children(self, after: Sequence[AgentView]) -> None:
-        """Record agents below the root whose last turn failed; if a budget stopped one, it stopped the run too."""
+        """Record agents below the root whose last turn failed; if a limit stopped one, it stopped the run too."""
         living = [agent for agent in after if agent.id in self._errors and agent.status != AgentStatus.DEAD]
         self._result.failed = {agent.path: str(self._errors[agent.id].get("error", "")) for agent in living}
+        last = {agent.path: self._answers[agent.id] for agent in after if agent.id in self._answers}
+        wrong = {path: _remark(answer, str(answer.get("text", ""))) for path, answer in last.items() if _is_end(answer)}
+        self._result.unfinished = {path: why for path, why in wrong.items() if why}
         capped = [agent for agent in living if self._errors[agent.id].get("kind") == "limit"]
         if self._result.status == "completed" and capped:
             first = self._errors[capped[0].id]
             names = ", ".join(agent.name for agent in capped[:_NAMED]) + (", ..." if len(capped) > _NAMED else "")
-            who = f"{plural(len(capped), 'agent')} stopped at a budget ({names})"
+            who = f"{plural(len(capped), 'agent')} stopped at a limit ({names})"
             self._result.status = "limit"
             self._result.error = f"the root is done, but {who}: {first.get('error')}"
             self._result.hint = str(first.get("hint", ""))
@@ -238,6 +248,18 @@ class Headless:
 
 def _tell_nobody(_event: events.Event) -> None:
     """Ignore an event."""
+
+
+def _is_end(answer: Mapping[str, Any]) -> bool:
+    """Whether an answer has ended a turn."""
+    return not (answer.get("calls") or answer.get("correction"))
+
+
+def _remark(answer: Mapping[str, Any], text: str) -> str:
+    """Return what is wrong with the root's last answer; nothing if it is whole."""
+    if not text.strip():
+        return cut_off(answer) or "empty"
+    return cut_off(answer) or (f"doubtful: {answer['ending']}" if answer.get("ending") else "")
 
 
 def _root(of: Sequence[AgentView]) -> AgentView:

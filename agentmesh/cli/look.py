@@ -14,7 +14,7 @@ from agentmesh.cli.serving import tell_unserved
 from agentmesh.cli.talk import say
 from agentmesh.domain.figures import plural
 from agentmesh.domain.ids import short
-from agentmesh.domain.resting import resting
+from agentmesh.domain.resting import resting, silent, silent_note
 from agentmesh.domain.states import AgentStatus
 
 if TYPE_CHECKING:
@@ -54,15 +54,19 @@ def _agents(mesh: Mesh, session: SessionId, limit: int, dead: int, *, everybody:
     return found
 
 
+silent_option = click.option("--silent", "silents", is_flag=True, help="Include silent agents.")
+
+
 @click.command()
 @click.option(
     "-a", "--all", "everything", is_flag=True, help="All agents of the newest 50 sessions, even dead and reaped ones."
 )
+@silent_option
 @_limit_option
 @json_option
 @place_options()
-def ps(*, everything: bool, limit: int, as_json: bool, place: PlaceOptions) -> None:
-    """List the living agents of the session, without sub-agents whose task is over."""
+def ps(*, everything: bool, silents: bool, limit: int, as_json: bool, place: PlaceOptions) -> None:
+    """List the living agents of the session, without sub-agents whose task is over, and without silent ones."""
     from agentmesh.store import sessions
 
     with place.mesh("ps") as mesh:
@@ -77,23 +81,30 @@ def ps(*, everything: bool, limit: int, as_json: bool, place: PlaceOptions) -> N
     if as_json:
         emit([agent_data(agent) for agent in shown])
         return
+    folded = frozenset() if everything or silents else silent(rows)
+    count, shown = len(shown), [row for row in shown if row.id not in folded]
     from agentmesh.cli.render.agents import print_agents
 
     print_agents(shown, sessions=everything)
+    if count > len(shown):
+        say(f"{silent_note(count - len(shown))}: --silent")
 
 
 @click.command()
-@click.option("-a", "--all", "everything", is_flag=True, help="Include sub-agents whose task is over.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Include sub-agents whose task is over, and silent ones.")
 @click.option("--at", "moment", type=NAMED, metavar="TIME", help="The tree at 14:30, 2026-11-22 14:30, or 10m ago.")
+@silent_option
 @_limit_option
 @json_option
 @place_options()
-def tree(*, everything: bool, moment: str | None, limit: int, as_json: bool, place: PlaceOptions) -> None:
-    """Show the session's agents as a tree, without reaped ones and sub-agents whose task is over."""
+def tree(
+    *, everything: bool, silents: bool, moment: str | None, limit: int, as_json: bool, place: PlaceOptions
+) -> None:
+    """Show the session's agents as a tree, without reaped and silent ones, and sub-agents whose task is over."""
     if moment is not None:
         from agentmesh.cli.tree_at import show_tree_at
 
-        show_tree_at(moment, everything=everything, as_json=as_json, place=place)
+        show_tree_at(moment, everything=everything, silents=silents, as_json=as_json, place=place)
         return
     from agentmesh.cli.render.tree import tree_data, tree_table
 
@@ -107,7 +118,10 @@ def tree(*, everything: bool, moment: str | None, limit: int, as_json: bool, pla
     from agentmesh.cli.render.screen import print_block
 
     say(f"session {short(session.id)}  {session.title or session.workdir}" + ("  (ended)" if session.ended_at else ""))
-    print_block(tree_table(rows, ids=True, everything=everything))
-    hidden = 0 if everything else sum(row.id in resting(rows) and row.reaped_at is None for row in rows)
+    print_block(tree_table(rows, ids=True, everything=everything, silents=silents))
+    at_rest = frozenset() if everything else resting(rows)
+    hidden = sum(row.id in at_rest and row.reaped_at is None for row in rows)
     if hidden:
         say(f"{plural(hidden, 'sub-agent')} whose task is over: --all")
+    if folded := 0 if everything or silents else len(silent(rows) - at_rest):
+        say(f"{silent_note(folded)}: --silent")

@@ -14,6 +14,7 @@ from agentmesh.cli.options import place_options
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import DatabaseError, UsageError
+from agentmesh.domain.extras import install_words
 from agentmesh.domain.states import PermissionMode
 from agentmesh.tools.environment import conceal_process
 
@@ -55,7 +56,7 @@ def mcp(
     except ModuleNotFoundError as error:
         if error.name not in ("mcp", "mcp_types"):
             raise
-        hint = "Install it: pip install 'agentmesh[mcp]'"
+        hint = f"Install it: {install_words('mcp')}"
         raise UsageError("The MCP server needs the Python package mcp, which is not installed.", hint=hint) from error
     from agentmesh.mcp.member import Member, Wanted
 

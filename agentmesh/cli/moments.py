@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 
+from agentmesh.domain import spans
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.text import one_line
 
-_AGO = re.compile(r"(\d{1,6}) ?(s|sec|m|min|h|d)(?: ago)?")
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?")
-_SECONDS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 
 def read_moment(text: str, now: datetime) -> datetime:
@@ -21,12 +20,12 @@ def read_moment(text: str, now: datetime) -> datetime:
     """
     given = text.strip().lower()
     local = now.astimezone()
-    if ago := _AGO.fullmatch(given):
-        return local - timedelta(seconds=int(ago[1]) * _SECONDS[ago[2]])
     if clock := _CLOCK.fullmatch(given):
         at = local.replace(hour=int(clock[1]), minute=int(clock[2]), second=int(clock[3] or 0), microsecond=0)
         return at if at <= local else at - timedelta(days=1)
     try:
+        if (ago := spans.read(given.removesuffix(" ago"))) is not None:
+            return local - timedelta(seconds=ago)
         at = datetime.fromisoformat(text.strip())
         at = at if at.tzinfo else at.astimezone()
     except (ValueError, OverflowError):

@@ -10,6 +10,7 @@ import click
 
 from agentmesh.cli.allowing import allow_for_session, allow_options, allow_rule
 from agentmesh.cli.attached import References, attached
+from agentmesh.cli.limits import changes_of, limit_options
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import image_option, json_option, place_options, text_argument
 from agentmesh.cli.piped import PATIENCE, beside_prompt, joined
@@ -17,6 +18,7 @@ from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.serving import require_provider
 from agentmesh.cli.talk import complain, say
+from agentmesh.domain.budgets import token_cap
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.figures import count, money, plural
 from agentmesh.domain.ids import short
@@ -27,6 +29,7 @@ from agentmesh.tools.environment import conceal_process
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
+    from agentmesh.app.filling import Filled
     from agentmesh.cli.headless import Result
 
 _MODES = [str(mode) for mode in PermissionMode]
@@ -55,6 +58,7 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
 )
 @click.option("--timeout", type=_SECONDS, metavar="SECONDS", help="Interrupt all agents after this time; exit code 3.")
 @click.option("--max-cost", type=click.FloatRange(min=0), metavar="USD", help="Cost cap of a new session.")
+@limit_options("turns", "time")
 @click.option("--concurrency", type=click.IntRange(1, 1000), metavar="N", help="Model calls and tools at once.")
 @click.option("--title", default="", help="Title of a new session.")
 @image_option
@@ -85,6 +89,7 @@ def run(
         options = " and ".join(f"--{name.replace('_', '-')}" for name in given)
         raise UsageError(f"{options} cannot be changed in an existing session.", hint="Leave it out.")
     allowed = [allow_rule(rule) for rule in new["allow"]]
+    limits = changes_of({name: new[name] for name in ("max_turns", "max_seconds")})
     text = text_argument(prompt, "prompt", patience=min(timeout or PATIENCE, PATIENCE))
     piped = beside_prompt(timeout) if prompt not in (None, "-") else None
     flags = {"max_cost_usd": new["max_cost"], "concurrency": new["concurrency"]}
@@ -96,16 +101,22 @@ def run(
             _change_mode(mesh, session, new["permission_mode"])
         else:
             mode = PermissionMode(new["permission_mode"]) if new["permission_mode"] else None
-            session = mesh.start_session(Path.cwd(), model=new["model"], title=new["title"] or _title(text), mode=mode)
+            model = new["model"] or _model_of(mesh, prompt)
+            session = mesh.start_session(Path.cwd(), model=model, title=new["title"] or _title(text), mode=mode)
+        if limits:
+            from agentmesh.store.limits import set_limits
+
+            mesh.database.run(set_limits, session.id, limits, idempotent=True)
         allow_for_session(mesh, session, allowed)
         _remark(mesh, session)
+        words = "" if prompt in (None, "-") else prompt
         if prompt and prompt.startswith("/"):
-            text = _expanded(mesh, session, text)
-        shown = attached(mesh, session, session.root_id, "" if prompt in (None, "-") else prompt, images)
+            text, words, _ = _expanded(mesh, session, text, is_new=not (go_on or which))
+        shown = attached(mesh, session, session.root_id, words, images)
         if piped:
             text = joined(text, piped)
-        limits = {"concurrency": new["concurrency"], "timeout": timeout}
-        return _run(mesh, session, text, shown, **limits, as_json=as_json)
+        how = {"concurrency": new["concurrency"], "timeout": timeout}
+        return _run(mesh, session, text, shown, **how, as_json=as_json)
 
 
 @click.command()
@@ -176,11 +187,18 @@ def _sum_up(session: Session, result: Result) -> None:
         f"cost {money(result.cost_usd)}. Go on with: agentmesh run --resume {short(session.id)}"
     )
     if result.cost_usd is None and result.tokens and session.max_cost_usd is not None:
-        say(f"No price is known for its model: the cost cap of {money(session.max_cost_usd)} counts known cost only.")
+        say(
+            f"No price is known for its model: the cost cap of {money(session.max_cost_usd)} counts known cost only. "
+            + token_cap(session.max_tokens)
+        )
     for path, error in sorted(result.failed.items())[:_FAILED]:
         say(f"{path} ended with an error: {one_line(error, 300)}")
     if len(result.failed) > _FAILED:
         say(f"So did {len(result.failed) - _FAILED} more; agentmesh tree names all.")
+    for path, why in sorted(result.unfinished.items())[:_FAILED]:
+        say(f"The last answer of {path} is {why}.")
+    if len(result.unfinished) > _FAILED:
+        say(f"So it is with {len(result.unfinished) - _FAILED} more; agentmesh log NAME shows each.")
     if result.remark:
         say(f"The root's last answer is {result.remark}.")
     for flag, tools in sorted(result.refused.items()):
@@ -227,14 +245,43 @@ def _change_mode(mesh: Mesh, session: Session, mode: str | None) -> None:
         mesh.database.run(sessions.set_mode, session.id, PermissionMode(mode), idempotent=True)
 
 
-def _expanded(mesh: Mesh, session: Session, text: str) -> str:
-    """Return the message of a custom command; other text unchanged."""
-    from agentmesh.config.custom_commands import expanded
+def _model_of(mesh: Mesh, prompt: str | None) -> str | None:
+    """Return the model that a custom command asks for: a new session has no other conversation."""
+    from agentmesh.config.custom_commands import called
 
-    said = expanded(text, mesh.custom_commands(Path(session.workdir)).now())
-    if not said.strip():
+    found = called(prompt or "", mesh.custom_commands(Path.cwd()).now())
+    return found[0].model or None if found else None
+
+
+def _expanded(mesh: Mesh, session: Session, text: str, *, is_new: bool) -> Filled:
+    """Return the message of a custom command; other text unchanged. Nobody can be asked here."""
+    from agentmesh.app.filling import Filled, Filling
+    from agentmesh.config.custom_commands import called
+
+    found = called(text, mesh.custom_commands(Path(session.workdir)).now())
+    if found is None:
+        return Filled(text, text)
+    command, arguments = found
+    if command.agent:
+        raise UsageError(
+            f"/{command.name} is for an agent of type {command.agent}, and `agentmesh run` makes none.",
+            hint="Call it on the screen, where a child of that type gets it.",
+        )
+    if command.makes_child and not is_new:
+        key = "subtask" if command.is_subtask else "model"
+        hint = "Call it in a new session, or on the screen, where a child gets it."
+        raise UsageError(f"/{command.name} has `{key}` in its file: it is not for an agent that has worked.", hint=hint)
+    filling = Filling(mesh, session.root_id, command, arguments)
+    if filling.asks:
+        ways = " ".join(allow_options(filling.rules))
+        hint = f"This allows it: {ways}" if ways else "--permission-mode all allows it."
+        raise UsageError(f"/{command.name} would run what needs a yes: {'; '.join(filling.asks)}.", hint=hint)
+    filled = filling.run()
+    if filled.missing:
+        complain(f"No file of text here, so its name is sent: {', '.join(map(printable, filled.missing))}")
+    if not filled.text.strip():
         raise UsageError(f"{text.strip()} is empty without arguments.", hint='Give them: "/NAME arguments".')
-    return said
+    return filled
 
 
 def _title(prompt: str) -> str:

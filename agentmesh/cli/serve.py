@@ -14,6 +14,7 @@ from agentmesh.cli.options import place_options
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import UnknownSession, UsageError
+from agentmesh.domain.extras import install_words
 from agentmesh.domain.ids import short
 from agentmesh.tools.environment import conceal_process
 
@@ -37,7 +38,7 @@ def serve(*, port: int, place: PlaceOptions) -> None:
     except ModuleNotFoundError as error:
         if error.name not in _NEEDS:
             raise
-        hint = "Install it: pip install 'agentmesh[serve]'"
+        hint = f"Install it: {install_words('serve')}"
         raise UsageError(
             "The browser needs the Python package textual-serve, which is not installed.", hint=hint
         ) from error

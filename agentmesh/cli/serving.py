@@ -49,13 +49,20 @@ def _refusal(obstacle: Obstacle, session: Session) -> UsageError:
     )
 
 
-def tell_unserved(mesh: Mesh, rows: Sequence[AgentView], *, one_session: bool = True) -> None:
-    """Print for each session that its running agents stand still, if no living worker serves them, and what to do."""
+def tell_unserved(mesh: Mesh, rows: Sequence[AgentView], *, one_session: bool = True) -> bool:
+    """Print for each session that its running agents stand still, if no living worker serves them, and what to do.
+
+    Print nothing while a worker is starting, and return False: whether it serves them is known once it is registered.
+    """
     from agentmesh.store import sessions
 
+    # Looked at first: a worker that registers between the two looks is found by the second.
+    may_be_served_soon = mesh.serving.is_starting()
     running = [row for row in rows if row.is_working]
     wanted = {(row.session_id, row.model.partition("/")[0]) for row in running}
     unserved = {one for one in wanted if not mesh.serving.is_served(*one)}
+    if unserved and may_be_served_soon:
+        return False
     still = Counter(row.session_id for row in running if (row.session_id, row.model.partition("/")[0]) in unserved)
     for id_, count in still.items():
         session = mesh.database.run(sessions.get, id_, idempotent=True)
@@ -63,3 +70,4 @@ def tell_unserved(mesh: Mesh, rows: Sequence[AgentView], *, one_session: bool = 
         who = f"its {plural(count, 'running agent')} {'stands' if count == 1 else 'stand'} still"
         what = f"the Python program that has {', '.join(session.needs)}" if session.needs else "agentmesh worker"
         say(f"No worker serves {which}, so {who}: {what} goes on with {'it' if count == 1 else 'them'}.")
+    return True

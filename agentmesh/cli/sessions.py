@@ -1,7 +1,8 @@
-"""``agentmesh sessions``: list, end, delete."""
+"""``agentmesh sessions``: list, end, delete, pin, prune."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,10 @@ from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit, session_data
+from agentmesh.cli.stopping import stoppable
 from agentmesh.cli.talk import say
+from agentmesh.domain import spans
+from agentmesh.domain.errors import UsageError
 from agentmesh.domain.figures import plural
 from agentmesh.domain.ids import short
 from agentmesh.domain.text import one_line
@@ -20,6 +24,7 @@ from agentmesh.domain.text import one_line
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
     from agentmesh.domain.rows import Session
+    from agentmesh.store.sessions import ExpiredSession
 
 
 class _ListByDefault(click.Group):
@@ -33,7 +38,7 @@ class _ListByDefault(click.Group):
 
 @click.group(cls=_ListByDefault)
 def sessions() -> None:
-    """List, end and delete sessions; `agentmesh sessions` alone lists them."""
+    """List, end, delete, pin and prune sessions; `agentmesh sessions` alone lists them."""
 
 
 @sessions.command("list")
@@ -99,6 +104,93 @@ def delete(session_id: str, *, yes: bool, as_json: bool, place: PlaceOptions) ->
     else:
         say(f"Deleted session {short(session.id)}.")
     return 0
+
+
+@sessions.command()
+@click.argument("session_id", type=NAMED, metavar="ID")
+@place_options(session=False)
+def pin(session_id: str, *, place: PlaceOptions) -> None:
+    """Keep session ID however long nothing happens in it: `prune` and workers leave it alone."""
+    _pin(session_id, place, pinned=True)
+
+
+@sessions.command()
+@click.argument("session_id", type=NAMED, metavar="ID")
+@place_options(session=False)
+def unpin(session_id: str, *, place: PlaceOptions) -> None:
+    """Let session ID expire again."""
+    _pin(session_id, place, pinned=False)
+
+
+@sessions.command()
+@click.option(
+    "--older-than",
+    "age_text",
+    type=NAMED,
+    metavar="AGE",
+    help="How long nothing has happened in them, as in 90d or 12h; by default the setting `retention.sessions`.",
+)
+@click.option("--dry-run", is_flag=True, help="Only list them.")
+@yes_option
+@json_option
+@place_options(session=False)
+def prune(*, age_text: str | None, dry_run: bool, yes: bool, as_json: bool, place: PlaceOptions) -> int:
+    """Erase your sessions of this host in which nothing has happened for long, also their trees and snapshots.
+
+    Sessions that are pinned, that work, or that have a timer stay. Ctrl+C ends it after the session at hand. On a
+    terminal it asks first.
+    """
+    from agentmesh.workspace import retention
+
+    wanted = None if age_text is None else _age(age_text)
+    with place.mesh("sessions") as mesh:
+        age = wanted if wanted is not None else mesh.settings.retention.seconds
+        if age is None:
+            raise UsageError(
+                "No age is given, and none is set.", hint='Give --older-than 90d, or set [retention] sessions = "90d".'
+            )
+        found = list(retention.expired(mesh.workspaces, age))
+        if dry_run:
+            _print_pruned(found, as_json=as_json, is_done=False)
+            return 0
+        if found and not confirmed(f"This erases {_several(found)}", yes=yes):
+            return 1
+        with stoppable(lambda: None) as stop:
+            gone = list(retention.prune(mesh.workspaces, age, lambda: stop.asked))
+    _print_pruned(gone, as_json=as_json, is_done=True)
+    return 130 if stop.asked else 0
+
+
+def _pin(session_id: str, place: PlaceOptions, *, pinned: bool) -> None:
+    from agentmesh.store import sessions as store
+
+    with place.mesh("sessions") as mesh:
+        session = mesh.find_session(session=session_id, workdir=Path.cwd())
+        mesh.database.run(store.pin, session.id, pinned=pinned, idempotent=True)
+    say(f"Session {short(session.id)} {'stays for good' if pinned else 'may expire'}.")
+
+
+def _age(text: str) -> int:
+    """Return the seconds of an age as a person writes it; raise UsageError."""
+    seconds = spans.read_age(text)
+    if seconds is None:
+        raise UsageError(f"--older-than {one_line(text, 40)!r} should be {spans.AGE}.")
+    return seconds
+
+
+def _several(found: Sequence[ExpiredSession]) -> str:
+    first = found[0]
+    return f"{plural(len(found), 'session')}, the oldest of {first.created_at:%Y-%m-%d} in {first.workdir}"
+
+
+def _print_pruned(found: Sequence[ExpiredSession], *, as_json: bool, is_done: bool) -> None:
+    """Print which sessions are gone, or would go."""
+    if as_json:
+        emit({"erased" if is_done else "would_erase": [one._asdict() for one in found]})
+        return
+    for one in found:
+        print(f"{short(one.id)}  {one.created_at:%Y-%m-%d}  {one_line(one.workdir, 60)}  {one_line(one.title, 60)}")
+    say(f"{'Erased' if is_done else 'Would erase'} {plural(len(found), 'session')}.")
 
 
 def _described(mesh: Mesh, session: Session) -> str:

@@ -11,7 +11,7 @@ from agentmesh.domain.errors import UsageError
 from agentmesh.domain.ids import short
 
 
-def show_tree_at(moment: str, *, everything: bool, as_json: bool, place: PlaceOptions) -> None:
+def show_tree_at(moment: str, *, everything: bool, silents: bool, as_json: bool, place: PlaceOptions) -> None:
     """Print the tree at a time, with each agent's newest row then: `fork --at` goes back there."""
     from agentmesh.cli.render.tree import tree_data, tree_table
     from agentmesh.store import changes, travel
@@ -35,7 +35,7 @@ def show_tree_at(moment: str, *, everything: bool, as_json: bool, place: PlaceOp
     from agentmesh.cli.render.screen import print_block
 
     say(f"session {short(session.id)} as it was at {shown_moment(at)}, as far as its rows tell")
-    print_block(tree_table(views, ids=True, everything=everything, rows=newest))
+    print_block(tree_table(views, ids=True, everything=everything, silents=silents, rows=newest))
     root = next((trees[view.id] for view in views if view.parent_id is None and view.id in trees), None)
     if root:
         say(f"files then: Git tree {root[0][:12]}; --json has that of each agent, and fork --at --own goes back to it")

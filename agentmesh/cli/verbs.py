@@ -1,20 +1,24 @@
-"""``agentmesh send``, ``kill``, ``rename``, ``reap`` and ``interrupt``: the verbs for people."""
+"""``agentmesh send``, ``kill``, ``rename``, ``reap``, ``interrupt`` and ``background``: the verbs for people."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
-from agentmesh.cli.address import find_agent
+from agentmesh.cli.address import addressee, find_agent
 from agentmesh.cli.attached import attached
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import image_option, json_option, place_options, text_argument
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.serving import start_worker_if_none
+from agentmesh.cli.several import goes_to_several, require_plain, send_to_several
 from agentmesh.cli.talk import say
+from agentmesh.cli.timers import send_later, when_of
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.figures import plural
-from agentmesh.domain.ids import short
+from agentmesh.domain.ids import MailId, short
 from agentmesh.domain.rows import Ref
 from agentmesh.domain.states import AgentStatus
 
@@ -31,22 +35,63 @@ def label(ref: Ref) -> str:
     "--key", type=NAMED, metavar="TEXT", help="Messages with the same key are one message: a retry sends nothing twice."
 )
 @image_option
+@click.option("--after", type=NAMED, metavar="SPAN", help="Deliver it later: after 90s, 10m, 2h or 1d.")
+@click.option("--at", type=NAMED, metavar="TIME", help="Deliver it later: at 2026-11-22T14:30+01:00.")
+@click.option("--every", type=NAMED, metavar="SPAN", help="Repeat it: every 60s or more.")
+@click.option(
+    "--cron", type=NAMED, metavar="TIMES", help='Repeat it: "0 9 * * 1-5 Europe/Berlin"; zone: this machine\'s.'
+)
+@click.option("--urgent", is_flag=True, help="Calls that the agent has not started when it comes are not run.")
+@click.option(
+    "--reply-to", type=click.IntRange(1), metavar="ID", help="The message that it answers; AGENT may be left out."
+)
 @json_option
 @place_options()
 def send(
-    agent: str, message: str | None, *, key: str | None, images: tuple[str, ...], as_json: bool, place: PlaceOptions
+    agent: str,
+    message: str | None,
+    *,
+    key: str | None,
+    images: tuple[str, ...],
+    urgent: bool,
+    reply_to: int | None,
+    as_json: bool,
+    place: PlaceOptions,
+    **times: str | None,
 ) -> None:
     """Write MESSAGE (`-` or a pipe: stdin) to AGENT, as the user. Prints the message's id.
+
+    AGENT may be several, `a,b,c`, or `children` (the root's living children) or `session` (all living agents): all of
+    them get it in one commit, or none. Prints the id for each.
+
+    With --reply-to alone the only argument is MESSAGE: it goes to the agent that sent the message ID (to its recipient,
+    if you sent it). `agentmesh mail` and `agentmesh log --full` show ids.
 
     `@shot.png` in a MESSAGE that is an argument attaches that image of the session's directory.
     """
     from agentmesh.store import mailbox
 
-    text = text_argument(message, "message")
+    when = when_of(**times)
+    answered = None if reply_to is None else MailId(reply_to)
+    if when.is_later and (urgent or answered):
+        raise UsageError("A later message answers none and is not urgent.", hint="Leave that out, or send it now.")
+    who, words = (None, agent) if answered and message is None else (agent, message)
+    text = text_argument(words, "message")
     with place.mesh("send") as mesh:
-        ref, session = find_agent(mesh, place, agent)
-        known = attached(mesh, session, ref.id, "" if message in (None, "-") else text, images)
-        mail = mesh.database.run(mailbox.send, None, ref.id, text, key, None, known, idempotent=key is not None)
+        if who and goes_to_several(who):
+            require_plain(when, images, answered)
+            send_to_several(mesh, place, who, text, key, urgent=urgent, as_json=as_json)
+            return
+        if who is None and answered:
+            ref, session = addressee(mesh, place, answered)
+        else:
+            ref, session = find_agent(mesh, place, who or agent)
+        known = attached(mesh, session, ref.id, "" if words in (None, "-") else text, images)
+        if when.is_later:
+            send_later(mesh, session, ref, text, when, key, known, as_json=as_json)
+            return
+        sending = partial(mailbox.send, urgent=urgent, reply_to=answered)
+        mail = mesh.database.run(sending, None, ref.id, text, key, None, known, idempotent=key is not None)
         if as_json:
             emit({"status": "sent", "to": ref.json(), "message_id": mail})
         else:
@@ -112,6 +157,23 @@ def reap(agent: str | None, *, as_json: bool, place: PlaceOptions) -> None:
         emit({"reaped": count})
     else:
         say(f"{plural(count, 'agent')} hidden.")
+
+
+@click.command()
+@click.argument("agent", type=NAMED)
+@json_option
+@place_options()
+def background(agent: str, *, as_json: bool, place: PlaceOptions) -> None:
+    """Let the task of the sub-agent AGENT go on while its parent goes on too; the result comes to that as a message."""
+    from agentmesh.store import agents
+
+    with place.mesh("background") as mesh:
+        ref = find_agent(mesh, place, agent)[0]
+        mesh.database.run(agents.background, ref.id)
+    if as_json:
+        emit(ref.json())
+        return
+    print(f"{ref.id}  {ref.name}")
 
 
 @click.command()

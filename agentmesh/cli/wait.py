@@ -69,10 +69,20 @@ def _watch(mesh: Mesh, place: PlaceOptions, names: Sequence[str], timeout: float
     found = [find_agent(mesh, place, name) for name in names]
     listed = {ref.id: ref for ref, _ in found}
     sessions = {session.id for _, session in found} or {place.find_session(mesh).id}
-    seen = [view for one in sessions for view in mesh.database.run(agents.view, one, idempotent=True)]
-    tell_unserved(mesh, [one for one in seen if not listed or one.id in listed], one_session=len(sessions) == 1)
+
+    def tell() -> bool:
+        seen = [view for one in sessions for view in mesh.database.run(agents.view, one, idempotent=True)]
+        awaited = [one for one in seen if not listed or one.id in listed]
+        return tell_unserved(mesh, awaited, one_session=len(sessions) == 1)
+
+    is_known = tell()
+
+    def look_again(_first: bool) -> None:
+        nonlocal is_known
+        is_known = is_known or tell()
+
     with Changes(mesh, sessions) as wakes:
-        return until_rest(mesh.database, wakes, sessions, list(listed), timeout, tick=_TICK).json()
+        return until_rest(mesh.database, wakes, sessions, list(listed), timeout, tick=_TICK, serve=look_again).json()
 
 
 def _wait_as(
@@ -95,7 +105,7 @@ def _wait_as(
             if stop.asked and give_up == math.inf:
                 give_up = time.monotonic() + _SETTLE
                 mesh.database.run(agents.interrupt, ref.id, idempotent=True)
-            wakes.wait(_TICK)
+            wakes.wait(_TICK, [ref.id])
             try:
                 result = own.look()
             except DatabaseUnreachable as error:

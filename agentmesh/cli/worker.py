@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from agentmesh.cli.metrics import serving
+from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import place_options
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.stopping import stoppable
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from agentmesh.app import Mesh
     from agentmesh.config.settings import Settings
     from agentmesh.engine.worker import Worker
+    from agentmesh.telemetry.metrics import WorkerMetrics
 
 LOG = logger(__name__)
 
@@ -43,10 +47,18 @@ _AWAY = 10.0
     "--linger",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
-    help="End when nothing ran and no TUI was open for this long, or the database was away ten times as long.",
+    help="End when nothing ran, no TUI was open, no process ran in the background and no timer was pending for this "
+    "long, or the database was away ten times as long.",
 )
 @click.option(
     "--starting-lock", type=click.IntRange(min=3), hidden=True, help="Descriptor to close when it is registered."
+)
+@click.option(
+    "--metrics",
+    "metrics_at",
+    type=NAMED,
+    metavar="[HOST:]PORT",
+    help="Serve metrics for Prometheus there; HOST is 127.0.0.1 by default, PORT 0 a free one.",
 )
 @click.option("--check", is_flag=True, help="Run none: report whether one of this host is at work; exit code 1 if not.")
 @place_options(session_help="Only agents of this session.", logs=True)
@@ -56,6 +68,7 @@ def worker(
     concurrency: int | None,
     linger: float | None,
     starting_lock: int | None,
+    metrics_at: str | None,
     check: bool,
     place: PlaceOptions,
 ) -> int | None:
@@ -68,12 +81,26 @@ def worker(
     conceal_process()
     write_aside()
     _keep_from_children(starting_lock)
-    _work(place, serves_any=serves_any, concurrency=concurrency, linger=linger, starting_lock=starting_lock)
+    with nullcontext() if metrics_at is None else serving(metrics_at) as metrics:
+        _work(
+            place,
+            serves_any=serves_any,
+            concurrency=concurrency,
+            linger=linger,
+            starting_lock=starting_lock,
+            metrics=metrics,
+        )
     return None
 
 
 def _work(
-    place: PlaceOptions, *, serves_any: bool, concurrency: int | None, linger: float | None, starting_lock: int | None
+    place: PlaceOptions,
+    *,
+    serves_any: bool,
+    concurrency: int | None,
+    linger: float | None,
+    starting_lock: int | None,
+    metrics: WorkerMetrics | None,
 ) -> None:
     """Run agents until a signal or a failure ends it."""
     from agentmesh.cli.logs import on_stderr
@@ -85,14 +112,16 @@ def _work(
         tell = partial(_tell, aloud=not place.verbose and not on_stderr(mesh.settings))
         if place.session:
             session = mesh.find_session(session=place.session, workdir=Path.cwd()).id
-        running = mesh.worker(session=session, serves_any=serves_any, concurrency=concurrency, on_event=tell)
+        running = mesh.worker(
+            session=session, serves_any=serves_any, concurrency=concurrency, on_event=tell, metrics=metrics
+        )
         with stoppable(lambda: wakes.put(None)) as stop:
             running.start()
             _release(starting_lock)
             seen = time.monotonic()
             while not stop.asked and not running.failed:
                 if linger is not None and running.idle_since is not None:
-                    seen = _screen_seen(mesh, seen)
+                    seen = _needed_at(mesh, seen)
                     if _has_lingered(running, seen, linger):  # checked again: the look may have waited for the database
                         break
                 if linger is not None and time.monotonic() - running.beat_at >= _AWAY * max(linger, 1):
@@ -148,13 +177,19 @@ def _has_lingered(running: Worker, seen: float, seconds: float) -> bool:
     return since is not None and time.monotonic() - max(since, seen) >= seconds
 
 
-def _screen_seen(mesh: Mesh, before: float) -> float:
-    """Return when a screen was last seen: now, if one is open."""
+def _needed_at(mesh: Mesh, before: float) -> float:
+    """Return when a screen, a process or a pending timer was last seen: now, if there is one."""
     from agentmesh.domain.errors import DatabaseError
-    from agentmesh.store import workers
+    from agentmesh.store import timers, workers
 
+    run = mesh.database.run
     try:
-        return time.monotonic() if mesh.database.run(workers.screens, idempotent=True) else before
+        needed = (
+            mesh.processes.any_running
+            or run(workers.screens, idempotent=True)
+            or run(timers.any_pending, idempotent=True)
+        )
+        return time.monotonic() if needed else before
     except DatabaseError:
         return before
 

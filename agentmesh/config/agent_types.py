@@ -17,7 +17,7 @@ from agentmesh.domain.permissions import Decision, Permissions, Rule, intersect,
 
 BUILT_IN: Final = "built in"
 """The source of the built-in types."""
-WITHHELD: Final = frozenset({"task", "fork", "send", "wait", "kill", "todo_write"})
+WITHHELD: Final = frozenset({"task", "fork", "send", "wait", "kill", "interrupt", "todo", "todo_write"})
 """Tools that only a trusted type can grant, and only by listing their names."""
 
 
@@ -31,6 +31,8 @@ class AgentType:
     system_prompt: str
     model: str | None = None
     """As a person writes it, with aliases resolved; None for the parent's model."""
+    effort: str | None = None
+    """How hard its model thinks, where it can be told; None: as its parent's."""
     tools: tuple[str, ...] | None = None
     """Names, or patterns of names; None for all tools that it may have."""
     disallowed_tools: tuple[str, ...] = ()
@@ -41,6 +43,12 @@ class AgentType:
     """Limit of model calls for one task, below the general one; None for the general limit."""
     workspace: str | None = None
     """``own``: each task gets a tree of its own; None for the session's default."""
+    guide: str | None = None
+    """The skill that tells an agent how to use the type; it is read when it is needed."""
+    halt: bool = False
+    """Whether its reports may end the work of the agents above it."""
+    silent: bool = False
+    """Whether screens fold its rows away."""
     source: str = BUILT_IN
     """The file that defines it."""
     trusted: bool = False
@@ -56,22 +64,19 @@ def built_in() -> tuple[AgentType, ...]:
     return (
         AgentType(
             "explore",
-            "Finds things in the working directory, fast, and changes nothing: where something is defined or used, how "
-            "a part works, which files matter for a change. Say what to look for and how thorough to be.",
+            "Finds things in files, changes nothing. Say how thorough.",
             _prompt("explore"),
             tools=reading,
             rules=writes_nothing,
         ),
         AgentType(
             GENERAL_PURPOSE,
-            "Does a whole task of several steps by itself, with the tools of its parent: research, a change with its "
-            "tests, a command whose long output only needs a summary.",
+            "Any task, with your tools.",
             _prompt(GENERAL_PURPOSE),
         ),
         AgentType(
             "plan",
-            "Reads the code and returns a plan for a change, step by step, with files and risks; changes nothing. For "
-            "work that is worth thinking through before anybody edits.",
+            "Plans a change (steps, files, risks), changes nothing.",
             _prompt("plan"),
             tools=(*reading, "web_fetch"),
             rules=writes_nothing,

@@ -135,10 +135,11 @@ def _taken(kind: AgentType, other: AgentType, *, is_projects: bool, folder: Fold
 
 def _set(kind: AgentType, said: TypeSettings, aliases: Mapping[str, str]) -> AgentType:
     hidden = kind.hidden if said.hidden is None else said.hidden
+    effort = said.effort or kind.effort
     if said.model is None:
-        return replace(kind, hidden=hidden)
+        return replace(kind, hidden=hidden, effort=effort)
     model = aliases.get(said.model, said.model)
-    return replace(kind, hidden=hidden, model=None if model == INHERIT else model)
+    return replace(kind, hidden=hidden, effort=effort, model=None if model == INHERIT else model)
 
 
 def _seen(places: Sequence[Folder]) -> _Seen:

@@ -1,20 +1,20 @@
 """Custom commands: Markdown files that a person sends by name, as in ``/review src/app.py``, and skills by name.
 
-A file is text with placeholders for arguments, and nothing in it is run. The user's files come before a project's.
+A file is text with places for arguments, commands and files (``templates``). Reading it runs nothing: ``app.filling``
+does, under permissions. The user's files come before a project's.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from agentmesh.config import documents, front_matter, skills
+from agentmesh.config import documents, front_matter, skills, templates
 from agentmesh.config.documents import Problem
 from agentmesh.config.folders import Folder, entries, folders
 from agentmesh.config.skills import Skill
@@ -23,11 +23,11 @@ from agentmesh.domain.text import one_line, printable
 MAX_BYTES: Final = 65_536
 """Size limit, in bytes, of a file that defines a command."""
 
-_KEYS: Final = ("description", "argument-hint")
+_KEYS: Final = ("description", "argument-hint", "agent", "allowed-tools", "model", "subtask")
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}(?::[a-z0-9][a-z0-9_.-]{0,63})?")
 _DESCRIPTION: Final = 200
 _HINT: Final = 40
-_PLACE: Final = re.compile(r"\\?\$(ARGUMENTS\b(?!\[)|[1-9](?!\w))")
+_SWITCH: Final = {"": False, "false": False, "no": False, "true": True, "yes": True}
 _CALLED: Final = re.compile(r"\s*/[ \t]*(\S+)\s*")
 
 
@@ -46,6 +46,12 @@ class CustomCommand:
     """The arguments that may follow its name."""
     is_skill: bool = False
     is_projects: bool = False
+    model: str = ""
+    """Another model than that of the agent in view: a fork of it reads the message."""
+    is_subtask: bool = False
+    """Whether a child without the conversation reads the message."""
+    agent: str = ""
+    """The type of the child that reads the message; empty if the file names none."""
 
     @property
     def usage(self) -> str:
@@ -60,28 +66,25 @@ class CustomCommand:
     @property
     def takes_arguments(self) -> bool:
         """Whether arguments should follow its name."""
-        return bool(self.hint or _PLACE.search(self.body)) and not self.is_skill
+        return bool(self.hint or templates.has_places(self.body)) and not self.is_skill
+
+    @property
+    def makes_child(self) -> bool:
+        """Whether a child of the agent in view reads the message."""
+        return bool(self.model or self.is_subtask or self.agent)
+
+    @property
+    def has_actions(self) -> bool:
+        """Whether the text runs commands or may show files."""
+        return not self.is_skill and templates.has_actions(self.body)
 
     def expand(self, arguments: str) -> str:
-        """Return the message: the file's text with the arguments filled in; without placeholders they follow the text.
+        """Return the file's text with the arguments in their places; commands and files in it stay words."""
+        return templates.fill(self.body, arguments)
 
-        ``$ARGUMENTS`` stands for all arguments, ``$1`` to ``$9`` for one each; ``\\$1`` becomes ``$1`` itself.
-        """
-        arguments = arguments.strip()
-        words = _words(arguments)
-        used = False
-
-        def placed(found: re.Match[str]) -> str:
-            nonlocal used
-            if found[0].startswith("\\"):
-                return found[0][1:]
-            used = True
-            if found[1] == "ARGUMENTS":
-                return arguments
-            return words[int(found[1]) - 1] if int(found[1]) <= len(words) else ""
-
-        text = _PLACE.sub(placed, self.body).strip()
-        return text if used or not arguments else f"{text}\n\n{arguments}"
+    def pieces(self, arguments: str) -> Sequence[templates.Piece]:
+        """Return the pieces of the message, with the arguments in their places."""
+        return templates.pieces(self.body, arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,21 +118,21 @@ class CustomCommands:
             return self._known[1]
 
 
-def expanded(text: str, commands: Mapping[str, CustomCommand]) -> str:
-    """Return the message that a command in the text stands for; any other text unchanged."""
+def called(text: str, commands: Mapping[str, CustomCommand]) -> tuple[CustomCommand, str] | None:
+    """Return the command that a text calls, and its arguments; None for any other text."""
     found = _CALLED.match(text)
     command = commands.get(found[1].lower()) if found else None
-    return command.expand(text[found.end() :]) if command and found else text
+    return (command, text[found.end() :]) if command and found else None
 
 
 def _load(environ: Mapping[str, str], workdir: Path | None) -> Loaded:
     problems: list[Problem] = []
     known = skills.load(environ, workdir).skills.values()
-    called = [_of_skill(skill) for skill in known if skill.for_people]
+    by_skill = [_of_skill(skill) for skill in known if skill.for_people]
     files = [_read(name, file, folder, problems) for name, file, folder in _files(environ, workdir, problems)]
     commands: dict[str, CustomCommand] = {}
     # For two of the same name, the user's wins over the project's, then a command over a skill.
-    for each in sorted([*filter(None, files), *called], key=lambda one: (one.is_projects, one.is_skill)):
+    for each in sorted([*filter(None, files), *by_skill], key=lambda one: (one.is_projects, one.is_skill)):
         other = commands.setdefault(each.name, each)
         if other is not each:
             words = f"is not used: /{each.name} is already defined in {other.source}"
@@ -191,6 +194,11 @@ def _read(name: str, file: Path, folder: Folder, problems: list[Problem]) -> Cus
     if not body.strip():
         left_out("says nothing below its front matter" if matter.lines else "is empty")
         return None
+    subtask = _SWITCH.get(matter.text("subtask").lower())
+    if subtask is None:
+        left_out("has a subtask that is neither true nor false", matter.lines["subtask"])
+        return None
+    problems += _remarks(file, matter)
     description = matter.text("description") or next(line for line in body.splitlines() if line.strip()).lstrip("# ")
     return CustomCommand(
         name,
@@ -199,7 +207,23 @@ def _read(name: str, file: Path, folder: Folder, problems: list[Problem]) -> Cus
         printable(folder.shown(file)),
         one_line(matter.text("argument-hint"), _HINT),
         is_projects=folder.project is not None,
+        model=_model(matter),
+        is_subtask=subtask,
+        agent=one_line(matter.text("agent"), _HINT).lower(),
     )
+
+
+def _model(matter: front_matter.FrontMatter) -> str:
+    """Return the model that the front matter asks for; ``inherit`` is how other programs write none."""
+    model = one_line(matter.text("model"), _DESCRIPTION)
+    return "" if model.lower() == "inherit" else model
+
+
+def _remarks(file: Path, matter: front_matter.FrontMatter) -> Iterator[Problem]:
+    """Yield what other programs would obey in a file, and we do not."""
+    if "allowed-tools" in matter.values:
+        words = "allowed-tools permits nothing: what it runs is judged like the calls of the agent in view"
+        yield Problem(str(file), words, matter.lines["allowed-tools"])
 
 
 def _matter(text: str) -> front_matter.FrontMatter:
@@ -207,14 +231,6 @@ def _matter(text: str) -> front_matter.FrontMatter:
     if text.partition("\n")[0].strip() == "---":
         return front_matter.parse(text, _KEYS)
     return front_matter.FrontMatter({}, {}, text.strip())
-
-
-def _words(arguments: str) -> list[str]:
-    """Return the arguments one by one; quotes keep words together if they are closed."""
-    try:
-        return shlex.split(arguments)
-    except ValueError:
-        return arguments.split()
 
 
 def _seen(environ: Mapping[str, str], workdir: Path | None) -> Iterator[tuple[str, int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple
@@ -23,6 +24,8 @@ from agentmesh.config.forms import (
     word,
 )
 from agentmesh.config.mcp import Mcp, McpServer, servers_table
+from agentmesh.domain import spans
+from agentmesh.domain.shape import EFFORTS
 from agentmesh.domain.states import PermissionMode
 
 _INT4, _INT8 = 2**31 - 1, 2**63 - 1
@@ -42,6 +45,12 @@ CACHES: Final = (
     "~/go/pkg/mod",
 )
 """Caches of build tools."""
+_TAKEN: Final = frozenset(
+    {"model", "messages", "tools", "stream", "stream_options", "tool_choice", "temperature", "max_tokens"}
+    | {"max_completion_tokens", "n", "functions", "function_call"}
+)
+"""Parameters of a request that have a key of their own, or that would change what an answer is."""
+_MOST_EXTRA: Final = 65_536
 _LINE: Final = matching(r".*\S.*", "should be one line of text, not empty")
 _ADDRESS: Final = matching(r"https?://[^\s/]+\S*", "should be a URL, as in https://api.openai.com/v1")
 _HEADER: Final = matching(r"[\x20-\x7e]*", "should be printable ASCII")
@@ -103,6 +112,27 @@ def _is_below(value: Any) -> bool:
     return all(parts) and not {".", "..", ".git"} & set(parts) and "\0" not in value
 
 
+def _extra_body(value: Any) -> Mapping[str, Any]:
+    """Return parameters of a request: JSON, and none that agentmesh or a key of its own sets."""
+    if not isinstance(value, Mapping):
+        raise Refused("should be a table, as in { top_k = 20 }")
+    if taken := sorted(_TAKEN & value.keys()):
+        raise Refused(f"should not have {taken[0]}, which agentmesh sets")
+    try:
+        size = len(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError, RecursionError):
+        raise Refused("should have only what JSON has: texts, finite numbers, true, false, lists and tables") from None
+    if size > _MOST_EXTRA:
+        raise Refused(f"should have at most {_MOST_EXTRA} bytes as JSON")
+    return value
+
+
+def _age(value: Any) -> str:
+    if spans.read_age(text(value)) is None:
+        raise Refused(f"should be {spans.AGE}")
+    return str(value)
+
+
 def _log_file(value: Any) -> str:
     return "-" if value == "-" else str(folder(value))
 
@@ -123,13 +153,25 @@ class Limits(NamedTuple):
     max_children: Annotated[int, _up_to(_INT4)] = 16
     """Living children of one agent."""
     max_agents: Annotated[int, _up_to(_INT4, least=1)] = 64
-    """Living agents of the session."""
+    """Agents of the session that work or wait; no further one is made while there are so many."""
+    max_living: Annotated[int | None, optional(_up_to(_INT4, least=1))] = None
+    """Living agents of the session, those that are idle too; by default ten times `max_agents`."""
     max_unread: Annotated[int, _up_to(_INT4, least=1)] = 1000
     """Unread mail of one agent."""
     max_tokens: Annotated[int, _up_to(_INT8)] = 20_000_000
     """Uncached input plus output tokens, summed over all calls of the session."""
     max_cost_usd: Annotated[float, decimal(ge=0, le=1e9)] = 10.0
     """Known cost of all calls of the session."""
+    max_spawns: Annotated[int | None, optional(_up_to(_INT4))] = None
+    """Agents that the session may ever make, whether they still live or not; by default as many as it can use."""
+    ask_agents: Annotated[int, _up_to(_INT4)] = 20
+    """Before one step of a model starts so many agents, a person is asked, if one is there. 0: never."""
+    max_turns: Annotated[int | None, optional(_up_to(_INT4, least=1))] = None
+    """Model calls of one turn of any agent; then the turn ends."""
+    max_turn_seconds: Annotated[int | None, optional(_up_to(_INT4, least=1))] = None
+    """Seconds of one turn of any agent; then it ends before its next model call."""
+    max_seconds: Annotated[int | None, optional(_up_to(_INT4, least=1))] = None
+    """Seconds from the session's start; then no further model call of it begins."""
     max_task_steps: Annotated[int, _up_to(_INT4, least=1)] = 500
     """Model calls of one task of a sub-agent."""
     task_silence: Annotated[float, decimal(ge=1, le=86_400)] = 120.0
@@ -155,6 +197,9 @@ class ModelCalls(NamedTuple):
     """Retries after the first attempt, for failures that may pass."""
     longest_pause: Annotated[float, _seconds(86_400)] = 600.0
     """Total pauses of one call while its server is overloaded, limits its rate or is away; they use no retries."""
+    prefix_gate: Annotated[int, _up_to(_INT4)] = 2000
+    """Tokens that agents' conversations begin alike with before one of them asks the model first, and the others wait
+    up to 5 s for its first token: then the server has read these tokens once. 0: all ask at once."""
 
 
 class Provider(NamedTuple):
@@ -174,13 +219,29 @@ class Provider(NamedTuple):
     """Provider id of genai-prices, for gateways whose address it does not know."""
     max_tokens: Annotated[int | None, optional(_up_to(_INT4, least=1))] = None
     """Limit of output tokens that its server is given for one answer; by default the server decides."""
+    stream: Annotated[bool | None, optional(boolean)] = None
+    """Whether answers are streamed; by default they are, unless the streams of their model stay empty."""
+    tool_choice: Annotated[Literal["auto"] | None, optional(matching("auto", 'should be "auto"'))] = None
+    """`auto` for servers that leave out the tools of requests without it; by default it is not sent."""
+    temperature: Annotated[float | None, optional(decimal(ge=0, le=2))] = None
+    """Randomness of its models' answers; by default the server decides."""
+    concurrency: Annotated[int | None, optional(_up_to(1000, least=1))] = None
+    """Calls to it at once from one worker, for servers with few slots; by default only the worker's limit counts."""
+    slots: Annotated[int | None, optional(_up_to(10_000, least=1))] = None
+    """Conversations that it keeps and answers at once; by default as llama.cpp says. Agents with the same long prefix
+    take turns there."""
+    extra_body: Annotated[Mapping[str, Any], _extra_body] = _NONE
+    """Further parameters of every request, as in `{ top_k = 20 }`; not those that agentmesh sets."""
     vision: Annotated[bool | None, optional(boolean)] = None
     """Whether its models see images; by default as their names say, and what no name says is tried."""
+    cache_marks: Annotated[bool | None, optional(boolean)] = None
+    """Whether requests say by `cache_control` up to where a cache is to keep them; by default for Claude at OpenRouter.
+    Claude needs that behind other gateways too. Most other models keep requests by themselves."""
     text_tool_calls: Annotated[bool, boolean] = True
-    """Whether an answer that consists only of tool calls written as text is read as these calls."""
+    """Whether tool calls that a model writes into its text are read as calls."""
 
     def __repr__(self) -> str:
-        return shown(self, hidden=("base_url", "headers"))
+        return shown(self, hidden=("base_url", "headers", "extra_body"))
 
 
 class Tui(NamedTuple):
@@ -222,6 +283,8 @@ class TypeSettings(NamedTuple):
     """Whether the type is hidden from agents; by default as the type says."""
     model: Annotated[str | None, optional(_LINE)] = None
     """Model or alias, ``inherit`` for the parent's; by default as the type says."""
+    effort: Annotated[str | None, optional(word(*EFFORTS))] = None
+    """How hard its model thinks, where it can be told; by default as the type says."""
 
 
 class Web(NamedTuple):
@@ -229,6 +292,13 @@ class Web(NamedTuple):
 
     allow_private: Annotated[tuple[str, ...], _hosts] = ()
     """Hosts (``localhost``, ``wiki.corp:8080``) whose addresses may be private; all other hosts must be public."""
+
+
+class Tools(NamedTuple):
+    """Which of their tools the agents of a new session are offered."""
+
+    set: Annotated[Literal["auto", "full", "compact"], word("auto", "full", "compact")] = "auto"
+    """All tools, or fewer with fewer arguments; auto: compact for a model whose context is known to be below 16,384."""
 
 
 class Sandbox(NamedTuple):
@@ -265,6 +335,19 @@ class Workspace(NamedTuple):
     """Folders in a shared directory that only one agent at a time writes to, as in ["migrations"]."""
 
 
+class Retention(NamedTuple):
+    """What is erased when it is old."""
+
+    sessions: Annotated[str | None, optional(_age)] = None
+    """Age at which workers erase your sessions, as in "90d": nothing has happened in them for so long. Pinned ones stay
+    (`agentmesh sessions pin`)."""
+
+    @property
+    def seconds(self) -> int | None:
+        """That age; None if no session is erased."""
+        return None if self.sessions is None else spans.read_age(self.sessions)
+
+
 class Logs(NamedTuple):
     """What the program records of its work, besides its normal output."""
 
@@ -289,6 +372,8 @@ class Document(NamedTuple):
     """A login that may only read, for ``agentmesh sql``; by default made from ``database_url``."""
     model: Annotated[str | None, optional(_LINE)] = None
     """Model of new sessions: ``NAME``, or ``PROVIDER/NAME``."""
+    effort: Annotated[str | None, optional(word(*EFFORTS))] = None
+    """How hard models of new sessions think, where they can be told: none to xhigh; by default the server decides."""
     permission_mode: Annotated[PermissionMode, member(PermissionMode)] = PermissionMode.ASK
     """What agents of new sessions may do without asking; a project may only make it stricter."""
     concurrency: Annotated[int, integer(ge=1, le=1000)] = 16
@@ -309,12 +394,16 @@ class Document(NamedTuple):
     """What you set for types of sub-agents, by their names."""
     web: Annotated[Web, table(Web)] = Web()
     """What ``web_fetch`` may reach."""
+    tools: Annotated[Tools, table(Tools)] = Tools()
+    """Which of their tools agents are offered."""
     sandbox: Annotated[Sandbox, table(Sandbox)] = Sandbox()
     """The wall around commands of agents."""
     workspace: Annotated[Workspace, table(Workspace)] = Workspace()
     """Where agents work, and which states of their files are kept."""
     log: Annotated[Logs, table(Logs)] = Logs()
     """What the program records of its work, besides its normal output."""
+    retention: Annotated[Retention, table(Retention)] = Retention()
+    """What is erased when it is old."""
     mcp: Annotated[Mcp, table(Mcp)] = Mcp()
     """Settings for all MCP servers."""
     mcpServers: Annotated[Mapping[str, McpServer], servers_table] = _NONE  # noqa: N815

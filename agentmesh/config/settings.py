@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentmesh.config import forms, sources
 from agentmesh.config.mcp import Mcp, McpServer
-from agentmesh.config.schema import Limits, Logs, ModelCalls, Provider, Sandbox, Tui, TypeSettings, Web, Workspace
+from agentmesh.config.schema import (
+    Limits,
+    Logs,
+    ModelCalls,
+    Provider,
+    Retention,
+    Sandbox,
+    Tools,
+    Tui,
+    TypeSettings,
+    Web,
+    Workspace,
+)
 from agentmesh.domain.errors import ConfigError
 from agentmesh.domain.states import PermissionMode
 
@@ -35,6 +47,8 @@ class Settings(NamedTuple):
     reader_url: str | None = None
     """For ``agentmesh sql``: a role that may only read the views."""
     model: str | None = None
+    effort: str | None = None
+    """How hard the models of new sessions think; None: the server decides."""
     permission_mode: PermissionMode = PermissionMode.ASK
     concurrency: int = 16
     """Model calls and tools that run at once in one worker."""
@@ -50,9 +64,11 @@ class Settings(NamedTuple):
     agent_types: Mapping[str, TypeSettings] = _NONE
     """What the configuration sets for types of sub-agents, by name."""
     web: Web = Web()
+    tools: Tools = Tools()
     sandbox: Sandbox = Sandbox()
     workspace: Workspace = Workspace()
     log: Logs = Logs()
+    retention: Retention = Retention()
     mcp: Mcp = Mcp()
     mcp_servers: Mapping[str, McpServer] = _NONE
     """MCP servers of the user's own configuration; those of a project are read when they are needed."""
@@ -102,6 +118,7 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], workdir: Path | N
         direct_database_url=document.direct_database_url,
         reader_url=document.reader_url,
         model=document.model,
+        effort=document.effort,
         permission_mode=document.permission_mode,
         concurrency=document.concurrency,
         compact_at=document.compact_at,
@@ -112,9 +129,11 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], workdir: Path | N
         model_aliases=document.model_aliases,
         agent_types=document.agent_types,
         web=document.web,
+        tools=document.tools,
         sandbox=document.sandbox,
         workspace=document.workspace,
         log=document.log,
+        retention=document.retention,
         mcp=document.mcp,
         mcp_servers=document.mcpServers,
         warnings=read.warnings,

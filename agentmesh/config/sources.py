@@ -20,7 +20,9 @@ from agentmesh.config.schema import (
     ModelCalls,
     PermissionRules,
     Provider,
+    Retention,
     Sandbox,
+    Tools,
     Tui,
     TypeSettings,
     Web,
@@ -52,6 +54,7 @@ _ONLY_IN_FILES = (
     "model_aliases",
     "agent_types",
     "web",
+    "tools",
     "sandbox",
     "workspace",
     "mcp",
@@ -77,6 +80,7 @@ def settable() -> dict[str, Key]:
         "limits": ("", Limits),
         "model_calls": ("model_", ModelCalls),
         "log": ("log_", Logs),
+        "retention": ("retention_", Retention),
     }
     names: dict[str, Key] = {name: (name,) for name in forms.keys(Document) if name not in (*tables, *_ONLY_IN_FILES)}
     for table, (prefix, section) in tables.items():
@@ -180,9 +184,11 @@ def _unknown_key(key: Key, name: str) -> ConfigError:
         "permissions": PermissionRules,
         "agent_types": TypeSettings,
         "web": Web,
+        "tools": Tools,
         "sandbox": Sandbox,
         "workspace": Workspace,
         "log": Logs,
+        "retention": Retention,
         "mcp": Mcp,
         "mcpServers": McpServer,
     }
@@ -204,7 +210,7 @@ def _tightening(base: Values, layer: Values, file: Path) -> tuple[Values, list[s
     for key, value in _leaves(layer):
         match key:
             case ("limits", name):
-                tighter = getattr(after.limits, name) <= getattr(before.limits, name)
+                tighter = _is_lower(name, before.limits, after.limits)
                 reason = "a project's file may only lower it"
             case ("permission_mode",):
                 rank = _STRICTEST_FIRST.index
@@ -221,6 +227,16 @@ def _tightening(base: Values, layer: Values, file: Path) -> tuple[Values, list[s
         else:
             warnings.append(f"{file}: {_dotted(key)} is ignored: {reason}.")
     return _nested(kept), warnings
+
+
+def _is_lower(name: str, before: Limits, after: Limits) -> bool:
+    """Return whether a limit is not above what it was."""
+    old, new = getattr(before, name), getattr(after, name)
+    if name == "ask_agents":
+        return bool(old == 0 or 0 < new <= old)  # 0 never asks
+    if name == "max_living" and old is None:
+        old = 10 * before.max_agents
+    return bool(old is None or (new is not None and new <= old))
 
 
 def _misspelled(environ: Mapping[str, str], names: Mapping[str, Key]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from agentmesh.config.forms import Refused, integer, matching
 from agentmesh.config.front_matter import FrontMatter, Value
 from agentmesh.config.mcp import PREFIX
 from agentmesh.domain.permissions import Decision, Rule
+from agentmesh.domain.shape import EFFORTS
 from agentmesh.domain.text import one_line, printable
 
 MAX_BYTES: Final = 131_072
@@ -26,12 +27,16 @@ _KEYS: Final = (
     "name",
     "description",
     "model",
+    "effort",
     "tools",
     "disallowed_tools",
     "permissions",
     "max_steps",
     "hidden",
     "workspace",
+    "guide",
+    "halt",
+    "silent",
 )
 _MOST_STEPS: Final = 10_000
 _DESCRIPTION: Final = 1000
@@ -131,14 +136,18 @@ class _Reading:
             description=self._description(),
             system_prompt=printable(self._matter.body),
             model=self._model(),
+            effort=self._effort(),
             tools=None if tools is None or "*" in tools else tools,
             disallowed_tools=disallowed or (),
             rules=(*allowing, *denying, *self._rules()),
             max_steps=self._max_steps(),
             workspace=self._workspace(),
+            guide=self._guide(),
             source=str(self._file),
             trusted=self._folder.trusted,
-            hidden=self._hidden(),
+            hidden=self._is("hidden"),
+            halt=self._is("halt"),
+            silent=self._is("silent"),
         )
 
     def _checked(self) -> Mapping[str, Value]:
@@ -189,6 +198,12 @@ class _Reading:
             return None
         model = meant if meant is not None else name
         return None if model in ("", INHERIT) else model
+
+    def _effort(self) -> str | None:
+        text = self._text("effort").lower()
+        if text and text not in EFFORTS:
+            raise Refused(f"should be one of {', '.join(EFFORTS)}", ("effort",))
+        return text or None
 
     def _tools(self, key: str, effect: Decision) -> tuple[tuple[str, ...] | None, list[Rule]]:
         """Return names of tools, and rules made of those with a pattern: ``bash(git log *)``."""
@@ -267,10 +282,17 @@ class _Reading:
             raise Refused("should be own or shared", ("workspace",))
         return text or None
 
-    def _hidden(self) -> bool:
-        text = self._text("hidden").lower()
+    def _guide(self) -> str | None:
+        text = self._text("guide")
+        try:
+            return str(_NAME(text.lower())) if text else None
+        except Refused as error:
+            raise error.below("guide") from error
+
+    def _is(self, key: str) -> bool:
+        text = self._text(key).lower()
         if text and text not in _YES_NO:
-            raise Refused("should be true or false", ("hidden",))
+            raise Refused("should be true or false", (key,))
         return _YES_NO.get(text, False)
 
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from agentmesh.domain.errors import UsageError
+from agentmesh.domain.figures import count
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.text import one_line
 
@@ -120,6 +121,22 @@ def unpriced(calls: int) -> str:
         return ""
     subject = "1 model call has" if calls == 1 else f"{calls} model calls have"
     return f"{subject} no known price: the cost, and its cap, count known cost only."
+
+
+def remark_on(budgets: Sequence[Budget]) -> str:
+    """Return what to say of caps on money if calls have no known price, and what caps those; "" if there are none."""
+    blind = [one for one in budgets if one.max_cost_usd is not None and one.unpriced_calls]
+    if not blind:
+        return ""
+    caps = [one.max_tokens for one in blind if one.max_tokens is not None]
+    return f"{unpriced(max(one.unpriced_calls for one in blind))} {token_cap(min(caps, default=None))}"
+
+
+def token_cap(most: int | None) -> str:
+    """Return what caps calls whose price is not known."""
+    if most is None:
+        return "Nothing caps such calls: agentmesh budget 2M caps their tokens."
+    return f"Their tokens are capped: {count(most)} in all."
 
 
 def parse(text: str) -> Cap:

@@ -7,16 +7,20 @@
     │   ├── WrongIsolation, BadArgument, TurnInterrupted
     │   ├── UnknownAgent, AmbiguousAgent, DeadAgent, OtherSession, SelfTarget
     │   ├── UnknownSession, SessionEnded, SessionRunning
-    │   ├── EmptyMessage, MessageTooLarge, KeyReused, MailRead, UnknownImage
+    │   ├── EmptyMessage, MessageTooLarge, KeyReused, MailRead, UnknownImage, NoRecipients
+    │   ├── UnknownMessage
     │   ├── BadName, ReservedName, NameFixed, NameTaken
-    │   ├── RootUnkillable, NotDescendant
+    │   ├── RootUnkillable, NotDescendant, HaltRefused
     │   ├── BadWait, WaitBusy, WaitCircle, AgentBusy
     │   ├── NoCapture, NothingToRetry, NoMark, NothingToCompact
-    │   ├── RequestOver, UnknownRequest, BadAnswer, NotATask
+    │   ├── RequestOver, UnknownRequest, BadAnswer, NotATask, NoSuchTask
     │   ├── NoTree, TreeMoved, MergeBusy, MergeOver, NotMergeable
+    │   ├── TooManyTimers, UnknownTimer, UrgentMailFirst, TooManyProcesses, UnknownProcess
+    │   ├── UnknownTodo, TooManyTodos, TodoTaken, TodoNotReady
     │   ├── SnapshotGone, UnknownWorkspace, WorkspaceInUse, NothingToRestore
     │   └── LimitReached
-    │       └── MailboxFull, DepthLimit, ChildrenLimit, AgentsLimit, BudgetSpent
+    │       └── MailboxFull, TooManyRecipients, DepthLimit, ChildrenLimit, AgentsLimit, LivingLimit,
+    │           SpawnsLimit, BudgetSpent
     ├── UsageError              the command line, a configuration file or the environment is wrong
     │   └── ConfigError, NoModel, NotAPerson, BadImage
     ├── DatabaseError           the database cannot be reached or used
@@ -91,6 +95,12 @@ class BadArgument(Refused):
     exit_code = 2
 
 
+class UrgentMailFirst(Refused):
+    """The call was not started, because urgent mail came before it."""
+
+    code = "AM089"
+
+
 class TurnInterrupted(Refused):
     """The turn was interrupted by a person."""
 
@@ -158,6 +168,12 @@ class MessageTooLarge(Refused):
     code = "AM021"
 
 
+class UnknownMessage(Refused):
+    """The message that this one is to answer is not in the session, or is not its sender's."""
+
+    code = "AM045"
+
+
 class KeyReused(Refused):
     """The key was already used for another message."""
 
@@ -201,9 +217,15 @@ class RootUnkillable(Refused):
 
 
 class NotDescendant(Refused):
-    """Only descendants can be killed."""
+    """Only descendants can be killed or interrupted."""
 
     code = "AM041"
+
+
+class HaltRefused(Refused):
+    """The agent may not end the work of the agents above it."""
+
+    code = "AM042"
 
 
 class BadWait(Refused):
@@ -278,6 +300,12 @@ class NotATask(Refused):
     code = "AM073"
 
 
+class NoSuchTask(Refused):
+    """No task of the agent runs that could go on in the background."""
+
+    code = "AM074"
+
+
 class NoTree(Refused):
     """An agent can have no tree of its own here."""
 
@@ -332,6 +360,42 @@ class NothingToRestore(Refused):
     code = "AM088"
 
 
+class UnknownTimer(Refused):
+    """There is no such timer."""
+
+    code = "AM098"
+
+
+class NoRecipients(Refused):
+    """A message to several has no recipient."""
+
+    code = "AM026"
+
+
+class UnknownTodo(Refused):
+    """There is no such todo in the session."""
+
+    code = "AM090"
+
+
+class TodoTaken(Refused):
+    """Another agent has the todo, or it is done."""
+
+    code = "AM092"
+
+
+class TodoNotReady(Refused):
+    """Something else must be done before the todo."""
+
+    code = "AM093"
+
+
+class UnknownProcess(Refused):
+    """There is no such process in the background."""
+
+    code = "AM151"
+
+
 class UnknownImage(Refused):
     """An image that a message refers to is not stored in its session."""
 
@@ -351,6 +415,30 @@ class MailboxFull(LimitReached):
     code = "AM022"
 
 
+class TooManyRecipients(LimitReached):
+    """A message to several has too many recipients."""
+
+    code = "AM027"
+
+
+class TooManyTimers(LimitReached):
+    """The session may not have more timers."""
+
+    code = "AM097"
+
+
+class TooManyTodos(LimitReached):
+    """The session may not have more todos that are not done."""
+
+    code = "AM091"
+
+
+class TooManyProcesses(LimitReached):
+    """No more processes may run in the background."""
+
+    code = "AM150"
+
+
 class DepthLimit(LimitReached):
     """The tree may not grow deeper."""
 
@@ -364,9 +452,21 @@ class ChildrenLimit(LimitReached):
 
 
 class AgentsLimit(LimitReached):
-    """The session may not have more living agents."""
+    """The session may not have more agents that work or wait."""
 
     code = "AM034"
+
+
+class LivingLimit(LimitReached):
+    """The session may not have more living agents, working or idle."""
+
+    code = "AM039"
+
+
+class SpawnsLimit(LimitReached):
+    """The session may not make more agents, whether they live or not."""
+
+    code = "AM038"
 
 
 class BudgetSpent(LimitReached):

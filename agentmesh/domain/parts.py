@@ -15,8 +15,29 @@ GENERAL_PURPOSE = "general-purpose"
 """The type of a sub-agent whose task names no type."""
 READING = frozenset({"read", "glob", "grep"})
 WRITING = frozenset({"write", "edit"})
-_FREE = frozenset({"fork", "send", "wait", "kill", "list_agents", "task", "ask_user", "todo_write", "skill"})
+COMMANDS = frozenset({"bash", "merge"})
+"""Tools that run a command line: a merge runs its check."""
+_FREE = frozenset(
+    {
+        "fork",
+        "send",
+        "wait",
+        "kill",
+        "interrupt",
+        "list_agents",
+        "peek",
+        "task",
+        "report",
+        "ask_user",
+        "process",
+        "todo",
+        "todo_write",
+        "skill",
+    }
+)
 _BASH = frozenset({"bash"})
+_CHECKED = frozenset({"fork", "task"})
+"""Tools that make an agent whose report a command may check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +101,19 @@ def parts_of(
         return [Part(frozenset({tool}), url, (canonical(url),), free=tool in free, why="it reaches into the network")]
     if tool == "merge":
         return [_merge_part(arguments, own_tree=own_tree), *_check_parts(arguments, shell, locate, root)]
+    checks = _check_parts(arguments, shell, locate, root) if tool in _CHECKED else []
     if tool == "task":
         text = _task_type(arguments)
     elif tool == "skill":
         text = str(arguments.get("name") or "").strip().lower()
     else:
         text = json.dumps(dict(arguments), sort_keys=True, default=str, ensure_ascii=False)
-    return [Part(frozenset({tool}), text, free=tool in _FREE or tool in free, why="no rule allows this tool")]
+    is_free = tool in _FREE or tool in free
+    # Beside its check it is no further command: a rule for the command is enough.
+    part = Part(frozenset({tool}), text, free=is_free, plain=bool(checks), why="no rule allows this tool")
+    kind = str(arguments.get("type") or "").strip().lower() if tool == "fork" else ""
+    typed = [Part(frozenset({"task"}), kind, free=True)] if kind else []  # a fork of a type, as a task of it
+    return [part, *typed, *checks]
 
 
 def absolute_path(root: str, path: str) -> str:
@@ -128,7 +155,7 @@ def _merge_part(arguments: Mapping[str, Any], *, own_tree: bool) -> Part:
 def _check_parts(
     arguments: Mapping[str, Any], shell: Callable[[str], ShellReading], locate: Callable[[str], str], root: str
 ) -> list[Part]:
-    """Return the parts of the command that checks a merge; it is judged as ``bash`` judges it."""
+    """Return the parts of the command that checks a merge or a report; it is judged as ``bash`` judges it."""
     command = str(arguments.get("check") or "")
     return _shell_parts(shell(command), locate, root) if command.strip() else []
 

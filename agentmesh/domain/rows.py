@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from agentmesh.domain.ids import AgentId, SessionId, WorkerId
+from agentmesh.domain.mail import remark
 from agentmesh.domain.states import AgentStatus, CallStatus, Kind, PermissionMode
 from agentmesh.domain.workspaces import WorkspaceKind, WorkspaceState
 
@@ -51,6 +52,8 @@ class SessionSummary:
     workdir: str
     created_at: datetime
     ended_at: datetime | None
+    pinned: bool
+    """Whether it stays however long nothing happens in it."""
     agents: int
     running: int
     tokens: int
@@ -74,6 +77,8 @@ class Agent(NamedTuple):
     turn: int
     worker_id: WorkerId | None
     epoch: int
+    effort: str | None = None
+    """How hard its model thinks; None: the server decides."""
     wait_left: float | None = None
     """For an agent just claimed: seconds left of its wait, None outside a wait; may be negative."""
 
@@ -107,6 +112,8 @@ class AgentView:
     subagent_type: str | None = None
     clean: bool = False
     """Whether it is the sub-agent of a task: it inherits nothing, and is listed with the others only while it works."""
+    silent: bool = False
+    """Whether lists fold it away, with all below it, unless it needs a person."""
     unseen: bool = False
     """Whether it is idle after a turn that a person asked for, and no person has looked at the end of that turn."""
     workspace: str = "shared"
@@ -152,6 +159,13 @@ class Taken(NamedTuple):
     """Whether it is the last answer of a turn, and not a message that its agent sent."""
     failed: bool = False
     """Whether that turn failed."""
+    answers: str = ""
+    """Which message it answers, in words."""
+
+    @property
+    def notes(self) -> str:
+        """All remarks for people about it, as part of a line."""
+        return ", ".join(filter(None, [remark(automatic=self.automatic, failed=self.failed), self.answers]))
 
     @property
     def by_user(self) -> bool:
@@ -200,6 +214,10 @@ class OpenCall(NamedTuple):
     """Whether a request about it waits for an answer."""
     cut: bool = False
     """Whether it is the last of an answer that was cut at an output limit."""
+    is_fan_out: bool = False
+    """Whether its request is about how many agents its step starts."""
+    may_fan_out: bool = False
+    """Whether a person has let its step start that many agents."""
 
 
 class Allowance(NamedTuple):
@@ -210,15 +228,22 @@ class Allowance(NamedTuple):
     """Rules that a person has made for the whole session, by "always"."""
     attended: bool = False
     """Whether anybody can answer requests."""
+    ask_agents: int = 20
+    """A person is asked before one step starts so many agents; 0: never."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Allowance:
         """Return the allowance that the database stores."""
-        return cls(PermissionMode(value["mode"]), value["allowed"], value["attended"])
+        return cls(PermissionMode(value["mode"]), value["allowed"], value["attended"], value["ask_agents"])
 
     def to_json(self) -> dict[str, Any]:
         """Return it as the database stores it."""
-        return {"mode": self.mode.value, "allowed": list(self.allowed), "attended": self.attended}
+        return {
+            "mode": self.mode.value,
+            "allowed": list(self.allowed),
+            "attended": self.attended,
+            "ask_agents": self.ask_agents,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +267,8 @@ class Request:
     """What "always" would allow."""
     question: str | None
     options: list[str] | None
+    agents: int | None
+    """How many agents the calls of its step would start, if it is about that; the answer is for all these calls."""
     state: str
     """pending, answered, cancelled."""
     asked_at: datetime
@@ -303,6 +330,28 @@ class Pause(NamedTuple):
     """From now on."""
     reason: str
     """A few words for people: the server, and what is wrong."""
+
+
+class Capability(NamedTuple):
+    """What a model server was seen to do with one of its models; None: not known."""
+
+    provider: str
+    address: str
+    """Its base URL, without password and query."""
+    model: str
+    """As the provider knows it."""
+    streams: bool | None = None
+    """Whether its streams bring what it answers to requests with tools."""
+    needs_choice: bool | None = None
+    """Whether it leaves out tools unless ``tool_choice`` says ``auto``."""
+    forced_calls: str | None = None
+    """How it can be made to call a tool: ``tool_choice``, ``response_format``, ``none``."""
+    slots: int | None = None
+    """Conversations that it keeps and answers at once."""
+    context_window: int | None = None
+    """In tokens."""
+    caches: bool | None = None
+    """Whether it has reported cached tokens."""
 
 
 class Attention(NamedTuple):

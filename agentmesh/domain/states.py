@@ -32,6 +32,8 @@ class WaitOutcome(StrEnum):
     TIMEOUT = "timeout"
     INTERRUPTED = "interrupted"
     USER = "user"
+    PROCESS = "process"
+    """Mail about a process in the background."""
 
 
 class Kind(StrEnum):

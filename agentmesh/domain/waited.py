@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from agentmesh.domain.mail import answers
 from agentmesh.domain.rows import Row, Taken
 from agentmesh.domain.states import AgentStatus, Kind
 
@@ -16,14 +17,27 @@ _TEXTS = ("earlier_output", "message", "output", "error")
 """Fields of an entry that hold words of the agent, in the order in which they are shown."""
 
 _RESULT = ("outcome", "results")
-_ENTRY = ("agent_id", "name", "status", "message", "output", "error", "hint", "more", "earlier_output")
+_ENTRY = (
+    "agent_id",
+    "name",
+    "status",
+    "message",
+    "message_id",
+    "reply_to",
+    "output",
+    "error",
+    "hint",
+    "more",
+    "earlier_output",
+)
 
 
 def summary(result: Mapping[str, Any]) -> str:
     """Return how a wait ended and each agent's status: ``complete: coder received, tester idle, other failed``."""
     outcome = str(result.get("outcome") or "")
-    found = [_found(entry) for entry in _entries(result) if not _is_user(entry)]
-    return ": ".join(filter(None, ["ended by the user" if outcome == "user" else outcome, ", ".join(found)]))
+    found = [_found(entry) for entry in _entries(result) if not (_is_user(entry) or _is_process(entry))]
+    ended = {"user": "ended by the user", "process": "ended by news of a process"}.get(outcome, outcome)
+    return ": ".join(filter(None, [ended, ", ".join(found)]))
 
 
 def taken(row: Row, reporters: Collection[UUID] = ()) -> tuple[Taken, ...]:
@@ -50,7 +64,10 @@ def without_mail(result: Mapping[str, Any], mail: Collection[Taken]) -> dict[str
     shown = {one.text for one in mail}
 
     def rest(entry: Mapping[str, Any]) -> dict[str, Any]:
-        return {key: value for key, value in entry.items() if key not in _TEXTS or not shown.issuperset(_texts(value))}
+        kept = {key: value for key, value in entry.items() if key not in _TEXTS or not shown.issuperset(_texts(value))}
+        if "message" not in kept:
+            kept.pop("reply_to", None)  # the message says it
+        return kept
 
     return {**result, "results": [rest(entry) for entry in _entries(result)]}
 
@@ -81,6 +98,11 @@ def _is_user(entry: Mapping[str, Any]) -> bool:
     return entry.get("name") == "user" and "agent_id" not in entry
 
 
+def _is_process(entry: Mapping[str, Any]) -> bool:
+    """Whether the entry is automatic mail about a process of the waiter's own."""
+    return entry.get("name") == "process" and "agent_id" not in entry
+
+
 def _found(entry: Mapping[str, Any]) -> str:
     name = entry.get("name") or entry.get("agent_id") or "?"
     status = entry.get("status") or ("unknown" if "error" in entry else "")
@@ -94,6 +116,10 @@ def _mail(entry: Mapping[str, Any], row: Row, reporters: Collection[UUID]) -> It
     """Yield the messages of one entry, the oldest first."""
     name, sender = str(entry.get("name") or "?"), _id(entry)
     by_user = _is_user(entry)
+    if _is_process(entry):
+        for text in _texts(entry.get("message")):
+            yield Taken(None, "process", text, automatic=False, failed=False)
+        return
     if not by_user and "status" not in entry:  # an unknown sender
         return
     looked_up = _may_be_looked_up(entry) and "copied" not in row.content and sender not in reporters
@@ -102,7 +128,12 @@ def _mail(entry: Mapping[str, Any], row: Row, reporters: Collection[UUID]) -> It
             continue
         for text in reversed(_texts(entry.get(field))):
             yield Taken(
-                sender, "user" if by_user else name, text, automatic=field != "message", failed=field == "error"
+                sender,
+                "user" if by_user else name,
+                text,
+                automatic=field != "message",
+                failed=field == "error",
+                answers=answers(entry) if field == "message" else "",
             )
 
 

@@ -24,6 +24,13 @@ class WorkspaceKind(StrEnum):
     """A tree of an agent's own, made from what another workspace had."""
 
 
+def own_tree(tool: str, arguments: object) -> str:
+    """Return `` (own tree)`` for a call that asks for a tree of its child's own, nothing for all others."""
+    if tool not in ("fork", "task") or not isinstance(arguments, Mapping):
+        return ""
+    return " (own tree)" if arguments.get("workspace") == WorkspaceKind.OWN else ""
+
+
 class WorkspaceState(StrEnum):
     """State of a workspace."""
 

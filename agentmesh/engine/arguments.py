@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from agentmesh.domain import jsontext
+from agentmesh.domain.text import storable
 from agentmesh.engine.tool import Tool, ToolError
 
 _KINDS: Mapping[type, str] = {type(None): "null", list: "a list", dict: "an object"}
@@ -18,8 +21,8 @@ _KINDS: Mapping[type, str] = {type(None): "null", list: "a list", dict: "an obje
 def read(tool: Tool, arguments: str) -> tuple[BaseModel, str | None]:
     """Return the arguments and a note on what was ignored; raise ToolError in words that a model can act on.
 
-    Values are converted if nothing is lost: ``"30"`` for 30, 5 for ``"5"``, a JSON string for a list. Unknown keys are
-    ignored.
+    Values are converted if nothing is lost: ``"30"`` for 30, 5 for ``"5"``, a JSON string for a list, an object for its
+    JSON. Unknown keys are ignored.
     """
     try:
         given = jsontext.parse(arguments or "{}")
@@ -30,7 +33,7 @@ def read(tool: Tool, arguments: str) -> tuple[BaseModel, str | None]:
         ) from error
     if not isinstance(given, dict):
         raise ToolError(f"the arguments of {tool.name} must be a JSON object", _shape(tool))
-    fields = tool.args.model_fields
+    fields = _names(tool.args)
     if tool.args.model_config.get("extra") == "allow":  # a foreign program reads them, and decides which keys it knows
         unknown, known = [], given
     else:
@@ -43,25 +46,37 @@ def read(tool: Tool, arguments: str) -> tuple[BaseModel, str | None]:
             parsed = tool.args.model_validate(_with_texts(known, error, arguments))
     except ValidationError as error:
         raise ToolError(f"{tool.name} cannot read its arguments: {_problems(error)}", _shape(tool, unknown)) from error
-    return parsed, _note(unknown, list(fields)) if unknown else None
+    return parsed, _note(unknown, fields) if unknown else None
+
+
+def _names(args: type[BaseModel]) -> list[str]:
+    """Return the arguments as the model names them: a field has an alias if pydantic uses its name itself."""
+    return [field.alias or name for name, field in args.model_fields.items()]
 
 
 def _with_texts(known: dict[str, Any], error: ValidationError, arguments: str) -> dict[str, Any]:
-    """Return the arguments with each number or boolean as its text, as it was written, if text was expected."""
+    """Return the arguments with each number, boolean or object as its JSON, if text was expected; a number as written.
+
+    A list stays one: a command that came as a list of words is no text of a command.
+    """
     written = jsontext.parse(arguments or "{}", written=True)
     for problem in error.errors(include_url=False, include_context=False):
-        if problem["type"] == "string_type" and isinstance(problem["input"], bool | int | float):
+        if problem["type"] == "string_type" and isinstance(problem["input"], bool | int | float | dict):
             known = _replaced(known, written, problem["loc"])
     return known
 
 
 def _replaced(value: Any, written: Any, place: Sequence[int | str]) -> Any:
     """Return a value with the part at the place as its text; ``written`` is the same value with numbers as texts."""
+    if not place and isinstance(value, dict):
+        return storable(json.dumps(value, ensure_ascii=False))
     if not place:
         return str(value).lower() if isinstance(value, bool) else written
     if isinstance(written, str):  # a list or an object that came as a JSON string
         written = jsontext.parse(written, written=True)
     step, rest = place[0], place[1:]
+    if isinstance(step, str) and not isinstance(value, dict):  # the name of a type within a union
+        return _replaced(value, written, rest)
     if isinstance(value, list) and isinstance(step, int):
         return [*value[:step], _replaced(value[step], written[step], rest), *value[step + 1 :]]
     if isinstance(value, dict) and step in value:
@@ -89,6 +104,10 @@ def _unwrap(value: Any, tool: Tool, key: str) -> Any:
         except ValueError:
             return [value] if "array" in kinds and value.strip() else value
         return inner if isinstance(inner, list | dict) else [value] if "array" in kinds else value
+    if isinstance(value, str) and value.lstrip().startswith("[") and {"array", "string"} <= kinds:
+        with suppress(ValueError):
+            inner = jsontext.parse(value)
+            return inner if isinstance(inner, list) else value
     if isinstance(value, bool) and kinds & {"number", "integer"} and "boolean" not in kinds:
         return str(value).lower()  # "true" is no number, so it is refused with the field's name
     return value
@@ -120,7 +139,7 @@ def _shape(tool: Tool, unknown: list[str] | None = None) -> str:
     required = schema.get("required", [])
     words = [f"{name}{'' if name in required else ' (optional)'}" for name in schema.get("properties", {})]
     advice = f"{tool.name} takes: {', '.join(words) or 'nothing'}."
-    return f"{_note(unknown, list(tool.args.model_fields))} {advice}" if unknown else advice
+    return f"{_note(unknown, _names(tool.args))} {advice}" if unknown else advice
 
 
 def _note(unknown: list[str], fields: list[str]) -> str:

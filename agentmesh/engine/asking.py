@@ -18,10 +18,13 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from agentmesh.config.rules import written
+from agentmesh.domain.fan_out import Start
+from agentmesh.domain.parts import COMMANDS
 from agentmesh.domain.permissions import Decision, Permissions, Verdict, refusal, says
 from agentmesh.domain.rows import Allowance, OpenCall
 from agentmesh.domain.states import CallStatus
-from agentmesh.engine import arguments
+from agentmesh.engine import arguments, fan_out
+from agentmesh.engine.fan_out import FanOut, Words
 from agentmesh.engine.tool import Effect, Gate, Rights, Tool, ToolContext, ToolError
 
 
@@ -55,10 +58,14 @@ class Reading(NamedTuple):
 class Asking:
     """Judges the calls of one agent's step."""
 
-    def __init__(self, tools: Mapping[str, Tool], gate: Gate, context: ToolContext, rights: Rights) -> None:
+    def __init__(
+        self, tools: Mapping[str, Tool], gate: Gate, context: ToolContext, rights: Rights, words: Words
+    ) -> None:
+        """``words`` says what it means that calls start agents."""
         self._tools = tools
         self._gate = gate
         self._context = context
+        self._words = words
         self.rights = rights
         """What it judges by; the session's part may change at any time."""
         self._readings: dict[int, Reading] = {}
@@ -80,10 +87,14 @@ class Asking:
         """Return which of the open calls must be asked about, which wait, and which no longer have to."""
         self.forget()
         found = Asked()
-        for call in calls:
-            if call.status not in (CallStatus.OPEN, CallStatus.ASKING) or call.approval:
+        unbegun = [call for call in calls if call.status in (CallStatus.OPEN, CallStatus.ASKING)]
+        many = self._fan_out(unbegun)
+        for call in unbegun:
+            if call.approval:
                 continue
             request = self._request(call)
+            if many is not None and call.ordinal == many.ordinal:
+                request = many.request(request, call, self._readings[call.ordinal].given, self._words)
             if request is None or not self.rights.allowance.attended:
                 if call.asked:
                     (found.settled if request is None else found.dropped).append(call.ordinal)
@@ -109,7 +120,10 @@ class Asking:
         """Return the verdict under which a call may be made; raise ToolError if it may not be."""
         verdict = self._fresh.get(call.ordinal) or self._judge(tool, call)
         if call.approval is not None and verdict.decision is not Decision.DENY:
-            return replace(verdict, approved=True)
+            # A yes to many agents is none to what one of them may do.
+            return (
+                verdict if call.is_fan_out and verdict.decision is Decision.ALLOW else replace(verdict, approved=True)
+            )
         if verdict.decision is Decision.ALLOW:
             return verdict
         message, hint = refusal(verdict, tool.name)
@@ -125,7 +139,7 @@ class Asking:
         verdict = self.admit(tool, call)
         # Only a person's word or the mode lets reading tools see what a rule asks about; for a command any approval
         # will do.
-        approved = verdict.approved if tool.effect is Effect.WRITE else call.approval is not None
+        approved = verdict.approved if tool.name in COMMANDS else call.approval is not None
         return replace(
             context,
             outside=verdict.outside,
@@ -152,15 +166,36 @@ class Asking:
         where = self._context
         return self._gate.judge(tool.name, given, self.rights, where.workdir, where.project)
 
-    def _request(self, call: OpenCall) -> dict[str, Any] | None:
-        """Return what to ask a person about a call; None if it needs nobody, also because it will be refused anyway."""
+    def _fan_out(self, calls: Sequence[OpenCall]) -> FanOut | None:
+        """Return what a person is asked before these calls start agents; None if they start few."""
+        if not self.rights.allowance.attended or not self.rights.allowance.ask_agents:
+            return None
+        starting = [(call, start) for call in calls if (start := self._start(call)) is not None]
+        return fan_out.found(starting, self.rights.allowance.ask_agents)
+
+    def _start(self, call: OpenCall) -> Start | None:
+        """Return the agents that a call would start; None if it starts none, also because it will be refused."""
+        if (readable := self._readable(call)) is None:
+            return None
+        tool, given = readable
+        start = self._gate.starts(tool.name, given, self._context.project)
+        return start if start and self._judge(tool, call).decision is not Decision.DENY else None
+
+    def _readable(self, call: OpenCall) -> tuple[Tool, dict[str, Any]] | None:
+        """Return a call's tool and arguments; None if there is no such tool, or the arguments will be refused."""
         tool = self._tools.get(call.name)
         if tool is None:
             return None
         try:
-            given = self.read(tool, call).given
+            return tool, self.read(tool, call).given
         except ToolError:
             return None
+
+    def _request(self, call: OpenCall) -> dict[str, Any] | None:
+        """Return what to ask a person about a call; None if it needs nobody, also because it will be refused anyway."""
+        if (readable := self._readable(call)) is None:
+            return None
+        tool, given = readable
         asked = {"ordinal": call.ordinal, "tool": call.name, "arguments": given}
         verdict = self._fresh[call.ordinal] = self._judge(tool, call)
         if tool.effect is Effect.ASK and verdict.decision is not Decision.DENY:

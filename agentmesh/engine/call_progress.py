@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -11,6 +11,7 @@ from typing import Final
 from agentmesh.domain.activity import fitted
 from agentmesh.domain.rows import Agent
 from agentmesh.engine.feed import Feed, Message
+from agentmesh.engine.observer import Observer
 from agentmesh.llm.port import Watch
 
 _LONGEST: Final = 300
@@ -23,11 +24,15 @@ class TokenTimes:
 
     first: float | None = None
     last: float | None = None
+    began: Callable[[], None] = lambda: None
+    """Called with each first token."""
 
     def seen(self) -> None:
         """Note that something came."""
         self.last = time.monotonic()
-        self.first = self.first or self.last
+        if self.first is None:
+            self.first = self.last
+            self.began()
 
     def void(self) -> None:
         """Discard the times: the call begins again."""
@@ -45,18 +50,18 @@ def retrying(seconds: float, why: str) -> str:
 
 
 @contextmanager
-def watched(feed: Feed, agent: Agent, after: int, times: TokenTimes) -> Iterator[Watch]:
+def watched(feed: Feed, observer: Observer, agent: Agent, after: int, times: TokenTimes) -> Iterator[Watch]:
     """Yield the watch of a model call of this agent; ``after`` is the newest own row in the request."""
     message = feed.message(agent.session_id, agent.id, after)
     failed = True
     try:
-        yield _watch(feed, agent, message, times)
+        yield _watch(feed, observer, agent, message, times)
         failed = False
     finally:
         message.end(failed=failed)
 
 
-def _watch(feed: Feed, agent: Agent, message: Message, times: TokenTimes) -> Watch:
+def _watch(feed: Feed, observer: Observer, agent: Agent, message: Message, times: TokenTimes) -> Watch:
 
     def reasoning(_piece: str) -> None:
         times.seen()
@@ -69,12 +74,14 @@ def _watch(feed: Feed, agent: Agent, message: Message, times: TokenTimes) -> Wat
         if times.first is not None:
             message.void()
         times.void()
+        observer.retried(agent, by_load=False)
         feed.activity(agent.id, retrying(seconds, why))
 
     def paused(seconds: float, why: str, left: float) -> None:
         if times.first is not None:
             message.void()
         times.void()
+        observer.retried(agent, by_load=True)
         feed.activity(agent.id, pause(seconds, why, left))
 
     return Watch(

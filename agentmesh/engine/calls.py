@@ -3,6 +3,8 @@
 Calls start in the given order. Verbs and tools with effects run one after another; reading tools and tasks run side by
 side. A wait comes after all calls before it. No call starts before an earlier one that a person must decide about.
 
+Urgent mail puts off every call that has not started by then. A person's decision is still awaited.
+
 A verb's own commit writes its result. The results of reading tools are written together; the last ones are written when
 the next step begins.
 """
@@ -26,6 +28,8 @@ from agentmesh.domain.errors import (
     Fenced,
     Refused,
     TurnInterrupted,
+    UrgentMailFirst,
+    UsageError,
 )
 from agentmesh.domain.log import logger
 from agentmesh.domain.rows import OpenCall
@@ -33,9 +37,10 @@ from agentmesh.domain.states import CallStatus
 from agentmesh.engine import arguments
 from agentmesh.engine.asking import Asking
 from agentmesh.engine.effects import Effects
+from agentmesh.engine.fan_out import Words
 from agentmesh.engine.threads import Threads
 from agentmesh.engine.tool import Effect, Gate, Rights, Tool, ToolContext, ToolError
-from agentmesh.engine.tool_run import ReadyCall, Result, failure, no_tool, run_tool
+from agentmesh.engine.tool_run import ReadyCall, Result, failure, fulfil, no_tool, run_tool
 from agentmesh.store import steps
 from agentmesh.store.call import Lease
 from agentmesh.store.tx import Database
@@ -80,16 +85,17 @@ class StepCalls:
         note: str | None,
         stored: Callable[[], None],
         show: Callable[[OpenCall, str], None],
+        words: Words,
     ) -> None:
         """``effects`` takes the snapshots of what the calls change.
 
         ``note``: what the model should read with the result of the first call that runs, if anything. ``stored`` is
         called when results were, so that screens hear of them. ``show`` gets what a call has written last, while it
-        runs.
+        runs. ``words`` says what it means that calls start agents.
         """
         self._database = database
         self._tools = tools
-        self._asking = Asking(tools, gate, context, rights)
+        self._asking = Asking(tools, gate, context, rights, words)
         self._effects = effects
         self._note = note
         self._stored, self._show = stored, show
@@ -102,6 +108,8 @@ class StepCalls:
         self._reads: dict[int, Future[Result]] = {}
         self._readers: Threads | None = None
         self._is_alone = False
+        self._put_off: Result | None = None
+        """What every call gets that had not started when urgent mail was found."""
         self.refusals: list[str] = []
         """The refused calls, for the rule of three identical refusals."""
 
@@ -163,14 +171,18 @@ class StepCalls:
                 died = failure(ToolError(DIED, "Look at what it did before you call it again."))
                 self._refuse(call, self._effects.died(call.ordinal, died))
                 return None
-            return self._start(self._prepare(call))
+            if self._put_off is None:
+                return self._start(self._prepare(call))
+            self._results[call.ordinal] = self._put_off
         except ToolError as error:
             self._refuse(call, failure(error))
         except (Fenced, TurnInterrupted):
             raise
+        except UrgentMailFirst as first:
+            self._put_off = self._results[call.ordinal] = {"error": first.message, "hint": first.hint}
         except CallClosed:
             pass  # a repeated call whose first try was committed
-        except Refused as refused:
+        except (Refused, UsageError) as refused:
             self._refuse(call, {"error": refused.message, "hint": refused.hint})
         return None
 
@@ -186,7 +198,8 @@ class StepCalls:
                 ready.tool.run(ready.args, ready.context)
             case Effect.TASK:
                 ready.tool.run(ready.args, ready.context)
-                self._delegated.append(str(ready.args.description))  # type: ignore[attr-defined]  # every task has one
+                if not ready.args.background:  # type: ignore[attr-defined]  # every task has these two
+                    self._delegated.append(str(ready.args.description))  # type: ignore[attr-defined]
             case Effect.ASK:  # nobody can be asked, otherwise it would wait for the answer
                 self._results[ready.call.ordinal] = run_tool(ready)
             case Effect.WAIT:
@@ -220,7 +233,7 @@ class StepCalls:
             return
         self._readers = self._readers or Threads(_SIDE_BY_SIDE, "read")
         found = self._reads[ready.call.ordinal] = Future[Result]()
-        self._readers.submit(lambda: _fulfil(found, ready))
+        self._readers.submit(lambda: fulfil(found, ready))
 
     def _write(self, ready: ReadyCall) -> None:
         self._settle()  # an earlier call must not read what this one has written
@@ -286,11 +299,3 @@ class StepCalls:
                     raise
                 LOG.warning("results of agent %s cannot be stored yet: %s", self._lease.agent_id, error)
                 time.sleep(_STORE_AGAIN)
-
-
-def _fulfil(found: Future[Result], ready: ReadyCall) -> None:
-    """Run a tool on a thread of its own; the future passes on its result or its error."""
-    try:
-        found.set_result(run_tool(ready))
-    except BaseException as error:  # noqa: BLE001  passed on by the future
-        found.set_exception(error)

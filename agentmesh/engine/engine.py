@@ -10,6 +10,7 @@ from typing import Any
 from agentmesh.engine.feed import Feed
 from agentmesh.engine.images import Images
 from agentmesh.engine.observer import Observer
+from agentmesh.engine.prefixes import Prefixes
 from agentmesh.engine.settings import SharedSettings
 from agentmesh.engine.tool import Gate, Tool
 from agentmesh.llm.port import ChatModel
@@ -38,9 +39,13 @@ class Engine:
     """Is told what agents do."""
     workspaces: Workspaces | None = None
     """Own trees and snapshots; None: agents work in the directories of their sessions, and nothing is kept."""
+    prefix_gate: int = 0
+    """Tokens of an inherited prefix that one agent lets the server read before others ask; 0: all ask at once."""
     settings: SharedSettings = field(init=False)
     images: Images = field(init=False)
+    prefixes: Prefixes = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", SharedSettings(self.database))
         object.__setattr__(self, "images", Images(self.database, self.model))
+        object.__setattr__(self, "prefixes", Prefixes(self.database, self.prefix_gate, slots=self.model.slots))

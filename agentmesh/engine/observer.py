@@ -20,6 +20,12 @@ class Observer:
     def asked(self, agent: Agent, usage: Mapping[str, Any]) -> None:
         """Note that a model call has ended, with its ``recording.usage``."""
 
+    def retried(self, agent: Agent, *, by_load: bool) -> None:
+        """Note that a model call is tried again; ``by_load``: it pauses first, because its server has no room."""
+
+    def stepped(self, agent: Agent) -> None:
+        """Note that an answer of the model was stored."""
+
     def failed(self, agent: Agent, kind: str) -> None:
         """Note that the agent's turn ended with an error."""
 

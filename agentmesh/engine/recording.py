@@ -5,18 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from agentmesh.domain.rows import OpenCall
+from agentmesh.engine.corrections import Verdict
 from agentmesh.llm.port import LIMIT, Reply
 
 CUT = "the answer was cut at the model's output limit"
 STOPPED = "the answer was stopped: it was longer than limits.answer_tokens or limits.answer_bytes allows"
+FULL = "the answer was cut: the model's context of {:,} tokens is full"
+_LEFT_OVER = 16
+"""Tokens of a context that a server may leave unused."""
 CUT_BY_BUDGET = "the answer was cut: the budget left room for {:,} tokens"
 WORDLESS = "the model answered without a word"
 _CUT_SHORT = ("length", LIMIT)
 """Finish reasons of answers whose last call may lack the end of its arguments."""
 
 
-def content(reply: Reply, shortened: int | None = None) -> dict[str, Any]:
-    """Return the assistant's row; ``shortened`` is how many tokens the budget left for the answer, if too few."""
+def content(
+    reply: Reply, shortened: int | None = None, verdict: Verdict | None = None, window: int | None = None
+) -> dict[str, Any]:
+    """Return the assistant's row; ``shortened`` is how many tokens the budget left for the answer, if too few.
+
+    ``verdict``: what an answer without calls is worth. ``window``: the model's context in tokens, if known.
+    """
     row: dict[str, Any] = {"text": reply.text}
     if reply.reasoning:
         row |= {"reasoning": reply.reasoning, "reasoning_field": reply.reasoning_field}
@@ -26,13 +35,18 @@ def content(reply: Reply, shortened: int | None = None) -> dict[str, Any]:
         row["notes"] = list(reply.notes)
     if reply.finish_reason not in ("stop", "tool_calls"):
         row["finish_reason"] = reply.finish_reason
-    if not reply.tool_calls and (ending := _ending(reply, shortened)):
+    if verdict and verdict.correction:
+        row["correction"] = verdict.correction.content()
+    elif not reply.tool_calls and (ending := _ending(reply, shortened, window) or (verdict and verdict.ending)):
         row["ending"] = ending
     return row
 
 
-def _ending(reply: Reply, shortened: int | None) -> str | None:
+def _ending(reply: Reply, shortened: int | None, window: int | None) -> str | None:
     """Return why the answer that ends a turn is incomplete; people and waiting agents are told."""
+    used = reply.usage
+    if reply.finish_reason == "length" and window and used.input_tokens + used.output_tokens >= window - _LEFT_OVER:
+        return FULL.format(window)
     if reply.finish_reason == "length":
         return CUT if shortened is None else CUT_BY_BUDGET.format(shortened)
     if reply.finish_reason == LIMIT:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from agentmesh.domain.cancel import Cancel
 from agentmesh.domain.errors import AgentmeshError, ModelError
@@ -14,14 +14,14 @@ from agentmesh.domain.states import AgentStatus
 from agentmesh.engine import budgeting, call_progress, compaction, keeping, recording
 from agentmesh.engine.calls import Parked
 from agentmesh.engine.compaction import Plan
-from agentmesh.engine.conversation import Conversation
+from agentmesh.engine.conversation import BYTES_PER_TOKEN, Conversation
 from agentmesh.engine.engine import Engine
 from agentmesh.llm.port import CallCancelled, CallFailed, ChatRequest, Reply, Watch
 from agentmesh.store import context
 from agentmesh.store.call import Lease
 from agentmesh.store.steps import Granted
 
-_FEW = 4000
+_FEW = 1000
 """Up to this many tokens no window is looked up, which takes a moment at first; the server refuses if it is smaller."""
 _UNKNOWN_ROOM = 2
 """If the window is unknown and the model refused, the room is one part in this many of what was sent."""
@@ -29,6 +29,12 @@ _ROOMY = 4
 """If the model did not refuse, the room is this many times what was sent."""
 _NOT_ITS_FAULT = frozenset({"connection", "auth", "quota", "unknown_model", "rate_limit", "overload"})
 """Failures that every call would meet now: no reason to lose what a summary would keep."""
+
+
+_LARGER: Final = (
+    "Give the model a larger window (llama.cpp: -c, Ollama: num_ctx, vLLM: --max-model-len) or choose one that has it; "
+    "an agent type with few tools takes less."
+)
 
 
 class Stopped(Exception):
@@ -49,15 +55,6 @@ class NoSummary(ModelError):
         self.usage = usage
 
 
-def _not_smaller(usage: Mapping[str, Any] | None) -> NoSummary:
-    return NoSummary(
-        "the context cannot be made smaller: what is left of the conversation is needed for the next answer",
-        hint="/clear or /rewind it, or choose a model with a larger context.",
-        kind="context",
-        usage=usage,
-    )
-
-
 def too_long(refused: CallFailed, conversation: Conversation) -> NoSummary:
     """Return the error for a request that a server refused for its length and that cannot be made smaller."""
     asked = f"{refused.asked:,}" if refused.asked else f"about {conversation.tokens:,}"
@@ -65,8 +62,7 @@ def too_long(refused: CallFailed, conversation: Conversation) -> NoSummary:
     return NoSummary(
         f"the request has {asked} tokens, the model reads {reads}, and the context cannot be made smaller: "
         f"{refused.message}",
-        hint="Give the model a larger window (llama.cpp: -c, Ollama: num_ctx, vLLM: --max-model-len) or choose one "
-        "that has it; an agent type with few tools takes less.",
+        hint=_LARGER,
         kind="context",
     )
 
@@ -129,7 +125,7 @@ class Compactor:
         """
         plan = self._plan(agent, conversation, thorough=asked)
         if plan is None:
-            raise _not_smaller(None)
+            raise self._not_smaller(agent, conversation, None)
         text, usage, why = "", None, "there was nothing to ask about."
         if plan.summed:
             text, usage, why = self._ask(agent, conversation, plan, cancel, most)
@@ -144,8 +140,21 @@ class Compactor:
             text = compaction.left_over(plan, why or "it wrote one as long as what it stands for.")
         text = "\n\n".join(filter(None, [text, compaction.newest_step(plan)]))
         if len(text.encode("utf-8", "replace")) >= plan.covered_bytes:
-            raise _not_smaller(usage)
+            raise self._not_smaller(agent, conversation, usage)
         return compaction.content(plan, text, conversation, auto=not asked), usage
+
+    def _not_smaller(self, agent: Agent, conversation: Conversation, usage: Mapping[str, Any] | None) -> NoSummary:
+        """Return the error for a context that is too large and cannot be made smaller."""
+        window, fixed = self._window(agent), conversation.sizes[0] // BYTES_PER_TOKEN
+        if window and fixed >= window * self._share:
+            why = f"system prompt and tools have about {fixed:,} tokens, and the model reads {window:,}"
+            return NoSummary(f"the model's context is too small: {why}", hint=_LARGER, kind="context", usage=usage)
+        return NoSummary(
+            "the context cannot be made smaller: what is left of the conversation is needed for the next answer",
+            hint="/clear or /rewind it, or choose a model with a larger context.",
+            kind="context",
+            usage=usage,
+        )
 
     def _plan(self, agent: Agent, conversation: Conversation, *, thorough: bool = False) -> Plan | None:
         window = self._window(agent)
@@ -167,7 +176,7 @@ class Compactor:
         """Return the model's summary, what making it used, and why there is none."""
         began = time.monotonic()
         messages = [*conversation.messages[: plan.summed + 1], compaction.ask(plan)]
-        request = ChatRequest(agent.model, messages, conversation.tools, answer_tokens=most)
+        request = ChatRequest(agent.model, messages, conversation.tools, answer_tokens=most, as_text=True)
 
         def usage(reply: Reply, error: str | None = None) -> dict[str, Any]:
             used = recording.usage(reply, agent.model, time.monotonic() - began, None, error)
@@ -175,9 +184,11 @@ class Compactor:
             return used
 
         def retry(seconds: float, why: str) -> None:
+            self._observer.retried(agent, by_load=False)
             self._feed.activity(agent.id, f"compacting: retrying in {seconds:.0f} s: {why}")
 
         def paused(seconds: float, why: str, left: float) -> None:
+            self._observer.retried(agent, by_load=True)
             self._feed.activity(agent.id, f"compacting: {call_progress.pause(seconds, why, left)}")
 
         try:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel
 
 from agentmesh.domain.cancel import Cancel
+from agentmesh.domain.fan_out import Start
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.images import Image
 from agentmesh.domain.permissions import Verdict
@@ -145,6 +146,9 @@ class Gate(Protocol):
 
         ``project`` is the session's directory if the agent works in a tree of its own: rules name that one.
         """
+
+    def starts(self, tool: str, arguments: Mapping[str, Any], project: Path) -> Start | None:
+        """Return the agents that a call would start; None if it starts none."""
 
     def misplaced(self, tool: str, arguments: Mapping[str, Any], own: OwnTree) -> ToolError | None:
         """Return the refusal of a call that names a file outside the agent's own tree as if it were its own."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,3 +64,11 @@ def _bounded(result: dict[str, Any], limit: int) -> dict[str, Any]:
 def failure(error: ToolError) -> dict[str, Any]:
     """Return the result of a call that its tool, or the engine, refused."""
     return {"error": str(error), **({"hint": error.hint} if error.hint else {}), **error.extra}
+
+
+def fulfil(found: Future[Result], ready: ReadyCall) -> None:
+    """Run a tool on a thread of its own; the future passes on its result or its error."""
+    try:
+        found.set_result(run_tool(ready))
+    except BaseException as error:  # noqa: BLE001  passed on by the future
+        found.set_exception(error)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial as bind
 from itertools import groupby
@@ -17,14 +17,16 @@ from typing import Any, TypeVar
 
 from agentmesh.domain.cancel import Cancel, CancelReason
 from agentmesh.domain.errors import AgentBusy, AgentmeshError, DatabaseError, Fenced, TreeError, TurnInterrupted
+from agentmesh.domain.fan_out import Start
 from agentmesh.domain.rows import Agent, Allowance, OpenCall, Row, Standing
 from agentmesh.domain.states import AgentStatus
-from agentmesh.engine import budgeting, call_progress, keeping, loops, recording
+from agentmesh.engine import budgeting, call_progress, corrections, estimates, keeping, loops, recording
 from agentmesh.engine.calls import Parked, StepCalls
 from agentmesh.engine.conversation import Conversation
 from agentmesh.engine.effects import Effects
 from agentmesh.engine.engine import Engine
 from agentmesh.engine.feed import CallOutput
+from agentmesh.engine.offered import offered
 from agentmesh.engine.summary_call import Compactor, NoSummary, Stopped, too_long
 from agentmesh.engine.tool import Rights, Tool, ToolContext
 from agentmesh.llm.port import CallCancelled, CallFailed, ChatRequest, Reply
@@ -245,8 +247,19 @@ class Runner:
         assert conversation is not None  # noqa: S101  _begin has made it
         if not self._is_compacted and self._compactor.is_due(agent, conversation):
             return self._compact(conversation)
+        most = budgeting.shortened(self._granted, budgeting.wanted(self._engine.model, agent.model))
+        asked, must = corrections.asked(conversation.rows), corrections.must_call(conversation.rows)
+        tools = offered(conversation.tools, self._engine.tools, attended=self._allowance.attended)
+        settings = {} if agent.effort is None else {"reasoning_effort": agent.effort}
+        request = ChatRequest(
+            agent.model, conversation.messages, tools, settings, answer_tokens=most, asked=asked, must_call=must
+        )
+        request = self._engine.images.fill(agent.session_id, request)
+        goes = self._engine.prefixes.wait(
+            agent, conversation, self._cancel, lambda why: self._engine.feed.activity(agent.id, why)
+        )
         began = time.monotonic()
-        self._times = times = call_progress.TokenTimes()
+        self._times = times = call_progress.TokenTimes(began=goes.began)
 
         def usage(reply: Reply, error: str | None = None) -> dict[str, Any]:
             until_first = times.first - began if times.first else None
@@ -254,12 +267,12 @@ class Runner:
             self._engine.observer.asked(agent, used)
             return used
 
-        most = budgeting.shortened(self._granted, budgeting.wanted(self._engine.model, agent.model))
-        request = ChatRequest(agent.model, conversation.messages, conversation.tools, answer_tokens=most)
-        request = self._engine.images.fill(agent.session_id, request)
         try:
-            with call_progress.watched(self._engine.feed, agent, conversation.last_seq, times) as watch:
+            feed, observer = self._engine.feed, self._engine.observer
+            with call_progress.watched(feed, observer, agent, conversation.last_seq, times) as watch:
                 reply = self._engine.model.complete(request, self._cancel, watch)
+            goes.began()  # a server that does not stream has read it too
+            self._engine.prefixes.saw(agent.model, reply.usage, times.first - began if times.first else None)
         except CallCancelled as cancelled:
             times.void()
             return self._cancelled(cancelled.partial, usage(cancelled.partial, "cancelled"))
@@ -273,15 +286,29 @@ class Runner:
             return self.fail({**error, "partial": streamed.text}, usage(streamed, failed.kind))
         except AgentmeshError as unusable:  # no such provider, a bad URL
             return self.fail({"error": unusable.message, "hint": unusable.hint, "kind": "config"})
+        finally:
+            goes.ended()
         times.void()
         self._is_compacted = False
         conversation.count(0 if reply.usage.estimated else reply.usage.input_tokens)
-        done = self._store(recording.content(reply, most), reply, usage(reply), conversation.last_seq)
+        verdict = corrections.judge(reply, conversation.rows, tools)
+        if verdict.error is not None:
+            return self.fail(verdict.error, usage(reply, "unread"))
+        window = self._window() if reply.finish_reason == "length" else None
+        content = recording.content(reply, most, verdict, window)
+        done = self._store(content, reply, usage(reply), conversation.last_seq)
         if not reply.tool_calls:
             self._refused = {}
             return done.status
         self._allowance = done.allowance or self._allowance
         return self._call_tools(recording.open_calls(done.seq, reply))
+
+    def _window(self) -> int | None:
+        """Return the context size of the agent's model, None if unknown."""
+        try:
+            return self._engine.model.context_window(self._agent.model)
+        except AgentmeshError:
+            return None
 
     def _store(
         self, content: Mapping[str, Any], reply: Reply, usage: Mapping[str, Any], after: int
@@ -295,6 +322,7 @@ class Runner:
             )
         except AgentBusy as undone:  # the server has crashed since, and results that the model has read are lost
             raise DatabaseError(undone.message, hint="The agent goes on from its rows.") from undone
+        self._engine.observer.stepped(self._agent)
         if calls:  # the commit that ends a turn tells screens itself
             self._stored()
         return done
@@ -335,6 +363,7 @@ class Runner:
                 note,
                 self._stored,
                 self._show_output,
+                self._fan_out_words,
             )
             parked = running.run(list(step))
             self._unwritten = (lease, found) if (found := running.unwritten) else None
@@ -401,6 +430,11 @@ class Runner:
         """Show people what a running call has written last."""
         agent = self._agent
         self._engine.feed.output(CallOutput(agent.session_id, agent.id, call.seq, call.ordinal, text))
+
+    def _fan_out_words(self, starts: Sequence[Start]) -> str:
+        """Return what a person is told before a step starts these agents."""
+        conversation = self._conversation or self._load()
+        return estimates.words(self._engine.database, self._engine.model, self._agent, conversation, starts)
 
     def _context(self, root: Root) -> ToolContext:
         agent, feed = self._agent, self._engine.feed

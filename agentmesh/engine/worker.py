@@ -29,8 +29,16 @@ from agentmesh.domain.rows import Agent
 from agentmesh.engine.claims import Claims
 from agentmesh.engine.crew import Crew
 from agentmesh.engine.engine import Engine
-from agentmesh.store import schema, workers
-from agentmesh.store.status import PAUSE_CHANNEL, REPEAT, WORK_CHANNEL, agent_channel, is_screen_channel
+from agentmesh.store import schema, timers, workers
+from agentmesh.store.processes import CHANNEL as PROCESS_CHANNEL
+from agentmesh.store.status import (
+    PAUSE_CHANNEL,
+    PREFIX_CHANNEL,
+    REPEAT,
+    WORK_CHANNEL,
+    agent_channel,
+    is_screen_channel,
+)
 from agentmesh.store.workers import Identity
 
 LOG = logger(__name__)
@@ -82,14 +90,17 @@ class Worker:
         on_event: Callable[[str], None] = lambda _: None,
         *,
         tick: float = _TICK,
-        heed: Callable[[], None] = lambda: None,
+        heed: Callable[[], object] = lambda: None,
+        tend: Callable[[], None] = lambda: None,
     ) -> None:
-        """``heed`` is called when models pause; it reads which ones."""
+        """``heed`` is called at news of models: which pause, and what servers can. ``tend`` looks after processes, at
+        each tick."""
         self._engine = engine
         self._identity = identity
         self._on_event = on_event
         self._tick_every = tick
         self._heed = heed
+        self._tend = tend
         self._tick_now = threading.Event()
         self._listener = make_listener(self._heard, self._reconnected, self._join)
         slots, database = identity.concurrency, engine.database
@@ -122,10 +133,20 @@ class Worker:
         """Since when (monotonic) it has had no agent; None while it has one."""
         return self._crew.idle_since
 
+    @property
+    def agents(self) -> int:
+        """How many agents it owns."""
+        return len(self._crew.epochs())
+
+    @property
+    def active(self) -> int:
+        """How many of them have a thread or wait for one."""
+        return self._crew.active
+
     def start(self) -> None:
         """Connect, register and begin to claim; raise if the database cannot be reached."""
         sys.setswitchinterval(0.001)  # many short waits for the interpreter lock, no long ones: wake-ups stay quick
-        self._listener.listen(WORK_CHANNEL, PAUSE_CHANNEL)
+        self._listener.listen(WORK_CHANNEL, PAUSE_CHANNEL, PREFIX_CHANNEL, PROCESS_CHANNEL)
         self._listener.start(self._died)
         self._heed()
         self._engine.feed.start(self._died)
@@ -218,8 +239,11 @@ class Worker:
         if channel == WORK_CHANNEL:
             self._claims.heard_of_work()
             return
-        if channel == PAUSE_CHANNEL:
+        if channel == PAUSE_CHANNEL or (channel == PROCESS_CHANNEL and payload == str(self._worker_id)):
             self._tick_now.set()
+            return
+        if channel == PREFIX_CHANNEL:
+            self._engine.prefixes.heard(payload)
             return
         agent = _agent_of(channel)
         if agent is None:
@@ -300,6 +324,7 @@ class Worker:
             workers.tick, self.worker_id, self._crew.epochs(), self._schema, names_all=True
         )
         self.beat_at = time.monotonic()
+        self._tend()
         if any(seen.what == "replaced" for seen in all_seen):
             self._look_at_schema()
             return
@@ -308,6 +333,8 @@ class Worker:
                 self._listener.reconnect()  # which registers it again
             elif seen.agent_id is None and seen.what == "paused":
                 self._heed()
+            elif seen.agent_id is None and seen.what == "cron":
+                self._engine.database.run(timers.ring_crons, idempotent=True)
             elif seen.agent_id is None:
                 self._claims.heard_of_work(in_doubt=seen.what == "owned")
             elif seen.what == "wait":

@@ -9,8 +9,10 @@ from datetime import datetime
 from typing import Any
 
 from agentmesh.domain import commands, images, jsontext, waited
+from agentmesh.domain.mail import answers, notes
 from agentmesh.domain.rows import Row, Taken
 from agentmesh.domain.states import Kind
+from agentmesh.domain.workspaces import own_tree
 from agentmesh.export.cleaning import Cleaner, line, readable
 from agentmesh.store.export import Snapshot
 
@@ -74,10 +76,16 @@ _Told = tuple[str, str, list[Fold], bool]
 def _told(kind: str, content: Mapping[str, Any], name: str, mail: Sequence[Taken]) -> _Told:
     match kind:
         case Kind.USER:
-            return "user", images.with_labels(content.get("text"), content), [], False
+            return (
+                _noted("agentmesh" if content.get("correction") else "user", answers(content)),
+                images.with_labels(content.get("text"), content),
+                [],
+                False,
+            )
         case Kind.MAIL:
-            flags = (bool(content.get(flag)) for flag in ("automatic", "failed"))
-            return _mail(str(content.get("name")), _words(content.get("text")), *flags)
+            return _mail(
+                str(content.get("name")), _words(content.get("text")), notes(content), bool(content.get("failed"))
+            )
         case Kind.ASSISTANT:
             return _answer(content, name)
         case Kind.TOOL_RESULT:
@@ -98,7 +106,9 @@ def _told(kind: str, content: Mapping[str, Any], name: str, mail: Sequence[Taken
 def _answer(content: Mapping[str, Any], name: str) -> _Told:
     folds = _folded("reasoning", _words(content.get("reasoning")))
     folds += [
-        Fold(f"→ {call.get('name')}{_hint(call.get('arguments'))}", _pretty(call.get("arguments")))
+        Fold(
+            f"→ {call.get('name')}{_hint(str(call.get('name')), call.get('arguments'))}", _pretty(call.get("arguments"))
+        )
         for call in content.get("calls") or []
     ]
     note = ", interrupted" if content.get("interrupted") else ""
@@ -108,11 +118,17 @@ def _answer(content: Mapping[str, Any], name: str) -> _Told:
 
 def _taken(mail: Taken) -> _Told:
     """Return a message that a wait took, in the form of any other message."""
-    return ("user", mail.text, [], False) if mail.by_user else _mail(mail.name, mail.text, mail.automatic, mail.failed)
+    if mail.by_user:
+        return _noted("user", mail.notes), mail.text, [], False
+    return _mail(mail.name, mail.text, mail.notes, mail.failed)
 
 
-def _mail(name: str, text: str, automatic: bool, failed: bool) -> _Told:
-    return f"mail from {name}{', its automatic report' if automatic else ''}", text, [], failed
+def _mail(name: str, text: str, note: str, failed: bool) -> _Told:
+    return _noted(f"mail from {name}", note), text, [], failed
+
+
+def _noted(head: str, note: str) -> str:
+    return f"{head}, {note}" if note else head
 
 
 def _result(content: Mapping[str, Any], mail: Sequence[Taken]) -> _Told:
@@ -153,12 +169,13 @@ def _pretty(arguments: Any) -> str:
     return "\n".join(_fields(parsed))
 
 
-def _hint(arguments: Any) -> str:
-    """Return the beginning of a call's first argument, so that a folded call shows its subject."""
+def _hint(tool: str, arguments: Any) -> str:
+    """Return the beginning of a call's first argument, so that a folded call shows its subject, and an own tree."""
     try:
         parsed = jsontext.parse(arguments)
     except (TypeError, ValueError):
         return ""
     first = next(iter(parsed.values()), "") if isinstance(parsed, dict) else ""
     text = line(_words(first))
-    return f" {text[:79]}…" if len(text) > 80 else f" {text}".rstrip()
+    subject = f" {text[:79]}…" if len(text) > 80 else f" {text}".rstrip()
+    return f"{subject}{own_tree(tool, parsed)}"

@@ -15,10 +15,24 @@ VERSION: Final = 1
 """It changes if a reader of this format could misread the new one; new types and fields need no change."""
 
 _OF_AGENT: Final = ("transcript", "tool_call", "model_call", "task", "mail")
+_LAST: Final = (
+    "form",
+    "batch",
+    "batch_item",
+    "todo",
+    "process",
+    "timer",
+    "request",
+    "cost",
+    "image",
+    "workspace",
+    "snapshot",
+    "merge",
+)
 
 
 def write(out: TextIO, snap: Snapshot, clean: Cleaner) -> None:
-    """Write a head, the session, its agents, the rows of each, then requests, costs, images (no bytes), and an end."""
+    """Write a head, the session, its agents, the rows of each, then all else (of images no bytes), and an end."""
     counts: Counter[str] = Counter()
 
     def put(what: str, row: dict[str, Any]) -> None:
@@ -39,7 +53,7 @@ def write(out: TextIO, snap: Snapshot, clean: Cleaner) -> None:
         for what in _OF_AGENT:
             for row in snap.of_agent(what, agent["id"]):
                 put(what, row)
-    for what in ("request", "cost", "image"):
+    for what in _LAST:
         for row in snap.of_session(what):
             put(what, row)
     out.write(jsontext.line({"type": "end", "rows": dict(counts), "cut": clean.cut, "redacted": clean.redacted}) + "\n")

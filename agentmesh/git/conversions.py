@@ -14,6 +14,8 @@ from typing import Final
 import pygit2
 from pygit2.enums import BlobFilter
 
+from agentmesh.git.rule_files import read_regular
+
 _FOREIGN: Final = ("filter", "working-tree-encoding")
 _BUILT_IN: Final = ("text", "crlf", "eol", "ident")
 
@@ -70,7 +72,7 @@ def _attribute_files(view: pygit2.Repository, index: pygit2.Index, top: Path, co
     """Yield the texts of all files that can name a filter."""
     for path in (common_dir / "info" / "attributes", *_elsewhere(view)):
         if path.is_file():
-            yield path.read_bytes()
+            yield read_regular(path)
     for entry in index:
         if entry.path == ".gitattributes" or os.fspath(entry.path).endswith("/.gitattributes"):
             blob = view.get(entry.id)
@@ -78,7 +80,7 @@ def _attribute_files(view: pygit2.Repository, index: pygit2.Index, top: Path, co
                 yield blob.data
             on_disk = top / entry.path
             if on_disk.is_file():
-                yield on_disk.read_bytes()
+                yield read_regular(on_disk)
 
 
 def _elsewhere(view: pygit2.Repository) -> Iterator[Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from agentmesh.domain.errors import TreeError
 from agentmesh.git import refs
 from agentmesh.git.opening import repository_of, told
 from agentmesh.git.place import Place
@@ -23,6 +24,21 @@ def refs_below(repository: Path, name: str) -> dict[str, str]:
         return {}
     with told("read the names of snapshots"):
         return refs.below(repository_of(_bare(repository)), name)
+
+
+def is_there(repository: Path) -> bool:
+    """Return whether a repository is there and can be opened."""
+    try:
+        repository_of(_bare(repository))
+    except TreeError:
+        return False
+    return True
+
+
+def require_openable(repository: Path) -> None:
+    """Raise TreeError if a repository is there and cannot be opened."""
+    if repository.is_dir():
+        repository_of(_bare(repository))
 
 
 def has_tree(repository: Path, tree: str) -> bool:

@@ -16,6 +16,7 @@ from agentmesh.domain import jsontext
 from agentmesh.domain.errors import TreeError
 from agentmesh.git import conversions, marker, opening, tree_objects
 from agentmesh.git.opening import VIEW, view_of
+from agentmesh.git.rule_files import read_regular
 from agentmesh.git.seed import copy_index
 from agentmesh.git.tree_objects import Entry
 from agentmesh.git.where import Place
@@ -120,19 +121,22 @@ class Look:
             except (pygit2.GitError, OSError) as error:
                 if opening.is_full(error):
                     raise
-                if "LF would" in str(error):
-                    self._add_as_it_is(path)
-                else:
+                if "LF would" not in str(error) or not self._add_as_it_is(path):
                     continue
             found = self._index[path]
             return Entry(int(found.mode), found.id.raw)
         return None
 
-    def _add_as_it_is(self, path: str) -> None:
-        """Put a file into the index whose ends of lines the user's core.safecrlf forbids to convert."""
+    def _add_as_it_is(self, path: str) -> bool:
+        """Put a file into the index whose ends of lines the user's core.safecrlf forbids to convert, if it is one."""
         full = self._place.top / path
-        mode = tree_objects.PROGRAM if full.lstat().st_mode & 0o100 else tree_objects.FILE
-        self._index.add(pygit2.IndexEntry(path, self._view.create_blob(full.read_bytes()), FileMode(mode)))
+        try:
+            mode, data = full.lstat().st_mode, read_regular(full)
+        except OSError:
+            return False
+        kind = tree_objects.PROGRAM if mode & 0o100 else tree_objects.FILE
+        self._index.add(pygit2.IndexEntry(path, self._view.create_blob(data), FileMode(kind)))
+        return True
 
     def _become(self, before: str) -> None:
         """Make the index stand for another tree; what differs is read from disk at the next look."""
@@ -260,7 +264,7 @@ def _read(view: pygit2.Repository, full: Path, path: str, known: Entry | None) -
     except pygit2.GitError as error:
         if "LF would" not in str(error):
             raise
-        blob = view.create_blob(full.read_bytes())
+        blob = view.create_blob(read_regular(full))
     mode = full.lstat().st_mode
     if stat.S_ISLNK(mode):
         return Entry(tree_objects.LINK, blob.raw)
@@ -284,9 +288,7 @@ def _stranger(top: Path, path: str) -> str | None:
 def _head(place: Place) -> str | None:
     """Return the tree of the user's HEAD."""
     repository = pygit2.Repository(os.fspath(place.git_dir))
-    if repository.head_is_unborn:
-        return None
-    return str(repository.head.peel(pygit2.Tree).id)
+    return None if repository.head_is_unborn else str(repository.head.peel(pygit2.Tree).id)
 
 
 def _is_utf8(path: str) -> bool:

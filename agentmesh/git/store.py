@@ -16,6 +16,7 @@ from agentmesh.git.facts import Restored, Snapshot
 from agentmesh.git.lock import locked
 from agentmesh.git.looking import Look, Seen, at_paths
 from agentmesh.git.opening import told, view_of
+from agentmesh.git.rule_files import RuleFiles
 from agentmesh.git.where import Place
 
 MAX_FILE: Final = 10 * 1024 * 1024
@@ -39,6 +40,7 @@ class Store:
         self._depth = 0
         self._opened: pygit2.Repository | None = None
         self._look: Look | None = None
+        self._rules = RuleFiles(place.top)
 
     def take(self, before: str | None, ref: str | None, paths: Collection[str] | None = None) -> Snapshot:
         """Take a snapshot: write objects, then ``ref``, a full name below ``refs/agentmesh/``.
@@ -90,9 +92,11 @@ class Store:
             raise TreeError(f"The snapshot {before} is no longer in the repository.", hint="A `git gc` removed it.")
         if paths is not None and before is not None:
             inner = [self.place.inward(path) for path in paths]
+            self._rules.require_files_above(inner)
             seen = at_paths(self.place, view, before, inner, self.max_file)
             if seen is not None:
                 return seen
+        self._rules.require_files()
         if self._look is None:
             if marker.workspace(self.folder) is None:
                 marker.write(self.folder, self.folder.name, self.place, ())

@@ -12,6 +12,7 @@ from typing import Any
 
 from agentmesh.domain.text import one_line
 from agentmesh.llm import wording
+from agentmesh.llm.constraint import FORCED, RESPONSE_FORMAT, TOOL_CHOICE
 from agentmesh.llm.port import CallFailed, Reply
 from agentmesh.llm.provider import Provider
 from agentmesh.llm.request import EMPTY_CONTENT, IMAGES
@@ -163,6 +164,10 @@ def explain(answer: FailedAnswer, provider: Provider, model: str, sent: Iterable
             hint="Check that the account and its key may use this model.",
             status=status,
         )
+    way = next((name for name in (RESPONSE_FORMAT, TOOL_CHOICE) if name in sent), "")
+    if FORCED in sent and way and status != 429 and wording.refuses_grammar(text):
+        message = f"{where} cannot force a call by {way}: {said}"
+        return AttemptFailed("bad_request", message, status=status, refused=way)
     if status is None or status < 500:
         refusal = _refused(answer, provider, model, said, sent)
         if refusal is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from agentmesh.domain.cancel import Cancel
 from agentmesh.llm.bounds import Bounds
+from agentmesh.llm.capabilities import Capabilities
 from agentmesh.llm.openai_chat import OpenAIChat
 from agentmesh.llm.pauses import Pauses
 from agentmesh.llm.port import ChatRequest, Prices, Reply, Watch
@@ -27,9 +28,13 @@ class Models:
     """A ChatModel for every model name of a session; the scripted model's server starts at its first call."""
 
     def __init__(
-        self, providers: Mapping[str, Provider], policy: RetryPolicy | None = None, pauses: Pauses | None = None
+        self,
+        providers: Mapping[str, Provider],
+        policy: RetryPolicy | None = None,
+        pauses: Pauses | None = None,
+        capabilities: Capabilities | None = None,
     ) -> None:
-        self._router = Router(providers, policy=policy, pauses=pauses)
+        self._router = Router(providers, policy=policy, pauses=pauses, capabilities=capabilities)
         self._lock = threading.Lock()
         self._simulator: Simulator | None = None
         self._demo: OpenAIChat | None = None
@@ -43,6 +48,10 @@ class Models:
     def context_window(self, model: str) -> int | None:
         """Return the model's context size in tokens, or None if unknown."""
         return None if model.startswith(f"{DEMO}/") else self._router.context_window(model)
+
+    def slots(self, model: str) -> int | None:
+        """Return how many conversations the model's server keeps and answers at once; None if it does not say."""
+        return None if model.startswith(f"{DEMO}/") else self._router.slots(model)
 
     def sees(self, model: str) -> bool:
         """Return whether the model is sent images; raise CallFailed for an unknown provider."""

@@ -8,14 +8,17 @@ from __future__ import annotations
 import contextlib
 import difflib
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial as bind
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.cancel import Cancel
-from agentmesh.llm import picture, prices, textcalls, vision, wording
+from agentmesh.llm import cache_marks, constraint, listed, picture, prices, textcalls, vision, wording
 from agentmesh.llm.assemble import Assembly, ErrorInStream
 from agentmesh.llm.bounds import Bounds
+from agentmesh.llm.cache_marks import MARKS
+from agentmesh.llm.capabilities import Capabilities
 from agentmesh.llm.exchange import Exchange
 from agentmesh.llm.failure import AttemptFailed, FailedAnswer, explain
 from agentmesh.llm.pauses import Pass, PauseGate, Pauses, Visit
@@ -33,13 +36,17 @@ from agentmesh.llm.request import (
     with_null_content,
 )
 from agentmesh.llm.retry import RetryPolicy, Tries
+from agentmesh.llm.slots import Slots
 from agentmesh.llm.usage import at_least, estimate
 
 if TYPE_CHECKING:
     from agentmesh.llm.wire import Wire
 
 _MODELS_TIMEOUT = 5.0
+_WINDOW_TIMEOUT = 2.0
 _NAMES_IN_ADVICE = 5
+_EMPTY_STREAMS = 2
+"""Empty streams in a row, of answers that were whole without streaming, after which a model's answers come whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,35 +60,65 @@ class _Prepared:
     bounds: Bounds
 
 
+@dataclass(slots=True)
+class _LeftOut:
+    """What the attempts of one call leave out because the server could not take it."""
+
+    limit: bool = False
+    """The caller's limit of the answer."""
+    images: bool = False
+    stream: bool = False
+
+
 class OpenAIChat:
     """One provider's models; thread-safe."""
 
-    def __init__(self, provider: Provider, policy: RetryPolicy | None = None, pauses: Pauses | None = None) -> None:
-        """``pauses`` may be shared with other clients; by default the client has its own."""
+    def __init__(
+        self,
+        provider: Provider,
+        policy: RetryPolicy | None = None,
+        pauses: Pauses | None = None,
+        capabilities: Capabilities | None = None,
+    ) -> None:
+        """``pauses`` and ``capabilities`` may be shared with other clients; by default the client has its own."""
         self.provider = provider
         self._policy = policy or RetryPolicy()
         self._pauses = pauses or Pauses(self._policy)
         self._lock = threading.Lock()
         self._wire: Wire | None = None
         self._quirks: dict[str, Quirks] = {}
-        self._windows: dict[str, int] = {}
+        self._capabilities = capabilities or Capabilities()
+        self._asked: set[str] = set()
+        """Models about which the server was asked."""
+        self._slots = Slots(provider.concurrency)
+        self._streams: dict[str, int] = {}
+        """How often in a row a model's stream was empty although the same answer without streaming was not."""
 
     def complete(self, request: ChatRequest, cancel: Cancel, watch: Watch) -> Reply:
         """Return the answer; raise CallCancelled if ``cancel`` is set, CallFailed if the call fails for good."""
+        with self._slots.one(cancel) as has_slot:
+            if not has_slot:
+                raise CallCancelled(Reply(finish_reason="cut"))
+            reply = self._complete(request, cancel, watch)
+            self._find_out(request.model, cancel)
+            return reply
+
+    def _complete(self, request: ChatRequest, cancel: Cancel, watch: Watch) -> Reply:
         gate = self._pauses.gate(self.provider.name, request.model)
         visit, tries = Visit(cancel, watch), Tries(self._policy)
         notes: list[str] = []
         kept: Reply | None = None
-        is_told, is_shown = True, True
+        left_out = _LeftOut()
         while (entered := self._enter(gate, visit, kept)) is not None:
             watch.sent()
-            prepared = self._prepare(request, is_told=is_told, is_shown=is_shown)
+            prepared = self._prepare(request, left_out)
             assembly = Assembly(watch, prepared.bounds)
             assembly.notes.extend(notes)
             try:
                 with entered:
                     self._attempt(prepared, assembly, cancel, entered)
                     entered.answered()
+                self._learn_streams(request.model, is_streamed=not left_out.stream)
                 return self._whole(prepared, assembly)
             except AttemptFailed as caught:
                 failure = caught
@@ -89,19 +126,13 @@ class OpenAIChat:
             kept = partial or kept  # keep what had arrived before the server went away
             if cancel.is_set():
                 raise CallCancelled(kept or Reply(finish_reason="cut"))
-            if failure.kind == "bad_image" and partial is None:
-                is_shown = False
-                notes.append(f"The images were left out: {failure.message}")
-            elif failure.refused and partial is None:
-                # This ends: a server can refuse only a parameter that was sent, and it is not sent again.
-                self._learn(request.model, failure)
-                notes.append(f"The server refuses {failure.refused}; it was left out or renamed.")
-            elif is_told and self._is_told_too_much(request, failure) and partial is None:
-                is_told = False
-                notes.append(f"The server refuses a limit of {request.answer_tokens:,} tokens; it was left out.")
+            if partial is None and (note := self._leave_out(request, failure, left_out)):
+                notes.append(note)
             elif self._policy.waits_out(failure):
                 self._slow_down(gate, entered, failure, visit, kept)
             elif (pause := tries.pause(failure)) is not None:
+                # Some servers stream no tool calls: an empty answer may be whole without streaming.
+                left_out.stream |= failure.kind in ("empty", "wordless") and bool(request.tools)
                 watch.retry(pause, failure.message)
                 cancel.wait(pause)
             elif failure.kind == "wordless":
@@ -112,15 +143,34 @@ class OpenAIChat:
 
     def context_window(self, model: str) -> int | None:
         """Return the model's context size in tokens, or None if unknown."""
-        return self.provider.context_window or self._windows.get(model) or prices.context_window(self.provider, model)
+        known = self.provider.context_window or self._capabilities.of(self.provider, model).context_window
+        return known or prices.context_window(self.provider, model)
+
+    def slots(self, model: str) -> int | None:
+        """Return how many conversations the server keeps and answers at once: as configured, or as it says."""
+        return self.provider.slots or self._capabilities.of(self.provider, model).slots
+
+    def refused(self, model: str) -> frozenset[str]:
+        """Return the parameters and other features that the server has refused for this model."""
+        return self._quirks.get(model, Quirks()).without
+
+    def own(self, name: str, cancel: Cancel, seconds: float = _WINDOW_TIMEOUT) -> Any:
+        """Return what llama.cpp says at this place beside its API, as ``props``; None if the server does not."""
+        with contextlib.suppress(AttemptFailed), Exchange(cancel, seconds) as exchange:
+            return self._open().own(exchange, name)
+        return None
+
+    def listing(self, cancel: Cancel, seconds: float = _MODELS_TIMEOUT) -> list[Mapping[str, Any]]:
+        """Return the entries of the server's list of models; raise CallFailed."""
+        try:
+            with Exchange(cancel, seconds) as exchange:
+                return self._open().listing(exchange)
+        except AttemptFailed as failure:
+            raise failure.final(None) from None
 
     def models(self, cancel: Cancel | None = None, seconds: float = _MODELS_TIMEOUT) -> tuple[str, ...]:
         """Return the names of the models that the server lists; raise CallFailed."""
-        try:
-            with Exchange(cancel or Cancel(), seconds) as exchange:
-                return self._open().models(exchange)
-        except AttemptFailed as failure:
-            raise failure.final(None) from None
+        return tuple(listed.windows(self.listing(cancel or Cancel(), seconds)))
 
     def sees(self, model: str) -> bool:
         """Return whether the model is sent images: as configured, as its server has shown, or as its name says."""
@@ -162,21 +212,41 @@ class OpenAIChat:
         is_refused = failure.kind in ("bad_request", "context") and wording.is_bound_too_large(failure.message)
         return request.answer_tokens is not None and is_refused
 
-    def _prepare(self, request: ChatRequest, *, is_told: bool = True, is_shown: bool = True) -> _Prepared:
-        """Encode the request; without the caller's limit of the answer unless ``is_told``, without images likewise."""
+    def _leave_out(self, request: ChatRequest, failure: AttemptFailed, left_out: _LeftOut) -> str:
+        """Leave out of the next attempt what the server could not take; return a note on it, or nothing."""
+        if failure.kind == "bad_image":
+            left_out.images = True
+            return f"The images were left out: {failure.message}"
+        if failure.refused:
+            # This ends: a server can refuse only a parameter that was sent, and it is not sent again.
+            self._learn(request.model, failure)
+            return f"The server refuses {failure.refused}; it was left out or renamed."
+        if not left_out.limit and self._is_told_too_much(request, failure):
+            left_out.limit = True
+            return f"The server refuses a limit of {request.answer_tokens:,} tokens; it was left out."
+        return ""
+
+    def _prepare(self, request: ChatRequest, left_out: _LeftOut) -> _Prepared:
+        """Encode the request, without what is to be left out."""
+        known = self._capabilities.of(self.provider, request.model)
+        request = replace(request, settings=self.provider.settings(request, known))
+        if left_out.stream:
+            request = replace(request, settings={**request.settings, "stream": False})
         bounds, bound = self.provider.bounds, self.provider.answer_bound(request)
         if bound is not None:
             bounds = bounds.with_server_limit(bound)
-        if not is_told:
+        if left_out.limit:
             bound = self.provider.answer_bound(replace(request, answer_tokens=None))
         if bound is not None:
             others = {name: value for name, value in request.settings.items() if name not in BOUND_NAMES}
             request = replace(request, settings={**others, **self.provider.answer_settings(bound)})
         quirks = self._quirks.get(request.model, Quirks())
+        if forced := constraint.settings(request, quirks.without, known.forced_calls):
+            request = replace(request, settings={**request.settings, **forced})
         if EMPTY_CONTENT in quirks.without:
             request = with_null_content(request)
         has_images = picture.has_images(request.messages)
-        if has_images and (IMAGES in quirks.without or not is_shown):
+        if has_images and (IMAGES in quirks.without or left_out.images):
             why = picture.UNSEEN if IMAGES in quirks.without else picture.REFUSED
             request, has_images = replace(request, messages=picture.without_images(request.messages, why)), False
         if not has_images:
@@ -184,6 +254,8 @@ class OpenAIChat:
         fields = parameters(request, quirks)
         sent = (*fields, EMPTY_CONTENT) if has_empty_content(request) else tuple(fields)
         sent = (*sent, IMAGES) if has_images else sent
+        sent = (*sent, constraint.FORCED) if forced else sent
+        request, sent = self._marked(request, sent, quirks)
         try:
             return _Prepared(request, sent, encode(fields, request), bounds)
         except ValueError as error:
@@ -192,6 +264,14 @@ class OpenAIChat:
                 hint="Check the model's settings.",
                 kind="bad_request",
             ) from None
+
+    def _marked(
+        self, request: ChatRequest, sent: tuple[str, ...], quirks: Quirks
+    ) -> tuple[ChatRequest, tuple[str, ...]]:
+        """Return the request with the cache marks that its model needs, and all names of features sent."""
+        if MARKS in quirks.without or not cache_marks.are_wanted(self.provider, request.model):
+            return request, sent
+        return replace(request, messages=cache_marks.marked(request.messages)), (*sent, MARKS)
 
     def _enter(self, gate: PauseGate, visit: Visit, partial: Reply | None) -> Pass | None:
         try:
@@ -236,13 +316,41 @@ class OpenAIChat:
     def _whole(self, prepared: _Prepared, assembly: Assembly) -> Reply:
         """Return a complete answer."""
         reply = self._reply(prepared, assembly)
-        if not self.provider.text_tool_calls:
-            return reply
-        return textcalls.read(reply, prepared.request, bind(call_ids, prepared.request), prepared.body)
+        if self.provider.text_tool_calls:
+            reply = textcalls.read(reply, prepared.request, bind(call_ids, prepared.request), prepared.body)
+        self._learn_from(prepared, reply)
+        return reply
 
     def _partial(self, prepared: _Prepared, assembly: Assembly) -> Reply | None:
         """Return the part of an answer that has arrived, None if there is none."""
         return replace(self._reply(prepared, assembly), finish_reason="cut") if assembly.touched else None
+
+    def _learn_streams(self, model: str, *, is_streamed: bool) -> None:
+        """Learn from an answer whether the model's streams lack answers: from two in a row that did."""
+        with self._lock:
+            empty = self._streams[model] = 0 if is_streamed else self._streams.get(model, 0) + 1
+        if empty >= _EMPTY_STREAMS:
+            self._capabilities.learn(self.provider, model, streams=False)
+
+    def _learn_from(self, prepared: _Prepared, reply: Reply) -> None:
+        """Learn from an answer whether the server caches, and whether it can be made to call a tool."""
+        request = prepared.request
+        if reply.usage.cached_tokens:
+            self._capabilities.learn(self.provider, request.model, caches=True)
+        if constraint.FORCED in prepared.sent and not reply.tool_calls and reply.finish_reason == "stop":
+            self._capabilities.learn(self.provider, request.model, forced_calls=constraint.after(request.settings))
+
+    def _find_out(self, model: str, cancel: Cancel) -> None:
+        """Ask the server once about a model whose context size nobody knows; leave errors to later calls."""
+        if self.context_window(model) is not None or model in self._asked:
+            return
+        self._asked.add(model)
+        with contextlib.suppress(CallFailed):
+            found = self.listing(cancel, _WINDOW_TIMEOUT)
+            window = listed.window_of(listed.windows(found), model)
+            props = self.own("props", cancel) if listed.is_of_llama(found) else None
+            window = window or listed.slot_window(props)
+            self._capabilities.learn(self.provider, model, context_window=window, slots=listed.slots(props))
 
     def _learn(self, model: str, failure: AttemptFailed) -> None:
         with self._lock:
@@ -250,8 +358,8 @@ class OpenAIChat:
             self._quirks[model] = known.learn(failure.refused, failure.message)
 
     def _final(self, failure: AttemptFailed, model: str, partial: Reply | None, cancel: Cancel) -> CallFailed:
-        if failure.window:
-            self._windows[model] = failure.window
+        if listed.is_possible(failure.window):
+            self._capabilities.learn(self.provider, model, context_window=failure.window)
         if failure.kind == "unknown_model":
             failure.hint = self._advise(model, cancel)
         return failure.final(partial)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Final, Protocol
 
 from agentmesh.domain.cancel import Cancel
@@ -11,6 +12,18 @@ from agentmesh.domain.errors import ModelError
 
 LIMIT: Final = "limit"
 """The finish reason of an answer that this client stopped because it exceeded the limit of one answer."""
+
+
+class Unread(StrEnum):
+    """Whether the text of an answer holds a tool call that was not read from it."""
+
+    NOTHING = ""
+    PERHAPS = "perhaps"
+    """It has the form of a call, and may be an example."""
+    CALL = "call"
+    """It is meant as a call, and is no valid one."""
+    MANY = "many"
+    """It has more calls than one answer may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +72,12 @@ class ChatRequest:
     """Further parameters of the request (temperature, seed, ...)."""
     answer_tokens: int | None = None
     """Limit of output tokens for this answer, if it is lower than the model's usual one."""
+    asked: str = ""
+    """What the newest message says, if the model has made no call since: it may ask to see a call as text."""
+    as_text: bool = False
+    """Whether the answer is a text, whatever it holds: no calls are read from it."""
+    must_call: bool = False
+    """Whether the answer must be a tool call: the server is asked to allow nothing else, if it can."""
     uncounted: int = 0
     """Bytes of data URLs in the messages, less what their images count as tokens: four bytes are a token."""
 
@@ -82,6 +101,8 @@ class Reply:
     """The model's name as reported by the server."""
     notes: tuple[str, ...] = ()
     """What had to be repaired (ids made up, no usage, ...), one sentence each."""
+    unread: Unread = Unread.NOTHING
+    """Whether ``text`` holds a call that was not read."""
 
 
 class CallFailed(ModelError):
@@ -148,6 +169,9 @@ class ChatModel(Protocol):
 
     def context_window(self, model: str) -> int | None:
         """Return the model's context size in tokens, or None if unknown."""
+
+    def slots(self, model: str) -> int | None:
+        """Return how many conversations the model's server keeps and answers at once; None if it does not say."""
 
     def sees(self, model: str) -> bool:
         """Return whether the model is sent images; raise CallFailed for an unknown provider."""

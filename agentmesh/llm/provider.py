@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from agentmesh.domain.errors import ConfigError
+from agentmesh.domain.rows import Capability
 from agentmesh.domain.text import one_line
 from agentmesh.llm.bounds import Bounds
 from agentmesh.llm.port import ChatRequest
@@ -39,9 +41,23 @@ class Provider:
     priced_as: str = ""
     """Provider id of genai-prices, for gateways whose address it does not know."""
     text_tool_calls: bool = True
-    """Whether an answer that consists only of tool calls written as text is read as these calls."""
+    """Whether tool calls that a model writes into its text are read as calls."""
+    stream: bool | None = None
+    """Whether answers are streamed; None: unless the server was seen to stream nothing."""
+    tool_choice: str | None = None
+    """What its requests with tools say about them: ``auto``, for servers that leave out tools without it."""
+    temperature: float | None = None
+    """None: the server decides."""
+    concurrency: int | None = None
+    """Calls that a process makes at once; None: as many as there are."""
+    slots: int | None = None
+    """Conversations that the server keeps and answers at once; None: as it says, if it does."""
+    extra_body: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """Further parameters of every request."""
     vision: bool | None = None
     """Whether its models see images; None: as their names say."""
+    cache_marks: bool | None = None
+    """Whether requests say up to where they are to be kept in a cache; None: for Claude at OpenRouter."""
     max_tokens: int | None = None
     """Limit of output tokens that the server is given for one answer; None: the server decides."""
     bounds: Bounds = field(default_factory=Bounds)
@@ -90,9 +106,28 @@ class Provider:
         is_openai = urlsplit(self.base_url).hostname == "api.openai.com"
         return {"max_completion_tokens" if is_openai else "max_tokens": bound}
 
+    def settings(self, request: ChatRequest, known: Capability) -> dict[str, Any]:
+        """Return the request's parameters with those that are configured or known to be needed.
+
+        The request's own come first.
+        """
+        ours: dict[str, Any] = {**self.extra_body}
+        if (known.streams if self.stream is None else self.stream) is False:
+            ours["stream"] = False
+        if request.tools and (choice := self.tool_choice or ("auto" if known.needs_choice else None)):
+            ours["tool_choice"] = choice
+        if self.temperature is not None:
+            ours["temperature"] = self.temperature
+        return {**ours, **request.settings}
+
     def named(self, model: str) -> str:
         """Return the provider and, if given, the model, for messages."""
         return f"{self.name} (model {one_line(model)})" if model else self.name
+
+    @property
+    def root(self) -> str:
+        """The URL above the API's version, where llama.cpp says what it is; without the query, which clients add."""
+        return self.base_url.partition("?")[0].rstrip("/").removesuffix("/v1")
 
     @property
     def address(self) -> str:

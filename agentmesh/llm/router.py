@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from agentmesh.domain.cancel import Cancel
+from agentmesh.llm.capabilities import Capabilities
 from agentmesh.llm.openai_chat import OpenAIChat
 from agentmesh.llm.pauses import Pauses
 from agentmesh.llm.port import CallFailed, ChatRequest, Prices, Reply, Watch
@@ -23,12 +24,14 @@ class Router:
         default: str | None = None,
         policy: RetryPolicy | None = None,
         pauses: Pauses | None = None,
+        capabilities: Capabilities | None = None,
     ) -> None:
         """Route among ``providers``; ``default`` takes names without a provider (a single provider is the default)."""
         self._providers = dict(providers)
         self._default = default or (next(iter(self._providers)) if len(self._providers) == 1 else None)
         self._policy = policy
         self._pauses = pauses or Pauses(policy)
+        self._capabilities = capabilities or Capabilities()
         self._lock = threading.Lock()
         self._clients: dict[str, OpenAIChat] = {}
 
@@ -55,6 +58,11 @@ class Router:
         """Return the model's context size in tokens, or None if unknown."""
         client, name = self.resolve(model)
         return client.context_window(name)
+
+    def slots(self, model: str) -> int | None:
+        """Return how many conversations the model's server keeps and answers at once; None if it does not say."""
+        client, name = self.resolve(model)
+        return client.slots(name)
 
     def sees(self, model: str) -> bool:
         """Return whether the model is sent images; raise CallFailed for an unknown provider."""
@@ -86,5 +94,5 @@ class Router:
     def _client(self, name: str) -> OpenAIChat:
         with self._lock:
             if name not in self._clients:
-                self._clients[name] = OpenAIChat(self._providers[name], self._policy, self._pauses)
+                self._clients[name] = OpenAIChat(self._providers[name], self._policy, self._pauses, self._capabilities)
             return self._clients[name]

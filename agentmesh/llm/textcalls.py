@@ -1,74 +1,201 @@
 """Read tool calls that a model wrote as text, as small local models do if their server does not parse them.
 
-The answer must be nothing else: one or several ``<tool_call>`` elements, or fenced JSON blocks, each with calls of
-tools that the request offered. An answer with other text, or with an unknown tool, stays text.
+Only what is unambiguous is a call: JSON with the name of an offered tool and an object of arguments. It must be marked
+by an element, alone in a fenced block, or on lines of its own. A quoted call, and a fenced one beside words, is an
+example. An answer with a call that was not read says so in ``unread``. docs/reference/calls-in-text.md has the rules.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentmesh.domain import jsontext
+from agentmesh.domain.text import storable
 from agentmesh.llm.bounds import MOST_CALLS
-from agentmesh.llm.port import ChatRequest, Reply, ToolCall
+from agentmesh.llm.callpieces import Kind, Piece, split
+from agentmesh.llm.port import ChatRequest, Reply, ToolCall, Unread
 from agentmesh.llm.toolcalls import OpenCall, unique_ids
 
-_PIECE = re.compile(
-    r"<tool_call>(.*?)</tool_call>|```(?:json|tool_call|tool_code)?[ \t]*\n(.*?)\n[ \t]*```(?!\S)", re.DOTALL
-)
 _ARGUMENTS = ("arguments", "parameters")
+_NAMES = ("name", "function")
+_QUOTING = re.compile(r"(?:\\n|\n)(?:\s|\\t)*\d+(?:\t|\\t|→|:)|\\[nrt]|[\s\\]+")
 _BESIDES = frozenset({"id", "type", "index"})
 """Keys that a call may have besides its name and arguments."""
+_EXAMPLE = re.compile(
+    r"\b(examples?|e\.g\.|for instance|such as|like (this|so)|would|could|might|format|syntax|template|schema|samples?"
+    r"|beispiel\w*|würden?|exemple\w*|ejemplos?|esempio|esempi|exemplos?|пример\w*"
+    r"|looks? like|illustrat\w+|demonstrat\w+|explain\w*|describ\w+|documentation|do not|don't|never|instead of)\b"
+    r"|例|比如|예를",
+    re.IGNORECASE,
+)
+"""Words beside a call that may mean that it is shown, not made."""
+_SHOWN = re.compile(
+    r"\b(show|print|write|give|display|output|quote|paste|answer|reply)\b[^.\n]{0,60}"
+    r"\b(tool calls?|function calls?|the calls?|a call|calls? (of|to)|code ?block)\b"
+    r"|\bjson\b[^.\n]{0,40}\b(call\w*|tools?)\b"
+    r"|\b(without|do not|don't|instead of) (actually )?(call|run|execut|mak|invok)\w*\b"
+    r"[^.\n]{0,20}\b(it|calls?|tools?)\b",
+    re.IGNORECASE,
+)
+"""A user's words that may ask to see a call."""
+_Call = tuple[str, str]
+
+
+class Found(NamedTuple):
+    """What a reader finds in an answer's text."""
+
+    calls: tuple[_Call, ...] = ()
+    """Name and arguments of each call."""
+    unread: Unread = Unread.NOTHING
+
+
+class _Value(NamedTuple):
+    """A JSON value of a piece."""
+
+    calls: tuple[_Call, ...] = ()
+    """Its calls, if it is a call or a list of calls."""
+    is_near: bool = False
+    """Whether it is broken, and has the form of a call of an offered tool."""
+    is_unknown: bool = False
+    """Whether it is a call of a tool that was not offered."""
+
+    @property
+    def is_data(self) -> bool:
+        return not (self.calls or self.is_near or self.is_unknown)
+
+
+class _Block(NamedTuple):
+    """A piece with what its values are."""
+
+    piece: Piece
+    values: tuple[_Value, ...]
+
+    @property
+    def is_read(self) -> bool:
+        return self.piece.is_whole and all(value.calls for value in self.values)
 
 
 def read(reply: Reply, request: ChatRequest, taken_ids: Callable[[], Collection[str]], seed: bytes) -> Reply:
-    """Return the reply with the calls in its text and a note that keeps the text; otherwise the reply unchanged."""
-    if reply.tool_calls or not request.tools or reply.finish_reason not in ("stop", "tool_calls"):
+    """Return the reply with the calls in its text and a note that keeps the text; otherwise with what was not read."""
+    if request.as_text or reply.tool_calls or not request.tools or reply.finish_reason not in ("stop", "tool_calls"):
         return reply
-    calls = _calls(reply.text, {tool["function"]["name"] for tool in request.tools})
-    if not calls:
-        return reply
-    ids, _ = unique_ids([OpenCall(name=name) for name, _ in calls], taken_ids(), seed)
+    found = find(reply.text, {tool["function"]["name"] for tool in request.tools}, request.asked)
+    if found.calls and _is_quoted(found.calls, request.messages):
+        found = Found(unread=Unread.PERHAPS)
+    if not found.calls:
+        # The server saw a call and sent none, as some do whose streams carry no calls.
+        is_lost = reply.finish_reason == "tool_calls" and bool(reply.text.strip())
+        unread = found.unread or (Unread.PERHAPS if is_lost else Unread.NOTHING)
+        return replace(reply, unread=unread) if unread else reply
+    ids, _ = unique_ids([OpenCall(name=name) for name, _ in found.calls], taken_ids(), seed)
     return replace(
         reply,
         text="",
-        tool_calls=tuple(ToolCall(call_id, *call) for call_id, call in zip(ids, calls, strict=True)),
+        tool_calls=tuple(ToolCall(call_id, *call) for call_id, call in zip(ids, found.calls, strict=True)),
         finish_reason="tool_calls",
         notes=(*reply.notes, f"The tool calls were read from text: {reply.text.strip()}"),
     )
 
 
-def _calls(text: str, offered: Collection[str]) -> list[tuple[str, str]]:
-    """Return name and arguments of each call in the text; an empty list if it has other text or too many calls."""
-    calls: list[tuple[str, str]] = []
-    end = 0
-    for piece in _PIECE.finditer(text):
-        if text[end : piece.start()].strip():
-            return []
-        end = piece.end()
-        found = _document(piece[1] if piece[1] is not None else piece[2], offered)
-        if not found:
-            return []
-        calls += found
-    return [] if text[end:].strip() or len(calls) > MOST_CALLS else calls
+def find(text: str, offered: Collection[str], asked: str = "") -> Found:
+    """Return the calls of ``offered`` tools in a text, or whether it has one that was not read. Never raises.
+
+    ``asked``: what the user wrote last, which may ask to see a call.
+    """
+    if "{" not in text and "<" not in text:
+        return Found()
+    near = _near(offered)
+    blocks = [_Block(piece, tuple(_value(each, offered, near) for each in piece.values)) for piece in split(text)]
+    blocks = [block for block in blocks if not _is_words(block, text, near)]
+    words = _words(text, blocks)
+    is_shown = bool(_SHOWN.search(asked) or _EXAMPLE.search(words))
+    calls = tuple(call for block in blocks for value in block.values for call in value.calls)
+    if calls and not is_shown and all(block.is_read for block in blocks) and _are_made(blocks, words):
+        return Found(calls) if len(calls) <= MOST_CALLS else Found(unread=Unread.MANY)
+    return Found(unread=_unread(blocks, words, is_shown=is_shown, is_near=bool(near.search(words))))
 
 
-def _document(text: str, offered: Collection[str]) -> list[tuple[str, str]]:
-    """Return the calls in a JSON text: an object, or a list of them."""
+def _is_quoted(calls: Iterable[_Call], messages: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether one of the calls stands in what the model has read: a file or a message that it may only repeat."""
+    heard = [_bare(str(message.get("content"))) for message in messages if message.get("role") in ("user", "tool")]
+    for name, arguments in calls:
+        named = [f'"{key}":"{name}"' for key in _NAMES]
+        given = [f'"{key}":{_bare(arguments)}' for key in _ARGUMENTS]
+        if any(any(map(text.__contains__, named)) and any(map(text.__contains__, given)) for text in heard):
+            return True
+    return False
+
+
+def _bare(text: str) -> str:
+    """Return a text without what differs if it is quoted: line numbers, blanks, and the marks of JSON texts."""
+    return _QUOTING.sub("", text)
+
+
+def _is_words(block: _Block, text: str, near: re.Pattern[str]) -> bool:
+    """Whether a piece has no call and nothing like one, so that it counts as words."""
+    if block.piece.kind is Kind.TAG or not all(value.is_data for value in block.values):
+        return False
+    return block.piece.is_whole or not near.search(text, block.piece.start, block.piece.end)
+
+
+def _words(text: str, blocks: Iterable[_Block]) -> str:
+    """Return what the text has besides these pieces."""
+    words, at = [], 0
+    for block in blocks:
+        words.append(text[at : block.piece.start])
+        at = block.piece.end
+    return "\n".join((*words, text[at:])).strip()
+
+
+def _are_made(blocks: Sequence[_Block], words: str) -> bool:
+    """Whether calls are made in this way, not shown: beside words no fenced and no quoted one is."""
+    kinds = {block.piece.kind for block in blocks}
+    return kinds <= {Kind.TAG, Kind.BARE} or (not words and Kind.QUOTED not in kinds)
+
+
+def _unread(blocks: Sequence[_Block], words: str, *, is_shown: bool, is_near: bool) -> Unread:
+    """Return how sure it is that an answer without a readable call is meant as one."""
+    if any(block.piece.kind is Kind.TAG for block in blocks):
+        return Unread.PERHAPS if is_shown else Unread.CALL
+    values = [value for block in blocks for value in block.values]
+    if is_near or not all(block.values for block in blocks) or any(value.calls or value.is_near for value in values):
+        kinds = {block.piece.kind for block in blocks}
+        is_beside = Kind.QUOTED in kinds or (bool(words) and Kind.FENCE in kinds)
+        return Unread.PERHAPS if is_shown or is_beside or not blocks else Unread.CALL
+    return Unread.PERHAPS if blocks and not words else Unread.NOTHING
+
+
+def _near(offered: Collection[str]) -> re.Pattern[str]:
+    """Return the pattern of the beginning of a call of one of these tools, outside of a sentence's code marks."""
+    names = "|".join(map(re.escape, sorted(offered))) or "(?!)"
+    return re.compile(
+        rf'(?<!`)\{{\s*"(?:name|function)"\s*:\s*"(?:{names})"\s*,\s*"(?:arguments|parameters)"\s*:'
+        rf'(?![^\n]{{0,2000}}"description"\s*:)|(?<!`)<function=(?:{names})>'
+    )
+
+
+def _value(text: str, offered: Collection[str], near: re.Pattern[str]) -> _Value:
+    """Return what a JSON text is: an object or a list."""
     try:
         value = jsontext.parse(text, strict=False)  # models put line breaks into their strings
     except ValueError:
-        return []
-    found = [_call(entry, offered) for entry in (value if isinstance(value, list) else [value])]
-    calls = [call for call in found if call is not None]
-    return calls if len(calls) == len(found) else []
+        return _Value(is_near=bool(near.search(text)))
+    entries = value if isinstance(value, list) else [value]
+    found = [_call(entry, offered) for entry in entries]
+    calls = tuple(call for call in found if call is not None)
+    if calls and len(calls) == len(found):
+        return _Value(calls)
+    return _Value(
+        is_near=bool(calls) or any(_is_near(entry, offered) for entry in entries),
+        is_unknown=bool(entries) and all(_is_unknown(entry, offered) for entry in entries),
+    )
 
 
-def _call(value: Any, offered: Collection[str]) -> tuple[str, str] | None:
+def _call(value: Any, offered: Collection[str]) -> _Call | None:
     """Return name and arguments of ``{"name", "arguments"}``, also below ``function`` or as ``parameters``."""
     if not isinstance(value, Mapping):
         return None
@@ -85,6 +212,23 @@ def _call(value: Any, offered: Collection[str]) -> tuple[str, str] | None:
     return None if arguments is None else (name, arguments)
 
 
+def _is_near(value: Any, offered: Collection[str]) -> bool:
+    """Whether an object names an offered tool and has arguments, but is no call; a definition of a tool is not."""
+    if not isinstance(value, Mapping):
+        return False
+    if isinstance(value.get("function"), Mapping):
+        value = value["function"]
+    named = value.get("name", value.get("function"))
+    has_arguments = any(key in value for key in _ARGUMENTS)
+    return isinstance(named, str) and named in offered and has_arguments and "description" not in value
+
+
+def _is_unknown(value: Any, offered: Collection[str]) -> bool:
+    """Whether an object is a call of a tool that was not offered."""
+    named = value.get("name") if isinstance(value, Mapping) else None
+    return isinstance(named, str) and named not in offered and _call(value, {named}) is not None
+
+
 def _arguments(value: Any) -> str | None:
     """Return the arguments as JSON text, given an object or its text."""
     if isinstance(value, str):
@@ -92,4 +236,4 @@ def _arguments(value: Any) -> str | None:
             value = jsontext.parse(value)
         except ValueError:
             return None
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else None
+    return storable(json.dumps(value, ensure_ascii=False)) if isinstance(value, dict) else None

@@ -17,6 +17,7 @@ import httpx2
 import openai
 
 from agentmesh.domain import jsontext
+from agentmesh.llm import listed
 from agentmesh.llm.connections import Connection, Connections, Hooks, Refused, Send
 from agentmesh.llm.exchange import Exchange
 from agentmesh.llm.failure import AttemptFailed, FailedAnswer, explain
@@ -26,6 +27,8 @@ from agentmesh.llm.retry import retry_after
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 _WRITE_TIMEOUT = 60.0
 _KEEP_ALIVE = 30.0
+_LONGEST_DOCUMENT = 4 * 1024 * 1024
+"""Bytes of a document in which a server says something of itself."""
 _ADDRESSES = 3
 """A name may resolve to several addresses, each tried for the connect timeout."""
 
@@ -73,20 +76,43 @@ class Wire:
         with self._asked(exchange, send, model, sent) as response:
             yield self._chunks(response, exchange, model)
 
-    def models(self, exchange: Exchange) -> tuple[str, ...]:
-        """Return the names of the models that the server has; raise AttemptFailed."""
+    def listing(self, exchange: Exchange) -> list[Mapping[str, Any]]:
+        """Return the entries of the server's list of models; raise AttemptFailed."""
+        try:
+            return listed.entries(self._document(exchange, "/models"))
+        except ValueError:
+            raise AttemptFailed("garbage", f"{self._provider.name} lists its models in an unknown form.") from None
+
+    def own(self, exchange: Exchange, name: str) -> Any:
+        """Return what a server says of itself: the document of this name beside its ``/v1``.
+
+        Raise AttemptFailed, also if it is not JSON.
+        """
+        try:
+            return self._document(exchange, f"{self._provider.root}/{name}")
+        except ValueError:
+            raise AttemptFailed("garbage", f"{self._provider.name} says at /{name} what is not JSON.") from None
+
+    def _document(self, exchange: Exchange, path: str) -> Any:
+        """Return a JSON document of the server; raise AttemptFailed, or ValueError for another or too long a text."""
 
         def send(client: openai.OpenAI) -> httpx2.Response:
-            return client.get("/models", cast_to=httpx2.Response, options={"headers": self._headers})
+            answer = client.get(
+                path,
+                cast_to=httpx2.Response,
+                options={"headers": self._headers},
+                stream=True,
+                stream_cls=openai.Stream[object],
+            )
+            return cast("httpx2.Response", answer)
 
         with self._asked(exchange, send, "", ()) as response:
-            try:
-                found = response.json()
-            except ValueError:
-                raise AttemptFailed("garbage", f"{self._provider.name} lists its models in an unknown form.") from None
-        listed = found.get("data") if isinstance(found, dict) else None
-        entries = listed if isinstance(listed, list) else ()
-        return tuple(str(entry["id"]) for entry in entries if isinstance(entry, dict) and entry.get("id"))
+            body = bytearray()
+            for piece in self._chunks(response, exchange, ""):
+                body += piece
+                if len(body) > _LONGEST_DOCUMENT:
+                    raise ValueError
+        return jsontext.parse(bytes(body))
 
     def close(self) -> None:
         """Close all connections."""

@@ -84,6 +84,12 @@ _REFUSAL = _any(
     r"no such (parameter|field)",
 )
 _NO_STREAM = _any(r"stream(ing)?\W{1,3}(mode )?(is )?(not supported|unsupported)", r"not support stream(ing)?\b(?!_)")
+_NO_GRAMMAR = _any(
+    r"(fail\w*|error|unable|cannot|can't|could not|invalid|unsupported|not support\w*|n't support).{0,80}\bgrammar",
+    r"\bgrammar\b.{0,80}(fail|error|invalid|unsupported|not (currently )?support|n't support|too complex)",
+    r"json.?schema.{0,80}(fail|error|invalid|unsupported|not (currently )?support|n't support|conversion)",
+    r"(guided|structured)[ _](decoding|outputs?).{0,80}(fail|invalid|unsupported|not (currently )?support|n't support)",
+)
 _NO_EMPTY_CONTENT = _any(
     r"\b(content|text)\b.{0,80}\b(non-?empty|not be (empty|blank)|is (empty|blank)|cannot be (empty|blank))",
     r"\b(non-?empty|empty|blank)\b.{0,40}\bcontent\b",
@@ -173,6 +179,11 @@ def is_rate_limited(text: str) -> bool:
 def refuses_empty_content(text: str) -> bool:
     """Whether the server requires null, or no field at all, for a message without text."""
     return bool(_NO_EMPTY_CONTENT.search(text))
+
+
+def refuses_grammar(text: str) -> bool:
+    """Whether the server cannot make or use the grammar that an answer must keep to."""
+    return bool(_NO_GRAMMAR.search(text))
 
 
 def refuses_images(text: str) -> bool:

@@ -26,7 +26,7 @@ from agentmesh.domain.ids import AgentId, WorkerId, short
 from agentmesh.domain.log import logger
 from agentmesh.domain.rows import Session
 from agentmesh.domain.states import PermissionMode
-from agentmesh.store import external, workers
+from agentmesh.store import external, timers, workers
 from agentmesh.store.call import Lease
 from agentmesh.store.errors import translated
 from agentmesh.store.listener import Listener
@@ -277,6 +277,8 @@ class Member:
         for seen in self.mesh.database.run(workers.tick, self._worker_id, {lease.agent_id: lease.epoch}):
             if seen.what == "fenced":
                 _known(self._listener).reconnect()  # which registers it again
+            elif seen.what == "cron":
+                self.mesh.database.run(timers.ring_crons, idempotent=True)
             elif seen.what == "lost":
                 self._join_again(lease)
             elif seen.agent_id is not None:

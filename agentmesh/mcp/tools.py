@@ -1,7 +1,7 @@
-"""The tools of the MCP server: the verbs, and one to read conversations. Each parses, calls the store, and answers.
+"""The tools of the MCP server: the verbs, and those that look. Each parses, calls the store, and answers.
 
-Names, schemas and descriptions are those that agents of the mesh see, except fork's description: the mesh does not have
-its caller's conversation.
+Names, schemas and descriptions are those that agents of the mesh see, except two descriptions. The mesh does not have
+the conversation of fork's caller. A client runs no commands, so its process is about those of the agents below it.
 """
 
 from __future__ import annotations
@@ -14,19 +14,26 @@ from typing import Any, cast
 
 from agentmesh.domain.cancel import Cancel
 from agentmesh.domain.errors import AgentmeshError
+from agentmesh.domain.ids import MailId
 from agentmesh.domain.rows import Ref
+from agentmesh.domain.shape import Shape
 from agentmesh.engine import arguments
 from agentmesh.engine.tool import Tool, ToolContext, ToolError
 from agentmesh.mcp.member import Member
 from agentmesh.mcp.transcript import ReadTranscript, ReadTranscriptArgs
-from agentmesh.store import agents, mailbox
+from agentmesh.store import agents, forms, mailbox, timers, todos
 from agentmesh.store.call import Lease
+from agentmesh.store.send_many import audience_of, resolve_each, send_many
 from agentmesh.store.tx import Database
-from agentmesh.tools import toolset
+from agentmesh.tools import tool_schema
 from agentmesh.tools.fork import Fork, ForkArgs
+from agentmesh.tools.interrupt import Interrupt, InterruptArgs
 from agentmesh.tools.kill import Kill, KillArgs
 from agentmesh.tools.list_agents import ListAgents, ListAgentsArgs
-from agentmesh.tools.send import Send, SendArgs
+from agentmesh.tools.peek import Peek, PeekArgs
+from agentmesh.tools.read_process import ProcessArgs, ReadProcess
+from agentmesh.tools.send import Send, SendArgs, require_not_urgent, require_one_recipient, require_recipient, when_of
+from agentmesh.tools.todo import Todo, TodoAction, TodoArgs, require_whole
 from agentmesh.tools.wait import Wait, WaitArgs
 
 _NO_DATABASE = cast(Database, None)
@@ -41,14 +48,26 @@ _FORK = (
     "copy of the files; the user gets its changes by `agentmesh merge NAME`. Returns its agent_id and its final name."
 )
 
+_PROCESS = (
+    "Reads or stops a command that an agent below you runs in the background, and returns {process_id, command, state, "
+    "output, agent}, with exit_code if it has exited. state is running, exited, killed (stopped) or lost (the worker "
+    "that ran it ended). Output is kept to 32 KiB: its beginning and its end. Without id it lists them. The agent that "
+    "started one is told of its end."
+)
+_DESCRIPTIONS = {"fork": _FORK, "process": _PROCESS}
+
 TOOLS: Mapping[str, Tool] = {
     tool.name: tool
     for tool in (
         Fork(_NO_DATABASE),
+        Interrupt(_NO_DATABASE),
         Kill(_NO_DATABASE),
         ListAgents(_NO_DATABASE),
+        Peek(_NO_DATABASE),
+        ReadProcess(_NO_DATABASE, below=True),
         ReadTranscript(_NO_DATABASE),
         Send(_NO_DATABASE),
+        Todo(_NO_DATABASE),
         Wait(_NO_DATABASE),
     )
 }
@@ -57,8 +76,8 @@ TOOLS: Mapping[str, Tool] = {
 
 def definitions() -> list[dict[str, Any]]:
     """Return name, description and parameters (a JSON schema) of each tool."""
-    described = [entry["function"] for entry in toolset.definitions(TOOLS)]
-    return [{**each, "description": _FORK} if each["name"] == "fork" else each for each in described]
+    described = [tool_schema.full(tool)["function"] for tool in TOOLS.values()]
+    return [{**each, "description": _DESCRIPTIONS.get(each["name"], each["description"])} for each in described]
 
 
 def read(name: str, given: Mapping[str, Any]) -> tuple[Any, str | None]:
@@ -92,20 +111,79 @@ def _fork(member: Member, args: ForkArgs) -> dict[str, Any]:
     from agentmesh.app import trees
 
     run, mesh, own = member.mesh.database.run, member.mesh, None if args.workspace is None else args.workspace == "own"
-    child = member.act(lambda lease: trees.fork(mesh, member.agent_id, args.name, args.prompt, own=own, lease=lease))
+    approved = _may_check(member, args.check)
+    shape = Shape(args.model, args.tools, args.context, args.form, args.check, check_approved=approved, type=args.type)
+    shape = shape._replace(effort=args.effort)
+    child = member.act(
+        lambda lease: trees.fork(mesh, member.agent_id, args.name, args.prompt, own=own, lease=lease, shape=shape)
+    )
     made = run(agents.get, child, idempotent=True)
-    return _noting(Ref(made.id, made.name).json(), member.ensure_served())
+    cache = run(agents.fork_cache, child, idempotent=True)
+    return _noting({**Ref(made.id, made.name).json(), **({"cache": cache} if cache else {})}, member.ensure_served())
+
+
+def _may_check(member: Member, check: str | None) -> bool:
+    """Return whether a check may do more than read; raise ToolError if a person would have to allow it first."""
+    if check is None:
+        return False
+    from agentmesh.domain.permissions import Decision, refusal
+    from agentmesh.engine.tool import Rights
+    from agentmesh.tools.gate import ToolGate
+
+    rules, allowance = member.mesh.database.run(forms.rights, member.agent_id, idempotent=True)
+    gate = ToolGate(walls=member.mesh.walls)
+    verdict = gate.judge("bash", {"command": check}, Rights(rules, allowance), Path(member.session.workdir))
+    if verdict.decision is not Decision.ALLOW:
+        said = refusal(verdict, "the check")
+        raise ToolError(said.message, said.hint)
+    return verdict.approved
 
 
 def _send(member: Member, args: SendArgs) -> dict[str, Any]:
     run, me, key = member.mesh.database.run, member.agent_id, uuid.uuid4().hex
+    when = when_of(args)
+    require_recipient(args, when)
 
     def deed(lease: Lease) -> dict[str, Any]:
-        to = run(agents.resolve, member.session.id, args.to, me, idempotent=True)
-        mail = run(mailbox.send, me, to.id, args.message, key, lease=lease, idempotent=True)
-        return {"status": "sent", "to": to.json(), "message_id": mail}
+        if when.is_later:
+            require_not_urgent(args)
+            to = run(agents.resolve, member.session.id, require_one_recipient(args), me, idempotent=True)
+            timer = run(timers.send_later, me, to.id, args.message, when, lease)
+            due = run(timers.due_at, timer, idempotent=True)
+            cron = {} if when.cron is None else {"cron": when.cron}
+            return {"status": "scheduled", "to": to.json(), "timer_id": timer, "due_at": due.isoformat(), **cron}
+        audience = audience_of(args.to) if isinstance(args.to, str) else None
+        if audience or isinstance(args.to, list):
+            whom = audience or run(resolve_each, member.session.id, list(args.to or ()), me, idempotent=True)
+            sent = run(send_many, me, whom, args.message, key, lease, urgent=args.urgent, idempotent=True)
+            return {"status": "sent", "sent": [one.json() for one in sent]}
+        return _send_to_one(member, args, key, lease)
 
     return _noting(member.act(deed), member.ensure_served())
+
+
+def _send_to_one(member: Member, args: SendArgs, key: str, lease: Lease) -> dict[str, Any]:
+    run, me = member.mesh.database.run, member.agent_id
+    answered = None if args.reply_to is None else MailId(args.reply_to)
+    if isinstance(args.to, str):
+        to = run(agents.resolve, member.session.id, args.to, me, idempotent=True)
+    elif answered is not None:
+        to = run(mailbox.addressee, me, answered, idempotent=True)
+    else:
+        raise AssertionError("require_recipient has refused it")
+    how = {"lease": lease, "urgent": args.urgent, "reply_to": answered}
+    mail = run(mailbox.send, me, to.id, args.message, key, idempotent=True, **how)
+    return {"status": "sent", "to": to.json(), "message_id": mail}
+
+
+def _interrupt(member: Member, args: InterruptArgs) -> dict[str, Any]:
+    run, me = member.mesh.database.run, member.agent_id
+
+    def deed(lease: Lease) -> dict[str, Any]:
+        target = run(agents.resolve, member.session.id, args.agent_id, me, idempotent=True)
+        return {**target.json(), "interrupted": run(agents.interrupt, target.id, me, lease=lease)}
+
+    return member.act(deed)
 
 
 def _kill(member: Member, args: KillArgs) -> dict[str, Any]:
@@ -122,16 +200,52 @@ def _list_agents(member: Member, args: ListAgentsArgs) -> dict[str, Any]:
     return ListAgents(member.mesh.database).run(args, _context(member))
 
 
+def _peek(member: Member, args: PeekArgs) -> dict[str, Any]:
+    return Peek(member.mesh.database).run(args, _context(member))
+
+
+def _process(member: Member, args: ProcessArgs) -> dict[str, Any]:
+    return dict(ReadProcess(member.mesh.database, below=True).run(args, _context(member)))
+
+
+def _todo(member: Member, args: TodoArgs) -> dict[str, Any]:
+    run, session, me = member.mesh.database.run, member.session.id, member.agent_id
+    require_whole(args)
+
+    def deed(lease: Lease) -> dict[str, Any]:
+        match args.action:
+            case TodoAction.ADD:
+                added = run(todos.add_todo, session, me, args.content or "", args.after or (), lease)
+                return {"added": run(todos.shown, added, idempotent=True)}
+            case TodoAction.CLAIM:
+                claimed = run(todos.claim_todo, session, me, args.id, lease)
+                return {"claimed": claimed and run(todos.shown, claimed, idempotent=True)}
+            case TodoAction.DONE:
+                run(todos.finish_todo, session, me, args.id or 0, args.note, lease, idempotent=True)
+                return dict(run(todos.shown_done, session, args.id or 0, idempotent=True))
+            case TodoAction.RELEASE:
+                run(todos.release_todo, session, me, args.id or 0, lease, idempotent=True)
+                return {"released": run(todos.shown, args.id or 0, idempotent=True)}
+            case TodoAction.LIST:
+                return dict(run(todos.shown_board, session, idempotent=True))
+
+    return member.act(deed)
+
+
 def _read_transcript(member: Member, args: ReadTranscriptArgs) -> dict[str, Any]:
     return ReadTranscript(member.mesh.database).run(args, _context(member))
 
 
 _DEEDS: Mapping[str, Callable[[Member, Any], dict[str, Any]]] = {
     "fork": _fork,
+    "interrupt": _interrupt,
     "kill": _kill,
     "list_agents": _list_agents,
+    "peek": _peek,
+    "process": _process,
     "read_transcript": _read_transcript,
     "send": _send,
+    "todo": _todo,
 }
 
 

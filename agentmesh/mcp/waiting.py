@@ -66,11 +66,7 @@ class Waits:
     async def _until_over(self, args: WaitArgs, woken: asyncio.Event, report: Report) -> dict[str, Any]:
         begun = time.monotonic()
         async with self._turn:
-            try:
-                result = await in_thread(self._own.begin, args)
-            except DatabaseUnreachable:  # whether it has begun is unknown
-                await self._forsake()
-                raise
+            result = await in_thread(self._own.begin, args)
             if result is not None:
                 return result
             self._followed = woken

@@ -13,10 +13,13 @@ from psycopg.rows import class_row, dict_row
 from agentmesh.domain.errors import AmbiguousAgent, Refused, UnknownAgent
 from agentmesh.domain.ids import AgentId, SessionId, beginning_with, short
 from agentmesh.domain.rows import Agent, AgentView, Ref, ToolSettings
+from agentmesh.domain.shape import SAME, Shape
 from agentmesh.domain.states import AgentStatus, Kind
 from agentmesh.domain.text import one_line, storable
 from agentmesh.sql import statement
+from agentmesh.store import tree_paths
 from agentmesh.store.call import Lease, caller, scalar, typed_row
+from agentmesh.store.jsonb import jsonb
 from agentmesh.store.mailbox import require_size
 
 _BY_PREFIX = 2
@@ -43,13 +46,16 @@ def fork(
     *,
     workspace: str | None = None,
     base: str | None = None,
+    shape: Shape = SAME,
+    report: bool = False,
 ) -> AgentId:
     """Make a child that inherits the parent's conversation. With a prompt it runs from this commit on.
 
     With a lease, the prompt comes from the parent, and the tool's result is written too. Without one, the prompt comes
-    from the user. ``workspace``: ``shared`` is the parent's, ``own`` a tree of its own, None the session's default.
-    ``base`` is the tree that an own one begins with, if the caller took a snapshot of the parent's; otherwise it begins
-    with what the parent's has when it is made.
+    from the user, unless the child is to ``report`` to its parent. ``workspace``: ``shared`` is the parent's, ``own`` a
+    tree of its own, None the session's default. ``base`` is the tree that an own one begins with, if the caller took a
+    snapshot of the parent's; otherwise it begins with what the parent's has when it is made. ``shape`` is what differs
+    from the parent, and the form of its report.
 
     Raise a LimitReached, BadName, ReservedName, DeadAgent, UnknownAgent or NoTree if it is refused.
     """
@@ -57,8 +63,20 @@ def fork(
         require_size(prompt)
         prompt = storable(prompt)
     values = {"parent": parent, "name": storable(name), "prompt": prompt, "workspace": workspace, "base": base}
-    values |= caller(lease)
+    wanted = None if shape.tools is None else [storable(tool) for tool in shape.tools]
+    values |= {"model": shape.model, "tools": wanted, "context": shape.context and storable(shape.context)}
+    schema = None if shape.schema is None else jsonb(shape.schema)
+    check = None if shape.check is None else storable(shape.check)
+    values |= {"schema": schema, "check": check, "check_approved": shape.check_approved}
+    values |= {"type": None if shape.definition is None else jsonb(shape.definition), "report": report}
+    values |= {"effort": shape.effort and storable(shape.effort), **caller(lease)}
     return AgentId(scalar(conn, statement("agents.fork"), values, UUID))
+
+
+def fork_cache(conn: Connection, child: AgentId) -> str | None:
+    """Return what a fork's differences from its parent cost it in cached prefix; None if it has none."""
+    row = conn.execute(statement("agents.fork_cache"), {"child": child}).fetchone()
+    return row[0] if row else None
 
 
 def kill(conn: Connection, target: AgentId, killed_by: AgentId | None = None, lease: Lease | None = None) -> list[Ref]:
@@ -68,9 +86,20 @@ def kill(conn: Connection, target: AgentId, killed_by: AgentId | None = None, le
         return cursor.execute(statement("agents.kill"), values).fetchall()
 
 
-def interrupt(conn: Connection, agent: AgentId) -> bool:
-    """Stop an agent's turn; return whether there was one."""
-    return scalar(conn, statement("agents.interrupt"), {"agent": agent}, bool)
+def interrupt(
+    conn: Connection, agent: AgentId, interrupted_by: AgentId | None = None, lease: Lease | None = None
+) -> bool:
+    """Stop an agent's turn, for a person or for an agent above it; return whether there was one."""
+    values = {"agent": agent, "interrupted_by": interrupted_by, **caller(lease)}
+    return scalar(conn, statement("agents.interrupt"), values, bool)
+
+
+def background(conn: Connection, agent: AgentId) -> None:
+    """Let the task of a sub-agent go on in the background: its result comes to its parent by mail.
+
+    Raise NoSuchTask, DeadAgent or UnknownAgent if it is refused.
+    """
+    conn.execute(statement("agents.background"), {"agent": agent})
 
 
 def rename(conn: Connection, agent: AgentId, name: str) -> str:
@@ -99,7 +128,8 @@ def settings(conn: Connection, settings_id: str) -> ToolSettings:
 def resolve(conn: Connection, session: SessionId, who: str, asker: AgentId | None = None) -> Ref:
     """Return the agent of the session with this full id, this exact name, or this prefix of its id if only one has it.
 
-    They are tried in this order. A prefix has at least 4 hex digits. If an agent asks, "parent" is its parent. Raise
+    They are tried in this order. A path such as ``root/reader/tester`` stands for the name at its end, and must be the
+    agent's place in the tree. A prefix has at least 4 hex digits. If an agent asks, "parent" is its parent. Raise
     UnknownAgent or AmbiguousAgent with close matches.
     """
     (found,) = resolve_all(conn, session, [who], asker)
@@ -147,6 +177,10 @@ def _chosen(
         return AmbiguousAgent(f"{who!r} fits more than one agent", hint=f"Give more of the id: {names}.")
     if asker is not None and who.lower() == "parent":
         return UnknownAgent("the root has no parent", hint="End your turn with an answer: the user reads it.")
+    if "/" in who:
+        lost = tree_paths.missing(conn, session, who.lower())
+        hint = _renamed(conn, session, lost.part) or lost.hint or _close(conn, session, lost.part)
+        return UnknownAgent(lost.sentence, hint=hint)
     hint = _renamed(conn, session, who.lower()) or _close(conn, session, who.lower())
     return UnknownAgent(f"there is no agent {one_line(who, 60)!r} in this session", hint=hint)
 
@@ -235,13 +269,13 @@ def _output(kind: str | None, content: Mapping[str, Any]) -> tuple[str, str | No
     return "", str(content.get("error") or content.get("text") or "failed")
 
 
-def working(conn: Connection, listed: Sequence[AgentId], sessions: Collection[SessionId]) -> int:
-    """Return how many of the listed agents, and of the agents of these sessions that a worker runs, are running.
+def working(conn: Connection, listed: Sequence[AgentId], sessions: Collection[SessionId]) -> list[AgentId]:
+    """Return which of the listed agents, and of the agents of these sessions that a worker runs, are running.
 
-    Raise UnknownAgent if a listed agent does not exist.
+    At most a thousand are returned. Raise UnknownAgent if a listed agent does not exist.
     """
     values = {"listed": list(listed), "sessions": list(sessions)}
-    found, running = cast("tuple[int, int]", conn.execute(statement("agents.working"), values).fetchone())
+    found, running = cast("tuple[int, list[AgentId]]", conn.execute(statement("agents.working"), values).fetchone())
     if found < len(set(listed)):
         for agent in listed:
             get(conn, agent)

@@ -83,6 +83,11 @@ def newest(conn: Connection, agent: AgentId, limit: int = MOST, after: int | Non
     return [_change(row) for row in reversed(rows)]
 
 
+def require_row(conn: Connection, agent: AgentId, row: int) -> None:
+    """Raise BadArgument if an agent has no such row."""
+    conn.execute(statement("changes.require_row"), {"agent": agent, "row": row})
+
+
 def totals(conn: Connection, agent: AgentId, since: int | None = None, limit: int = MOST) -> list[FileTotal]:
     """Return what the calls of an agent, and of all below it, changed, by agent and file; the newest first.
 

@@ -31,6 +31,15 @@ _OF_SESSION: Final = MappingProxyType(
         "request": "export.requests",
         "cost": "export.costs",
         "image": "export.images",
+        "workspace": "export.workspaces",
+        "snapshot": "export.snapshots",
+        "merge": "export.merges",
+        "form": "export.forms",
+        "batch": "export.batches",
+        "batch_item": "export.batch_items",
+        "todo": "export.todos",
+        "process": "export.processes",
+        "timer": "export.timers",
     }
 )
 _OF_AGENT: Final = MappingProxyType(
@@ -66,7 +75,7 @@ class Snapshot:
         return found
 
     def of_session(self, what: str) -> Iterator[Fields]:
-        """Yield the session's settings, agent, request, cost or image rows."""
+        """Yield the session's rows of a type that is not one agent's: ``request``, ``todo``, ``timer``, ..."""
         return self._rows(_OF_SESSION[what], {"session": self.session})
 
     def of_agent(self, what: str, agent: AgentId) -> Iterator[Fields]:

@@ -25,6 +25,10 @@ _BATCH: Final = 1000
 """Channels per command: many, but few enough that no notification waits long behind it."""
 
 
+def _untold(_seconds: float) -> None:
+    """Do nothing with a round trip."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pulse:
     """How a silent peer is noticed, in seconds."""
@@ -33,6 +37,8 @@ class Pulse:
     """The time from one echo to the next."""
     within: float = 5.0
     """The time in which an echo, or the answer to any command, must come."""
+    told: Callable[[float], None] = _untold
+    """Called on the listener's thread with the round trip of each echo; must be quick and raise nothing."""
 
 
 class Link:
@@ -58,6 +64,7 @@ class Link:
         self._answer_by = math.inf
         self._nonce = ""
         self._echo_due = 0.0
+        self._echo_sent = 0.0
         self._echo_by = math.inf
         self._wire = Wire(connection, wake, self._receive)
 
@@ -94,7 +101,8 @@ class Link:
 
     def _send_echo(self) -> None:
         self._nonce = secrets.token_hex(8)
-        self._echo_by = time.monotonic() + self._pulse.within
+        self._echo_sent = time.monotonic()
+        self._echo_by = self._echo_sent + self._pulse.within
         notify = sql.SQL("notify {}, {}").format(sql.Identifier(self._echo_channel), sql.Literal(self._nonce))
         self._send(notify.as_bytes(self._connection))
 
@@ -111,5 +119,7 @@ class Link:
         elif payload == self._nonce:
             self._nonce = ""
             self._echo_by = math.inf
-            self._echo_due = time.monotonic() + self._pulse.every
+            now = time.monotonic()
+            self._echo_due = now + self._pulse.every
             self.is_whole = True
+            self._pulse.told(now - self._echo_sent)

@@ -8,11 +8,12 @@ from typing import Any, Final
 from uuid import UUID
 
 from psycopg import Connection
+from psycopg.rows import class_row
 
 from agentmesh.domain import waited
-from agentmesh.domain.errors import MessageTooLarge
+from agentmesh.domain.errors import MessageTooLarge, UnknownMessage
 from agentmesh.domain.ids import AgentId, MailId
-from agentmesh.domain.rows import Row
+from agentmesh.domain.rows import Ref, Row
 from agentmesh.domain.text import bytes_of, storable
 from agentmesh.sql import statement
 from agentmesh.store.call import Lease, caller, scalar
@@ -33,23 +34,63 @@ def require_size(body: str) -> None:
 def send(
     conn: Connection,
     sender: AgentId | None,
-    recipient: AgentId,
+    recipient: AgentId | None,
     body: str,
     key: str | None = None,
     lease: Lease | None = None,
     images: Sequence[Mapping[str, Any]] = (),
+    *,
+    urgent: bool = False,
+    reply_to: MailId | None = None,
 ) -> MailId:
     """Put a message into the recipient's mailbox, where it is durable, and return its id. No sender means the user.
 
     The same key again, for the same sender and recipient, returns the same id. ``images`` are references to images that
-    the session has (``images.keep``). Raise EmptyMessage, MessageTooLarge, UnknownAgent, DeadAgent, OtherSession,
-    SelfTarget, MailboxFull, KeyReused or UnknownImage if it is refused.
+    the session has (``images.keep``). ``urgent``: read at the recipient's next step, and calls that it has not started
+    by then are not run. ``reply_to``: the mail that it answers, one that the sender has sent or received; without a
+    recipient it goes to the sender of that mail, or to its recipient if the sender answers its own. Raise EmptyMessage,
+    MessageTooLarge, UnknownAgent, DeadAgent, OtherSession, SelfTarget, MailboxFull, KeyReused, UnknownImage or
+    UnknownMessage if it is refused.
     """
     require_size(body)
     key = storable(key) if key is not None else None
     values: dict[str, Any] = {"sender": sender, "recipient": recipient, "body": storable(body), "key": key}
-    values |= {"images": jsonb(list(images)) if images else None, **caller(lease)}
+    values |= {"images": jsonb(list(images)) if images else None, "urgent": urgent, **caller(lease)}
+    values |= {"reply_to": None if reply_to is None else _possible(reply_to)}
     return MailId(scalar(conn, statement("mailbox.send"), values, int))
+
+
+def addressee(conn: Connection, sender: AgentId | None, reply_to: MailId) -> Ref:
+    """Return to whom an answer to this mail goes: to its sender, or to its recipient if the answer has the same sender.
+
+    No sender means the user. Raise UnknownMessage if the sender cannot answer it.
+    """
+    values = {"sender": sender, "reply_to": _possible(reply_to)}
+    with conn.cursor(row_factory=class_row(Ref)) as cursor:
+        found = cursor.execute(statement("mailbox.addressee"), values).fetchone()
+    if found is None:
+        raise _unknown(reply_to)
+    return found
+
+
+def newest_of_agents(conn: Connection, agent: AgentId) -> MailId | None:
+    """Return the newest message that another agent has sent to it, None without one; reports are no messages."""
+    row = conn.execute(statement("mailbox.newest_of_agents"), {"agent": agent}).fetchone()
+    return MailId(row[0]) if row else None
+
+
+def _possible(mail: MailId) -> MailId:
+    """Return the id; raise UnknownMessage for a number that no mail can have."""
+    if not 0 < mail < 2**63:
+        raise _unknown(mail)
+    return mail
+
+
+def _unknown(mail: MailId) -> UnknownMessage:
+    return UnknownMessage(
+        f"there is no message {mail} in this session",
+        hint="Take the message_id of a message that you have sent or received, or leave out reply_to.",
+    )
 
 
 def with_mail(conn: Connection, rows: Sequence[Row]) -> list[Row]:

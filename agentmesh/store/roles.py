@@ -23,6 +23,7 @@ FOR_PERSONS: Final = (
     "start_session",
     "set_mode",
     "set_budget",
+    "set_limits",
     "answer",
     "allow",
     "forget_rules",
@@ -32,8 +33,9 @@ FOR_PERSONS: Final = (
     "set_leases",
     "workspace_moved",
     "place_root",
+    "pin_session",
 )
-"""Functions that decide what agents may do, may spend and are called. A worker may not call them."""
+"""Functions that decide what agents may do and spend, their names, and what stays. A worker may not call them."""
 
 _MADE_BY: Final = {
     READER: f"create role {READER} login;  -- reads the views; `agentmesh sql` logs in as it",

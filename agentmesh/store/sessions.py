@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from psycopg import Connection
@@ -21,6 +22,15 @@ from agentmesh.store.call import scalar, typed_row
 from agentmesh.store.jsonb import jsonb
 
 
+class ExpiredSession(NamedTuple):
+    """A session in which nothing has happened for a while."""
+
+    id: SessionId
+    title: str
+    workdir: str
+    created_at: datetime
+
+
 class NewSession(NamedTuple):
     """What a session begins with."""
 
@@ -35,7 +45,8 @@ class NewSession(NamedTuple):
     permission_mode: PermissionMode = PermissionMode.ASK
     permissions: Any = ()
     limits: Mapping[str, Any] = MappingProxyType({})
-    """max_depth, max_children, max_agents, max_unread, max_tokens, max_cost_usd; otherwise the database's defaults."""
+    """max_depth, max_children, max_agents, max_unread, max_tokens, max_cost_usd, max_spawns, max_turns,
+    max_turn_seconds, max_seconds, max_living, ask_agents; otherwise the database's defaults."""
     needs: Sequence[str] = ()
     """What a worker must offer to run it: ``tool weather``, ``type reviewer`` of a Python program."""
     endpoints: Sequence[str] = ()
@@ -46,6 +57,11 @@ class NewSession(NamedTuple):
     """Where forks work that do not say: ``shared``, in its directory, or ``own``, in trees of their own."""
     leases: Sequence[str] = ()
     """Paths of its directory below which one agent writes at a time."""
+    effort: str | None = None
+    """How hard its models think, where they can be told."""
+
+
+_BEFORE_ALL: Final = ExpiredSession(SessionId(UUID(int=0)), "", "", datetime(1, 1, 1, tzinfo=UTC))
 
 
 def start_session(conn: Connection, new: NewSession) -> AgentId:
@@ -66,6 +82,7 @@ def start_session(conn: Connection, new: NewSession) -> AgentId:
         "endpoints": list(new.endpoints),
         "workspace": new.workspace,
         "leases": [storable(prefix) for prefix in new.leases],
+        "effort": new.effort,
     }
     return AgentId(scalar(conn, statement("sessions.start"), values, UUID))
 
@@ -121,6 +138,48 @@ def end_session(conn: Connection, session: SessionId) -> int:
 def delete_session(conn: Connection, session: SessionId) -> None:
     """Erase the session and all its rows; raise SessionRunning while one of its agents runs."""
     conn.execute(statement("sessions.delete"), {"session": session})
+
+
+def expired(
+    conn: Connection, age: int, host: str, os_user: str, after: ExpiredSession | None = None, limit: int = 100
+) -> list[ExpiredSession]:
+    """Return sessions of this host and user in which nothing has happened for so many seconds, the oldest first.
+
+    ``after`` is the last one of the page before.
+    """
+    last = after or _BEFORE_ALL
+    values = {
+        "age": age,
+        "host": host,
+        "os_user": os_user,
+        "after": last.created_at,
+        "after_id": last.id,
+        "limit": limit,
+    }
+    with conn.cursor(row_factory=class_row(ExpiredSession)) as cursor:
+        return cursor.execute(statement("sessions.expired"), values).fetchall()
+
+
+def half_erased(conn: Connection, host: str, os_user: str) -> list[ExpiredSession]:
+    """Return sessions of this host and user whose erasing was cut short."""
+    with conn.cursor(row_factory=class_row(ExpiredSession)) as cursor:
+        values = {"host": host, "os_user": os_user}
+        return cursor.execute(statement("sessions.half_erased"), values).fetchall()
+
+
+def begin_erasing(conn: Connection, session: SessionId, age: int) -> bool:
+    """End and mark a session in which nothing has happened for so many seconds; return whether it is ours to erase."""
+    return scalar(conn, statement("sessions.begin_erasing"), {"session": session, "age": age}, bool)
+
+
+def erase_some(conn: Connection, session: SessionId, most: int) -> int:
+    """Delete up to ``most`` rows of a marked session; return how many, 0 if ``delete_session`` is to take the rest."""
+    return scalar(conn, statement("sessions.erase_some"), {"session": session, "most": most}, int)
+
+
+def pin(conn: Connection, session: SessionId, *, pinned: bool) -> None:
+    """Keep a session for good, or no longer; raise UnknownSession."""
+    conn.execute(statement("sessions.pin"), {"session": session, "pinned": pinned})
 
 
 def reap(conn: Connection, session: SessionId, agent: AgentId | None = None) -> int:

@@ -15,6 +15,9 @@ from agentmesh.sql import statement
 
 WORK_CHANNEL = "agentmesh_work"
 PAUSE_CHANNEL = "agentmesh_pause"
+PREFIX_CHANNEL = "agentmesh_prefix"
+"""Its payload is the key of a prefix that is warm now, or that the next agent may read; or a model whose server has a
+slot that is free."""
 REPEAT: Final = "repeat "
 """Begins a payload of an agent's channel that asks for its answer in progress; the channel to answer on follows."""
 OUTPUT: Final = "output "

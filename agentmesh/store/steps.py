@@ -89,6 +89,8 @@ class TaskGiver:
     model: str
     permissions: Any
     tools: list[dict[str, Any]]
+    workspace: str
+    """Where they work if nobody says otherwise: ``own`` or ``shared``."""
 
 
 def task_giver(conn: Connection, agent: AgentId) -> TaskGiver:
@@ -242,6 +244,32 @@ def task(conn: Connection, lease: Lease, spec: Mapping[str, Any]) -> AgentId:
     return AgentId(
         scalar(conn, statement("steps.task"), {"agent": lease.agent_id, "spec": _json(spec), **caller(lease)}, UUID)
     )
+
+
+def report(
+    conn: Connection,
+    lease: Lease,
+    result: Mapping[str, Any] | None,
+    refusal: Mapping[str, Any] | None = None,
+    check_exit: int | None = None,
+) -> AgentStatus:
+    """End what the lease's agent works on with its result; with a ``refusal``, count a miss. Return the agent's status.
+
+    ``check_exit`` is the exit code of the command that checked the result. Raise NotATask if no report has a form.
+    """
+    given = {"result": _json(result), "refusal": _json(refusal), "check_exit": check_exit}
+    return AgentStatus(
+        scalar(conn, statement("steps.report"), {"agent": lease.agent_id, **given, **caller(lease)}, str)
+    )
+
+
+def halt(conn: Connection, lease: Lease, result: Mapping[str, Any]) -> AgentStatus:
+    """Take the report of the lease's agent, and end the work of those above it, as far as they work for no person.
+
+    Return the agent's status. Raise HaltRefused if its type may not do that, or if it works for no agent.
+    """
+    values = {"agent": lease.agent_id, "result": _json(result), **caller(lease)}
+    return AgentStatus(scalar(conn, statement("steps.halt"), values, str))
 
 
 def ready(conn: Connection, agents: Sequence[AgentId]) -> list[AgentId]:

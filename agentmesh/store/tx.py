@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
 import psycopg
 from psycopg import errors as pg
@@ -46,6 +46,16 @@ _AT_HAND: Final = 60.0
 
 _ASK_AGAIN: Final = 1.0
 """After this many seconds, a waiting caller makes the pool try to connect once more."""
+
+
+class PoolLoad(NamedTuple):
+    """How busy a process's connections are."""
+
+    in_use: int
+    most: int
+    """Size limit of the pool."""
+    waiting: int
+    """Calls that wait for a connection."""
 
 
 class Database:
@@ -85,6 +95,8 @@ class Database:
         """When (monotonic) the server was last found to be replaced or back; older connections are dropped."""
         self._asking = 0
         """How many callers wait for a connection of the pool; ``close`` adds one, so that no spare one is kept."""
+        self.repeats = 0
+        """How many calls were repeated, because another session was in their way or their connection broke."""
 
     def run(self, function: Callable[..., Result], /, *args: Any, idempotent: bool = False, **kwargs: Any) -> Result:
         """Return ``function(connection, *args, **kwargs)``, repeated while PostgreSQL says that it changed nothing.
@@ -107,12 +119,19 @@ class Database:
                         raise
                 finally:
                     self._give_back(connection)
+                with self._lock:
+                    self.repeats += 1
                 time.sleep(_pause(attempt))
         except pg.ProgramLimitExceeded as error:
             raise self._about_limit(error) from error
         except psycopg.Error as error:
             raise domain_error(error, self.where) from error
         raise AssertionError("the last attempt returns or raises")
+
+    def load(self) -> PoolLoad:
+        """Return how busy its connections are."""
+        with self._lock:
+            return PoolLoad(len(self._lent), self._pool_size, self._asking)
 
     @contextmanager
     def connection(self) -> Iterator[psycopg.Connection]:

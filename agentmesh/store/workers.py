@@ -107,9 +107,9 @@ def tick(
 ) -> list[Attention]:
     """Beat, sweep dead workers, and return which of these agents need a look although no NOTIFY came.
 
-    Five entries name no agent: ``fenced`` (this worker was declared dead), ``work`` (something can be claimed),
-    ``owned`` (with ``names_all``: the worker owns more agents than these), ``paused`` (models pause) and ``replaced``
-    (the schema is no longer the given one).
+    Six entries name no agent: ``fenced`` (this worker was declared dead), ``work`` (something can be claimed), ``cron``
+    (``timers.ring_crons`` has something to do), ``owned`` (with ``names_all``: the worker owns more agents than these),
+    ``paused`` (models pause) and ``replaced`` (the schema is no longer the given one).
     """
     with conn.cursor(row_factory=class_row(Attention)) as cursor:
         named = {"ids": list(epochs), "epochs": list(epochs.values()), "all": names_all}

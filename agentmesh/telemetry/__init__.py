@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agentmesh.engine.observer import Observer
 
+from agentmesh.domain.extras import install_words
 from agentmesh.domain.log import logger
 
 LOG = logger(__name__)
@@ -36,7 +37,7 @@ def obstacle(environ: Mapping[str, str]) -> str:
         import opentelemetry.exporter.otlp.proto.http
         import opentelemetry.sdk.trace  # noqa: F401
     except ImportError:
-        return "OpenTelemetry is not installed: pip install 'agentmesh[otel]'"
+        return f"OpenTelemetry is not installed: {install_words('otel')}"
     return ""
 
 
@@ -48,7 +49,11 @@ def observer(environ: Mapping[str, str]) -> Observer:
     spans = _spans(environ)
     if not records.are_wanted():
         return spans or Observer()
-    return records.Records() if spans is None else records.Both(spans, records.Records())
+    if spans is None:
+        return records.Records()
+    from agentmesh.telemetry.both import Both
+
+    return Both(spans, records.Records())
 
 
 def _spans(environ: Mapping[str, str]) -> Observer | None:

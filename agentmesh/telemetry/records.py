@@ -75,38 +75,6 @@ class Records(Observer):
         }
 
 
-class Both(Observer):
-    """Two observers; the first is nearer to what they observe."""
-
-    def __init__(self, first: Observer, second: Observer) -> None:
-        self._first, self._second = first, second
-
-    @contextmanager
-    def running(self, agent: Agent) -> Iterator[None]:
-        """Run inside both."""
-        with self._second.running(agent), self._first.running(agent):
-            yield
-
-    def asked(self, agent: Agent, usage: Mapping[str, Any]) -> None:
-        """Report to both."""
-        self._first.asked(agent, usage)
-        self._second.asked(agent, usage)
-
-    def failed(self, agent: Agent, kind: str) -> None:
-        """Report to both."""
-        self._first.failed(agent, kind)
-        self._second.failed(agent, kind)
-
-    def tools(self, agent: Agent, tools: dict[str, Tool]) -> dict[str, Tool]:
-        """Return tools that report to both."""
-        return self._second.tools(agent, self._first.tools(agent, tools))
-
-    def close(self) -> None:
-        """Close both."""
-        self._first.close()
-        self._second.close()
-
-
 def _called(agent: Agent, tool: str, context: ToolContext, began: int, error: str) -> None:
     lease = context.lease
     ms = (time.time_ns() - began) // 1_000_000

@@ -13,8 +13,8 @@ from agentmesh.tools.words import description
 class AskUserArgs(BaseModel):
     """Arguments of ask_user."""
 
-    question: str = Field(min_length=1, description="One clear question, with what the user must know to answer it.")
-    options: list[str] | None = Field(default=None, description="Answers to choose from; the user may write another.")
+    question: str = Field(min_length=1)
+    options: list[str] | None = None
 
 
 class AskUser:

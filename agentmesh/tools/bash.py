@@ -5,41 +5,58 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 from pydantic import BaseModel, Field
 
-from agentmesh.domain.text import one_line
+from agentmesh.domain.text import one_line, storable
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
 from agentmesh.tools.environment import command_environment
 from agentmesh.tools.output import last_lines
 from agentmesh.tools.process import FinishedProcess, Spawner
+from agentmesh.tools.processes import Processes
+from agentmesh.tools.tool_schema import RARE
 from agentmesh.tools.wall.kinds import Walled
 from agentmesh.tools.wall.walls import Walls
 from agentmesh.tools.words import description
 
 MAX_TIMEOUT = 600
 """Seconds."""
+_MOST_BYTES = 128 * 1024 - 1
+"""The most bytes that a command in the background has: Linux starts none with a longer argument."""
+_MOST_WATCHED = 1000
+"""Bytes of a pattern."""
 
 
 class BashArgs(BaseModel):
     """Arguments of bash."""
 
-    command: str = Field(min_length=1, description="The command line, as for `bash -c`.")
-    timeout: float = Field(default=120, gt=0, le=MAX_TIMEOUT, description="Seconds until it is ended; at most 600.")
-    description: str | None = Field(default=None, description="What it does, in a few words, for people who watch.")
+    command: str = Field(min_length=1)
+    timeout: float = Field(default=120, gt=0, le=MAX_TIMEOUT)
+    description: str | None = Field(default=None, description="for people who watch", json_schema_extra=RARE)
+    background: bool = False
+    watch: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=_MOST_WATCHED,
+        description="a regex: lines of a background command that match come as mail",
+        json_schema_extra=RARE,
+    )
 
 
 class Bash:
-    """Run a shell command; nothing that it starts outlives the call."""
+    """Run a shell command; nothing that it starts outlives the call, or its own end in the background."""
 
     name = "bash"
     effect = Effect.WRITE
     args: type[BaseModel] = BashArgs
 
-    def __init__(self, spawner: Spawner, walls: Walls) -> None:
+    def __init__(self, spawner: Spawner, walls: Walls, processes: Processes | None = None) -> None:
+        """``processes`` runs commands in the background; without it they are refused."""
         self._spawner = spawner
         self._walls = walls
+        self._processes = processes
 
     @property
     def description(self) -> str:
@@ -48,7 +65,9 @@ class Bash:
 
     def run(self, args: BashArgs, context: ToolContext) -> Mapping[str, Any]:
         """Run the command until it ends, its timeout passes, or the agent is interrupted."""
-        if "\0" in args.command:
+        if args.watch and not args.background:
+            raise ToolError("watch is for a command in the background.", "Set background to true too.")
+        if "\0" in args.command or "\0" in (args.watch or ""):
             raise ToolError("The command contains a NUL character.", "Write it as \\0 or $'\\x00' where it is needed.")
         if not context.workdir.is_dir():
             raise ToolError(f"The working directory {context.workdir} does not exist.", "Ask the user to restore it.")
@@ -65,9 +84,27 @@ class Bash:
             withheld=context.withheld,
             own=context.own,
         )
+        if args.background:
+            return self._start(args, around, context)
         with around as walled:
             result = _result(self._run(walled, args, context), args.timeout, walled)
         return _noting(result, _mistaken(args.command, context))
+
+    def _start(self, args: BashArgs, around: AbstractContextManager[Walled], context: ToolContext) -> dict[str, Any]:
+        """Start the command in the background; return its number."""
+        if self._processes is None:
+            raise ToolError("This program runs no commands in the background.", "Run it without background.")
+        if (size := len(storable(args.command).encode())) > _MOST_BYTES:
+            raise ToolError(
+                f"The command has {size} bytes, the limit is {_MOST_BYTES}.", "Put it into a file, and run that."
+            )
+        if (size := len(storable(args.watch or "").encode())) > _MOST_WATCHED:
+            raise ToolError(f"watch has {size} bytes, the limit is {_MOST_WATCHED}.", "Watch for a part of the line.")
+        until_end = ExitStack()
+        walled = until_end.enter_context(around)
+        number = self._processes.start(args.command, args.watch, walled, until_end, context)
+        started: dict[str, Any] = {"process_id": number, "state": "running"}
+        return _noting(started, " ".join(filter(None, [walled.warning, _mistaken(args.command, context)])))
 
     def _run(self, walled: Walled, args: BashArgs, context: ToolContext) -> FinishedProcess:
         try:

@@ -1,4 +1,4 @@
-"""The command that checks a merge: it runs where the result's files are, and its exit code decides."""
+"""The command that checks a merge or a report: its exit code decides."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from agentmesh.tools.output import last_lines
 from agentmesh.tools.process import Spawner
 from agentmesh.tools.wall.walls import Walls
 from agentmesh.workspace.results import Checked
+from agentmesh.workspace.roots import OwnTree
 
 TIMEOUT = 600.0
 """Seconds."""
@@ -38,6 +39,12 @@ class CheckCommand:
     output_limit: int = 16 * 1024
     show: Callable[[str], None] = lambda _text: None
     """Gets the newest lines of its output while it runs."""
+    withheld: Callable[[str], bool] | None = None
+    """Whether rules keep the agent from reading a file; None if no rule does."""
+    own: OwnTree | None = None
+    """The agent's own tree, if the command runs there."""
+    project: Path | None = None
+    """The session's directory: what is withheld there is hidden too, if the command runs elsewhere."""
 
     def __call__(self, folder: Path, cancel: Cancel) -> Checked:
         """Run the command in a directory until it ends, its time is over, or ``cancel`` is set."""
@@ -46,7 +53,17 @@ class CheckCommand:
         env = command_environment(os.environ, self.agent)
         shell = shutil.which("bash", path=env["PATH"]) or "/bin/sh"
         argv = [shell, "-c", self.command.encode("utf-8", "replace").decode()]
-        with self.walls.around(argv, folder, env, approved=self.approved, session=self.session) as walled:
+        around = self.walls.around(
+            argv,
+            folder,
+            env,
+            approved=self.approved,
+            session=self.session,
+            withheld=self.withheld,
+            own=self.own,
+            project=self.project,
+        )
+        with around as walled:
             finished = self.spawner.run(
                 walled.argv,
                 cwd=folder,

@@ -28,10 +28,10 @@ _MARK = "\ufeff"
 class EditArgs(BaseModel):
     """Arguments of edit."""
 
-    path: str = Field(description="The file, relative to the working directory.")
-    old: str = Field(min_length=1, description="The text to replace, exactly as in the file, without line numbers.")
-    new: str = Field(description="The text to put there.")
-    replace_all: bool = Field(default=False, description="Replace every occurrence instead of the only one.")
+    path: str
+    old: str = Field(min_length=1)
+    new: str
+    replace_all: bool = False
 
 
 class Edit:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
 from agentmesh.domain.errors import TreeError
+from agentmesh.domain.shape import Shape
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
 from agentmesh.store import agents
 from agentmesh.store.tx import Database
+from agentmesh.tools import report as reports
+from agentmesh.tools.report_check import require_check
+from agentmesh.tools.tool_schema import RARE
+from agentmesh.tools.typed import Delegation, typed, workspace_of
 from agentmesh.tools.words import description
 from agentmesh.workspace.workspaces import Workspaces
 
@@ -19,11 +24,26 @@ OWN_OR_SHARED = Literal["shared", "own"] | None
 class ForkArgs(BaseModel):
     """Arguments of fork."""
 
-    name: str = Field(description="Short label for the child, such as file-reader.")
-    prompt: str = Field(description="The child's task: what to do, what to send back, to whom.")
+    name: str
+    prompt: str
     workspace: OWN_OR_SHARED = Field(
-        default=None, description="own: it works on a copy of the files of its own, and you get its changes by merge."
+        default=None,
+        description="own, a copy of the files for it alone, to merge",
+        json_schema_extra=RARE,
     )
+    model: str | None = Field(default=None, description="another, only if asked to", json_schema_extra=RARE)
+    tools: list[str] | None = Field(default=None, description="only these of yours", json_schema_extra=RARE)
+    context: str | None = Field(
+        default=None, description="none or last 3, what it sees of this", json_schema_extra=RARE
+    )
+    type: str | None = Field(default=None, description="one of task's types", json_schema_extra=RARE)
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = Field(
+        default=None, description="none to xhigh", json_schema_extra=RARE
+    )
+    form: dict[str, Any] | None = Field(
+        default=None, alias="schema", description="JSON Schema of its report", json_schema_extra=RARE
+    )
+    check: str | None = Field(default=None, description="a command that its report must pass", json_schema_extra=RARE)
 
 
 class Fork:
@@ -33,9 +53,13 @@ class Fork:
     effect = Effect.VERB
     args = ForkArgs
 
-    def __init__(self, database: Database, workspaces: Workspaces | None = None) -> None:
+    def __init__(
+        self, database: Database, workspaces: Workspaces | None = None, delegation: Delegation | None = None
+    ) -> None:
+        """``delegation``: which types there are, and what a model's name means."""
         self._database = database
         self._workspaces = workspaces
+        self._delegation = delegation or Delegation()
 
     @property
     def description(self) -> str:
@@ -44,15 +68,41 @@ class Fork:
 
     def run(self, args: ForkArgs, context: ToolContext) -> None:
         """Fork the agent; the verb writes the result."""
-        base = base_of(self._workspaces, context) if args.workspace == "own" else None
+        shape = Shape(
+            args.model,
+            args.tools or None,  # an empty list is what models write for an argument that they do not use
+            args.context,
+            reports.form(args.form) if args.form is not None else None,
+            require_check(args.check),
+            check_approved=context.approved,
+            type=args.type,
+            effort=args.effort,
+        )
+        workspace: str | None = args.workspace
+        if args.type is not None:
+            workspace = workspace or workspace_of(self._delegation, args.type, context.project)
+            shape = typed(
+                self._database,
+                self._delegation,
+                context.agent_id,
+                shape,
+                context.project,
+                context.workdir,
+                workspace,
+                reports_to_parent=True,
+            )
+        elif args.model:
+            shape = shape._replace(model=self._delegation.model_name(args.model))
+        base = base_of(self._workspaces, context) if workspace == "own" else None
         self._database.run(
             agents.fork,
             context.agent_id,
             args.name,
             args.prompt,
             lease=context.own_lease,
-            workspace=args.workspace,
+            workspace=workspace,
             base=base,
+            shape=shape,
         )
 
 

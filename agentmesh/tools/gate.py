@@ -10,7 +10,8 @@ from typing import Any
 
 from agentmesh.config.schema import Sandbox
 from agentmesh.domain import permissions
-from agentmesh.domain.parts import READING, WRITING
+from agentmesh.domain.fan_out import Start
+from agentmesh.domain.parts import COMMANDS, READING, WRITING
 from agentmesh.domain.permissions import Layer, Permissions, Verdict
 from agentmesh.domain.shell import ShellReading
 from agentmesh.domain.states import PermissionMode
@@ -21,13 +22,22 @@ from agentmesh.tools.shell.judge import read_shell
 from agentmesh.tools.wall.walls import Walls
 from agentmesh.workspace.roots import OwnTree
 
+Starts = Callable[[str, Mapping[str, Any], Path], Start | None]
+"""``(tool, arguments, the session's directory) -> the agents that the call would start, None if it starts none``."""
+
 
 class ToolGate:
     """Judges calls; parses commands and resolves paths for the permission rules."""
 
-    def __init__(self, free: Iterable[str] = (), walls: Walls | None = None) -> None:
-        """``free``: tools that are not ours and change nothing. ``walls``: the walls that commands run behind."""
+    def __init__(
+        self, free: Iterable[str] = (), walls: Walls | None = None, starts: Starts = lambda _tool, _given, _where: None
+    ) -> None:
+        """``free``: tools that are not ours and change nothing. ``walls``: the walls that commands run behind.
+
+        ``starts``: which agents a call would start.
+        """
         self._free = frozenset(free)
+        self.starts = starts
         self._walls = walls or Walls(Sandbox())
 
     def judge(
@@ -57,11 +67,11 @@ class ToolGate:
 
     def withheld(self, tool: str, rights: Rights, project: Path, *, approved: bool) -> Callable[[str], bool] | None:
         """Return a function that says whether rules keep a call from reading a file; None if no rule can."""
-        if tool not in READING and tool != "bash":
+        if tool not in READING and tool not in COMMANDS:
             return None
         return withheld(
             Permissions.from_json(rights.rules),
-            tool,
+            "bash" if tool in COMMANDS else tool,
             asked=not approved and rights.allowance.mode is not PermissionMode.ALL,
             session=_session(rights),
             root=os.path.realpath(project),

@@ -23,8 +23,8 @@ _SECONDS = 20.0
 class GlobArgs(BaseModel):
     """Arguments of glob."""
 
-    pattern: str = Field(min_length=1, description="For example `**/*.py` (at any depth) or `src/*.{c,h}`.")
-    path: str = Field(default=".", description="The directory that the pattern starts from.")
+    pattern: str = Field(min_length=1)
+    path: str = "."
 
 
 class Glob:

@@ -39,11 +39,11 @@ _EVERYTHING = PathPattern.parse("**")
 class GrepArgs(BaseModel):
     """Arguments of grep."""
 
-    pattern: str = Field(min_length=1, max_length=2000, description="A Python regular expression for one line.")
-    path: str = Field(default=".", description="A directory, searched with all below it, or one file.")
-    glob: str | None = Field(default=None, description="Only these files: `*.py` (any depth) or `src/**/*.ts`.")
-    ignore_case: bool = Field(default=False, description="Upper and lower case match each other.")
-    context: int = Field(default=0, ge=0, le=20, description="Lines before and after each match.")
+    pattern: str = Field(min_length=1, max_length=2000)
+    path: str = "."
+    glob: str | None = None
+    ignore_case: bool = False
+    context: int = Field(default=0, ge=0, le=20)
 
 
 class Grep:

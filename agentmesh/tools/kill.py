@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from agentmesh.engine.tool import Effect, ToolContext
 from agentmesh.store import agents
@@ -13,7 +13,7 @@ from agentmesh.tools.words import description
 class KillArgs(BaseModel):
     """Arguments of kill."""
 
-    agent_id: str = Field(description="Id or name of one of your children or their children.")
+    agent_id: str
 
 
 class Kill:

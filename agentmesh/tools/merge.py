@@ -12,6 +12,7 @@ from agentmesh.store import agents, steps
 from agentmesh.store.tx import Database
 from agentmesh.tools.check import CheckCommand
 from agentmesh.tools.process import Spawner
+from agentmesh.tools.tool_schema import RARE
 from agentmesh.tools.wall.walls import Walls
 from agentmesh.tools.words import description
 from agentmesh.workspace import merging
@@ -29,9 +30,11 @@ _LEFT = (MergeStatus.NOTHING, MergeStatus.PREVIEW)
 class MergeArgs(BaseModel):
     """Arguments of merge."""
 
-    agent: str = Field(min_length=1, description='Id or name of the child whose files to bring in, or "parent".')
-    check: str | None = Field(default=None, description="A command that must exit with 0, run in the merged files.")
-    preview: bool = Field(default=False, description="Only show what would change.")
+    agent: str = Field(min_length=1)
+    check: str | None = Field(
+        default=None, description="a command that must pass in the merged files", json_schema_extra=RARE
+    )
+    preview: bool = Field(default=False, description="true, to only show it", json_schema_extra=RARE)
 
 
 class Merge:
@@ -96,6 +99,8 @@ class Merge:
             approved=context.approved,
             output_limit=min(context.output_limit, 16 * 1024),
             show=context.output,
+            withheld=context.withheld,
+            project=context.project,
         )
 
 

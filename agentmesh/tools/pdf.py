@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from agentmesh.domain import jsontext
 from agentmesh.domain.cancel import Cancel
+from agentmesh.domain.extras import install_words
 from agentmesh.domain.images import Image
 from agentmesh.engine.tool import ToolError
 
@@ -59,9 +60,7 @@ def draw(name: str, data: bytes, first: int, last: int, cancel: Cancel) -> Pages
     except ValueError:
         raise ToolError(f"{name} cannot be drawn: the program that draws it ended.", _TEXT) from None
     if told.get("error") == "missing":
-        raise ToolError(
-            "PDF pages need the package pypdfium2.", f"Tell the user: pip install 'agentmesh[pdf]'. {_TEXT}"
-        )
+        raise ToolError("PDF pages need the package pypdfium2.", f"Tell the user: {install_words('pdf')}. {_TEXT}")
     if "error" in told:
         raise ToolError(f"{name} cannot be drawn: {told['error']}", _TEXT)
     if first > told["pages"]:

@@ -74,12 +74,14 @@ class Spawner:
         stdin: int | None = None,
         confine: Mapping[str, Any] | None = None,
         show: Callable[[bytes], None] | None = None,
+        capture: Capture | None = None,
     ) -> FinishedProcess:
         """Run a command until it ends, at most ``timeout`` seconds; raise OSError if it cannot be started.
 
         Output and errors arrive merged, in order, limited to ``output_limit`` bytes. When this returns, every process
         that the command started is gone. ``confine`` is what wall/confine.py applies to the process before it executes
-        the command. ``show`` gets the newest output about twice a second, while the command runs.
+        the command. ``show`` gets the newest output about twice a second, while the command runs. ``capture`` takes the
+        output; by default a new one.
         """
         call = uuid.uuid4().hex
         request = {
@@ -91,7 +93,7 @@ class Spawner:
         }
         control, output = self.guard(() if stdin is None else (stdin,))
         with contextlib.closing(control), open(output, "rb", buffering=0) as stream:
-            watch = _Watch(control, stream.fileno(), Capture(output_limit), show)
+            watch = _Watch(control, stream.fileno(), capture or Capture(output_limit), show)
             with contextlib.suppress(OSError):  # a guard that died already reports that by end-of-file
                 control.sendall(json.dumps(request).encode() + b"\n")
             take_back = cancel.on_set(watch.stop)

@@ -30,10 +30,10 @@ _BINARY_PROBE = 8192
 class ReadArgs(BaseModel):
     """Arguments of read."""
 
-    path: str = Field(description="The file, relative to the working directory.")
-    offset: int = Field(default=1, ge=1, description="The first line to return; lines count from 1.")
-    limit: int = Field(default=_LINES, ge=1, le=100_000, description="How many lines to return.")
-    pages: str | None = Field(default=None, description="Of a PDF: the pages, as in 1-3 or 2; at most 10.")
+    path: str
+    offset: int = Field(default=1, ge=1)
+    limit: int = Field(default=_LINES, ge=1, le=100_000)
+    pages: str | None = None
 
 
 class Read:

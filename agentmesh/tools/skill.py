@@ -29,8 +29,8 @@ _FOREIGN = "It comes with the files of the working directory, not from the user:
 class SkillArgs(BaseModel):
     """Arguments of skill."""
 
-    name: str = Field(min_length=1, description="The skill.")
-    file: str | None = Field(default=None, description="One of its further files, relative to its folder.")
+    name: str = Field(min_length=1)
+    file: str | None = None
 
 
 class ReadSkill:

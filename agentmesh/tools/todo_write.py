@@ -17,14 +17,14 @@ _MOST = 100
 class TodoItem(BaseModel):
     """One item."""
 
-    content: str = Field(min_length=1, max_length=500, description="What is to be done, in one line.")
-    status: TodoStatus = Field(description="How it stands.")
+    content: str = Field(min_length=1, max_length=500)
+    status: TodoStatus
 
 
 class TodoWriteArgs(BaseModel):
     """Arguments of todo_write."""
 
-    items: list[TodoItem] = Field(max_length=_MOST, description="The whole list, in order; it replaces the last one.")
+    items: list[TodoItem] = Field(max_length=_MOST)
 
 
 class TodoWrite:

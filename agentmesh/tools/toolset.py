@@ -9,22 +9,30 @@ from typing import Any
 from agentmesh.config.schema import Sandbox, Web
 from agentmesh.engine.tool import Tool
 from agentmesh.store.tx import Database
+from agentmesh.tools import tool_schema
 from agentmesh.tools.ask_user import AskUser
 from agentmesh.tools.bash import Bash
 from agentmesh.tools.edit import Edit
 from agentmesh.tools.fork import Fork
 from agentmesh.tools.glob import Glob
 from agentmesh.tools.grep import Grep
+from agentmesh.tools.interrupt import Interrupt
 from agentmesh.tools.kill import Kill
 from agentmesh.tools.ledger import FileLedger
 from agentmesh.tools.list_agents import ListAgents
 from agentmesh.tools.merge import Merge
+from agentmesh.tools.peek import Peek
 from agentmesh.tools.process import Spawner
+from agentmesh.tools.processes import Processes
 from agentmesh.tools.read import Read
+from agentmesh.tools.read_process import ReadProcess
+from agentmesh.tools.report import Report
 from agentmesh.tools.send import Send
 from agentmesh.tools.skill import ReadSkill, Skills
-from agentmesh.tools.task import Delegation, Task
+from agentmesh.tools.task import Task
+from agentmesh.tools.todo import Todo
 from agentmesh.tools.todo_write import TodoWrite
+from agentmesh.tools.typed import Delegation
 from agentmesh.tools.wait import Wait
 from agentmesh.tools.wall.walls import Walls
 from agentmesh.tools.web_fetch import WebFetch
@@ -40,28 +48,35 @@ def builtin(
     workdir: Path | None = None,
     skills: Skills = lambda _workdir: {},
     workspaces: Workspaces | None = None,
+    processes: Processes | None = None,
 ) -> dict[str, Tool]:
     """Return the built-in tools by name, in alphabetical order.
 
     ``walls`` are put around its commands; by default those that this machine can build, hiding nothing more.
-    ``workdir`` is the directory whose sub-agent types a new session sees.
+    ``processes`` runs commands in the background. ``workdir`` is the directory whose sub-agent types a new session
+    sees.
     """
     walls = walls or Walls(Sandbox())
     spawner, ledger = Spawner(walls.home), FileLedger(database)
     tools: list[Tool] = [
         AskUser(),
-        Bash(spawner, walls),
+        Bash(spawner, walls, processes),
         Edit(ledger),
-        Fork(database, workspaces),
+        Fork(database, workspaces, delegation),
         Glob(),
         Grep(spawner),
+        Interrupt(database),
         Kill(database),
         ListAgents(database),
         Merge(database, workspaces, spawner, walls),
+        Peek(database),
+        ReadProcess(database),
         Read(),
+        Report(database, spawner, walls),
         ReadSkill(skills),
         Send(database),
         Task(database, delegation or Delegation(), workdir, workspaces),
+        Todo(database),
         TodoWrite(),
         Wait(database),
         WebFetch(web or Web()),
@@ -71,42 +86,8 @@ def builtin(
 
 
 def definitions(tools: Mapping[str, Tool]) -> list[dict[str, Any]]:
-    """Return the tools as Chat Completions defines them; the same tools give the same bytes."""
-    return [
-        {
-            "type": "function",
-            "function": {"name": tool.name, "description": tool.description, "parameters": _parameters(tool)},
-        }
-        for tool in tools.values()
-    ]
+    """Return the tools as models are sent them; the same tools give the same bytes.
 
-
-def _parameters(tool: Tool) -> dict[str, Any]:
-    """Return the arguments' JSON schema without parts that only pydantic needs (titles, null defaults)."""
-    schema = tool.args.model_json_schema()
-    schema = _inlined(schema, schema.get("$defs", {}))
-    properties = {name: _plain(field) for name, field in schema.get("properties", {}).items()}
-    return {"type": "object", "properties": properties, "required": schema.get("required", [])}
-
-
-def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
-    """Return a schema without titles and without references, which not every model server follows."""
-    if isinstance(schema, list):
-        return [_inlined(each, definitions) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if "$ref" in schema:
-        named = definitions[schema["$ref"].rpartition("/")[2]]
-        named = {key: value for key, value in named.items() if key != "description"}
-        return {**_inlined(named, definitions), **{key: each for key, each in schema.items() if key != "$ref"}}
-    dropped = {"$defs"} | ({"title"} if isinstance(schema.get("title"), str) else set())  # but no field "title"
-    return {key: _inlined(each, definitions) for key, each in schema.items() if key not in dropped}
-
-
-def _plain(field: dict[str, Any]) -> dict[str, Any]:
-    kinds = [kind for kind in field.get("anyOf", []) if kind != {"type": "null"}]
-    merged = {**field, **kinds[0]} if len(kinds) == 1 else field
-    dropped = {"title", "anyOf"} if len(kinds) == 1 else {"title"}
-    return {
-        key: value for key, value in merged.items() if key not in dropped and not (key == "default" and value is None)
-    }
+    ``report`` is left out: its arguments are those of one task, which tells only its own sub-agent of it.
+    """
+    return [tool_schema.brief(tool) for tool in tools.values() if not isinstance(tool, Report)]

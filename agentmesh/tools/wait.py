@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from agentmesh.engine.tool import Effect, ToolContext
 from agentmesh.store import waits
@@ -15,11 +15,8 @@ from agentmesh.tools.words import description
 class WaitArgs(BaseModel):
     """Arguments of wait."""
 
-    timeout: float = Field(description="Seconds to wait at most, 0 to 86400; 0 looks and returns at once.")
-    from_agents: list[str] | None = Field(
-        default=None,
-        description="Ids or names; waits until each has sent, is idle or dead. Without: a message from anyone.",
-    )
+    timeout: float = 600
+    from_agents: list[str] | None = None
 
 
 class Wait:

@@ -23,9 +23,9 @@ _MOVED = (301, 302, 303, 307, 308)
 class WebFetchArgs(BaseModel):
     """Arguments of web_fetch."""
 
-    url: str = Field(min_length=1, max_length=2000, description="The address, with http:// or https://.")
-    raw: bool = Field(default=False, description="Return HTML as it is instead of as Markdown.")
-    timeout: float = Field(default=30, gt=0, le=120, description="Seconds until it is given up; at most 120.")
+    url: str = Field(min_length=1, max_length=2000)
+    raw: bool = False
+    timeout: float = Field(default=30, gt=0, le=120)
 
 
 class WebFetch:

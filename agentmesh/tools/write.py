@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from agentmesh.engine.tool import Effect, ToolContext
 from agentmesh.tools.files import open_parent, writable_place
@@ -20,8 +20,8 @@ _LIMIT = 64 << 20
 class WriteArgs(BaseModel):
     """Arguments of write."""
 
-    path: str = Field(description="The file, relative to the working directory; missing directories are made.")
-    content: str = Field(description="The whole new content.")
+    path: str
+    content: str
 
 
 class Write:

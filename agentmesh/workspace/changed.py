@@ -50,10 +50,11 @@ class Net(NamedTuple):
 def changed(workspaces: Workspaces, agent: AgentId, *, since: int | None = None, most: int = store.MOST) -> Changed:
     """Return the newest changes of an agent and of all below it, from snapshots where there are any.
 
-    ``since``: only those after this row of the agent. Raise UnknownAgent.
+    ``since``: only those after this row of the agent. Raise UnknownAgent, or BadArgument for a row that is not
+    there.
     """
     run = workspaces.database.run
-    files = run(store.files_of, agent, idempotent=True)
+    files = _files_of(workspaces, agent, since)
     found = run(store.recorded, agent, most + 1, since, idempotent=True)
     typed = run(store.newest, agent, most + 1, since, idempotent=True)
     shown = sorted([*_with_text(workspaces, files, found), *typed], key=lambda one: one.at)
@@ -65,12 +66,12 @@ def net(workspaces: Workspaces, agent: AgentId, *, since: int | None = None) -> 
 
     For an own tree that is what a merge would bring: all since it was made, or since its last merge. For a shared
     directory it has the files that the agent and those below it changed. ``since``: only what came after this row.
-    Raise UnknownAgent, NoRepository, TreeError.
+    Raise UnknownAgent, BadArgument for a row that is not there, NoRepository, TreeError.
     """
     from agentmesh.git import comparing
 
     run = workspaces.database.run
-    files = run(store.files_of, agent, idempotent=True)
+    files = _files_of(workspaces, agent, since)
     if files.head is None:
         return None
     is_own = files.kind == "own"
@@ -85,6 +86,14 @@ def net(workspaces: Workspaces, agent: AgentId, *, since: int | None = None) -> 
     place = place_of(workspaces, files)
     found = comparing.diff(place, before, files.head, paths=paths) if paths is None or paths else []
     return Net(before, files.head, found, is_own)
+
+
+def _files_of(workspaces: Workspaces, agent: AgentId, since: int | None) -> FilesOf:
+    run = workspaces.database.run
+    files: FilesOf = run(store.files_of, agent, idempotent=True)
+    if since is not None:
+        run(store.require_row, agent, since, idempotent=True)
+    return files
 
 
 def place_of(workspaces: Workspaces, files: FilesOf) -> Place:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
 
 from agentmesh.domain.errors import AgentmeshError
 from agentmesh.domain.ids import SessionId
@@ -18,27 +19,49 @@ if TYPE_CHECKING:
 LOG = logger(__name__)
 
 
+class SessionFiles(NamedTuple):
+    """What a session has outside the database, on this host."""
+
+    refs: dict[str, list[str]]
+    """Refs of its snapshots, by repository."""
+    folders: list[UUID]
+    """Its workspaces here: each may have a folder of ours, a shared one too if there are snapshots of it."""
+
+
+def files_of(workspaces: Workspaces, session: SessionId) -> SessionFiles:
+    """Return the files of a session, as its rows know them."""
+    run = workspaces.database.run
+    refs: dict[str, list[str]] = {}
+    for one in run(snapshots.refs, session, idempotent=True):
+        refs.setdefault(one.repository, []).append(one.ref)
+    folders = [
+        view.id
+        for view in run(rows.listing, session, idempotent=True)
+        if view.state is not WorkspaceState.REMOVED
+        and (view.host, view.os_user) == (workspaces.host, workspaces.os_user)
+    ]
+    return SessionFiles(refs, folders)
+
+
+def remove_files(workspaces: Workspaces, session: SessionId, files: SessionFiles) -> None:
+    """Remove the own trees and the refs; log a failure instead of raising it."""
+    try:
+        for repository, refs in files.refs.items():
+            _free(repository, refs)
+        for workspace in files.folders:
+            _remove(workspaces.folders.of(workspace))
+    except (AgentmeshError, OSError) as error:
+        LOG.warning("files of the deleted session %s are left: %s", session, error)
+
+
 def delete_session(workspaces: Workspaces, session: SessionId) -> None:
     """Erase a session and all its rows, then its own trees and the refs of its snapshots; raise SessionRunning.
 
     What a crash leaves between is named by ``agentmesh workspaces --repair``.
     """
-    run = workspaces.database.run
-    kept = run(snapshots.refs, session, idempotent=True)
-    own = [
-        view.id
-        for view in run(rows.listing, session, own_only=True, idempotent=True)
-        if view.state is not WorkspaceState.REMOVED
-        and (view.host, view.os_user) == (workspaces.host, workspaces.os_user)
-    ]
-    run(sessions.delete_session, session)
-    try:
-        for repository in {one.repository for one in kept}:
-            _free(repository, [one.ref for one in kept if one.repository == repository])
-        for workspace in own:
-            _remove(workspaces.folders.of(workspace))
-    except (AgentmeshError, OSError) as error:
-        LOG.warning("files of the deleted session %s are left: %s", session, error)
+    files = files_of(workspaces, session)
+    workspaces.database.run(sessions.delete_session, session)
+    remove_files(workspaces, session, files)
 
 
 def _free(repository: str, refs: list[str]) -> None:

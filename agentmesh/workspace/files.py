@@ -90,16 +90,26 @@ class WorkspaceFiles:
         with self._lock:
             self._chains.pop(workspace, None)
 
+    def note_repository(self, row: Workspace, place: Place) -> None:
+        """Record, before the first snapshot of a shared directory, which repository will hold its refs.
+
+        A process that deletes the session later finds them by this, even when the directory is gone.
+        """
+        if row.repository is None and row.kind == WorkspaceKind.SHARED:
+            self.database.run(workspaces.note_repository, row.id, str(place.common_dir), idempotent=True)
+
     def now(self, root: Root, session: SessionId) -> str:
         """Return the tree of a workspace as it is at this moment, for a fork or a merge; raise NoRepository.
 
         What changed since the newest snapshot becomes one, of nobody's work.
         """
-        store, chain = self.store(root.workspace, self.place_of(root)), self.chain(root.workspace)
+        place = self.place_of(root)
+        store, chain = self.store(root.workspace, place), self.chain(root.workspace)
         for again in (True, False):
-            head = self.database.run(workspaces.get, root.workspace, idempotent=True).head
+            row = self.database.run(workspaces.get, root.workspace, idempotent=True)
+            self.note_repository(row, place)
             with chain.lock:
-                before = chain.at(head)
+                before = chain.at(row.head)
                 found = store.take(before, None)
                 if found.tree == before:
                     return found.tree

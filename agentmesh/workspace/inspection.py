@@ -61,11 +61,11 @@ def of_folders(workspaces: Workspaces) -> Iterator[Finding]:
 
 def of_refs(workspaces: Workspaces) -> Iterator[Finding]:
     """Yield refs without rows, and rows whose trees are gone; sessions in which an agent works are left out."""
-    from agentmesh.git.elsewhere import has_tree, refs_below
+    from agentmesh.git.elsewhere import has_tree, is_there, refs_below
 
     run = workspaces.database.run
     for session in _sessions(workspaces):
-        if session.busy:
+        if session.busy or not is_there(session.repository):
             continue
         kept = {one.ref: one for one in run(snapshots.refs, session.id, idempotent=True)}
         there = refs_below(session.repository, refs_of(session.id))
@@ -75,7 +75,7 @@ def of_refs(workspaces: Workspaces) -> Iterator[Finding]:
             )
         for ref in sorted(kept.keys() - there.keys()):
             lost = run(snapshots.get, kept[ref].snapshot_id, idempotent=True)
-            if lost is not None and session.repository.is_dir() and not has_tree(session.repository, lost.tree):
+            if lost is not None and not has_tree(session.repository, lost.tree):
                 yield _lost(kept[ref])
 
 
@@ -128,9 +128,10 @@ def free_ref(_workspaces: Workspaces, subject: str) -> str:
 
 
 def _of_shared(workspaces: Workspaces, row: Workspace) -> Iterator[Finding]:
-    if row.repository is None or Path(row.repository).is_dir():
-        return
-    yield _moved(workspaces, row, row)
+    from agentmesh.git.elsewhere import is_there
+
+    if row.repository is not None and not is_there(Path(row.repository)):
+        yield _moved(workspaces, row, row)
 
 
 def _of_own(workspaces: Workspaces, row: Workspace, view: WorkspaceView, now: datetime) -> Iterator[Finding]:
@@ -149,9 +150,9 @@ def _of_own(workspaces: Workspaces, row: Workspace, view: WorkspaceView, now: da
 
 def _of_ready(workspaces: Workspaces, row: Workspace) -> Iterator[Finding]:
     from agentmesh.git import marker
-    from agentmesh.git.elsewhere import has_tree
+    from agentmesh.git.elsewhere import has_tree, is_there
 
-    if row.repository is None or not Path(row.repository).is_dir():
+    if row.repository is None or not is_there(Path(row.repository)):
         shared = workspaces.database.run(rows.of_session, row.session_id, idempotent=True)
         yield _moved(workspaces, row, shared)
         return
@@ -169,7 +170,8 @@ def _of_ready(workspaces: Workspaces, row: Workspace) -> Iterator[Finding]:
 
 
 def _moved(workspaces: Workspaces, row: Workspace, shared: Workspace) -> Finding:
-    words = f"The repository {row.repository} is not there any more."
+    left = row.repository is not None and Path(row.repository).is_dir()
+    words = f"The repository {row.repository} {'cannot be opened' if left else 'is not there any more'}."
     advice = f"Move it back, or bring {shared.path} back."
     try:
         found = workspaces.place(Path(str(shared.path)))

@@ -32,6 +32,7 @@ class StepSnapshots:
     def __init__(
         self, among: WorkspaceFiles, root: Root, place: Place, session: SessionId, agent: AgentId, seq: int
     ) -> None:
+        self._among = among
         self._database = among.database
         self._root = root
         self._place = place
@@ -127,8 +128,9 @@ class StepSnapshots:
     def _read(self) -> None:
         """Read the row, once in a step: another process may have moved its head."""
         if not self._is_read:
-            self._head = self._database.run(workspaces.get, self._root.workspace, idempotent=True).head
-            self._is_read = True
+            row = self._database.run(workspaces.get, self._root.workspace, idempotent=True)
+            self._among.note_repository(row, self._place)
+            self._head, self._is_read = row.head, True
 
     def _ref(self, suffix: str) -> str:
         return f"{self._refs}.{suffix}" if suffix else self._refs

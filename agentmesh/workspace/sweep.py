@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agentmesh.domain.errors import AgentmeshError, TreeBusy, WorkspaceInUse
+from agentmesh.domain.errors import AgentmeshError, TreeBusy, TreeError, WorkspaceInUse
 from agentmesh.domain.ids import SessionId
 from agentmesh.domain.log import logger
-from agentmesh.domain.workspaces import Kept, Workspace, WorkspaceState
+from agentmesh.domain.workspaces import Kept, Workspace, WorkspaceState, WorkspaceView
 from agentmesh.store import snapshots
 from agentmesh.store import workspaces as rows
 from agentmesh.workspace import checks
@@ -90,30 +90,38 @@ def remove(workspaces: Workspaces, row: Workspace) -> bool:
 
 def free(workspaces: Workspaces) -> int:
     """Give up snapshots beyond the newest ones of each workspace, and those of reaped agents; return how many."""
-    run, keep, count = workspaces.database.run, workspaces.settings.keep, 0
+    count = 0
     reaped: set[SessionId] = set()
-    for view in run(rows.listing, None, idempotent=True):
+    for view in workspaces.database.run(rows.listing, None, idempotent=True):
         if (view.host, view.os_user) != (workspaces.host, workspaces.os_user):
             continue
-        if view.state is WorkspaceState.REMOVED and view.snapshots and view.session_id not in reaped:
-            reaped.add(view.session_id)
-            count += _give_up(workspaces, run(snapshots.refs, view.session_id, reaped_only=True, idempotent=True))
-        if view.snapshots <= keep:
-            continue
-        if view.repository is None and view.path is not None:
-            common = str(workspaces.place(Path(view.path)).common_dir)
-            run(rows.note_repository, view.id, common, idempotent=True)
-        count += _give_up(workspaces, run(snapshots.over, view.id, keep, idempotent=True))
+        try:
+            count += _free_of(workspaces, view, reaped)
+        except TreeError as error:  # one that is gone must not keep the snapshots of others
+            LOG.warning("old snapshots of %s are not freed: %s", view.path or view.id, error)
     return count
 
 
-def _give_up(workspaces: Workspaces, found: Sequence[Kept]) -> int:
-    """Remove the refs of snapshots, after their rows say so."""
-    from agentmesh.git.elsewhere import free_refs
+def _free_of(workspaces: Workspaces, view: WorkspaceView, reaped: set[SessionId]) -> int:
+    run, keep, count = workspaces.database.run, workspaces.settings.keep, 0
+    if view.state is WorkspaceState.REMOVED and view.snapshots and view.session_id not in reaped:
+        reaped.add(view.session_id)
+        count += _give_up(workspaces, run(snapshots.refs, view.session_id, reaped_only=True, idempotent=True))
+    if view.snapshots <= keep:
+        return count
+    return count + _give_up(workspaces, run(snapshots.over, view.id, keep, idempotent=True))
 
+
+def _give_up(workspaces: Workspaces, found: Sequence[Kept]) -> int:
+    """Remove the refs of snapshots, after their rows say so; raise TreeError before that if they cannot be reached."""
+    from agentmesh.git.elsewhere import free_refs, require_openable
+
+    repositories = {one.repository for one in found}
+    for repository in repositories:
+        require_openable(Path(repository))
     if found:
         workspaces.database.run(snapshots.freed, [one.snapshot_id for one in found], idempotent=True)
-    for repository in {one.repository for one in found}:
+    for repository in repositories:
         free_refs(Path(repository), [one.ref for one in found if one.repository == repository])
     return len(found)
 

@@ -48,6 +48,8 @@ def merged_since(database: Database, agent: AgentId, start: int | None) -> Snaps
 
 def _begins_turn(database: Database, row: Row) -> bool:
     """Whether a message came at the beginning of a turn: nothing before it still waits for the model's answer."""
+    if row.content.get("correction"):  # it came with the answer before it, in the middle of a turn
+        return False
     before = database.run(transcript.own, row.agent_id, max(row.seq - 2, 0), 1, idempotent=True) if row.seq > 1 else []
     if not before or before[0].seq >= row.seq:
         return True

@@ -62,14 +62,11 @@ class Workspaces(WorkspaceFiles):
             return None
         root = self.root_of(row)
         try:
-            place = self.place_of(root)
+            return self.now(root, row.session_id)
         except NoRepository as reason:
             if row.kind == WorkspaceKind.SHARED:
                 self.database.run(workspaces.note_repository, row.id, None, reason.message, idempotent=True)
             raise
-        if row.repository is None:
-            self.database.run(workspaces.note_repository, row.id, str(place.common_dir), idempotent=True)
-        return self.now(root, row.session_id)
 
     # Hooks: the engine calls them; ``conflicts``, ``leases`` and ``sweep`` fill them.
 

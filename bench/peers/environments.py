@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -21,6 +22,14 @@ REQUIREMENTS: Final = Path(__file__).parent / "requirements"
 _PATIENCE: Final = 900.0
 _STAMP: Final = "made-from"
 """Written last, so an environment without it is half made."""
+
+
+_spent: list[float] = []
+
+
+def seconds_spent() -> float:
+    """Return how long this process has made environments: that is no part of a measurement."""
+    return sum(_spent)
 
 
 class NotInstalledError(Exception):
@@ -48,6 +57,7 @@ def environment(
         if not stamp.exists() or stamp.read_text() != made_from or not python.exists():
             stamp.unlink(missing_ok=True)
             print(f"making the environment of {name} in {place}", file=sys.stderr, flush=True)
+            began = time.monotonic()
             pip = [str(python), "-m", "pip"]
             without: list[str] = []
             if find_spec("pip"):  # ours installs for it too, and unpacking another one takes longer than most peers
@@ -55,6 +65,7 @@ def environment(
             _run(name, [str(base), "-m", "venv", "--clear", *without, str(place)])
             _run(name, [*pip, "install", "--quiet", "--requirement", str(source)])
             stamp.write_text(made_from)
+            _spent.append(time.monotonic() - began)
     return python
 
 

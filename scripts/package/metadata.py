@@ -40,7 +40,7 @@ def _judge(text: bytes) -> None:
     _same("licence", found.license_expression, "MIT")
     _same("files of the licence", found.license_files, ["LICENSE"])
     _same("Python", str(found.requires_python), ">=3.11")
-    _same("extras", {"mcp", "otel"} - set(found.provides_extra or []), set())
+    _same("extras", {"mcp", "metrics", "otel"} - set(found.provides_extra or []), set())
     _same("type of the description", found.description_content_type, "text/markdown")
     _same("authors", found.author, "The agentmesh authors")
     _same("missing keywords", {"agents", "llm", "postgresql", "terminal"} - set(found.keywords or []), set())

@@ -59,7 +59,7 @@ def _help() -> None:
 
 def _no_extras() -> None:
     """What needs an extra says so."""
-    _expect(_run("mcp", exit_code=2), "pip install 'agentmesh[mcp]'")
+    _expect(_run("mcp", exit_code=2), "pip install '.[mcp]'")
     _expect(_run("doctor", exit_code=None), "PostgreSQL 18")
 
 

@@ -12,7 +12,7 @@ from agentmesh.store.code import files
 from scripts.reference.pages import code, prose, table
 
 FUNCTIONS: Mapping[str, tuple[str, ...]] = {
-    "The verbs": ("fork", "send", "wait_begin", "wait_take", "kill", "reap", "interrupt"),
+    "The verbs": ("fork", "send", "send_many", "wait_begin", "wait_take", "kill", "reap", "interrupt"),
     "People": (
         "answer",
         "rename",

@@ -22,9 +22,11 @@ _TABLES: Mapping[str, type] = {
     "permissions": schema.PermissionRules,
     "agent_types.NAME": schema.TypeSettings,
     "web": schema.Web,
+    "tools": schema.Tools,
     "sandbox": schema.Sandbox,
     "workspace": schema.Workspace,
     "log": schema.Logs,
+    "retention": schema.Retention,
     "mcp": mcp.Mcp,
 }
 _SCALARS = {str: "text", int: "whole number", float: "number", bool: "`true`, `false`", Path: "folder"}

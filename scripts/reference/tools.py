@@ -7,7 +7,9 @@ from typing import Any
 
 from agentmesh.engine.tool import Effect, Tool
 from agentmesh.store.tx import Database
-from agentmesh.tools.toolset import builtin, definitions
+from agentmesh.tools import tool_schema
+from agentmesh.tools.report import Report, definition
+from agentmesh.tools.toolset import builtin
 from scripts.reference.pages import code, table
 
 _EFFECTS: Mapping[Effect, str] = {
@@ -19,6 +21,9 @@ _EFFECTS: Mapping[Effect, str] = {
     Effect.ASK: "asks a person, whose answer is the result",
 }
 
+_REPORT = definition({"type": "object", "properties": {}, "required": []})
+"""The tool whose parameters are the schema of each task."""
+
 
 def tools() -> str:
     """Return a section for each tool."""
@@ -27,13 +32,13 @@ def tools() -> str:
         known = builtin(database)
     finally:
         database.close()
-    shown = zip(known.values(), definitions(known), strict=True)
-    return "\n\n".join(_section(tool, each["function"]) for tool, each in shown)
+    return "\n\n".join(_section(tool) for tool in known.values())
 
 
-def _section(tool: Tool, definition: Mapping[str, Any]) -> str:
-    quoted = "\n".join(f"> {line}".rstrip() for line in definition["description"].splitlines())
-    parameters = definition["parameters"]
+def _section(tool: Tool) -> str:
+    sent, full = (_REPORT, _REPORT) if isinstance(tool, Report) else (tool_schema.brief(tool), tool_schema.full(tool))
+    quoted = "\n".join(f"> {line}".rstrip() for line in sent["function"]["description"].splitlines())
+    parameters = full["function"]["parameters"]
     rows = [
         [code(name), _kind(form), _need(name, form, parameters["required"]), form.get("description", "")]
         for name, form in parameters["properties"].items()

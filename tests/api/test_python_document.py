@@ -29,10 +29,10 @@ def answer(view: ChatRequestView) -> ScriptedReply:
             return say("3 lines")
         case "teller", _:
             return say("Told.") if used else do(call("send", to="parent", message="14 words"))
-        case "clerk", _:
-            return say("Could I have a cake?")
-        case "look", _:
-            return say("too long")
+        case "finder" | "scout", _:
+            return do(call("report", file="poem.txt", line=used and 3))
+        case ("clerk" | "look") as name, _:
+            return say({"clerk": "Could I have a cake?", "look": "too long"}[name])
         case _, text if "Count" in text:
             return say("There are 3.") if used else do(call("bash", command="echo 3"))
         case _, text if "Make a file" in text:

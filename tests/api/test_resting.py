@@ -41,7 +41,7 @@ class Woken:
         self._counting = counting
         self._deeds = list(deeds)
 
-    def wait(self, _seconds: float) -> set[AgentId]:
+    def wait(self, _seconds: float, _working: list[AgentId]) -> set[AgentId]:
         self._deeds.pop(0)()
         self._counting.asked.append(Counter())
         return set()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from functools import partial
+from typing import Any
 
 import psycopg
 import pytest
 
 import agentmesh
-from agentmesh.domain.errors import BadImage
+from agentmesh.domain.errors import BadArgument, BadImage, DeadAgent, NoRecipients, UnknownMessage, UsageError
+from agentmesh.domain.ids import MailId
 from agentmesh.llm.simulator.reply import Fault, FaultKind
 from agentmesh.llm.simulator.request import ChatRequestView
 from tests.api.conftest import InThread, Open
@@ -25,6 +27,22 @@ def session_of(mesh: agentmesh.Mesh, **options) -> agentmesh.Session:
 def waits(mesh: agentmesh.Mesh) -> int:
     """How many waits and streams hear of changes at this moment."""
     return len(mesh._runtime.hearing._shares)
+
+
+def test_an_answer_goes_to_the_agent_that_sent_the_message(rig: Rig, mesh: agentmesh.Mesh):
+    rig.script("child", do(call("send", to="parent", message="which port?")), say("asked"))
+    session = session_of(mesh)
+    child = session.root.fork("child", "ask", report=True)
+    with mesh.worker():
+        session.wait()
+    (asked,) = [
+        row.content["mail_id"] for row in session.root.conversation() if row.content.get("text") == "which port?"
+    ]
+    sent = session.send("8080", reply_to=asked)
+    (header,) = child.peek().headers
+    assert (header.message_id, header.reply_to, header.answers) == (sent, asked, "which port?")
+    with pytest.raises(UnknownMessage):
+        session.send("x", reply_to=MailId(4711))
 
 
 def test_a_run_returns_the_roots_last_words(rig: Rig, mesh: agentmesh.Mesh, tmp_path):
@@ -279,6 +297,50 @@ def test_the_same_key_is_the_same_message(mesh: agentmesh.Mesh):
     assert child.view().unread == 1
 
 
+def test_a_message_can_be_due_later_and_again(mesh: agentmesh.Mesh, conn: psycopg.Connection, tmp_path, monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    (tmp_path / "shot.png").write_bytes(png())
+    agent = session_of(mesh).fork("agent")
+    once = agent.send_later("look", after=600, key="k", images=[tmp_path / "shot.png"])
+    assert agent.send_later("look", after=600, key="k", images=[tmp_path / "shot.png"]) == once
+    agent.send_later("again", cron="0 9 * * 1-5")
+    agent.send_later("again", every=60)
+    query = "select cron, every_seconds, images -> 0 ->> 'name' from agentmesh.timers order by id"
+    assert conn.execute(query).fetchall() == [
+        (None, None, "shot.png"),
+        ("0 9 * * 1-5 Asia/Tokyo", None, None),
+        (None, 60, None),
+    ]
+    for wrong in ({"cron": "61 * * * *"}, {"cron": 9}, {"cron": "0 9 * * *", "every": 60}, {"after": 1, "key": " "}):
+        with pytest.raises((UsageError, BadArgument)):
+            agent.send_later("x", **wrong)
+
+
+def test_a_message_can_be_urgent(mesh: agentmesh.Mesh, conn: psycopg.Connection):
+    session = session_of(mesh)
+    sent = [session.send("stop", urgent=True), session.send("and then"), session.fork("a").send("x", urgent=True)]
+    rows = conn.execute("select id, urgent from agentmesh.v_mail order by id").fetchall()
+    assert rows == list(zip(sent, [True, False, True], strict=True))
+
+
+def test_a_message_to_several_reaches_all_or_nobody(mesh: agentmesh.Mesh, conn: psycopg.Connection):
+    session = session_of(mesh)
+    a, b = session.fork("a"), session.fork("b")
+    listed = session.send_many("x", to=["a", b], key="k")
+    assert session.send_many("x", to=["a", b], key="k") == listed
+    assert len(session.send_many("y", to="children", urgent=True)) == 2
+    assert len(session.send_many("z", to="session")) == 3
+    b.kill()
+    with pytest.raises(DeadAgent):
+        session.send_many("x", to=[a, b])
+    with pytest.raises(UsageError, match="'a' is no list of agents"):
+        session.send_many("x", to="a")
+    with pytest.raises(NoRecipients):
+        session.send_many("x", to=[])
+    found = conn.execute("select array_agg(body order by id), count(*) filter (where urgent) from agentmesh.v_mail")
+    assert found.fetchone() == (["x", "x", "y", "y", "z", "z", "z"], 2)
+
+
 def test_what_was_used_is_told_by_agent_and_model(rig: Rig, mesh: agentmesh.Mesh, conn: psycopg.Connection):
     rig.script("root", say("hi"))
     session = session_of(mesh)
@@ -365,3 +427,29 @@ def test_images_go_with_a_prompt(rig: Rig, mesh: agentmesh.Mesh, tmp_path):
         assert len(ChatRequestView(rig.requests()[-1].body).images) == 1
         with pytest.raises(BadImage, match="No such file"):
             session.send("and this?", images=["none.png"])
+
+
+def test_a_fork_may_differ_from_its_parent(rig: Rig, mesh: agentmesh.Mesh):
+    session = session_of(mesh)
+    bare = session.fork("bare", tools=["read"], context="none")
+    tools = rig.conn.execute(
+        "select jsonb_array_length(s.tools) from agentmesh.agents a join agentmesh.settings s on s.id = a.settings_id"
+        " where a.id = %s",
+        [bare.id],
+    ).fetchone()
+    assert tools == (1,)
+    for wrong in ({"tools": ["nosuch"]}, {"tools": "read"}, {"context": "-1"}, {"model": ""}):
+        with pytest.raises(agentmesh.AgentmeshError):
+            session.fork("wrong", **wrong)
+    assert session.agent("root/bare").id == bare.id
+
+
+def test_a_fork_can_be_of_a_type(rig: Rig, mesh: agentmesh.Mesh):
+    session = session_of(mesh)
+    session.fork("looker", type="explore", report=True)
+    session.fork("recent", context="last 2")
+    assert rig.one("select subagent_type from agentmesh.agents where name = 'looker'") == "explore"
+    odd: list[Any] = ["nosuch", "", 3]
+    for wrong in odd:
+        with pytest.raises(agentmesh.AgentmeshError):
+            session.fork("wrong", type=wrong)

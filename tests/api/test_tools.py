@@ -196,6 +196,20 @@ def test_a_number_that_json_does_not_have_can_be_asked_about(rig: Rig, open_mesh
     assert results(session) == [{"result": "by inf"}]
 
 
+def test_a_program_answers_before_many_agents_start(rig: Rig, open_mesh: Open):
+    mesh = open_mesh(settings={"ask_agents": 2})
+    rig.script("root", do(*[call("task", description=f"part {n}", prompt=f"[t{n}] look") for n in (1, 2)]), say("ok"))
+    session = mesh.start_session(attended=True, permission_mode="all")
+    with mesh.worker():
+        session.send("go")
+        (asked,) = until(session.requests)
+        assert asked.agents == 2
+        assert asked.reason.startswith("starts 2 agents on openai/scripted, reserves up to ")
+        session.answer(asked, "no", reason="one is enough")
+        session.wait()
+    assert [one["error"] for one in results(session)] == ["the user refused to start 2 agents: one is enough"] * 2
+
+
 def test_reads_that_hang_do_not_keep_their_program_from_ending(rig: Rig, machine):
     rig.script("root", do(call("hang"), call("hang")), say("done"))
     program = """

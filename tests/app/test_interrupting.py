@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from agentmesh.app import interrupting
 from agentmesh.app.interrupting import interrupt_until_rest
+from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import AgentView
 from agentmesh.domain.states import AgentStatus
 from agentmesh.store import agents
@@ -17,7 +18,7 @@ def _look(db: Database, mesh: Mesh) -> Callable[[], list[AgentView]]:
     return lambda: db.run(agents.view, mesh.session)
 
 
-def _no_pause() -> None:
+def _no_pause(_running: Sequence[AgentId]) -> None:
     """Go on at once."""
 
 
@@ -41,7 +42,7 @@ def test_an_agent_that_is_woken_meanwhile_is_interrupted_too_and_named_once(db: 
     mesh.begin(child)  # a worker owns it: it is told to stop, and may take a while
     rounds: list[str] = []
 
-    def pause() -> None:
+    def pause(_running: Sequence[AgentId]) -> None:
         rounds.append("pause")
         if len(rounds) == 1:
             mesh.send(child, mesh.root, "wake up")

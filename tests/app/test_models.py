@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from agentmesh.app.models import ConfiguredModels
 from agentmesh.config.schema import Provider
 from agentmesh.config.settings import load
 from agentmesh.llm.simulator.reply import ScriptedReply
 from agentmesh.llm.simulator.server import Simulator
+from tests.llm.misbehaving import good, misbehaving
 
 NAMES = ("gpt-5-mini", "[b]own[/b]")
 
@@ -34,3 +37,35 @@ def test_servers_are_asked_for_their_models_and_those_that_give_none_are_left_ou
 
 def test_without_a_server_there_is_nothing_to_offer(tmp_path: Path):
     assert configured(tmp_path).offered() == []
+
+
+def test_the_context_size_is_the_one_that_the_server_lists(tmp_path: Path):
+    with misbehaving(good()) as server:
+        server.models += [{"id": "a", "meta": {"n_ctx": 8192}}, {"id": "b", "max_model_len": 4096}, {"id": "c"}, "d"]
+        models = configured(tmp_path, here=Provider(server.url), told=Provider(server.url, context_window=99))
+        assert [models.context_window(f"here/{name}") for name in "abcde"] == [8192, 4096, None, None, None]
+        assert models.context_window("told/a") == 99
+        assert len(server.seen) == 1
+        assert {one.name: one.context_window for one in models.offered()}["here/b"] == 4096
+    assert models.context_window("nobody/a") is None
+
+
+@pytest.mark.parametrize("listed", [[], [{"id": "a", "meta": [1]}], [{"id": 3, "max_model_len": {}}]])
+def test_a_list_that_is_none_gives_no_context_size_and_is_not_asked_for_each_time(tmp_path: Path, listed):
+    with misbehaving(good()) as server:
+        server.models += listed
+        models = configured(tmp_path, here=Provider(server.url))
+        assert [models.context_window("here/a") for _ in range(3)] == [None] * 3
+        assert len(server.seen) == 1
+
+
+def test_a_new_session_asks_only_a_server_on_this_machine_for_its_context_size(tmp_path: Path):
+    with misbehaving(good()) as server:
+        server.models.append({"id": "a", "meta": {"n_ctx": 8192}})
+        far = Provider("https://api.example.org/v1")
+        told, here = far._replace(context_window=99), Provider(server.url)
+        models = configured(tmp_path, here=here, told=told, far=far)
+        assert models.named_window("here/a") == 8192
+        assert models.named_window("told/a") == 99
+        assert models.named_window("far/a") is None
+        assert models.named_window("demo/demo") is None

@@ -39,6 +39,16 @@ def question(mesh, here):
     return found
 
 
+@pytest.fixture
+def fan_out(mesh, here):
+    """A request of the root's: may it start twenty agents."""
+    found = mesh.ask(here)
+    reason = "starts 20 agents on demo/demo, reserves up to $3.10 of $10.00 ($10.00 left)"
+    columns = "tool = 'task', reason = %s, agents = 20, covers = array[ordinal]"
+    mesh.conn.execute(f"update agentmesh.requests set {columns} where id = %s", [reason, found])
+    return found
+
+
 def answered(mesh, request):
     row = mesh.conn.execute("select answer, answered_by from agentmesh.requests where id = %s", [request]).fetchone()
     assert row is not None
@@ -111,6 +121,34 @@ def test_an_approval_is_answered(am, mesh, approval, args, answer, told):
     said, by = answered(mesh, approval)
     assert said == answer
     assert by.endswith("(agentmesh answer)")
+
+
+def test_the_question_before_many_agents_start_is_listed_and_shown(am, fan_out):
+    assert "starts 20 agents on demo/demo" in am("answer").out
+    assert am("answer", "--json").data[0]["agents"] == 20
+    lines = am("answer", str(fan_out)).out.splitlines()
+    assert lines[1] == "task: starts 20 agents on demo/demo, reserves up to $3.10 of $10.00 ($10.00 left)"
+    assert lines[-1] == "always allows: what it asks for, without this question, in this session"
+    refused = am("answer", str(fan_out), "perhaps")
+    assert "root asks whether it may start 20 agents, and 'perhaps' does not answer that" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("decision", "told"),
+    [
+        ("once", "root starts 20 agents."),
+        ("no", "Refused to let root start 20 agents."),
+        ("always", "root starts 20 agents. Agents of this session start others without a question from now on."),
+    ],
+)
+def test_the_question_before_many_agents_start_is_answered(am, mesh, here, fan_out, decision, told):
+    done = am("answer", str(fan_out), decision)
+    assert done.code == 0, done.err
+    assert told in done.err
+    session = mesh.one("select session_id from agentmesh.agents where id = %s", here)
+    assert mesh.one("select ask_agents from agentmesh.sessions where id = %s", session) == (
+        0 if decision == "always" else 20
+    )
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import signal
 import subprocess
 import sys
@@ -117,3 +118,54 @@ def test_17_10_the_lock_is_free_when_the_worker_is_registered_or_dead(tidy, mesh
         worker.send_signal(signal.SIGKILL)
         worker.wait(20)
     assert _STARTED in tidy("fork", "two", "list files").err
+
+
+_HELD = """import os, sys
+if "--starting-lock" in sys.orig_argv:
+    open({fifo!r}, "rb").read()
+"""
+_UNSERVED = "No worker serves this session"
+
+
+@pytest.fixture
+def held(tidy, tmp_path) -> Path:
+    """A pipe: workers that the command line starts stand still, before they do anything, until it is written to."""
+    folder: Path = tmp_path / "held"
+    folder.mkdir()
+    fifo = folder / "go"
+    os.mkfifo(fifo)
+    (folder / "sitecustomize.py").write_text(_HELD.format(fifo=str(fifo)))
+    tidy.environ["PYTHONPATH"] = os.pathsep.join([str(folder), tidy.environ["PYTHONPATH"]])
+    return fifo
+
+
+@pytest.mark.parametrize("command", [["wait", "--timeout", "0.5"], ["ps"], ["tree"], ["board"]])
+def test_a_worker_that_starts_is_not_said_to_be_missing(tidy, held, session, command):
+    assert _STARTED in tidy("fork", "one", "list files").err
+    done = tidy(*command)
+    assert done.code == (3 if command[0] == "wait" else 0)
+    assert _UNSERVED not in done.err
+
+
+def test_a_wait_goes_on_when_the_held_worker_is_let_go(tidy, held, session):
+    assert _STARTED in tidy("fork", "one", "list files").err
+    with tidy.start("wait", "one", "--timeout", "45") as waiting:
+        held.write_bytes(b"go")
+        out, err = waiting.communicate(timeout=50)
+    assert waiting.returncode == 0
+    assert "idle  one" in out.decode()
+    assert _UNSERVED not in err.decode()
+
+
+def test_a_wait_says_later_that_the_worker_did_not_come(tidy, held, mesh, session):
+    assert _STARTED in tidy("fork", "one", "list files").err
+    with tidy.start("wait", "one", "--timeout", "45") as waiting:
+        name = f"agentmesh/listener/{waiting.pid}"  # it is opened after the first look for a worker
+        heard = "select count(*) from pg_stat_activity where application_name = %s"
+        _until(lambda: mesh.one(heard, name) > 0, "the wait")
+        (worker,) = _workers(tidy.folder)
+        worker.kill()
+        worker.wait(20)
+        assert waiting.stderr is not None
+        line = waiting.stderr.readline().decode()
+    assert line.startswith(f"{_UNSERVED}, so its 1 running agent stands still")

@@ -38,8 +38,15 @@ ARGUMENTS: dict[str, Sequence[str]] = {
     "sessions list": (),
     "sessions end": ("SESSION",),
     "sessions delete": ("SESSION",),
+    "sessions pin": ("SESSION",),
+    "sessions unpin": ("SESSION",),
+    "sessions prune": ("--older-than", "90d"),
     "fork": ("helper", "work"),
     "send": ("root", "hello"),
+    "todo": ("--add", "x"),
+    "mail": ("root",),
+    "timers": ("--cancel", "1"),
+    "processes": ("--stop", "1"),
     "wait": ("root", "--timeout", "1"),
     "kill": ("root",),
     "rename": ("root", "other"),
@@ -52,8 +59,10 @@ ARGUMENTS: dict[str, Sequence[str]] = {
     "workspaces remove": ("0123", "--yes"),
     "answer": ("SESSION", "once"),
     "interrupt": ("root",),
+    "background": ("root",),
     "reap": (),
     "budget": ("none",),
+    "limits": ("--max-turns", "5"),
     "doctor": (),
     "setup": (),
     "serve": (),
@@ -125,11 +134,14 @@ class Below:
         ]
 
     def digest(self) -> dict[str, str]:
-        """Return a digest of each table but what the agent's own worker writes while the script runs."""
+        """Return a digest of each table but what the agent's own worker writes while the script runs.
+
+        It also ends the fixtures' workers, which do not beat, after half a minute.
+        """
         tables = self.mesh.column(
             "select tablename from pg_tables where schemaname = 'agentmesh' and tablename <> 'activity' order by 1"
         )
-        left_out = {"workers": " - 'seen_at' - 'lost_at'"}
+        left_out = {"workers": " - 'seen_at' - 'lost_at' - 'ended_at'"}
         return {
             table: self.mesh.one(
                 f"select md5(coalesce(string_agg(r::text, ',' order by r::text), '')) from "
@@ -151,8 +163,6 @@ def opened(fifo: Path, process: subprocess.Popen[bytes]) -> int | None:
 
 @pytest.fixture
 def below(am, mesh) -> Below:
-    # The fixture's own worker beats no more; nobody shall sweep it meanwhile.
-    mesh.conn.execute("update agentmesh.workers set seen_at = now() + interval '1 hour'")
     am.configure('[sandbox]\nbash = "off"\n')  # behind a wall the database is not there to begin with
     return Below(am, mesh)
 
@@ -172,6 +182,7 @@ def program(*words: str, hiding: str, **environ: str) -> str:
 
 
 @pytest.mark.parametrize("how", HIDING)
+@pytest.mark.timeout(300)  # it runs every command
 def test_every_command_is_refused_by_name_and_changes_nothing(below: Below, database_url: str, here, how: str):
     other = str(below.mesh.session_of(here))
     lines = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.store.test_changes import change, edit
 
 
@@ -40,3 +42,12 @@ def test_an_agent_that_changed_nothing_has_no_diff(am, mesh, here):
     done = am("diff", "root")
     assert (done.code, done.out) == (0, "")
     assert "changed 0 files" in done.err
+
+
+@pytest.mark.parametrize("more", [(), ("--net",)])
+def test_a_row_that_is_not_there_is_refused(am, mesh, here, more):
+    (call,) = mesh.call(here, "write")
+    mesh.finish(call)
+    refused = am("diff", "root", "--since", "99", *more)
+    assert (refused.code, refused.out) == (2, "")
+    assert "has no row 99: its newest is" in refused.err

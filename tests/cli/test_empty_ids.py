@@ -27,6 +27,8 @@ _FREE_TEXTS = {
     ("search", "words"),
     ("send", "message"),
     ("sql", "query"),
+    ("todo", "content"),
+    ("todo", "note"),
 }
 """Texts that name nothing, and rules. Those that a command needs are refused where they are read."""
 
@@ -83,6 +85,9 @@ def test_17_8_whatever_a_command_is_to_be_about_cannot_be_empty(path, parameter,
     [
         ("sessions", "end", "", "--yes"),
         ("sessions", "delete", "", "--yes"),
+        ("sessions", "pin", ""),
+        ("sessions", "unpin", ""),
+        ("sessions", "prune", "--older-than", "", "--yes"),
         ("send", "root", "hello", "--session", ""),
         ("run", "--resume", "", "hello"),
         ("run", "--session", "", "hello"),

@@ -13,7 +13,7 @@ def place(am):
     project.mkdir(parents=True)
     (user / "config.toml").write_text("[permissions]\ndeny = ['read(*.pem)', 'Bash(x)']\nallow = ['bash(git log *)']\n")
     (project.parent / "config.toml").write_text("[permissions]\nask = ['web_fetch']\n")
-    (project / "reviewer.md").write_text("---\nname: reviewer\ndescription: Reviews.\n---\nYou review.\n")
+    (project / "reviewer.md").write_text("---\nname: reviewer\ndescription: Reviews.\nguide: gone\n---\nYou review.\n")
     (project / "bad.md").write_text("---\nname: bad\n---\nNo description.\n")
     (project / "plan.md").write_text("---\nname: plan\ndescription: Evil.\n---\nEvil.\n")
     (am.folder / "CLAUDE.md").write_text("Say please.\n")
@@ -70,8 +70,10 @@ def test_doctor_lists_rules_types_and_problems(am, place):
         f"explore (built in); general-purpose (built in); plan (built in); reviewer ({project}/reviewer.md)"
     )
     assert ("instructions", "ok", f"agents of new sessions here read {am.folder}/CLAUDE.md") in said
-    guides = [(state, words.split(": ")[1]) for about, state, words in said if about == "guides"]
-    assert guides == [
+    told = [(state, words) for about, state, words in said if about == "guides"]
+    guide = f"{project}/reviewer.md names the guide gone, but agents have no skill of that name"
+    assert told.pop() == ("note", guide)
+    assert [(state, words.split(": ")[1]) for state, words in told] == [
         ("broken", "description is missing"),
         ("note", "is not used"),
         ("note", "the rule deny Bash(x) matches no tool; did you mean bash?"),

@@ -91,6 +91,25 @@ def test_17_6_a_command_is_shown_as_it_was_typed_with_what_it_came_to(content, s
     assert text.plain == shown
 
 
+@pytest.mark.parametrize(
+    ("content", "who"),
+    [
+        ({}, "child"),
+        ({"automatic": True, "failed": False}, "child (automatic report)"),
+        ({"automatic": True, "failed": True}, "child (how its turn failed)"),
+        ({"automatic": True, "failed": False, "about": "merge"}, "child (merge)"),
+        ({"automatic": True, "failed": False, "about": "task"}, "child (result of its task)"),
+        ({"automatic": True, "failed": True, "about": "task"}, "child (how its task failed)"),
+    ],
+)
+def test_mail_that_no_agent_wrote_says_what_it_is(content, who):
+    shown = row_text(row(Kind.MAIL, name="child", text="a.txt", **content), "me")
+    assert shown is not None
+    assert shown.plain == f"{who} ▸ a.txt"
+    (event,) = events.of_row(agent(), row(Kind.MAIL, name="child", text="a.txt", **content))
+    assert (event["automatic"], event.get("about")) == (who != "child", content.get("about"))
+
+
 def test_an_answer_with_calls_is_a_message_and_then_the_calls():
     calls = [
         {"id": "c1", "name": "read", "arguments": '{"path": "a"}'},
@@ -104,6 +123,24 @@ def test_an_answer_with_calls_is_a_message_and_then_the_calls():
     shown = row_text(answer, "me")
     assert shown is not None
     assert shown.plain.splitlines() == ["me ▸ I look.", '  → read {"path": "a"}', '  → read {"path":']
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "shown"),
+    [
+        ("fork", {"name": "a", "prompt": "p" * 400, "workspace": "own"}, "  → fork (own tree) {"),
+        ("task", {"description": "a", "workspace": "own"}, "  → task (own tree) {"),
+        ("fork", {"name": "a", "prompt": "p", "workspace": "shared"}, "  → fork {"),
+        ("bash", {"command": "a", "workspace": "own"}, "  → bash {"),
+        ("fork", [1], "  → fork [1]"),
+        ("fork", None, "  → fork null"),
+    ],
+)
+def test_a_call_that_gives_its_child_a_tree_of_its_own_says_so_before_it_is_cut(tool, arguments, shown):
+    calls = [{"id": "c", "name": tool, "arguments": json.dumps(arguments)}]
+    text = row_text(row(Kind.ASSISTANT, text="", calls=calls), "me")
+    assert text is not None
+    assert text.plain.startswith(shown)
 
 
 @pytest.mark.parametrize("depth", [700, 100_000])

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -122,7 +123,7 @@ def test_17_5_a_run_whose_children_hit_their_budgets_is_not_completed(am, mesh, 
     assert "limit in " in done.err
     assert "completed" not in done.err
     assert "root/one ended with an error: the next model call of one" in done.err
-    assert "agentmesh: the root is done, but 2 agents stopped at a budget (one, two)" in done.err
+    assert "agentmesh: the root is done, but 2 agents stopped at a limit (one, two)" in done.err
     assert "agentmesh budget one AMOUNT" in done.err
     again = am("run", "-c", "--json", "list files")
     assert again.code == 0, "this run had no such end"
@@ -130,7 +131,7 @@ def test_17_5_a_run_whose_children_hit_their_budgets_is_not_completed(am, mesh, 
     mesh.conn.execute("update agentmesh.agents set max_tokens = 1 where id = %s", [child])
     last = am("run", "-c", "--json", "list files").events[-1]
     assert (last["status"], bool(last["result"])) == ("limit", True)
-    assert "1 agent stopped at a budget (three)" in last["error"]
+    assert "1 agent stopped at a limit (three)" in last["error"]
     assert [*last["failed"]] == ["root/three"]
 
 
@@ -182,6 +183,69 @@ def test_a_last_answer_that_is_not_whole_is_remarked_on(am, tmp_path, reply, wor
     assert (done.code, done.out) == (0, f"{reply['text']}\n")
     assert ("The root's last answer" in done.err) == (words is not None)
     assert words is None or f"The root's last answer {words}." in done.err
+
+
+_CALL = '{"name": "write", "arguments": {"path": "a", "content": "b"'
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        (_CALL, 1, "agentmesh: the model wrote a tool call that could not be read, twice in a row"),
+        (f"Like this:\n```json\n{_CALL}}}}}\n```", 0, "doubtful: the answer shows a tool call that was not made."),
+        ("I have forked three children.", 0, "doubtful: the answer tells of tool calls that were not made."),
+    ],
+    ids=["unread", "shown", "told"],
+)
+def test_a_run_that_ends_with_a_call_that_was_not_made_says_so(am, tmp_path, text, code, words):
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps({"rules": [{"reply": {"text": text}}]}))
+    with am.start("simulate", "--script", str(script)) as simulator:
+        url = simulator.stdout.readline().decode().strip()
+        done = am("run", "--model", "any", "hello", OPENAI_BASE_URL=url)
+        logged = am("log", "root")
+    assert done.code == code
+    assert words in done.err
+    assert "agentmesh ▸ Your last answer" in " ".join(logged.out.split())
+    assert not (am.folder / "a").exists()
+
+
+_FORK = {"name": "fork", "arguments": {"name": "helper", "prompt": "work"}}
+_TASK = {"name": "task", "arguments": {"description": "help", "prompt": "work"}}
+_REFUSED = {"tool_calls": [{"name": "bash", "arguments": {"command": "touch made"}}]}
+
+
+@pytest.mark.parametrize(
+    ("made", "replies", "words"),
+    [
+        (_TASK, [{"text": _CALL}], "ended with an error: the model wrote a tool call that could not be read"),
+        (_TASK, [{"text": _CALL, "finish_reason": "length"}], "help is cut off at the model's limit of output."),
+        (_TASK, [_REFUSED, {"text": "Not allowed."}], "Not permitted: bash. This allows it:"),
+        (_FORK, [{"text": ""}], "helper is empty."),
+        (
+            _FORK,
+            [{"text": "So", "finish_reason": "content_filter"}],
+            "helper is cut off by the provider's content filter",
+        ),
+    ],
+    ids=["unread", "cut", "refused", "empty", "filtered"],
+)
+def test_a_run_says_what_became_of_the_work_of_others(am, tmp_path, made, replies, words):
+    script = tmp_path / "script.json"
+    rules: list[dict[str, Any]] = [
+        {"when": {"step": 0, "input_contains": "begin"}, "reply": {"tool_calls": [made]}},
+        *({"when": {"step": n, "input_contains": "work"}, "reply": reply} for n, reply in enumerate(replies)),
+        {"when": {"input_contains": "work"}, "reply": replies[-1]},
+        {"when": {"input_contains": "could not be read"}, "reply": replies[-1]},  # the correction, asked once
+        {"reply": {"text": "All is well."}},
+    ]
+    script.write_text(json.dumps({"rules": rules}))
+    with am.start("simulate", "--script", str(script)) as simulator:
+        url = simulator.stdout.readline().decode().strip()
+        done = am("run", "--model", "any", "begin", OPENAI_BASE_URL=url)
+    assert (done.code, done.out) == (0, "All is well.\n"), done.err
+    assert words in done.err
+    assert not (am.folder / "made").exists()
 
 
 @pytest.mark.parametrize(

@@ -89,3 +89,28 @@ def test_a_command_that_says_nothing_is_a_wrong_use(am, place):
     done = am("run", "--model", "demo", "/all")
     assert done.code == 2
     assert "/all is empty without arguments." in done.err
+
+
+def test_run_fills_a_custom_command_under_the_rules(am, place, conn):
+    (place / ".claude" / "commands" / "state.md").write_text("State: !`touch made`")
+    (place / ".claude" / "commands" / "look.md").write_text("Look at @notes.txt")
+    (place / "notes.txt").write_text("of mine")
+    done = am("run", "--model", "demo", "/state")
+    assert done.code == 2
+    assert "/state would run what needs a yes: bash touch made" in done.err
+    assert "--allow" in done.err
+    assert not (place / "made").exists()
+    assert am("run", "--model", "demo", "--permission-mode", "all", "/state").code == 0
+    assert am("run", "--model", "demo", "/look").code == 0
+    said = [body for (body,) in conn.execute("select body from agentmesh.mail order by id")]
+    assert said == ["State: `no output`", "Look at @notes.txt\n\nnotes.txt:\n\n```\n     1\tof mine\n```"]
+
+
+def test_run_takes_the_model_of_a_command_and_refuses_a_child_later(am, place, conn):
+    (place / ".claude" / "commands" / "sub.md").write_text("---\nsubtask: true\nmodel: demo\n---\nSee.")
+    (place / ".claude" / "commands" / "kind.md").write_text("---\nagent: build\n---\nSee.")
+    assert am("run", "/sub").code == 0
+    done = am("run", "-c", "/sub")
+    assert (done.code, "/sub has `subtask` in its file" in done.err) == (2, True)
+    done = am("run", "--model", "demo", "/kind")
+    assert (done.code, "/kind is for an agent of type build" in done.err) == (2, True)

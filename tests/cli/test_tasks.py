@@ -9,9 +9,11 @@ import pytest
 
 from agentmesh.cli.below import Below, below, sub_agents
 from agentmesh.domain.resting import resting
-from agentmesh.store import agents, steps
+from agentmesh.domain.shape import Shape
+from agentmesh.store import agents, batches, steps
 from agentmesh.store.tasks import TaskCall
 from tests.cli.conftest import view
+from tests.fixtures.mesh import MODEL
 
 DEMO = ("--model", "demo")
 
@@ -36,6 +38,38 @@ def test_tree_and_ps_leave_out_sub_agents_whose_task_is_over(am, mesh, here):
     assert len(root["children"]) == 3
     assert [one["name"] for one in am("ps", "--json").data] == ["root", "busy-one", "forked"]
     assert "done-one" in [one["name"] for one in am("ps", "--all", "--json").data]
+
+
+def test_tree_ps_and_board_count_the_silent_and_show_them_on_demand(am, mesh, here):
+    quiet = mesh.task(here, "quiet", silent=True)
+    mesh.task(quiet, "below")
+    mesh.fork(here, "forked")
+    for command in ("tree", "ps", "board"):
+        shown = am(command)
+        assert "quiet" not in shown.out
+        assert "below" not in shown.out
+        assert "forked" in shown.out
+        assert "+2 silent: --silent" in shown.err
+        every = am(command, "--silent")
+        assert "quiet" in every.out
+        assert "below" in every.out
+        assert "--silent" not in every.err
+    assert "+2 silent: --silent" in am("board", "--all").err
+    assert {one["name"]: one["silent"] for one in am("ps", "--json").data if one["name"] != "root"} == {
+        "quiet": True,
+        "below": True,
+        "forked": False,
+    }
+    assert am("tree", "--json").data["agents"][0]["children"][0]["children"][0]["name"] == "below"
+
+
+def test_the_failure_of_a_silent_fork_is_shown(am, mesh, here):
+    shape = Shape(definition={"name": "watcher", "silent": True})
+    child = mesh.run(agents.fork, here, "watcher", "watch", shape=shape, report=True)
+    assert "watcher" not in am("tree").out
+    mesh.run(steps.fail_turn, mesh.begin(child), {"error": "broken"})
+    for command in ("tree", "ps", "board"):
+        assert "watcher" in am(command).out
 
 
 def test_who_has_somebody_living_below_is_not_left_out(mesh):
@@ -113,4 +147,28 @@ def test_the_demo_hands_out_a_task(am):
     (am.folder / "found.txt").write_text("x")
     done = am("demo", "--timeout", "40")
     assert done.code == 0, done.err
-    assert re.search(r"^- list-the-files, in a context of its own: There is 1 file\.$", done.out, re.MULTILINE)
+    assert re.search(
+        r"^- list-the-files, in a context of its own, as JSON of a fixed form: \{.+\}$", done.out, re.MULTILINE
+    )
+
+
+def test_log_shows_the_items_of_a_batch_in_order(am, mesh, here):
+    call = mesh.call(here, "task")[0]
+    spec: dict[str, object] = {
+        "name": "count",
+        "description": "count",
+        "prompt": "Count {item}.",
+        "type": "general-purpose",
+    }
+    spec |= {"model": MODEL, "system_prompt": "x", "tools": [], "permissions": [], "max_steps": 5, "room": 1000}
+    mesh.run(batches.batch, call, {**spec, "items": ["a", "b"]}, 1)
+    mesh.answer(mesh.one("select child from agentmesh.batch_items where place = 1"), "one\n[red]two")
+    mesh.kill(mesh.one("select child from agentmesh.batch_items where place = 2"))
+    shown = am("log", "root", "--full").out.splitlines()
+    at = next(n for n, line in enumerate(shown) if line.startswith("  ← task"))
+    assert [line.strip() for line in shown[at : at + 4]] == [
+        "← task 1 of 2 done, 1 failed",
+        "1. completed count-1: one",
+        "[red]two",
+        "2. killed count-2: killed",
+    ]

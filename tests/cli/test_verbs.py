@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import signal
 
+from psycopg.types.json import Jsonb
+
 from agentmesh.domain.states import AgentStatus
 from tests.fixtures.mesh import entry
 
@@ -40,11 +42,159 @@ def test_the_same_key_sends_once_and_another_text_under_it_is_refused(am, mesh, 
     assert mesh.unread(here) == ["hello"]
 
 
+def test_send_can_be_urgent_but_not_later_too(am, mesh, here):
+    assert am("send", "root", "stop", "--urgent").code == 0
+    assert mesh.one("select urgent from agentmesh.v_mail where recipient = %s", here)
+    refused = am("send", "root", "stop", "--urgent", "--after", "10m")
+    assert refused.code == 2
+    assert "not urgent" in refused.err
+
+
+def test_send_to_several_sends_one_mail_to_each_or_none(am, mesh, here):
+    a, b = mesh.fork(here, "a"), mesh.fork(here, "b")
+    done = am("send", "a, b,a", "hello", "--key", "k")
+    assert [line.split("  ")[1] for line in done.out.splitlines()] == ["a", "b"]
+    assert "Sent to 2 agents." in done.err
+    assert am("send", "a,b", "hello", "--key", "k").out == done.out
+    listed = json.loads(am("send", "Children", "again", "--json").out)
+    assert [one["to"]["agent_id"] for one in listed["sent"]] == [str(a), str(b)]
+    assert len(am("send", "session", "all").out.splitlines()) == 3
+    before = mesh.one("select count(*) from agentmesh.mail")
+    assert am("send", "a,nobody", "x").code == 1
+    assert am("send", "a,,b", "x").code == 1
+    assert am("send", "a,b", "x", "--after", "10m").code == 2
+    mesh.kill(b)
+    refused = am("send", "a,b", "x").err
+    assert "b (" in refused
+    assert "is dead" in refused
+    assert mesh.one("select count(*) from agentmesh.mail") == before
+
+
+def test_send_answers_a_message_and_goes_to_its_sender(am, mesh, here):
+    child = mesh.fork(here, "child")
+    asked = mesh.send(child, here, "which port?")
+    done = am("send", "--reply-to", str(asked), "8080")
+    assert done.code == 0
+    assert "Sent to child" in done.err
+    listed = am("mail", "child")
+    assert f"  user (re {asked}: which port?): 8080" in listed.out
+    (header,) = am("mail", "child", "--json").data["messages"]
+    assert header["reply_to"] == {"message_id": asked, "begins": "which port?"}
+    assert am("send", "root", "told it", "--reply-to", str(asked)).code == 0
+    assert am("send", "--reply-to", str(asked), "-", stdin="from a pipe").code == 0
+    assert mesh.unread(child) == ["8080", "from a pipe"]
+    assert mesh.unread(here)[-1] == "told it"
+
+
+def test_an_answer_that_cannot_be_sent_is_refused(am, mesh, here):
+    asked = mesh.send(mesh.fork(here, "child"), here, "which port?")
+    unknown = am("send", "--reply-to", "999", "8080")
+    assert (unknown.code, "there is no message 999 in this session" in unknown.err) == (1, True)
+    assert am("send", "--reply-to", "x", "8080").code == 2
+    assert am("send", "--reply-to", str(10**20), "8080").code == 1
+    assert am("send", "children", "8080", "--reply-to", str(asked)).code == 2
+    elsewhere = mesh.new_session()
+    of_another = mesh.send(None, elsewhere, "hello")
+    refused = am("send", "--reply-to", str(of_another), "8080")
+    assert (refused.code, f"there is no message {of_another} in the session" in refused.err) == (1, True)
+    assert mesh.unread(elsewhere) == ["hello"]
+    assert am("send", "child", "8080", "--reply-to", str(asked), "--after", "10m").code == 2
+
+
+def test_log_says_what_an_answer_answers_and_with_full_the_ids(am, mesh, here):
+    child = mesh.fork(here, "child")
+    asked = mesh.send(here, child, "which port?")
+    said = mesh.send(child, here, "8080", reply_to=asked)
+    mesh.answer(here)
+    assert f"child (re {asked}: which port?) ▸ 8080" in am("log", "root").out
+    assert f"child (message {said}, re {asked}: which port?) ▸ 8080" in am("log", "root", "--full").out
+
+
+def test_mail_lists_what_is_unread_and_leaves_it_so(am, mesh, here):
+    child = mesh.fork(here, "child")
+    mesh.send(here, child, "look\nhere")
+    first = am("mail", "child")
+    assert first.out == am("mail", "child").out
+    assert "message  9 bytes  root: look" in first.out
+    (listed,) = json.loads(am("mail", "child", "--json").out)["messages"]
+    assert (listed["from"]["name"], listed["begins"]) == ("root", "look\nhere")
+    assert mesh.unread(child) == ["look\nhere"]
+    assert "root has no unread mail." in am("mail", "root").err
+    assert am("mail", "nobody").code == 1
+
+
 def test_send_to_nobody_lists_who_there_is(am, mesh, here):
     mesh.fork(here, "file-reader")
     done = am("send", "file-raeder", "x")
     assert done.code == 1
     assert "agentmesh: there is no agent 'file-raeder' in this session\n  Close matches: file-reader (" in done.err
+
+
+def test_a_path_is_taken_wherever_a_name_is(am, mesh, here):
+    tester = mesh.fork(mesh.fork(here, "reader"), "tester")
+    assert am("send", "root/reader/tester", "hello").code == 0
+    assert mesh.unread(tester) == ["hello"]
+    assert am("fork", "below", "--parent", "root/reader/tester").code == 0
+    assert am("log", "root/reader/tester").code == 0
+    wrong = am("send", "root/tester", "hello")
+    assert wrong.code == 1
+    assert "agentmesh: there is no 'tester' below root\n  tester is at root/reader/tester.\n" in wrong.err
+    assert am("send", "root//tester", "hello").code == 1
+    assert am("kill", "root/reader/tester").code == 0
+    dead = am("send", "root/reader/tester", "hello")
+    assert dead.code == 1
+    assert "is dead" in dead.err
+
+
+def test_a_fork_may_differ_from_its_parent_and_says_what_that_costs(am, mesh, here):
+    mesh.conn.execute(
+        "select agentmesh.set_settings(%s, null, %s, 'tools')",
+        [here, Jsonb([{"type": "function", "function": {"name": name}} for name in ("read", "write")])],
+    )
+    narrow = am("fork", "narrow", "--tools", "read", "--context", "none", "--json")
+    assert narrow.data["cache"] == "its tools differ: nothing of the parent's prefix is cached"
+    told = am("fork", "fresh", "--context", "none")
+    assert am("fork", "recent", "--context", "last 2").code == 0
+    odd = am("fork", "wrong", "--context", "last two")
+    assert odd.code == 2
+    assert "a context is all, none or last N, not 'last two'" in odd.err
+    assert "Note: it begins without the conversation" in told.err
+    assert "cache" not in am("fork", "same", "--json").data
+    wide = am("fork", "wide", "--tools", "read,bash", "--parent", "narrow")
+    assert wide.code == 2
+    assert "its fork cannot: bash" in wide.err
+    assert "It has: read." in wide.err
+    for wrong in (["--context", "-1"], ["--model", ""], ["--model", "nobody/x"], ["--tools", ""], ["--tools", ","]):
+        assert am("fork", "wrong", *wrong).code != 0
+    assert am("fork", "--at", "root:0", "--context", "none").code == 2
+    assert mesh.one("select count(*) from agentmesh.agents where name in ('wide', 'wrong')") == 0
+
+
+def test_a_fork_can_be_of_a_type_and_report_to_its_parent(am, mesh, here):
+    mesh.conn.execute(
+        "select agentmesh.set_settings(%s, null, %s, 'tools')",
+        [here, Jsonb([{"type": "function", "function": {"name": name}} for name in ("read", "write")])],
+    )
+    made = am("fork", "looker", "look", "--type", "Explore", "--report", "--json")
+    assert made.data["cache"] == "its system prompt differs: nothing of the parent's prefix is cached"
+    row = mesh.conn.execute(
+        "select a.subagent_type, s.tools::text, m.sender from agentmesh.agents a"
+        " join agentmesh.mail m on m.recipient = a.id"
+        " join agentmesh.settings s on s.id = a.settings_id where a.name = 'looker'"
+    ).fetchone()
+    assert row[0] == "explore"
+    assert "read" in row[1]
+    assert "write" not in row[1]
+    assert row[2] == here
+    unknown = am("fork", "odd", "--type", "nosuch")
+    assert unknown.code == 2
+    assert "there is no type of sub-agent 'nosuch'" in unknown.err
+    assert "Types: explore, general-purpose, plan." in unknown.err
+    assert am("fork", "odd", "--report").code == 2
+    assert am("fork", "--at", "root:0", "--type", "explore").code == 2
+    assert am("fork", "odd", "--type", "").code == 2
+    assert am("fork", "odd", "--type", "explore", "--tools", "write").code == 2
+    assert mesh.one("select count(*) from agentmesh.agents where name = 'odd'") == 0
 
 
 def test_fork_makes_a_child_of_the_root_or_of_another(am, mesh, here):
@@ -98,6 +248,14 @@ def test_interrupt_stops_one_or_all(am, mesh, here):
     assert am("interrupt", "--all").out.split() == [str(second), "second"]
     idle = am("interrupt", "--all")
     assert (idle.code, idle.out) == (0, "")
+
+
+def test_background_lets_a_task_go_on_and_says_why_it_cannot(am, mesh, here):
+    child = mesh.task(here, "helper")
+    assert am("background", "helper").out.split() == [str(child), "helper"]
+    again = am("background", "helper")
+    assert (again.code, again.out) == (1, "")
+    assert "works in the background already\n  Its result comes to its parent as a message." in again.err
 
 
 def test_wait_watches_until_the_listed_rest_and_consumes_nothing(am, mesh, here):

@@ -6,9 +6,10 @@ Whoever marks a block as not run lists it here, with the same reason that stands
 from __future__ import annotations
 
 NOT_RUN: dict[tuple[str, str], str] = {
+    ("docs/reference/calls-in-text.md", '{"name": "bash", "arguments": {"command": "ls"}}'): "the form of a call",
     ("docs/how-to/images.md", 'agentmesh run "what is wrong on @shot.png?"'): "needs a model that can see",
     ("docs/how-to/images.md", 'session.run("what is wrong here?", images=["shot.p'): "needs a model that can see",
-    ("docs/how-to/images.md", "pip install 'agentmesh[pdf]'"): "installs a package",
+    ("docs/how-to/images.md", "pip install '.[pdf]'"): "installs a package",
     (
         "README.md",
         "$ make demo     # in a checkout: a scripted model ",
@@ -19,6 +20,7 @@ NOT_RUN: dict[tuple[str, str], str] = {
         "docs/benchmarks.md",
         "$ python -m bench                   # the ordinary",
     ): "it measures for minutes; bench/ has tests of its own",
+    ("docs/how-to/metrics.md", "scrape_configs:"): "another program's configuration",
     ("docs/explanation/architecture.md", "domain → config → sql → store, llm, git → workspac"): "a picture",
     ("docs/explanation/architecture.md", "sender's process               PostgreSQL, one tra"): "a picture",
     (

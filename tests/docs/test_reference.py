@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.reference import commands, database, errors, pages, python, screen, settings, tools
+from scripts.reference import commands, database, errors, pages, python, screen, settings, tokens, tools
 
 MAJOR = 18
 """PostgreSQL by which the pages of SQL are written; others print the same types in other words."""
@@ -22,6 +22,7 @@ PARTS = {
     "servers": settings.servers,
     "settings": settings.settings,
     "slash-commands": screen.slash_commands,
+    "tokens": tokens.tokens,
     "tools": tools.tools,
 }
 

@@ -103,7 +103,7 @@ def test_bound_keys_work_and_are_the_ones_shown(desk: Desk, rig: Rig):
     keys = ('agents.pick = "ctrl+k"', 'rotate.child = "f2"', 'requests.answer = ""', 'rotate.parent = ""')
     desk.configure("\n".join(["[tui.keys]", *keys]))
     rig.fork("alpha")
-    shown = desk.open(columns=120, rows=90)
+    shown = desk.open(columns=120, rows=110)
     shown.until("Ctrl+K pick", "F2 child", lambda text: "Ctrl+↑" not in text)
     shown.press("f1")
     shown.until("Commands", "/agents", "/wait timeout [agent ...]")
@@ -130,7 +130,7 @@ def test_a_key_bound_twice_is_refused_before_the_screen_opens(desk: Desk):
 def test_a_default_key_gives_way_to_a_bound_one_and_the_help_says_so(desk: Desk, rig: Rig):
     desk.configure('[tui.keys]\nagents.pick = "f8"\n')
     rig.fork("alpha")
-    shown = desk.open(rows=120)
+    shown = desk.open(rows=160)
     shown.press("f8")
     shown.until("Agents", "alpha")
     shown.press("escape")

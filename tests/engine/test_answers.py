@@ -6,8 +6,11 @@ import json
 
 import pytest
 
-from agentmesh.engine.recording import CUT, STOPPED, WORDLESS
+from agentmesh.cli.render.figures import cut_off
+from agentmesh.engine import recording
+from agentmesh.engine.recording import CUT, FULL, STOPPED, WORDLESS
 from agentmesh.llm.bounds import MOST_CALLS
+from agentmesh.llm.port import Reply, Usage
 from agentmesh.llm.simulator.reply import ScriptedCall, ScriptedReply
 from tests.fixtures.engine import Rig, call, do, say
 
@@ -155,3 +158,38 @@ def test_a_message_with_calls_alone_has_empty_content_not_null(rig: Rig):
     rig.worker()
     rig.run()
     assert [each.get("content") for each in rig.requests()[-1].body["messages"] if each["role"] == "assistant"] == [""]
+
+
+@pytest.mark.parametrize(
+    ("used", "window", "ending"),
+    [(2048, 2048, FULL.format(2048)), (2040, 2048, FULL.format(2048)), (500, 2048, CUT), (2048, None, CUT)],
+)
+def test_an_answer_that_a_full_context_cut_is_not_blamed_on_the_output_limit(used, window, ending):
+    reply = Reply("half", usage=Usage(used - 27, 27), finish_reason="length")
+    row = recording.content(reply, window=window)
+    assert row["ending"] == ending
+    assert ("context" in cut_off(row)) == (ending != CUT)
+
+
+def test_a_fan_out_as_a_small_model_writes_it(rig: Rig):
+    forks = "\n".join(
+        f'{{{{"name": "fork", "parameters": {{"name": "adder-{n}", "prompt": "Add {n} and 1.", "tools": []}}}}}}'
+        for n in (1, 2, 3)
+    )
+    rig.script(
+        "root",
+        say(f"I will fork three children now.\n\n{forks}"),
+        say('```json\n{"name": "wait", "arguments": {"from_agents": ["adder-1", "adder-2", "adder-3"]}\n```'),
+        say("The sums are 2, 3 and 4."),
+    )
+    for n in (1, 2, 3):
+        sent = {"name": "send", "arguments": {"to": "parent", "message": {"sum": n + 1}}}
+        rig.script(f"adder-{n}", say(f"<tool_call>\n{json.dumps(sent)}\n</tool_call>"), say("done"))
+    rig.worker()
+    assert rig.run() == "The sums are 2, 3 and 4."
+    (waited,) = rig.results("wait")
+    assert waited["outcome"] == "complete"
+    assert sorted(entry["message"] for entry in waited["results"]) == ['{"sum": 2}', '{"sum": 3}', '{"sum": 4}']
+    assert rig.one("select count(*) from agentmesh.transcript where content ? 'correction'") == 0
+    (child,) = (request.body for request in rig.requests("adder-1")[:1])
+    assert len(child["tools"]) == len(rig.requests()[0].body["tools"])

@@ -288,7 +288,7 @@ def test_a_bill_above_what_was_reserved_is_shown_and_remembered(new: Rig):
     new.prompt()
     new.rest()
     assert len(new.requests()) == 1, "it would bill as much again"
-    assert "this one takes at least 50," in new.rows()[-1][1]["error"]
+    assert "this one takes at least 51," in new.rows()[-1][1]["error"]
 
 
 def test_a_prefix_is_the_same_for_a_fork_whose_answer_is_shortened(rig: Rig):

@@ -11,6 +11,7 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import PermissionMode
 from agentmesh.engine import call_progress
 from agentmesh.engine.feed import CallOutput, Feed, _Repeat
+from agentmesh.engine.observer import Observer
 from agentmesh.llm.port import CallFailed
 from agentmesh.store import agents
 from agentmesh.store.status import is_screen_channel, screen_channel, session_channel
@@ -195,7 +196,7 @@ def test_of_a_call_that_failed_nothing_is_told_after_its_error(mesh: Mesh, feed:
     feed.stop()  # no flush comes between
 
     def call(error: Exception | None) -> None:
-        with call_progress.watched(feed, agent, 7, call_progress.TokenTimes()) as watch:
+        with call_progress.watched(feed, Observer(), agent, 7, call_progress.TokenTimes()) as watch:
             watch.text("half an")
             assert mesh.root in feed._messages
             if error:

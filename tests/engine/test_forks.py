@@ -3,9 +3,17 @@ from __future__ import annotations
 import json
 import threading
 from typing import Any
+from unittest.mock import ANY
 
+import pytest
+
+from agentmesh.domain.errors import NoModel
 from agentmesh.store import agents
+from agentmesh.tools.fork import Fork
+from agentmesh.tools.task import Task
+from agentmesh.tools.typed import Delegation
 from tests.fixtures.engine import Rig, call, do, say, when
+from tests.fixtures.mesh import entry
 
 END = b"]}"
 """What ends the list of messages, the last thing in a request."""
@@ -37,9 +45,16 @@ def test_three_forks_of_one_step_inherit_the_same_bytes(rig: Rig):
         assert_valid(request.body["messages"])
         own = request.body["messages"][len(parent[1].body["messages"]) :]
         assert [message["role"] for message in own] == ["user"]
-        child = rig.agent(name)
         intro = own[0]["content"]
-        for part in (f'"{name}" (id {child})', f'"root" (id {rig.root})', 'send(to: "parent"', f"Task of {name}."):
+        assert str(rig.agent(name)) not in intro
+        assert str(rig.root) not in intro
+        for part in (
+            f'the agent "{name}"',
+            'a child of "root"',
+            "do not make those children again",
+            'send(to: "parent"',
+            f"Task of {name}.",
+        ):
             assert part in intro
     for request in parent:
         assert_valid(request.body["messages"])
@@ -52,7 +67,8 @@ def test_a_child_that_the_user_forks_answers_the_user(rig: Rig):
     rig.rest()
     (request,) = rig.requests("helper")
     intro = request.body["messages"][-1]["content"]
-    assert f'"helper" (id {rig.agent("helper")})' in intro
+    assert 'You are the agent "helper"' in intro
+    assert "do not make those children again" not in intro
     assert "The user gives you the task below" in intro
     assert intro.endswith("\n\nDo this.")
 
@@ -65,7 +81,8 @@ def test_a_child_whose_first_mail_is_anothers_is_told_so(rig: Rig):
     rig.rest()
     intro, body = rig.requests("b")[0].body["messages"][-1]["content"].split("\n\n", 1)
     assert "no task of your own" in intro
-    assert json.loads(body)["mail"] == {"from": {"agent_id": str(rig.agent("a")), "name": "a"}, "message": "hello b"}
+    sender = {"agent_id": str(rig.agent("a")), "name": "a"}
+    assert json.loads(body)["mail"] == {"message_id": ANY, "from": sender, "message": "hello b"}
 
 
 def test_forks_nest_and_each_prefix_stays_the_parents(rig: Rig):
@@ -168,5 +185,82 @@ def test_a_child_uses_its_name_and_parent_to_report(rig: Rig):
     assert rig.run() == "got it"
     (result,) = rig.results("wait")
     child = rig.db.run(agents.get, rig.agent("child"))
-    entry = {"agent_id": str(child.id), "name": "child", "status": "received", "message": "the report"}
-    assert result == {"outcome": "complete", "results": [entry]}
+    assert result == {"outcome": "complete", "results": [entry(child.id, "child", "received", message="the report")]}
+
+
+def test_a_fork_without_the_conversation_sends_its_prompt_and_the_tools_that_it_was_given(rig: Rig):
+    made = [call("fork", name="bare", prompt="Task.", context="none", tools=["read"])]
+    made.append(call("fork", name="wide", prompt="Task.", tools=["read", "nosuch"]))
+    rig.script("root", do(*made, text="One helper."), say("go on"))
+    rig.worker()
+    rig.run("Fork, says the secret word.")
+    (request,) = rig.requests("bare")
+    assert b"secret word" not in request.raw
+    assert "Task." in json.dumps(request.body["messages"])
+    assert [tool["function"]["name"] for tool in request.body["tools"]] == ["read"]
+    told = json.dumps(rig.requests("root")[1].body["messages"])
+    assert "its tools differ: nothing of the parent's prefix is cached" in told
+    assert "its fork cannot: nosuch" in told
+
+
+def test_a_fork_with_the_last_turns_sends_them_and_the_same_bytes_after_a_restart(rig: Rig):
+    made = call("fork", name="short", prompt="Task.", context="last 2")
+    rig.script("root", say("one"), say("two"), do(made), say("x"))
+    rig.script("short", say("first"), say("second"))
+    parts = rig.worker()
+    for text in ("The old one.", "The middle one.", "Fork."):
+        rig.run(text)
+    parts.close()
+    rig.worker()
+    rig.prompt("More.", "short")
+    rig.rest()
+    first, second = rig.requests("short")
+    assert second.raw.startswith(first.raw.removesuffix(END))
+    assert_valid(second.body["messages"])
+    said = json.dumps(first.body["messages"])
+    assert "The old one." not in said
+    assert said.index("The middle one.") < said.index("Fork.") < said.index("Task.")
+    assert "it inherits only the last turns" in json.dumps(rig.results("fork"))
+
+
+def test_a_fork_of_a_type_sends_that_types_prompt_and_only_its_tools(rig: Rig):
+    made = [call("fork", name="looker", prompt="Look.", type="explore")]
+    made.append(call("fork", name="wide", prompt="Look.", type="Explore", tools=["read", "bash"]))
+    made.append(call("fork", name="odd", prompt="Look.", type="no\nsuch"))
+    rig.script("root", do(*made), say("go on"))
+    rig.worker()
+    rig.run("Fork, says the secret word.")
+    (request,) = rig.requests("looker")
+    assert b"secret word" not in request.raw
+    assert "a sub-agent in agentmesh that finds things" in request.body["messages"][0]["content"]
+    assert [tool["function"]["name"] for tool in request.body["tools"]] == ["ask_user", "glob", "grep", "read"]
+    _looker, wide, odd = rig.results("fork")
+    assert wide["error"] == "a sub-agent of type explore cannot have these tools: bash"
+    assert odd == {
+        "error": "there is no type of sub-agent 'no\\nsuch'",
+        "hint": "Types: explore, general-purpose, plan.",
+    }
+
+
+def test_a_type_that_a_rule_denies_to_tasks_is_denied_to_forks_too(rig: Rig):
+    denied = '[[{"effect": "deny", "tool": "task", "pattern": "explore"}]]'
+    rig.script("root", do(call("fork", name="looker", prompt="Look.", type="explore")), say("I see"))
+    rig.worker()
+    rig.conn.execute("update agentmesh.agents set permissions = %s where id = %s", [denied, rig.agent("root")])
+    assert rig.run() == "I see"
+    (result,) = rig.results("fork")
+    assert "a rule denies `explore`" in result["error"]
+
+
+@pytest.mark.parametrize("tool", ["fork", "task"])
+def test_a_model_that_cannot_be_used_is_the_calls_error_and_ends_no_turn(rig: Rig, tool: str):
+    def no_key(name: str) -> str:
+        raise NoModel(f"the provider of model {name} has no key", hint="Set a key.")
+
+    arguments = {"fork": {"name": "child", "prompt": "x"}, "task": {"description": "child", "prompt": "x"}}
+    rig.script("root", do(call(tool, model="nobody/x", **arguments[tool])), say("I see"))
+    parts = rig.worker()
+    delegation = Delegation(model_name=no_key)
+    parts.tools.update(fork=Fork(rig.db, delegation=delegation), task=Task(rig.db, delegation))
+    assert rig.run() == "I see"
+    assert rig.results() == [{"error": "the provider of model nobody/x has no key", "hint": "Set a key."}]

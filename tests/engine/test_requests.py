@@ -268,6 +268,38 @@ def test_where_nobody_can_answer_nothing_is_asked(asking: Rig):
     assert bash["allow_with"] == "--permission-mode all"
 
 
+def offered(asking: Rig, agent: str = "root") -> list[set[str]]:
+    """Return the names of the tools in each request of an agent."""
+    return [{tool["function"]["name"] for tool in request.body["tools"]} for request in asking.requests(agent)]
+
+
+def test_where_nobody_is_the_question_is_not_offered_to_an_agent_and_its_forks(asking: Rig):
+    asking.db.run(requests.set_attended, session_of(asking), False)
+    asking.script(
+        "root", do(call("fork", name="child", prompt="x")), do(call("wait", from_agents=["child"])), say("ok")
+    )
+    asking.worker()
+    asking.prompt()
+    asking.rest()
+    root, child = offered(asking), offered(asking, "child")
+    assert all("ask_user" not in names and "bash" in names for names in (*root, *child))
+    first, made = asking.requests()[0].raw, asking.requests("child")[0].raw
+    assert made.startswith(first.rstrip(b"]}"))
+
+
+def test_once_a_person_is_there_the_question_is_offered(asking: Rig):
+    def come(_view):
+        asking.db.run(requests.set_attended, session_of(asking), True)
+        return do(call("bash", command="ls"))
+
+    asking.db.run(requests.set_attended, session_of(asking), False)
+    asking.script("root", come, say("ok"))
+    asking.worker()
+    asking.prompt()
+    asking.rest()
+    assert ["ask_user" in names for names in offered(asking)] == [False, True]
+
+
 def test_when_the_last_person_leaves_what_waits_is_refused(asking: Rig):
     asking.script("root", do(call("ask_user", question="Which?"), call("bash", command="touch made")), say("done"))
     asking.worker()

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from contextlib import closing
+from functools import partial as bind
+from unittest.mock import ANY
 
 import psycopg
+import pytest
 
 from agentmesh.llm.simulator.request import read_mail
-from agentmesh.store import person
+from agentmesh.store import mailbox, person
 from agentmesh.store.status import session_channel
-from tests.fixtures.engine import Rig, call, do, say, when
+from tests.fixtures.engine import Rig, call, do, once, say, when
 from tests.fixtures.worker_process import PROVIDER
 
 
@@ -59,6 +63,86 @@ def test_agents_mail_is_not_shown_before_the_end_of_the_turn_which_starts_the_ne
     assert [(mail.sender, mail.message) for mail in read_mail(shown)] == [("a", "psst")]
 
 
+def test_an_agent_sends_to_several_by_one_call(rig: Rig):
+    for name in ("a", "b"):
+        rig.fork(name)
+        rig.script(name, say("read"))
+    calls = [call("send", to=["a", "b"], message="x"), call("send", to="children", message="y")]
+    wrong = [call("send", to=["a", "nobody"], message="z"), call("send", to="session", message="z", every=60)]
+    rig.script("root", do(*calls, *wrong), say("sent"))
+    rig.worker()
+    rig.prompt()
+    rig.rest()
+    first, second, *refused = [content["result"] for kind, content in rig.rows() if kind == "tool_result"]
+    for result in (first, second):
+        assert [one["to"]["name"] for one in result["sent"]] == ["a", "b"]
+    assert [one["error"] for one in refused] == [
+        "there is no agent 'nobody' in this session",
+        "a later message goes to one agent",
+    ]
+    to_b = (
+        "select array_agg(body order by id) from agentmesh.v_mail where recipient_name = 'b' and sender_name = 'root'"
+    )
+    assert rig.one(to_b) == ["x", "y"]
+
+
+@pytest.mark.parametrize("failpoint", ["before send_many 1", "after send_many 1"])
+def test_a_crash_around_a_message_to_several_sends_it_once(rig: Rig, failpoint: str):
+    for name in ("a", "b"):
+        rig.fork(name)
+        rig.script(name, say("read"))
+    rig.script("root", do(call("send", to=["a", "b"], message="x")), say("sent"))
+    rig.crash(failpoint)
+    found = (
+        "select array_agg(recipient_name || ' ' || body order by id) from agentmesh.v_mail where sender_name = 'root'"
+    )
+    assert rig.one(found) == ["a x", "b x"]
+    assert rig.kinds().count("tool_result") == 1
+    assert rig.kinds()[:3] == ["user", "assistant", "tool_result"]
+
+
+def test_urgent_mail_is_read_before_the_next_call_and_lets_the_running_one_end(rig: Rig):
+    rig.fork("a")
+    os.mkfifo(rig.workdir / "pipe")
+    begun, ran = rig.workdir / "begun", rig.workdir / "ran"
+    calls = [call("bash", command="touch begun; cat pipe"), call("bash", command="touch ran")]
+    rig.script("root", do(*calls, call("list_agents"), call("send", to="a", message="x")), say("I stopped"))
+    rig.worker()
+    rig.prompt()
+    rig.until(begun.exists, "the first call")
+    rig.db.run(mailbox.send, rig.agent("a"), rig.root, "stop", urgent=True)
+    (rig.workdir / "pipe").write_text("to the end")
+    rig.rest()
+    assert rig.kinds() == ["user", "assistant", *["tool_result"] * 4, "mail", "assistant"]
+    first, *others = [content["result"] for kind, content in rig.rows() if kind == "tool_result"]
+    assert first["output"] == "to the end"
+    put_off = {"error": "not run: urgent mail came first", "hint": "Read it, then call again if that is still right."}
+    assert others == [put_off] * 3
+    assert not ran.exists()
+    assert rig.one("select count(*) from agentmesh.mail where body = 'x'") == 0
+    assert [mail.message for mail in read_mail(rig.requests()[1].body["messages"][-1]["content"])] == ["stop"]
+
+
+def test_steps_whose_calls_were_put_off_are_no_refusals_that_end_the_turn(rig: Rig):
+    """Three identical refusals would."""
+    rig.fork("a")
+    others = [call("send", to="root", message=f"{n}", urgent=True) for n in range(5)]
+    rig.script("a", *[do(other) for other in others], say("sent"))
+    replies = [once(bind(sent_urgently, rig, n + 1), do(call("bash", command="true"))) for n in range(5)]
+    rig.script("root", *replies, say("the end"))
+    rig.worker()
+    rig.prompt()
+    rig.prompt(agent="a")
+    rig.rest()
+    assert rig.last()[0] == "the end"
+
+
+def sent_urgently(rig: Rig, least: int) -> bool:
+    """Return whether so much urgent mail has been sent."""
+    count: int = rig.one("select count(*) from agentmesh.mail where urgent")
+    return count >= least
+
+
 def test_mail_wakes_an_idle_agent_and_its_text_stays_data(rig: Rig):
     rig.fork("a")
     rig.worker()
@@ -66,7 +150,8 @@ def test_mail_wakes_an_idle_agent_and_its_text_stays_data(rig: Rig):
     rig.send("a", "root", hostile)
     rig.rest()
     shown = rig.requests()[0].body["messages"][-1]["content"]
-    assert json.loads(shown) == {"mail": {"from": {"agent_id": str(rig.agent("a")), "name": "a"}, "message": hostile}}
+    sender = {"agent_id": str(rig.agent("a")), "name": "a"}
+    assert json.loads(shown) == {"mail": {"message_id": ANY, "from": sender, "message": hostile}}
 
 
 def test_a_child_that_forgets_to_report_wakes_its_idle_parent_with_its_output(rig: Rig):
@@ -159,3 +244,12 @@ def test_another_model_prompt_and_tools_hold_from_the_next_turn_on_also_without_
     assert (following["model"], following["messages"][0]["content"]) == ("other", "Be brief.")
     assert not following.get("tools")
     assert rig.one("select count(*) from agentmesh.agents where id = %s and epoch = 1", root) == 1, "one claim"
+
+
+def test_a_later_message_cannot_be_urgent(rig: Rig):
+    rig.fork("a")
+    rig.script("root", do(call("send", to="a", message="x", urgent=True, after=60)), say("the end"))
+    rig.worker()
+    rig.run()
+    (result,) = [content["result"] for kind, content in rig.rows() if kind == "tool_result"]
+    assert result == {"error": "a later message cannot be urgent", "hint": "Leave out urgent, or send it now."}

@@ -10,7 +10,7 @@ from agentmesh.engine import worker
 from agentmesh.engine.turn import Runner
 from agentmesh.llm.simulator.reply import Fault, FaultKind, ScriptedReply
 from agentmesh.store import person
-from tests.fixtures.engine import Rig, call, do, say
+from tests.fixtures.engine import Rig, call, do, once, say, until, when
 from tests.fixtures.worker_process import Parts
 
 HANGS = ScriptedReply("This begins well and then nothing more comes. " * 4, fault=Fault(FaultKind.HANG_STREAM, after=4))
@@ -64,7 +64,7 @@ def test_an_interrupt_keeps_what_was_streamed_and_marks_it(rig: Rig, streamed):
     assert error == "cancelled"
     rig.run("again")
     shown = rig.requests()[1].body["messages"][-2]
-    assert shown["content"].endswith("[interrupted by the user]")
+    assert shown["content"].endswith("[interrupted]")
 
 
 def test_a_retry_after_half_an_answer_asks_for_the_rest(rig: Rig, streamed):
@@ -323,3 +323,23 @@ def test_an_agent_inside_a_wait_is_taken_over_at_once_by_a_worker_without_a_free
     leaving.worker.stop()
     owner = "select worker_id from agentmesh.agents where id = %s"
     rig.until(lambda: rig.one(owner, rig.root) == staying.worker.worker_id, "the takeover")
+
+
+def test_a_parent_interrupts_its_child_and_tells_it_what_to_do_instead(rig: Rig):
+    never = threading.Event()
+    rig.script(
+        "root",
+        do(call("fork", name="child", prompt="[child] go the long way")),
+        once(lambda: rig.requests("child"), do(call("interrupt", agent_id="child"))),
+        once(lambda: rig.status("child") == "idle", do(call("send", to="child", message="go the short way"))),
+        say("told it"),
+    )
+    rig.script("child", when(never, say("never")), say("went the short way"))
+    rig.worker()
+    rig.prompt()
+    until(lambda: rig.one("select count(*) from agentmesh.tool_calls where name = 'send' and status = 'done'"))
+    never.set()
+    rig.rest()
+    assert rig.results("interrupt") == [{"agent_id": str(rig.agent("child")), "name": "child", "interrupted": True}]
+    assert ("event", {"event": "interrupted", "text": "interrupted by root"}) in rig.rows("child")
+    assert "go the short way" in str(rig.requests("child")[-1].body["messages"])

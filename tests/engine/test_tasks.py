@@ -53,7 +53,16 @@ def test_the_tools_of_a_sub_agent_are_its_parents_without_the_verbs(rig: Rig):
         for name in ("root", "look", "work")
     }
     assert offered["look"] == {"ask_user", "glob", "grep", "read"}
-    assert offered["work"] == offered["root"] - {"task", "fork", "send", "wait", "kill", "todo_write"}
+    assert offered["work"] == offered["root"] - {
+        "task",
+        "fork",
+        "send",
+        "wait",
+        "kill",
+        "interrupt",
+        "todo",
+        "todo_write",
+    }
 
 
 def test_a_tool_that_it_was_not_given_does_not_run(rig: Rig):
@@ -250,12 +259,7 @@ def test_a_task_survives_the_worker(rig: Rig):
 def test_a_crash_at_any_commit_of_a_task_repeats_and_loses_nothing(rig: Rig, failpoint: str):
     rig.script("root", do(task("a")), say("ok"))
     rig.script("a", say("from a"))
-    process = rig.process(failpoint)
-    rig.prompt()
-    assert process.join() == -9
-    rig.bury(process.worker_id)
-    rig.worker()
-    rig.rest()
+    rig.crash(failpoint)
     assert [(r["status"], r["result"]) for r in rig.results()] == [("completed", "from a")]
     assert rig.one("select count(*) from agentmesh.tasks") == 1
 
@@ -366,3 +370,78 @@ def test_what_a_task_used_is_in_the_figures_of_the_tree(rig: Rig):
         "select tokens, tree_tokens from agentmesh.v_agents where id = %s", [rig.root]
     ).fetchone() or (0, 0)
     assert tree == own + rig.results()[0]["tokens"]
+
+
+def test_a_task_in_the_background_reports_by_mail(rig: Rig):
+    go = threading.Event()
+    rig.script("root", do(task("slow", background=True)), say("went on"), say("heard it"))
+    rig.script("slow", when(go, say("done it")))
+    rig.worker()
+    rig.prompt()
+    until(lambda: rig.status("root") == "idle")
+    assert rig.status("slow") == "running"
+    (early,) = rig.results()
+    assert (early["status"], early["agent_id"]) == ("background", str(rig.agent("slow")))
+    go.set()
+    rig.rest()
+    told = str(rig.requests("root")[-1].body["messages"][-1]["content"])
+    assert "done it" in told
+    assert "the result of the task that it did in the background" in told
+    assert rig.results() == [early]
+    assert rig.one("select status from agentmesh.tasks") == "completed"
+    assert rig.one("select count(*) from agentmesh.mail where automatic and not failed") == 1
+
+
+def test_a_task_in_the_background_that_fails_says_how(rig: Rig):
+    rig.script("root", do(task("bad", background=True)), say("went on"), say("heard it"))
+    rig.script("bad", say("", fault=Fault(FaultKind.STATUS, 400)))
+    rig.worker()
+    rig.run()
+    rig.rest()
+    assert rig.one("select failed from agentmesh.mail where automatic") is True
+    assert rig.one("select body from agentmesh.mail where automatic").startswith("The task ended as failed: ")
+
+
+def test_a_person_sends_a_running_task_to_the_background(rig: Rig):
+    go = threading.Event()
+    rig.script("root", do(task("slow")), say("went on"), say("heard it"))
+    rig.script("slow", when(go, say("done it")))
+    rig.worker()
+    rig.prompt()
+    rig.until_asked("slow")
+    rig.db.run(agents.background, rig.agent("slow"))
+    until(lambda: rig.status("root") == "idle")
+    (early,) = rig.results()
+    assert early["status"] == "background"
+    go.set()
+    rig.rest()
+    assert rig.results() == [early]
+    assert "done it" in str(rig.requests("root")[-1].body["messages"][-1]["content"])
+
+
+def test_an_interrupt_of_the_parent_leaves_a_task_in_the_background_alone(rig: Rig):
+    go, heard = threading.Event(), threading.Event()
+    rig.script("root", do(task("slow", background=True)), when(heard, say("heard it")))
+    rig.script("slow", when(go, say("done it")))
+    rig.worker()
+    rig.prompt()
+    rig.until_asked("slow")
+    until(lambda: len(rig.requests("root")) == 2)
+    rig.interrupt("root")
+    until(lambda: rig.status("root") == "idle")
+    assert rig.status("slow") == "running"
+    heard.set()
+    go.set()
+    rig.rest()
+    assert rig.one("select status from agentmesh.tasks") == "completed"
+    assert rig.one("select count(*) from agentmesh.mail where automatic and read_at is not null") == 1
+
+
+@pytest.mark.parametrize("failpoint", ["after task 1", "before finish_step 2", "after finish_step 2"])
+def test_a_crash_at_any_commit_of_a_background_task_loses_and_doubles_nothing(rig: Rig, failpoint: str):
+    rig.script("root", do(task("a", background=True)), say("went on"), say("heard it"))
+    rig.script("a", say("from a"))
+    rig.crash(failpoint)
+    assert rig.one("select status from agentmesh.tasks") == "completed"
+    assert rig.one("select count(*) from agentmesh.mail where automatic and read_at is not null") == 1
+    assert rig.status("root") == "idle"

@@ -137,6 +137,30 @@ def test_a_task_can_have_its_own_tree(grove: Rig):
     assert f"The working directory is a copy of {grove.workdir}" in system
 
 
+def test_with_own_trees_by_default_sub_agents_and_typed_forks_are_told_of_their_own(grove: Rig):
+    """A type that says nothing about the workspace is told where it really works."""
+    grove.conn.execute("update agentmesh.sessions set workspace = 'own'")
+    grove.worker()
+    task = call("task", description="try it", prompt="[sub] go")
+    grove.script("root", do(task, call("fork", name="looker", prompt="Look.", type="explore")))
+    grove.script("sub", do(call("write", path="tried", content="x")))
+    grove.run()
+    assert not (grove.workdir / "tried").exists()
+    for agent in ("sub", "looker"):
+        system = grove.requests(agent)[0].body["messages"][0]["content"]
+        assert f"The working directory is a copy of {grove.workdir}" in system
+
+
+def test_own_trees_by_default_without_a_repository_are_told_as_the_shared_directory(rig: Rig):
+    rig.conn.execute("update agentmesh.sessions set workspace = 'own'")
+    rig.conn.execute("update agentmesh.workspaces set problem = 'no repository'")
+    rig.worker()
+    rig.script("root", do(call("task", description="try it", prompt="[sub] go")))
+    rig.run()
+    system = rig.requests("sub")[0].body["messages"][0]["content"]
+    assert f"The working directory is {rig.workdir};" in system
+
+
 def test_configuration_is_read_in_the_session_s_directory(grove: Rig):
     write(grove.workdir, {"AGENTS.md": "Say aye.\n"})
     grove.worker()

@@ -14,12 +14,19 @@ import pytest
 from agentmesh import __version__
 from agentmesh.domain.errors import Timeout, UnknownSession
 from agentmesh.domain.ids import AgentId, SessionId
+from agentmesh.domain.shape import Shape
+from agentmesh.domain.timers import When
 from agentmesh.export.writing import Format, write
+from agentmesh.store import agents, batches, merges, processes, steps, timers, todos
 from agentmesh.store.export import snapshot
+from agentmesh.store.processes import ProcessKey
 from tests.export.conftest import HOSTILE, READER, objects, of_type, patient, played
 from tests.fixtures.engine import Rig, call, do, say
-from tests.fixtures.mesh import Mesh
+from tests.fixtures.mesh import MODEL, Mesh
+from tests.fixtures.trees import Trees
 
+TASK: dict[str, Any] = {"name": "item", "prompt": "{item}", "type": "general-purpose", "model": MODEL, "tools": []}
+BATCH = {**TASK, "system_prompt": "x", "permissions": [], "max_steps": 5, "items": ["a", "b", "c"], "room": 65536}
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "export.md"
 TABLES = {
     "transcript": ("transcript", "agent_id, seq"),
@@ -29,6 +36,15 @@ TABLES = {
     "agent": ("agents", "id"),
     "request": ("requests", "id"),
     "task": ("tasks", "parent, seq, ordinal"),
+    "workspace": ("workspaces", "id"),
+    "snapshot": ("snapshots", "id"),
+    "merge": ("merges", "id"),
+    "form": ("forms", "agent_id"),
+    "batch": ("batches", "parent, seq, ordinal"),
+    "batch_item": ("batch_items", "parent, seq, ordinal, place"),
+    "todo": ("todos", "id"),
+    "process": ("processes", "id"),
+    "timer": ("timers", "id"),
 }
 """Table and key of each type; in these tests no other session has rows there."""
 
@@ -41,6 +57,19 @@ def assert_whole(rows: list[dict[str, Any]], conn: psycopg.Connection) -> None:
         assert sorted(map(str, there)) == sorted(str(tuple(map(plain, key))) for key in keys), name
     counts = {name: len(of_type(rows, name)) for name in {row["type"] for row in rows} - {"export", "end"}}
     assert rows[-1]["rows"] == counts
+
+
+def documented() -> dict[str, str]:
+    """Return what the document says of each type."""
+    document = DOCUMENT.read_text(encoding="utf-8").partition("## JSON lines")[2]
+    return dict(re.findall(r"^\| `(\w+)` \| (.*)$", document, re.MULTILINE))
+
+
+def assert_documented(rows: list[dict[str, Any]]) -> None:
+    """Each field of each row is named in the document."""
+    table = documented()
+    for row in rows:
+        assert set(row) - {"type"} <= set(re.findall(r"`(\w+)`", table[row["type"]])), row["type"]
 
 
 def plain(value):
@@ -96,6 +125,30 @@ def test_values_keep_their_kinds_and_times_are_utc(fixed, exported):
     assert costs["root", "p/other"]["unpriced_calls"] == 1
     unread = [row for row in of_type(rows, "mail") if row["read_at"] is None]
     assert [(row["recipient"], row["body"]) for row in unread] == [(str(READER), "Later.")]
+
+
+@pytest.mark.only_rows
+def test_where_agents_work_what_was_kept_and_what_was_merged_is_there(mesh: Mesh, exported, conn: psycopg.Connection):
+    trees = Trees(mesh)
+    child = trees.own(mesh.root, "child")
+    trees.work(child, "a.txt")
+    done = trees.merge(None, child, "a.txt")
+    both = [{"path": "b.txt", "both": HOSTILE}]
+    trees.work(child, "b.txt")
+    mesh.run(merges.refused, trees.plan(None, child), "conflicts", both)
+    rows = objects(exported(mesh.session, "jsonl"))
+    assert_whole(rows, conn)
+    first, second = of_type(rows, "merge")
+    assert (first["id"], first["state"], first["result"]) == (done.id, "done", done.result)
+    assert (second["state"], second["conflicts"]) == ("refused", both)
+    by_id = {row["id"]: row for row in of_type(rows, "workspace")}
+    (own,) = [row for row in of_type(rows, "agent") if row["name"] == "child"]
+    assert by_id[own["workspace_id"]]["kind"] == "own"
+    newest = [row["tree"] for row in of_type(rows, "snapshot") if row["workspace_id"] == own["workspace_id"]][-1]
+    assert newest == by_id[own["workspace_id"]]["head"] == trees.head(child)
+    (merged,) = [row for row in of_type(rows, "snapshot") if row["merge_id"] == done.id]
+    assert (merged["tree"], merged["kind"]) == (done.result, "merge")
+    assert_documented(rows)
 
 
 @pytest.mark.only_rows
@@ -168,13 +221,78 @@ def test_an_unknown_session_is_an_error(mesh: Mesh, exported):
 
 @pytest.mark.only_rows
 def test_the_document_names_every_type_and_field(fixed, exported):
-    document = DOCUMENT.read_text(encoding="utf-8").partition("## JSON lines")[2]
-    table = dict(re.findall(r"^\| `(\w+)` \| (.*)$", document, re.MULTILINE))
     rows = objects(exported(fixed, "jsonl"))
     known = {row["type"] for row in rows}
-    assert known | {"task", "image"} == set(table)
-    for row in rows:
-        assert set(row) - {"type"} <= set(re.findall(r"`(\w+)`", table[row["type"]])), row["type"]
+    later = {"task", "image", "snapshot", "merge", "form", "batch", "batch_item", "todo", "process", "timer"}
+    assert known | later == set(documented())
+    assert_documented(rows)
+
+
+NOT_WRITTEN = {
+    "alembic_version": "of the database, not of the session",
+    "code": "of the database, not of the session",
+    "release": "of the database, not of the session",
+    "activity": "what an agent does at this moment",
+    "bookings": "sums of model_calls, for budgets",
+    "changes": "the files of a snapshot, without which they mean nothing",
+    "conflicts": "found from snapshots",
+    "file_seen": "what an agent may edit at this moment",
+    "capabilities": "of model servers, for all sessions",
+    "leases": "who may write at this moment",
+    "model_bills": "what a model's answers cost, for all sessions",
+    "pauses": "of models, for all sessions",
+    "prefixes": "of models' caches, for all sessions",
+    "reservations": "of calls at this moment",
+    "session_usage": "sums of model_calls, for budgets",
+    "slots": "who asks a server at this moment",
+    "wait": "of this moment",
+    "waits": "of this moment",
+    "workers": "of the host, not of the session",
+}
+"""Tables without a type, and why."""
+BY_ANOTHER_NAME = {"sessions", "settings", "images"}
+"""Their types are tested above: a session has one row, settings are shared, and images have no bytes."""
+
+
+@pytest.mark.only_rows
+def test_every_table_is_written_or_left_out_for_a_reason(conn: psycopg.Connection):
+    tables = {row[0] for row in conn.execute("select tablename from pg_tables where schemaname = 'agentmesh'")}
+    assert tables == {table for table, _ in TABLES.values()} | BY_ANOTHER_NAME | set(NOT_WRITTEN)
+
+
+@pytest.mark.only_rows
+def test_forms_batches_todos_processes_and_timers_are_there(mesh: Mesh, exported, conn: psycopg.Connection):
+    shape = Shape(schema={"type": "object"}, check="ls")
+    formed = mesh.run(agents.fork, mesh.root, "formed", "work", shape=shape)
+    mesh.run(steps.report, mesh.call(formed, "report")[0], {"n": 1})
+    mesh.run(batches.batch, mesh.call(mesh.root, "task")[0], BATCH, 1)
+    first = mesh.run(todos.add_todo, mesh.session, None, "x")
+    second = mesh.run(todos.add_todo, mesh.session, mesh.root, HOSTILE, [first])
+    mesh.run(todos.finish_todo, mesh.session, None, first, "done it")
+    number = mesh.run(processes.start, mesh.lease(mesh.root).call(9, 0), "make", "error.*")
+    mesh.run(processes.match, ProcessKey(mesh.session, number, mesh.worker), HOSTILE, 1)
+    timer = mesh.run(timers.send_later, None, formed, "look again", When(every=60))
+    rows = objects(exported(mesh.session, "jsonl"))
+    assert_whole(rows, conn)
+    assert_documented(rows)
+    (form,) = of_type(rows, "form")
+    assert (form["agent_id"], form["check_command"], form["attempts"]) == (str(formed), "ls", 1)
+    (batch,) = of_type(rows, "batch")
+    assert (batch["items"], batch["side"], batch["running"]) == (3, 1, 1)
+    items = of_type(rows, "batch_item")
+    assert [(one["place"], one["item"], one["state"]) for one in items] == [
+        (1, "a", "running"),
+        (2, "b", "queued"),
+        (3, "c", "queued"),
+    ]
+    (given,) = of_type(rows, "task")
+    assert (given["child"], given["place"]) == (items[0]["child"], 1)
+    board = [(one["id"], one["status"], one["after"], one["content"]) for one in of_type(rows, "todo")]
+    assert board == [(first, "done", [], "x"), (second, "open", [first], HOSTILE)]
+    (process,) = of_type(rows, "process")
+    assert (process["id"], process["command"], process["matches"]) == (number, "make", 1)
+    (later,) = of_type(rows, "timer")
+    assert (later["id"], later["recipient"], later["every_seconds"]) == (timer, str(formed), 60)
 
 
 @pytest.mark.only_rows

@@ -11,6 +11,7 @@ from agentmesh.export.markdown import escaped, fenced
 from agentmesh.store import steps
 from tests.export.conftest import HOSTILE
 from tests.fixtures.mesh import Mesh
+from tests.fixtures.trees import Trees
 
 GOLDEN = Path(__file__).with_name("golden.md")
 
@@ -42,6 +43,31 @@ def test_a_call_of_thousands_of_brackets_is_exported_as_it_was_written(mesh: Mes
     answer = {"text": "", "calls": [{"id": "c", "name": "bash", "arguments": text}]}
     mesh.run(steps.finish_step, mesh.begin(mesh.root), answer, asked, {})
     assert "[" * 1000 in exported(mesh.session, name)
+
+
+@pytest.mark.only_rows
+def test_a_call_that_gives_its_child_a_tree_of_its_own_says_so(mesh: Mesh, exported):
+    text = '{"name": "coder", "prompt": "work", "workspace": "own"}'
+    asked = [{"call_id": "c", "name": "fork", "arguments": text}]
+    answer = {"text": "", "calls": [{"id": "c", "name": "fork", "arguments": text}]}
+    mesh.run(steps.finish_step, mesh.begin(mesh.root), answer, asked, {})
+    for name in ("md", "html"):
+        assert "→ fork coder (own tree)" in exported(mesh.session, name)
+
+
+@pytest.mark.only_rows
+def test_mail_of_a_merge_says_so_and_a_report_says_that_it_is_automatic(mesh: Mesh, exported):
+    trees = Trees(mesh)
+    child = trees.own(mesh.root, "child")
+    trees.work(child, "a.txt")
+    trees.merge(mesh.root, child, "a.txt")
+    mesh.send(mesh.root, child, "report")
+    mesh.answer(child)
+    mesh.answer(child, "my report")
+    mesh.begin(mesh.root)
+    written = exported(mesh.session, "md")
+    assert "**mail from child, merge**" in written
+    assert "**mail from child, automatic report**" in written
 
 
 @pytest.mark.only_rows

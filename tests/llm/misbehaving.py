@@ -41,8 +41,12 @@ class Server:
         self.seen: list[Seen] = []
         self.hanging: queue.Queue[str] = queue.Queue()
         """One entry for each answer that hangs now."""
-        self.models: list[str] = []
-        """What /models lists; empty: 404."""
+        self.models: list[str | dict[str, Any]] = []
+        """What /models lists, names or whole entries; empty: 404."""
+        self.list_answer: Answer | None = None
+        """What /models answers instead, if anything."""
+        self.documents: dict[str, Answer] = {}
+        """What it answers to a GET of these paths; to others it lists its models."""
         self.released = threading.Event()
         self._answers = list(answers)
         self._lock = threading.Lock()
@@ -76,8 +80,20 @@ class Exchange(BaseHTTPRequestHandler):
         self.mesh.seen.append(
             Seen(self.path, {name.lower(): value for name, value in self.headers.items()}, b"", self.client_address)
         )
-        listed = {"data": [{"id": name} for name in self.mesh.models]}
+        if self.path in self.mesh.documents:
+            self._give(self.mesh.documents[self.path])
+            return
+        if self.mesh.list_answer:
+            self.mesh.list_answer(self)
+            return
+        listed = {"data": [{"id": each} if isinstance(each, str) else each for each in self.mesh.models]}
         plain(listed)(self) if self.mesh.models else plain({"error": "no list"}, status=404)(self)
+
+    def _give(self, answer: Answer) -> None:
+        try:
+            answer(self)
+        except OSError:
+            self.close_connection = True
 
     def log_message(self, *args: Any) -> None:
         """Say nothing."""

@@ -91,7 +91,7 @@ class Mesh:
         )
         child = Agent(name, list(history), parent=agent)
         intro = (
-            f'You are the agent "{name}" (id {child.agent_id}), a child of "{agent.name}" (id {agent.agent_id}). '
+            f'You are the agent "{name}", a child of "{agent.name}". '
             "The conversation above is your parent's, for you to know; its tasks are not yours. Your parent gives you "
             'the task below. Do it, then report with send(to: "parent", message: ...) and end your turn.\n\n'
         )
@@ -109,7 +109,9 @@ class Mesh:
             return None  # a child that waits for nobody in particular: still running when all others have finished
         self.run_others(agent)
         if from_agents is None:
-            return {"outcome": "complete" if agent.unread else "timeout", "results": agent.unread[:1]}
+            rows = [{"status": "received", **mail} for mail in agent.unread[:1]]
+            del agent.unread[:1]
+            return {"outcome": "complete" if rows else "timeout", "results": rows}
         rows = []
         for wanted in from_agents:
             other = next(a for a in self.agents if a.agent_id == wanted)
@@ -124,7 +126,7 @@ class Mesh:
         running = any(row["status"] == "running" for row in rows)
         return {"outcome": "timeout" if running else "complete", "results": rows}
 
-    def send(self, agent: Agent, to: str, message: str):
+    def send(self, agent: Agent, to: str, message: str, after: float = 0):
         other = agent.parent if to == "parent" else next(a for a in self.agents if to in (a.agent_id, a.name))
         assert other is not None
         if other.parent is agent:
@@ -199,6 +201,7 @@ def test_the_demo_makes_its_summary_from_what_the_tools_found(base_url, project)
     )
     assert '- file-reader, asked once more: README.md has 4 lines, the first is "# A project".' in summary
     assert "- slow-poke: running after a wait of 1 second, so it was killed." in summary
+    assert "- test-runner, woken by a timer: 4 names in the directory itself, hidden ones too" in summary
     assert summary.endswith(HOW_TO_GO_ON)
     assert "scripted model" in summary
 
@@ -207,7 +210,17 @@ def test_the_demo_uses_the_verbs_as_promised(base_url, project):
     mesh = Mesh(base_url, project)
     mesh.say(DEMO_PROMPT)
     by_root = [(name, arguments) for who, name, arguments in mesh.calls if who == "root"]
-    assert [name for name, _ in by_root] == ["glob", *["fork"] * 4, "wait", "send", "wait", "kill", "wait"]
+    assert [name for name, _ in by_root] == [
+        "glob",
+        *["fork"] * 4,
+        "wait",
+        "send",
+        "wait",
+        "kill",
+        "wait",
+        "send",
+        "wait",
+    ]
     forks = next(m["tool_calls"] for m in mesh.root.messages if len(m.get("tool_calls") or []) > 2)
     assert [json.loads(call["function"]["arguments"])["name"] for call in forks] == list(JOBS)
     assert len(by_root[5][1]["from_agents"]) == 3
@@ -217,13 +230,15 @@ def test_the_demo_uses_the_verbs_as_promised(base_url, project):
         "code-analyzer",
         "root",
         "file-reader",
+        "root",
+        "test-runner",
     ]
     assert (mesh.named("test-runner").status, mesh.named("slow-poke").status) == ("idle", "dead")
 
 
 def test_the_demos_commands_are_allowed_without_asking(base_url, project, tmp_path_factory):
     empty = tmp_path_factory.mktemp("empty")
-    for directory, commands in ((project, 4), (empty, 5)):
+    for directory, commands in ((project, 5), (empty, 6)):
         mesh = Mesh(base_url, directory)
         mesh.say(DEMO_PROMPT)
         run = [arguments["command"] for _, name, arguments in mesh.calls if name == "bash"]

@@ -17,10 +17,7 @@ from tests.llm.simulator_http import stream
 
 ROOT_ID = "11111111-1111-4111-8111-111111111111"
 CHILD_ID = "22222222-2222-4222-8222-222222222222"
-FORK = (
-    f'You are the agent "worker-3" (id {CHILD_ID}), a child of "root" (id {ROOT_ID}).\n'
-    "Report with send.\n\nCount the files."
-)
+FORK = 'You are the agent "worker-3", a child of "root".\nReport with send.\n\nCount the files.'
 
 
 def rules(*items):

@@ -296,6 +296,7 @@ def test_it_listens_on_loopback_only():
 
 def test_nothing_listens_and_no_thread_is_left_after_stop():
     simulator = Simulator(lambda _view: faulty(FaultKind.HANG_HEADERS))
+    of_other_tests = set(threading.enumerate())
     simulator.start()
     place = urlsplit(simulator.base_url)
     with socket.create_connection((place.hostname, place.port)) as idle, ThreadPoolExecutor(1) as pool:
@@ -307,7 +308,8 @@ def test_nothing_listens_and_no_thread_is_left_after_stop():
             hanging.result(20)
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((place.hostname, place.port))
-    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("simulator-")]
+    mine = set(threading.enumerate()) - of_other_tests
+    assert not [thread.name for thread in mine if thread.name.startswith("simulator-")]
     simulator.stop()
 
 

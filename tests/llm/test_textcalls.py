@@ -1,13 +1,17 @@
-"""Tool calls written as text are calls when the answer is nothing else, and stay text otherwise."""
+"""Tool calls written as text are calls if nothing else can be meant, and stay text otherwise."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentmesh.llm import textcalls
-from agentmesh.llm.port import ChatRequest, Reply, ToolCall
+from agentmesh.llm.bounds import MOST_CALLS
+from agentmesh.llm.port import ChatRequest, Reply, ToolCall, Unread
 from tests.llm.asking import TOOL, ask
 from tests.llm.misbehaving import delta, good, misbehaving, stream, text
 
@@ -51,27 +55,90 @@ CALLS = {
         '<tool_call>{"name": "bash", "arguments": {"command": "ls\npwd"}}</tool_call>',
         [("bash", {"command": "ls\npwd"})],
     ),
+    "bare JSON": (LS, ONE),
+    "bare JSON over lines": (json.dumps(json.loads(LS), indent=4), ONE),
+    "bare JSON lines": (f"{LS}\n{LS}\n\n{LS}", ONE * 3),
+    "bare JSON with commas": (f"{LS},\n{LS}", ONE * 2),
+    "a bare list": (f"[{LS}, {LS}]", ONE * 2),
+    "JSON lines in a fence": (fenced(f"{LS}\n{LS}"), ONE * 2),
+    "JSON lines in an element": (f"<tool_call>\n{LS}\n{LS}\n</tool_call>", ONE * 2),
+    "tools": (f"<tools>\n{LS}\n</tools>", ONE),
+    "elements in a fence": (fenced(f"<tool_call>\n{LS}\n</tool_call>\n<tool_call>{LS}</tool_call>", "xml"), ONE * 2),
+    "doubled braces": (f"{{{LS}}}", ONE),
+    "doubled braces everywhere": ('{{"name": "bash", "arguments": {{"command": "ls"}}}}', ONE),
+    "doubled braces in an element": (f"<tool_call>\n{{{LS}}}\n</tool_call>", ONE),
+    "braces in a text stay": (
+        '{"name": "bash", "arguments": {"command": "echo {{a}} }}"}}',
+        [("bash", {"command": "echo {{a}} }}"})],
+    ),
+    "an open brace": (LS[:-1], ONE),
+    "an open brace in a fence": (fenced(LS[:-1]), ONE),
+    "an open brace in an element": (f"<tool_call>\n{LS[:-1]}\n</tool_call>", ONE),
+    "an open list": (f"[{LS}, {LS}", ONE * 2),
+    "an open element": (f"<tool_call>\n{LS}", ONE),
+    "open elements": (f"<tool_call>\n{LS}\n<tool_call>\n{LS}", ONE * 2),
+    "an open fence": (f"```json\n{LS}\n", ONE),
+    "words before an element": (f"I list the files now.\n<tool_call>\n{LS}\n</tool_call>", ONE),
+    "words after an element": (f"<tool_call>\n{LS}\n</tool_call>\nThen I read them.", ONE),
+    "words between elements": (f"First:\n<tool_call>{LS}</tool_call>\nThen:\n<tool_call>{LS}</tool_call>", ONE * 2),
+    "words before bare JSON": (f"I will list the files.\n\n{LS}", ONE),
+    "words after bare JSON": (f"{LS}\n\nThe child has been asked.", ONE),
+    "words with other JSON": (f'The state is\n{{"files": 3}}\nso I go on.\n{LS}', ONE),
+    "an end tag in an argument": (
+        '<tool_call>{"name": "bash", "arguments": {"command": "echo </tool_call>"}}</tool_call>',
+        [("bash", {"command": "echo </tool_call>"})],
+    ),
+    "a fence at the start of a line in an argument": (
+        '<tool_call>{"name": "bash", "arguments": {"command": "a\n```\nb"}}</tool_call>',
+        [("bash", {"command": "a\n```\nb"})],
+    ),
+    "half a character": (r'{"name": "bash", "arguments": {"command": "\ud83d"}}', [("bash", {"command": "\ufffd"})]),
 }
+CALL, PERHAPS, NOTHING = Unread.CALL, Unread.PERHAPS, Unread.NOTHING
 TEXTS = {
-    "words before": f"I call it now:\n{fenced(LS)}",
-    "words after": f"{fenced(LS)}\nThat is it.",
-    "words between": f"<tool_call>{LS}</tool_call> and <tool_call>{LS}</tool_call>",
-    "bare JSON": LS,
-    "unknown tool": fenced(LS.replace("bash", "rm")),
-    "one unknown tool of two": f"<tool_call>{LS}</tool_call><tool_call>{LS.replace('bash', 'rm')}</tool_call>",
-    "invalid JSON": fenced(LS[:-1]),
-    "an open tag": f"<tool_call>{LS}",
-    "no arguments": fenced('{"name": "bash"}'),
-    "arguments that are no object": fenced('{"name": "bash", "arguments": ["ls"]}'),
-    "arguments that are any text": fenced('{"name": "bash", "arguments": "ls"}'),
-    "both names of arguments": fenced('{"name": "bash", "arguments": {}, "parameters": {}}'),
-    "a document about a tool": fenced('{"name": "bash", "parameters": {}, "description": "Runs it."}'),
-    "a wrapper with more": fenced(f'{{"function": {LS}, "why": "so"}}'),
-    "another language": fenced(LS, "python"),
-    "a list with something else": fenced(f"[{LS}, 1]"),
-    "an empty list": fenced("[]"),
-    "nothing": "",
-    "deep nonsense": fenced("[" * 100_000),
+    "an example in a fence": (f"You list files like this:\n{fenced(LS)}\nThat is all.", PERHAPS),
+    "an example at the end": (f"For example:\n\n{fenced(LS)}", PERHAPS),
+    "an example in German": (f"Zum Beispiel:\n{LS}", PERHAPS),
+    "an example in Chinese": (f"例如:\n{LS}", PERHAPS),
+    "words before a fence": (f"I call it now:\n{fenced(LS)}", PERHAPS),
+    "a bare example": (f"The format of a call is\n{LS}", PERHAPS),
+    "an element as an example": (f"An example:\n<tool_call>\n{LS}\n</tool_call>", PERHAPS),
+    "in a sentence": (f"I call {LS} now.", PERHAPS),
+    "at the beginning of a sentence": (f"{LS} is what I call.", PERHAPS),
+    "an element in a sentence": (f"It is written <tool_call>{LS}</tool_call> here.", PERHAPS),
+    "a form that is not read": ("<function=bash>\n<parameter=command>ls</parameter>\n</function>", PERHAPS),
+    "that form in an element": ("<tool_call>\n<function=bash>\n</function>\n</tool_call>", CALL),
+    "that form of another tool": ("<function=rm>", NOTHING),
+    "a token before a list": (f"[TOOL_CALLS][{LS}]", CALL),
+    "in code marks": (f"The call was `{LS}`, and it failed.", NOTHING),
+    "indented as code": (f"The call:\n\n    {LS}\n", PERHAPS),
+    "in a quotation": (f"> {LS}\n\nThat was said.", PERHAPS),
+    "unknown tool": (fenced(LS.replace("bash", "rm")), PERHAPS),
+    "unknown tool in an element": (f"<tool_call>{LS.replace('bash', 'rm')}</tool_call>", CALL),
+    "one unknown tool of two": (f"<tool_call>{LS}</tool_call><tool_call>{LS.replace('bash', 'rm')}</tool_call>", CALL),
+    "two open braces": (LS[:-2], CALL),
+    "half a call": (LS[:-6], CALL),
+    "half a call in an element": (f"<tool_call>{LS[:-6]}", CALL),
+    "nonsense in an element": ("<tool_call>bash ls</tool_call>", CALL),
+    "an empty element": ("<tool_call></tool_call>", CALL),
+    "one of two is broken": (f"{LS}\n{LS[:-6]}", CALL),
+    "no arguments": (fenced('{"name": "bash"}'), NOTHING),
+    "arguments that are no object": (fenced('{"name": "bash", "arguments": ["ls"]}'), CALL),
+    "arguments that are any text": (fenced('{"name": "bash", "arguments": "ls"}'), CALL),
+    "both names of arguments": (fenced('{"name": "bash", "arguments": {}, "parameters": {}}'), CALL),
+    "a document about a tool": (fenced('{"name": "bash", "parameters": {}, "description": "Runs it."}'), NOTHING),
+    "a wrapper with more": (fenced(f'{{"function": {LS}, "why": "so"}}'), CALL),
+    "another language": (fenced(LS, "python"), PERHAPS),
+    "a list with something else": (fenced(f"[{LS}, 1]"), CALL),
+    "an empty list": (fenced("[]"), NOTHING),
+    "data": ('{"name": "Ada", "born": 1815}', NOTHING),
+    "a name of tags": ("Small models write <tool_call> before a call.", NOTHING),
+    "nothing": ("", NOTHING),
+    "deep nonsense": (fenced("[" * 100_000), NOTHING),
+    "brackets on lines": ("[\n" * 100_000, NOTHING),
+    "tags without an end": ("<tools>" * 100_000, CALL),
+    "a long line of beginnings": ('{"name": "bash", "arguments": x ' * 30_000 + '"description": 1', CALL),
+    "quotes": ('{"' + '\\"' * 100_000, NOTHING),
 }
 
 
@@ -87,12 +154,134 @@ def test_read_as_calls(form):
 
 @pytest.mark.parametrize("form", TEXTS)
 def test_stays_text(form):
-    assert read(TEXTS[form]) == Reply(text=TEXTS[form])
+    written, unread = TEXTS[form]
+    assert read(written) == Reply(text=written, unread=unread)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Show me the call of bash in a code block.",
+        "Write a tool call that lists files.",
+        "Give me the JSON for calling bash.",
+        "How do you list files? Answer without running it.",
+    ],
+)
+@pytest.mark.parametrize("form", ["fence", "bare JSON", "tag"])
+def test_what_the_user_asked_to_see_is_not_made(asked, form):
+    request = ChatRequest("m-1", [], REQUEST.tools, asked=asked)
+    reply = read(CALLS[form][0], request)
+    assert (reply.tool_calls, reply.unread) == ((), PERHAPS)
+
+
+@pytest.mark.parametrize("asked", ["List the files.", "Show the files.", "Print the log as JSON.", "Don't use git."])
+def test_other_wishes_are_no_wish_to_see_a_call(asked):
+    request = ChatRequest("m-1", [], REQUEST.tools, asked=asked)
+    assert read(LS, request).tool_calls
+
+
+TOOL_RESULTS = {
+    "a file": json.dumps({"content": f"tools:\n{LS}\n"}),
+    "numbered lines": json.dumps(
+        {
+            "content": "".join(
+                f"{n}\t{line}\n" for n, line in enumerate(json.dumps(json.loads(LS), indent=2).split("\n"))
+            )
+        }
+    ),
+    "mail": json.dumps({"mail": {"from": {"name": "a"}, "message": f"run this: {LS}"}}),
+    "text": f"1\t{LS}",
+}
+
+
+@pytest.mark.parametrize("heard", TOOL_RESULTS)
+@pytest.mark.parametrize("role", ["tool", "user"])
+def test_a_call_that_stands_in_what_the_model_has_read_is_not_made(heard, role):
+    messages = [{"role": role, "content": TOOL_RESULTS[heard]}]
+    for written in (LS, f"The file says\n{LS}", f"<tool_call>{LS}</tool_call>", f"[{LS}]"):
+        reply = read(written, replace(REQUEST, messages=messages))
+        assert (reply.tool_calls, reply.unread) == ((), PERHAPS)
+
+
+def test_a_command_that_the_model_has_read_may_be_called():
+    messages = [{"role": "tool", "content": '{"content": "Run ls first. {\\"name\\": \\"bash\\"}"}'}]
+    messages.append({"role": "assistant", "content": LS})
+    assert read(LS, replace(REQUEST, messages=messages)).tool_calls
+
+
+@given(st.lists(st.sampled_from(["\\", "\n", "1", "\t", '"', " ", "x", "→"]), max_size=30).map("".join))
+def test_quoting_marks_are_all_that_is_left_out(text):
+    assert textcalls._bare(text).count("x") == text.count("x")
+
+
+def test_calls_beyond_the_bound_are_none():
+    assert len(read("\n".join([LS] * MOST_CALLS)).tool_calls) == MOST_CALLS
+    reply = read("\n".join([LS] * 200))
+    assert (reply.tool_calls, reply.unread) == ((), Unread.MANY)
+
+
+MARKS = [
+    "{",
+    "}",
+    "{{",
+    "}}",
+    "[",
+    "]",
+    '"',
+    "\\",
+    "```",
+    "```json",
+    "\n",
+    " ",
+    ",",
+    ":",
+    "<tool_call>",
+    "</tool_call>",
+]
+MARKS += ["</tool_call>", "<tools>", "</tools>", "> ", "~~~", "words", "\x00", "\ud800", "é", "    "]
+NAMING = ['"name"', '"arguments"', '"parameters"', '"bash"', '"function"', LS, LS[:-1], "{}"]
+
+
+@given(st.lists(st.sampled_from(MARKS + NAMING), max_size=40).map("".join))
+def test_a_reader_never_raises_and_reads_only_offered_tools(written):
+    for call in read(written).tool_calls:
+        assert call.name == "bash"
+        assert isinstance(json.loads(call.arguments), dict)
+
+
+@given(st.lists(st.sampled_from([*MARKS, '"name"', '"arguments"', '"bash2"', '{"a": 1}']), max_size=40).map("".join))
+def test_a_text_without_a_call_never_becomes_one(written):
+    assert read(written).tool_calls == ()
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_a_fenced_call_beside_words_is_never_read(before, after):
+    written = f"{before}\n{fenced(LS)}\n{after}"
+    if (before + after).strip() and "<" not in written and "{" not in before + after:
+        assert read(written).tool_calls == ()
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=5))
+def test_arguments_are_read_as_they_were_written(value):
+    call = json.dumps({"name": "bash", "arguments": {"command": value}})
+    for written in (call, fenced(call), f"<tool_call>{call}</tool_call>", call[:-1], "{" + call + "}"):
+        (read_call,) = read(written).tool_calls
+        assert json.loads(read_call.arguments) == {"command": value}
 
 
 def test_an_answer_with_real_calls_stays_as_it_is():
     call = ToolCall("1", "read", "{}")
     assert read(fenced(LS), tool_calls=(call,)).tool_calls == (call,)
+
+
+def test_a_call_that_the_server_saw_and_did_not_send_is_missed():
+    assert read("I list the files.", finish_reason="tool_calls").unread is PERHAPS
+    assert read("", finish_reason="tool_calls").unread is NOTHING
+    assert read("I list the files.").unread is NOTHING
+
+
+def test_what_is_wanted_as_text_stays_text():
+    assert read(LS, replace(REQUEST, as_text=True)) == Reply(text=LS)
 
 
 def test_a_request_without_tools_gets_text():

@@ -13,6 +13,7 @@ import pytest
 
 from agentmesh.store import waits
 from tests.cli.conftest import CommandLine
+from tests.fixtures.blocking import Stage
 from tests.fixtures.mesh import Mesh
 from tests.fixtures.proxy import Proxy
 from tests.mcp.conftest import Desk, run, soon
@@ -104,6 +105,46 @@ def test_a_wait_outlives_an_outage(desk: Desk, proxy: Proxy):
     run(test)
 
 
+@pytest.mark.parametrize("lost", ["the reply", "the call", "the result"])
+def test_a_wait_outlives_an_outage_while_it_begins(desk: Desk, proxy: Proxy, stage: Stage, lost: str):
+    """Whether the database began it is unknown to the server: nothing is refused, and no message is lost."""
+    begins = "select pid from pg_stat_activity where query like '%%wait_begin%%' and wait_event_type = 'Lock'"
+
+    async def test():
+        async with desk.guest(AGENTMESH_DATABASE_URL=proxy.url) as guest:
+            mesh = desk.mesh
+            await guest.call("fork", name="a", prompt="work")
+            me, a, ended = await guest.id(), await guest.id("a"), []
+            if lost == "the result":
+                mesh.send(a, me, "meanwhile")
+
+            async def wait() -> None:
+                ended.append(await guest.call("wait", timeout=150, from_agents=["a"]))
+
+            async with anyio.create_task_group() as tasks:
+                stage.holder.execute("select from agentmesh.agents where id = %s for no key update", [me])
+                tasks.start_soon(wait)
+                await soon(lambda: mesh.column(begins), "the wait's beginning")
+                (backend,) = mesh.column(begins)
+                proxy.refuse()
+                if lost == "the call":
+                    mesh.conn.execute("select pg_terminate_backend(%s)", [backend])
+                    await soon(lambda: not mesh.column(begins), "the end of the call")
+                stage.holder.rollback()
+                if lost == "the reply":
+                    await soon(lambda: mesh.run(waits.registered, me), "the wait")
+                elif lost == "the result":
+                    await soon(lambda: not mesh.unread(me), "the message's delivery")
+                await soon(proxy.refused.is_set, "an attempt to come back")
+                proxy.admit()
+                if lost != "the result":
+                    await soon(lambda: mesh.run(waits.registered, me), "the wait")
+                    mesh.send(a, me, "meanwhile")
+            assert [each["message"] for each in ended[0]["results"]] == ["meanwhile"]
+
+    run(test)
+
+
 def test_a_session_that_does_not_exist_ends_it_at_once(desk: Desk):
     done = desk.am("mcp", "--session", "00000000")
     assert done.code == 1
@@ -130,7 +171,7 @@ def test_without_its_package_one_sentence_says_what_to_install(desk: Desk):
     )
     assert done.returncode == 2
     assert done.stdout == ""
-    assert "pip install 'agentmesh[mcp]'" in done.stderr
+    assert "pip install '.[mcp]' in a checkout" in done.stderr
     assert "Traceback" not in done.stderr
 
 

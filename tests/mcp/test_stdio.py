@@ -12,8 +12,8 @@ import pytest
 from agentmesh.domain import commands
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus
-from agentmesh.store import person, waits
-from agentmesh.tools import toolset
+from agentmesh.store import person, processes, waits
+from agentmesh.tools import tool_schema, toolset
 from tests.fixtures.engine import until
 from tests.fixtures.invariants import violations
 from tests.fixtures.mesh import entry
@@ -22,7 +22,7 @@ from tests.mcp.conftest import Desk, read, run, soon
 
 pytestmark = pytest.mark.timeout(180)  # each starts Python several times
 
-VERBS = ("fork", "kill", "list_agents", "send", "wait")
+VERBS = ("fork", "interrupt", "kill", "list_agents", "peek", "process", "send", "todo", "wait")
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
@@ -30,11 +30,11 @@ def test_the_tools_are_those_that_agents_see_and_one_to_read_transcripts(desk: D
     async def test():
         async with desk.guest(mode=mode) as guest:
             listed = {tool.name: tool for tool in (await guest.client.list_tools()).tools}
-            assert list(listed) == [*VERBS[:3], "read_transcript", *VERBS[3:]]
-            seen = {each["function"]["name"]: each["function"] for each in toolset.definitions(toolset.builtin(db))}
+            assert list(listed) == sorted([*VERBS, "read_transcript"])
+            seen = {name: tool_schema.full(tool)["function"] for name, tool in toolset.builtin(db).items()}
             for name in VERBS:
                 assert listed[name].input_schema == seen[name]["parameters"]
-                assert name == "fork" or listed[name].description == seen[name]["description"]
+                assert name in ("fork", "process") or listed[name].description == seen[name]["description"]
             assert "nothing of your own conversation" in str(listed["fork"].description)
         assert desk.mesh.one("select count(*) from agentmesh.sessions") == 1, "the first call begins a session"
 
@@ -59,6 +59,25 @@ def test_fork_then_wait_brings_the_result(desk: Desk):
     run(test)
 
 
+def test_a_forks_report_may_have_a_form_and_a_check_that_the_session_allows(desk: Desk):
+    count = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+    async def test():
+        async with desk.guest() as guest:
+            made = await guest.call("fork", name="counter", prompt="count", schema=count, check="ls")
+            assert "its tools differ" in made["cache"]
+            row = "select (check_command, check_approved)::text from agentmesh.forms"
+            assert desk.mesh.one("select schema from agentmesh.forms") == count
+            assert desk.mesh.one(row) == "(ls,f)"
+            refused = await guest.refused("fork", name="second", prompt="count", check="touch made")
+            assert "the check was refused" in refused["error"]
+            wrong = await guest.refused("fork", name="third", prompt="count", schema={"type": "wizard"})
+            assert "invalid schema" in wrong["error"]
+        assert desk.mesh.one("select count(*) from agentmesh.forms") == 1
+
+    run(test)
+
+
 def test_17_11_wait_gives_its_keys_in_the_contract_s_order_and_send_takes_a_number(desk: Desk):
     async def test():
         async with desk.guest() as guest:
@@ -71,7 +90,7 @@ def test_17_11_wait_gives_its_keys_in_the_contract_s_order_and_send_takes_a_numb
             result = await guest.call("wait", timeout=0, from_agents=["coder", "nobody"], wrong=1)
             assert list(result) == ["outcome", "results", "note"]
             received, unknown = result["results"]
-            assert list(received) == ["agent_id", "name", "status", "message", "more"]
+            assert list(received) == ["agent_id", "name", "status", "message", "message_id", "more"]
             assert list(unknown) == ["agent_id", "error", "hint"]
             desk.mesh.send(None, await guest.id(), "stop")
             result = await guest.call("wait", timeout=60)
@@ -118,6 +137,127 @@ def test_an_agent_sends_to_the_client_which_waits_and_answers(desk: Desk):
             sent = await guest.call("send", to="parent", message="8080")
             assert sent["to"] == {"agent_id": str(mesh.root), "name": "root"}
             assert mesh.unread(mesh.root) == ["8080"]
+
+    run(test)
+
+
+def test_a_client_sends_urgently_but_not_later_too(desk: Desk):
+    async def test():
+        async with desk.guest("--session", desk.session(), "--name", "Claude Code") as guest:
+            sent = await guest.call("send", to="parent", message="stop", urgent=True)
+            assert desk.mesh.one("select urgent from agentmesh.v_mail where id = %s", sent["message_id"])
+            refused = await guest.refused("send", to="parent", message="stop", urgent=True, after=60)
+            assert refused["error"] == "a later message cannot be urgent"
+
+    run(test)
+
+
+def test_a_client_answers_the_message_that_its_wait_took(desk: Desk):
+    async def test():
+        async with desk.guest("--session", desk.session(), "--name", "Claude Code") as guest:
+            mesh, me = desk.mesh, await guest.id("claude-code")
+            asked = mesh.send(mesh.root, me, "which port?")
+            (received,) = (await guest.call("wait", timeout=60))["results"]
+            assert received["message_id"] == asked
+            sent = await guest.call("send", message="8080", reply_to=received["message_id"])
+            assert sent["to"] == {"agent_id": str(mesh.root), "name": "root"}
+            assert mesh.one("select reply_to from agentmesh.v_mail where id = %s", sent["message_id"]) == asked
+            assert (await guest.refused("send", message="8080"))["error"] == "to is missing"
+            assert "there is no message 999" in (await guest.refused("send", message="x", reply_to=999))["error"]
+
+    run(test)
+
+
+def test_a_client_sends_to_several_and_a_later_message_to_one(desk: Desk):
+    async def test():
+        async with desk.guest("--session", desk.session(), "--name", "Claude Code") as guest:
+            await guest.call("fork", name="a", prompt="work")
+            await guest.call("fork", name="b", prompt="work")
+            listed = await guest.call("send", to=["b", "parent"], message="x")
+            assert [one["to"]["name"] for one in listed["sent"]] == ["b", "root"]
+            children = await guest.call("send", to="children", message="y")
+            assert [one["to"]["name"] for one in children["sent"]] == ["a", "b"]
+            refused = await guest.refused("send", to=["a", "nobody"], message="x")
+            assert "no agent 'nobody'" in refused["error"]
+            later = await guest.refused("send", to="session", message="x", after=60)
+            assert later["error"] == "a later message goes to one agent"
+
+    run(test)
+
+
+def test_a_client_sets_an_alarm_and_repeats_a_message(desk: Desk):
+    async def test():
+        async with desk.guest() as guest:
+            await guest.call("fork", name="reader", prompt="work")
+            cron = await guest.call("send", to="reader", message="look", cron="0 9 * * 1-5 Europe/Berlin")
+            assert (cron["status"], cron["cron"]) == ("scheduled", "0 9 * * 1-5 Europe/Berlin")
+            me = await guest.id()
+            alarm = await guest.call("send", to=str(me), message="look again", after=0.1)
+            assert (alarm["status"], alarm["to"]["agent_id"]) == ("scheduled", str(me))
+            assert "cron" not in alarm
+            waited = await guest.call("wait", timeout="150")
+            assert waited["results"][0]["message"] == "look again"
+
+    run(test)
+
+
+def test_a_client_peeks_and_reads_nothing(desk: Desk):
+    async def test():
+        async with desk.guest("--session", desk.session(), "--name", "Claude Code") as guest:
+            desk.mesh.send(None, await guest.id("claude-code"), "news")
+            for _ in range(2):
+                found = await guest.call("peek")
+                assert found["unread"] == 1
+                assert [one["begins"] for one in found["messages"]] == ["news"]
+
+    run(test)
+
+
+def test_a_client_reads_and_stops_the_processes_of_agents_below_it(desk: Desk):
+    async def test():
+        async with desk.guest("--session", desk.session()) as guest:
+            await guest.call("fork", name="builder", prompt="build")
+            for name in ("builder", "root"):
+                lease = desk.mesh.call(await guest.id(name), "bash")[0]
+                desk.mesh.run(processes.start, lease, f"make {name}", None)
+            key = processes.ProcessKey(desk.mesh.session, 1, desk.mesh.worker)
+            desk.mesh.run(processes.keep_output, key, "one\ntwo\n", 8)
+            builder = {"agent_id": str(await guest.id("builder")), "name": "builder"}
+            found = await guest.call("process")
+            assert [(one["process_id"], one["command"], one["agent"]) for one in found["processes"]] == [
+                (1, "make builder", builder)
+            ]
+            read = await guest.call("process", id=1, tail=1, stop=True)
+            assert (read["state"], read["output"], read["truncated"]) == ("running", "two\n", True)
+            assert "is being stopped" in read["note"]
+            assert desk.mesh.one("select stop_at is not null from agentmesh.processes where id = 1")
+            refused = await guest.refused("process", id=2, stop=True)
+            assert refused["error"] == "You have no process 2."
+            assert not desk.mesh.one("select stop_at is not null from agentmesh.processes where id = 2")
+
+    run(test)
+
+
+def test_a_client_works_from_the_board_that_agents_share(desk: Desk):
+    async def test():
+        async with desk.guest("--session", desk.session()) as guest:
+            added = (await guest.call("todo", action="add", content="build"))["added"]
+            test = (await guest.call("todo", action="add", content="test", after=[added["id"]]))["added"]
+            assert (added["status"], added["ready"], test["ready"]) == ("open", True, False)
+            claimed = (await guest.call("todo", action="claim"))["claimed"]
+            assert (claimed["id"], claimed["owner"]["name"]) == (added["id"], "mcp")
+            assert (await guest.call("todo", action="claim"))["claimed"] is None
+            assert "must be done first" in (await guest.refused("todo", action="claim", id=test["id"]))["error"]
+            listed = await guest.call("todo", action="list")
+            assert ([one["status"] for one in listed["todos"]], listed["done"]) == (["claimed", "open"], 0)
+            done = await guest.call("todo", action="done", id=added["id"], note="built")
+            assert (done["done"]["note"], done["ready"]) == ("built", [test["id"]])
+            await guest.call("todo", action="claim", id=test["id"])
+            released = await guest.call("todo", action="release", id=test["id"])
+            assert (released["released"]["status"], "owner" in released["released"]) == ("open", False)
+            assert (await guest.refused("todo", action="done"))["error"] == "done needs an id"
+            assert (await guest.refused("todo", action="add"))["error"] == "add needs content"
+            assert "there is no todo 99" in (await guest.refused("todo", action="release", id=99))["error"]
 
     run(test)
 
@@ -249,7 +389,7 @@ def test_bad_arguments_are_told_in_words_that_a_model_can_act_on(desk: Desk):
             assert "the root has no parent" in (await guest.refused("send", to="parent", message="x"))["error"]
             assert "0 and 86400" in (await guest.refused("wait", timeout=-1))["error"]
             assert "the root cannot be killed" in (await guest.refused("kill", agent_id="root"))["error"]
-            assert "The tools are fork, kill" in (await guest.refused("bash", command="ls"))["hint"]
+            assert "The tools are fork, interrupt, kill" in (await guest.refused("bash", command="ls"))["hint"]
             assert (await guest.call("list_agents", all=True))["note"] == "ignored unknown arguments: 'all'."
 
     run(test)
@@ -359,6 +499,37 @@ def test_a_fork_can_have_a_tree_of_its_own(desk: Desk):
             await guest.call("fork", name="a", prompt="work", workspace="own")
             child = await guest.id("a")
             assert desk.mesh.one("select workspace from agentmesh.v_agents where id = %s", child) == "own"
+
+    run(test)
+
+
+def test_a_fork_can_be_of_a_type_and_has_then_only_its_tools(desk: Desk):
+    async def test():
+        async with desk.guest() as guest:
+            made = await guest.call("fork", name="looker", prompt="look", type="explore")
+            assert made["cache"] == "its system prompt differs: nothing of the parent's prefix is cached"
+            tools = desk.mesh.one(
+                "select jsonb_path_query_array(s.tools, '$[*].function.name') from agentmesh.agents a"
+                " join agentmesh.settings s on s.id = a.settings_id where a.id = %s",
+                await guest.id("looker"),
+            )
+            assert tools == ["ask_user", "glob", "grep", "read"]
+            assert "no type of sub-agent" in (await guest.refused("fork", name="a", prompt="x", type="nosuch"))["error"]
+
+    run(test)
+
+
+def test_a_fork_may_have_another_shape_than_its_parent(desk: Desk):
+    async def test():
+        async with desk.guest() as guest:
+            made = await guest.call("fork", name="narrow", prompt="look", tools=["read"], context="none")
+            assert made["cache"] == "its tools differ: nothing of the parent's prefix is cached"
+            await guest.call("fork", name="recent", prompt="look", context="last 2")
+            wide = await guest.refused("fork", name="wide", prompt="look", tools=["nosuch"])
+            assert "its fork cannot: nosuch" in wide["error"]
+            await guest.refused("fork", name="wide", prompt="look", model="nobody/x")
+            await guest.refused("fork", name="wide", prompt="look", context="some")
+            assert desk.mesh.one("select count(*) from agentmesh.agents where name = 'wide'") == 0
 
     run(test)
 

@@ -60,7 +60,7 @@ def test_only_the_file_that_changed_and_what_depends_on_it_is_made_anew(database
     schema.upgrade(database_url)
     after = oids(conn)
     anew = {name for name in before if before[name] != after[name]}
-    assert anew == {*FUNCTION.findall(text("functions/names.sql")), "grant_roles"}
+    assert anew == {*FUNCTION.findall(text("functions/names.sql")), "grant_roles", "grant_to_workers"}
     assert conn.execute("select 'agentmesh.v_agents'::regclass::oid").fetchone() != view, "it uses agentmesh.path"
     assert conn.execute("select 'agentmesh.v_cost'::regclass::oid").fetchone() == other_view
     assert code.differences(conn) == []

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from agentmesh.domain.errors import DeadAgent, Fenced
+from agentmesh.domain.audience import Audience
+from agentmesh.domain.errors import DeadAgent, Fenced, TurnInterrupted, UrgentMailFirst
 from agentmesh.domain.states import AgentStatus, WaitOutcome
-from agentmesh.store import agents, mailbox, steps, waits, workers
+from agentmesh.store import agents, limits, mailbox, send_many, steps, waits, workers
 from agentmesh.store.call import Lease
 from agentmesh.store.errors import translated
-from tests.fixtures.blocking import Stage
+from tests.fixtures.blocking import Stage, sqlstate
 from tests.fixtures.invariants import violations
 from tests.fixtures.mesh import Mesh, entry
 
@@ -62,6 +63,65 @@ def test_a_kill_rolled_back_lets_the_fork_live(mesh: Mesh, stage: Stage):
     assert mesh.status(fork.result()) is AgentStatus.RUNNING
 
 
+@pytest.mark.parametrize(("limit", "state"), [({"max_agents": 2}, "AM034"), ({"max_living": 3}, "AM039")])
+def test_of_two_forks_for_the_last_place_the_second_is_refused(
+    mesh: Mesh, stage: Stage, limit: dict[str, int], state: str
+):
+    mesh.run(limits.set_limits, mesh.session, limit)
+    mesh.fork(mesh.root, "a", "work")
+    agents.fork(stage.holder, mesh.root, "b", "work")
+    fork = stage.meanwhile(lambda conn: agents.fork(conn, mesh.root, "c", "work"), blocks=True)
+    stage.holder.commit()
+    assert sqlstate(fork.result) == state
+
+
+def test_a_fork_waits_for_no_message_that_wakes_an_agent(mesh: Mesh, stage: Stage):
+    mesh.run(limits.set_limits, mesh.session, {"max_agents": 1})
+    idle = mesh.fork(mesh.root, "a")
+    mailbox.send(stage.holder, None, idle, "work")
+    fork = stage.meanwhile(lambda conn: agents.fork(conn, mesh.root, "b", "work"), blocks=False)
+    stage.holder.commit()
+    fork.result()
+    assert sqlstate(lambda: agents.fork(stage.other, mesh.root, "c", "work")) == "AM034"
+
+
+def test_a_message_to_several_reaches_nobody_if_one_dies_first(mesh: Mesh, stage: Stage):
+    a, b = mesh.fork(mesh.root, "a"), mesh.fork(mesh.root, "b")
+    agents.kill(stage.holder, b)
+    sent = stage.meanwhile(lambda conn: send_many.send_many(conn, None, [a, b], "x"), blocks=True)
+    stage.holder.commit()
+    with pytest.raises(DeadAgent), translated():
+        sent.result()
+    assert mesh.status(a) is AgentStatus.IDLE
+
+
+def test_a_message_to_the_children_leaves_out_one_that_dies_first(mesh: Mesh, stage: Stage):
+    a, b = mesh.fork(mesh.root, "a"), mesh.fork(mesh.root, "b")
+    agents.kill(stage.holder, b)
+    sent = stage.meanwhile(lambda conn: send_many.send_many(conn, mesh.root, Audience.CHILDREN, "x"), blocks=True)
+    stage.holder.commit()
+    assert [one.agent_id for one in sent.result()] == [a]
+
+
+def test_two_messages_to_the_same_agents_in_another_order_do_not_deadlock(mesh: Mesh, stage: Stage):
+    a, b = mesh.fork(mesh.root, "a"), mesh.fork(mesh.root, "b")
+    first = send_many.send_many(stage.holder, None, [b, a], "x")
+    second = stage.meanwhile(lambda conn: send_many.send_many(conn, None, [a, b], "y"), blocks=True)
+    stage.holder.commit()
+    assert len(first) == len(second.result()) == 2
+
+
+def test_two_calls_with_one_key_send_once_though_a_child_comes_in_between(mesh: Mesh, stage: Stage):
+    mesh.fork(mesh.root, "a")
+    first = send_many.send_many(stage.holder, None, Audience.CHILDREN, "x", "k", around=mesh.root)
+    mesh.fork(mesh.root, "b")
+    again = stage.meanwhile(
+        lambda conn: send_many.send_many(conn, None, Audience.CHILDREN, "x", "k", around=mesh.root), blocks=True
+    )
+    stage.holder.commit()
+    assert again.result() == first
+
+
 def test_overlapping_kills_both_return_and_nobody_dies_twice(mesh: Mesh, stage: Stage):
     a = mesh.fork(mesh.root, "a")
     b = mesh.fork(a, "b")
@@ -90,6 +150,65 @@ def test_mail_in_the_instant_after_wakes_the_idle_agent(mesh: Mesh, stage: Stage
     send.result()
     assert mesh.status(a) is AgentStatus.RUNNING
     assert mesh.unread(a) == ["news"]
+
+
+CORRECTED = {"text": "{", "correction": {"reason": "call", "text": "Call the tool now."}}
+
+
+def test_mail_in_the_instant_of_a_correction_is_read_after_it(mesh: Mesh, stage: Stage):
+    a = mesh.fork(mesh.root, "a", "work")
+    lease = mesh.begin(a)
+    mailbox.send(stage.holder, None, a, "news")
+    correct = stage.meanwhile(lambda conn: steps.finish_step(conn, lease, CORRECTED, [], {}), blocks=True)
+    stage.holder.commit()
+    assert correct.result().status is AgentStatus.RUNNING
+    begun = mesh.run(steps.begin_step, lease, 0)
+    assert [row.content["text"] for row in begun.rows[-3:]] == ["{", "Call the tool now.", "news"]
+    assert mesh.answer(a) is AgentStatus.IDLE
+
+
+def test_no_correction_comes_after_a_kill(mesh: Mesh, stage: Stage):
+    a = mesh.fork(mesh.root, "a", "work")
+    lease = mesh.begin(a)
+    agents.kill(stage.holder, a)
+    correct = stage.meanwhile(lambda conn: steps.finish_step(conn, lease, CORRECTED, [], {}), blocks=True)
+    stage.holder.commit()
+    with pytest.raises(Fenced), translated():
+        correct.result()
+    assert mesh.one("select count(*) from agentmesh.transcript where agent_id = %s and content ? 'correction'", a) == 0
+
+
+def test_an_interrupt_in_the_instant_of_a_correction_ends_the_turn(mesh: Mesh, stage: Stage):
+    a = mesh.fork(mesh.root, "a", "work")
+    lease = mesh.begin(a)
+    agents.interrupt(stage.holder, a)
+    correct = stage.meanwhile(lambda conn: steps.finish_step(conn, lease, CORRECTED, [], {}), blocks=True)
+    stage.holder.commit()
+    assert correct.result().status is AgentStatus.RUNNING
+    with pytest.raises(TurnInterrupted):
+        mesh.run(steps.begin_step, lease, 0)
+    assert mesh.run(steps.stop_turn, lease, None, None) is AgentStatus.IDLE
+
+
+def test_urgent_mail_in_the_instant_a_call_starts_comes_first(mesh: Mesh, stage: Stage):
+    a = mesh.fork(mesh.root, "a", "work")
+    (call,) = mesh.call(a, "bash")
+    mailbox.send(stage.holder, mesh.root, a, "stop", urgent=True)
+    start = stage.meanwhile(lambda conn: steps.start_calls(conn, call, [0]), blocks=True)
+    stage.holder.commit()
+    with pytest.raises(UrgentMailFirst), translated():
+        start.result()
+
+
+def test_a_call_that_started_in_the_instant_before_urgent_mail_goes_on(mesh: Mesh, stage: Stage):
+    a = mesh.fork(mesh.root, "a", "work")
+    (call,) = mesh.call(a, "bash")
+    steps.start_calls(stage.holder, call, [0])
+    send = stage.meanwhile(lambda conn: mailbox.send(conn, mesh.root, a, "stop", urgent=True), blocks=True)
+    stage.holder.commit()
+    send.result()
+    assert mesh.one("select status from agentmesh.tool_calls where agent_id = %s", a) == "started"
+    assert mesh.unread(a) == ["stop"]
 
 
 def test_mail_to_an_agent_that_is_being_killed_is_refused(mesh: Mesh, stage: Stage):

@@ -70,6 +70,40 @@ def a_waiter_is_not_told(mesh: Mesh, stage: Stage) -> list[str]:
     return [] if "waited" in heard else ["the wait is met and nobody was told"]
 
 
+def a_wait_that_begins_meanwhile_is_not_rung(mesh: Mesh, stage: Stage) -> list[str]:
+    """The wait has looked, and is not committed: who sends now must wait for it, and then ring."""
+    a = mesh.fork(mesh.root, "a", "work")
+    mesh.begin(a)
+    call, targets = mesh.call(mesh.root, "wait")[0], mesh.targets(a)
+    mesh.conn.execute(f'listen "agent_event_{mesh.root}"')
+    assert waits.wait_begin(stage.holder, mesh.root, targets, 30, call) is None
+    sent = stage.meanwhile(lambda conn: mailbox.send(conn, a, mesh.root, "news"), blocks=None)
+    stage.holder.commit()
+    sent.result()
+    return _unheard(mesh)
+
+
+def what_ends_no_wait_silences_what_does(mesh: Mesh, stage: Stage) -> list[str]:
+    """A report of an agent that still runs ends no wait for it."""
+    a = mesh.fork(mesh.root, "a", "work")
+    mesh.begin(a)
+    call = mesh.call(mesh.root, "wait")[0]
+    mesh.conn.execute(
+        "insert into agentmesh.mail (session_id, sender, recipient, body, automatic) values (%s, %s, %s, 'done', true)",
+        [mesh.session, a, mesh.root],
+    )
+    assert mesh.wait(mesh.root, a, lease=call) is None
+    mesh.conn.execute(f'listen "agent_event_{mesh.root}"')
+    mesh.send(a, mesh.root)
+    return _unheard(mesh)
+
+
+def _unheard(mesh: Mesh) -> list[str]:
+    mesh.conn.execute("select")
+    heard = [note.payload for note in mesh.conn.notifies(timeout=0)]
+    return [] if "mail" in heard else ["the wait can end and nobody was told"]
+
+
 def a_ring_of_four_closes(mesh: Mesh, stage: Stage) -> list[str]:
     a, b, c, d = (mesh.fork(mesh.root, name, "work") for name in "abcd")
     calls = {agent: mesh.call(agent, "wait")[0] for agent in (a, b, c, d)}
@@ -193,6 +227,8 @@ CONTROLS: dict[str, Check] = {
     "a10_idle_all_the_same": an_interrupted_agent_is_not_idle,
     "a11_reserve_without_the_lock": two_calls_pass_a_cap_that_fits_one,
     "a11_used_without_reserved": two_calls_pass_a_cap_that_fits_one,
+    "a12_ring_without_the_lock": a_wait_that_begins_meanwhile_is_not_rung,
+    "a12_any_mail_silences": what_ends_no_wait_silences_what_does,
     "b1_workspaces_in_any_order": merges_deadlock,
     "b2_sides_from_before_the_lock": a_merge_of_older_trees_begins,
     "b3_snapshots_without_the_lock": a_step_is_lost_at_the_end_of_a_merge,

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from agentmesh.domain.rows import Allowance
+from agentmesh.domain.shape import Shape
 from agentmesh.domain.states import PermissionMode, WaitOutcome
 from agentmesh.store import agents, external, mailbox, requests, sessions, steps, travel, waits, workers
 from tests.fixtures.blocking import Stage, sqlstate
@@ -42,6 +43,9 @@ class Scene:
         mesh.kill(mesh.fork(self.root, "dead"))
         self.targets = mesh.targets(self.a)
         self.leases = {agent: mesh.lease(agent) for agent in (self.root, self.a, self.waiter, self.helper)}
+        shape = Shape(schema={"type": "object"}, definition={"name": "guard", "halt": True})
+        guard = mesh.run(agents.fork, self.a, "guard", "work", shape=shape, report=True)
+        self.guard_report = mesh.call(guard, "report")[0]
         self.queued = mesh.fork(self.a, "queued", "work")
         mesh.send(self.a, self.root, "unread already")
         self.guest = mesh.run(external.join, mesh.join(providers=()), mesh.run(external.guest, self.session, "guest"))
@@ -80,6 +84,7 @@ VERBS: dict[str, Verb] = {
     "interrupt": lambda conn, s: agents.interrupt(conn, s.a),
     "task tool": lambda conn, s: steps.task(conn, s.a_task, TASK),
     "task ends": lambda conn, s: steps.finish_step(conn, s.leases[s.helper], {"text": "done"}, [], {}),
+    "halt": lambda conn, s: steps.halt(conn, s.guard_report, {"n": 1}),
     "kill of a helper": lambda conn, s: agents.kill(conn, s.helper),
     "call asks": lambda conn, s: steps.ask(conn, s.a_ask, Allowance(attended=True), [ASKED], [], []),
     "answer": lambda conn, s: requests.answer(conn, s.request, {"decision": "no"}, "somebody"),

@@ -122,8 +122,9 @@ def test_a_merge_that_comes_first_is_told_before_the_turn_ends(mesh: Mesh, stage
     merges.end(stage.holder, begun.id, told_source="merged")
     end = stage.meanwhile(lambda conn: steps.finish_step(conn, lease, {"text": "done"}, [], {}), blocks=True)
     stage.holder.commit()
-    assert end.result().status == "running", "it reads that its files were merged"
+    assert end.result().status == "idle", "it need not do anything"
     assert mesh.unread(child) == []
+    assert mesh.rows(child)[-1][1]["text"] == "merged"
 
 
 def test_a_tree_is_not_removed_from_under_a_merge(mesh: Mesh, stage: Stage, trees: Trees, child: AgentId):

@@ -19,6 +19,8 @@ class ModelAgent:
     parent: ModelAgent | None = None
     forked_at: int = 0
     clean: bool = False
+    begins: tuple[str, int] | None = None
+    """The first row that it inherits; None: all that its parent was sent."""
     rows: list[tuple[int, str, dict[str, Any]]] = field(default_factory=list)
 
     def add(self, kind: str, content: dict[str, Any]) -> int:
@@ -40,6 +42,8 @@ class ModelAgent:
     def _played(self, upto: int | None = None) -> tuple[list[tuple[str, int]], list[int], list[_Before]]:
         """Return what is sent, the marks in force, and what each rewind that can be lifted took away."""
         now = inherited = self.parent.sent(self.forked_at) if self.parent and not self.clean else []
+        if self.begins:
+            now = inherited = inherited[inherited.index(self.begins) :]
         then: dict[int, list[tuple[str, int]]] = {0: inherited}
         marks: list[int] = []
         lifts: list[_Before] = []

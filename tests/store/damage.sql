@@ -19,7 +19,7 @@ update sessions set max_depth = 0;
 update sessions set max_children = 1;
 
 -- breaks: limits_hold
-update sessions set max_agents = 1;
+update sessions set max_living = 1;
 
 -- breaks: rights_only_shrink
 update agents set permissions = '[["more"]]' where id = '$idle';
@@ -182,6 +182,13 @@ update agents set status = 'idle', worker_id = null where clean;
 
 -- breaks: tasks_are_worked_on
 update tasks set child = '$busy';
+
+-- breaks: batches_add_up
+insert into batches (parent, seq, ordinal, session_id, spec, side, items) select id, 1, 0, session_id, '{}', 1, 1 from agents where id = '$busy';
+
+-- breaks: batches_add_up
+insert into batches (parent, seq, ordinal, session_id, spec, side, items, started, running) select id, 1, 0, session_id, '{}', 1, 1, 1, 1 from agents where id = '$busy';
+insert into batch_items (parent, seq, ordinal, place, item, state, child) values ('$busy', 1, 0, 1, 'x', 'running', '$idle');
 
 -- breaks: figures_add_up
 update agents set model_calls = model_calls + 1 where id = '$idle';

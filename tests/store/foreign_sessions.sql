@@ -43,4 +43,22 @@ insert into agentmesh.merges (session_id, source, target, source_agent, target_a
 insert into agentmesh.conflicts (a, b, path, second) select least(id, session), greatest(id, session), 'src/file-' || k, id from a, generate_series(1, 11) k;
 insert into agentmesh.leases (workspace_id, prefix, agent_id) select session, 'src/' || n, id from a;
 insert into agentmesh.waits (waiter, target) select root, id from a;
+insert into agentmesh.timers (session_id, sender, recipient, body, due_at, ended_at, ended_as)
+  select session, root, id, 'x', now(), now(), 'rung' from a, generate_series(1, 11);
+insert into agentmesh.todos (session_id, content, created_by, status, owner, claimed_at, done_at)
+  select session, 'x', root, 'done', id, now(), now() from a, generate_series(1, 11);
+insert into agentmesh.todos (session_id, content, owner, status, claimed_at) select session, 'x', root, 'claimed', now() from a;
+insert into agentmesh.todos (session_id, content) select session, 'x' from a;
+insert into agentmesh.timers (session_id, sender, recipient, body, due_at) select session, root, id, 'x', now() + interval '1 day' from a;
+insert into agentmesh.timers (session_id, sender, recipient, body, due_at, cron, key)
+  select session, root, id, 'x', now() + interval '1 day', '0 9 * * * UTC', 'k' from a;
+insert into agentmesh.forms (agent_id, schema) select id, '{"type": "object"}' from a;
+insert into agentmesh.batches (parent, seq, ordinal, session_id, spec, side, items, started, done, ended_at)
+  select id, seq, 0, session, '{}', 1, 1, 1, 1, now() from a, generate_series(1, 11) seq;
+insert into agentmesh.batch_items (parent, seq, ordinal, place, item, state, child, result)
+  select id, seq, 0, 1, 'x', 'done', id, '{}' from a, generate_series(1, 11) seq;
+insert into agentmesh.processes (session_id, id, agent_id, seq, ordinal, worker_id, command, state, exit_code, ended_at)
+  select session, row_number() over (partition by session), id, k, 0, 1, 'x', 'exited', 0, now() from a, generate_series(1, 11) k;
+insert into agentmesh.processes (session_id, id, agent_id, seq, ordinal, worker_id, command)
+  select session, 1000 + n, id, 99, 0, (select id from agentmesh.workers where host = 'elsewhere'), 'x' from a;
 set session_replication_role = origin;

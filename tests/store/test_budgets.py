@@ -602,3 +602,45 @@ def test_ten_agents_that_work_until_refused_stay_below_the_cap(mesh: Mesh, datab
     assert budget(mesh).tokens == 5000 + 1000 * sum(done)
     assert budget(mesh).tokens <= 25_000
     assert violations(mesh.conn) == []
+
+
+# What a fan-out would reserve
+
+
+def starts(**more: Any) -> dict[str, Any]:
+    known = {"model": "demo/demo", "agents": 1, "bytes": 4000, "answer": 1000, "input_usd": None, "output_usd": None}
+    return {**known, **more}
+
+
+@pytest.mark.parametrize("price", [(None, None), (0.00001, 0.0001)])
+def test_the_estimate_of_a_fan_out_is_what_a_call_reserves(mesh: Mesh, price: tuple[float | None, float | None]):
+    learn(mesh, input_usd=price[0], cached_usd=price[0], output_usd=price[1])
+    planned = {"input_usd": price[0], "output_usd": price[1]}
+    one = mesh.run(budgets.fan_out_estimate, mesh.root, [starts(**planned)])
+    begin(mesh, mesh.root, steps.Planned(4000, 1000, *price))
+    (found,) = mesh.conn.execute("select tokens, cost_usd from agentmesh.reservations").fetchall()
+    assert one.tokens == found[0]
+    if price[0]:
+        assert one.usd == found[1]
+    many = mesh.run(budgets.fan_out_estimate, mesh.root, [starts(agents=3, **planned), starts(agents=2, **planned)])
+    assert many.tokens == 5 * one.tokens
+
+
+def test_the_estimate_names_the_cap_with_the_least_room(mesh: Mesh):
+    child = mesh.fork(mesh.root, "child", "work")
+    cap(mesh, 50_000)
+    cap(mesh, 20_000, agent=child)
+    cap(mesh, None, "usd")
+    cap(mesh, 3, "usd", agent=child)
+    begin(mesh, mesh.root, steps.Planned(0, 1000))
+    of_root = mesh.run(budgets.fan_out_estimate, mesh.root, [starts()])
+    of_child = mesh.run(budgets.fan_out_estimate, child, [starts()])
+    assert (of_root.max_tokens, of_root.left_tokens, of_root.max_usd) == (50_000, 50_000, None)
+    assert (of_child.max_tokens, of_child.left_tokens) == (20_000, 20_000)
+    assert of_child.max_usd == of_child.left_usd == 3
+
+
+def test_a_price_that_is_not_known_of_one_model_is_not_known_of_all(mesh: Mesh):
+    free, unknown = starts(input_usd=0, output_usd=0), starts(model="demo/new")
+    assert mesh.run(budgets.fan_out_estimate, mesh.root, [free]).usd == 0
+    assert mesh.run(budgets.fan_out_estimate, mesh.root, [free, unknown]).usd is None

@@ -11,8 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from agentmesh.domain.errors import NoMark, NothingToRestore
 from agentmesh.domain.ids import AgentId
+from agentmesh.domain.shape import Shape
 from agentmesh.domain.states import AgentStatus
-from agentmesh.store import context, steps, transcript
+from agentmesh.store import agents, context, steps, transcript
 from tests.fixtures.mesh import Mesh
 from tests.store.context_model import ModelAgent
 
@@ -137,6 +138,33 @@ class Conversations(RuleBasedStateMachine):
             self.mesh.conn.execute(query, [self.ids[child.name]])
         self.agents.append(child)
         self.written[child.name] = child.sent(0)
+
+    @rule(who=SOMEBODY, turns=st.integers(1, 4))
+    def fork_last(self, who: int, turns: int) -> None:
+        """A fork inherits the last turns of what its parent is sent, or all if there are fewer."""
+        parent, parent_id = self.pick(who)
+        if len(self.agents) == MAX_AGENTS:
+            return
+        sent = parent.sent()
+        starts = [place for place in range(len(sent)) if self.begins_turn(sent[max(place - 1, 0) : place], sent[place])]
+        cut = starts[-turns] if len(starts) >= turns else 0
+        child = ModelAgent(f"child-{len(self.agents)}", parent, len(parent.rows), begins=sent[cut] if cut else None)
+        self.ids[child.name] = self.mesh.run(agents.fork, parent_id, child.name, shape=Shape(context=f"last {turns}"))
+        if cut:
+            child.add("event", {"event": "inherits"})
+        self.agents.append(child)
+        self.written[child.name] = child.sent(0)
+
+    def begins_turn(self, before: list[tuple[str, int]], row: tuple[str, int]) -> bool:
+        rows = {agent.name: agent.rows for agent in self.agents}
+        name, seq = row
+        if rows[name][seq - 1][1] != "user":
+            return False
+        if not before or before[0][0] != name:
+            return True
+        since = rows[name][before[0][1] : seq - 1]
+        goes_on = rows[name][before[0][1] - 1][1] in ("user", "tool_result")
+        return not goes_on or any(content.get("event") in ("rewound", "restored") for _, _, content in since)
 
     @rule(who=SOMEBODY, upto=st.integers(0, 40))
     def look_back(self, who: int, upto: int) -> None:

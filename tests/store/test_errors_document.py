@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -13,18 +13,27 @@ import psycopg
 import pytest
 
 from agentmesh.domain import errors
+from agentmesh.domain.audience import Audience
 from agentmesh.domain.errors import AgentmeshError
+from agentmesh.domain.ids import AgentId, MailId
+from agentmesh.domain.shape import Shape
+from agentmesh.domain.timers import When
 from agentmesh.store import (
     agents,
     code,
     context,
     external,
+    limits,
     mailbox,
     merges,
+    processes,
     requests,
     schema,
+    send_many,
     snapshots,
     steps,
+    timers,
+    todos,
     travel,
     waits,
     workers,
@@ -92,6 +101,12 @@ def call_closed(mesh: Mesh) -> None:
     mesh.fork(mesh.root, "a", "x", call)
 
 
+def urgent_mail_first(mesh: Mesh) -> None:
+    call = mesh.call(mesh.root, "fork")[0]
+    mesh.send(None, mesh.root, urgent=True)
+    mesh.fork(mesh.root, "a", "x", call)
+
+
 def wrong_isolation(mesh: Mesh) -> None:
     mesh.conn.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
     mesh.conn.autocommit = False
@@ -142,6 +157,52 @@ def mailbox_full(mesh: Mesh) -> None:
     mesh.send(None, mesh.root)
 
 
+def todo(mesh: Mesh, after: Sequence[int] = ()) -> int:
+    return mesh.run(todos.add_todo, mesh.session, None, "x", after)
+
+
+def too_many_todos(mesh: Mesh) -> None:
+    mesh.conn.execute(
+        "insert into agentmesh.todos (session_id, content) select %s, 'x' from generate_series(1, 500)", [mesh.session]
+    )
+    todo(mesh)
+
+
+def todo_of_another(mesh: Mesh) -> None:
+    mesh.run(todos.claim_todo, mesh.session, mesh.root, one := todo(mesh))
+    mesh.run(todos.claim_todo, mesh.session, mesh.fork(mesh.root, "late"), one)
+
+
+def todo_done(mesh: Mesh) -> None:
+    mesh.run(todos.finish_todo, mesh.session, None, one := todo(mesh))
+    mesh.run(todos.claim_todo, mesh.session, mesh.root, one)
+
+
+def todo_released_when_done(mesh: Mesh) -> None:
+    mesh.run(todos.finish_todo, mesh.session, None, one := todo(mesh))
+    mesh.run(todos.release_todo, mesh.session, None, one)
+
+
+def too_many_processes(mesh: Mesh) -> None:
+    lease = mesh.begin(mesh.root)
+    for ordinal in range(9):
+        mesh.run(processes.start, lease.call(1, ordinal), "x", None)
+
+
+def too_many_processes_of_the_session(mesh: Mesh) -> None:
+    mesh.conn.execute(
+        "insert into agentmesh.processes (session_id, id, agent_id, seq, ordinal, worker_id, command)"
+        " select %s, n, %s, 9, n, 1, 'x' from generate_series(1, 32) n",
+        [mesh.session, mesh.fork(mesh.root, "busy")],
+    )
+    too_many_processes(mesh)
+
+
+def too_many_timers(mesh: Mesh) -> None:
+    for _ in range(101):
+        mesh.run(timers.send_later, None, mesh.root, "x", When(after=600))
+
+
 def key_reused(mesh: Mesh) -> None:
     mesh.send(None, mesh.root, "one", key="k")
     mesh.send(None, mesh.root, "two", key="k")
@@ -176,6 +237,17 @@ def children_all_busy(mesh: Mesh) -> None:
 
 def too_many_agents(mesh: Mesh) -> None:
     limit(mesh, max_agents=1)
+    mesh.fork(mesh.root, "a", "work")
+    mesh.fork(mesh.root, "b")
+
+
+def too_many_living(mesh: Mesh) -> None:
+    limit(mesh, max_living=1)
+    mesh.fork(mesh.root, "a")
+
+
+def too_many_spawns(mesh: Mesh) -> None:
+    mesh.run(limits.set_limits, mesh.session, {"max_spawns": 0})
     mesh.fork(mesh.root, "a")
 
 
@@ -198,13 +270,28 @@ def not_descendant(mesh: Mesh) -> None:
     mesh.kill(mesh.fork(mesh.root, "a"), mesh.fork(mesh.root, "b"))
 
 
+def halting(mesh: Mesh, may: bool, report: bool) -> None:
+    shape = Shape(schema={"type": "object"}, definition={"name": "guard", "halt": may})
+    child = mesh.run(agents.fork, mesh.root, "guard", "x", shape=shape, report=report)
+    call = mesh.call(child, "report")[0]
+    if not report:
+        mesh.conn.execute("update agentmesh.agents set owes_report = false where id = %s", [child])
+    mesh.run(steps.halt, call, {})
+
+
 def wait_busy(mesh: Mesh) -> None:
     for call in mesh.call(mesh.root, "wait", "wait"):
         mesh.wait(mesh.root, lease=call)
 
 
-def wait_circle(mesh: Mesh) -> None:
+def wait_for_oneself(mesh: Mesh) -> None:
     mesh.wait(mesh.root, mesh.root)
+
+
+def wait_circle(mesh: Mesh) -> None:
+    a = mesh.fork(mesh.root, "a", "work")
+    mesh.wait(mesh.root, a)
+    mesh.wait(a, mesh.root)
 
 
 def busy(mesh: Mesh) -> None:
@@ -243,6 +330,10 @@ def schema_differs(mesh: Mesh) -> None:
     schema.check(mesh.conn, describe(mesh.url))
 
 
+def formed(mesh: Mesh, prompt: str | None = "x", **shape: Any) -> None:
+    mesh.run(agents.fork, mesh.root, "x", prompt, shape=Shape(**shape))
+
+
 def schema_of_no_release(mesh: Mesh) -> None:
     mesh.conn.execute("update agentmesh.alembic_version set version_num = '0000'")
     schema.upgrade(mesh.url)
@@ -271,6 +362,11 @@ def cancelled(mesh: Mesh) -> None:
     request = mesh.ask(child)
     mesh.kill(child)
     mesh.run(requests.answer, request, {"decision": "once"}, "somebody")
+
+
+def background_twice(mesh: Mesh) -> None:
+    child = mesh.task(mesh.root, "helper", background=True)
+    mesh.run(agents.background, child)
 
 
 def no_task(mesh: Mesh) -> None:
@@ -371,13 +467,32 @@ def unannounced_removal(mesh: Mesh) -> None:
 SCENES: dict[str, list[Callable[[Mesh], Any]]] = {
     "Fenced": [fenced, declared_dead],
     "CallClosed": [call_closed],
+    "UrgentMailFirst": [urgent_mail_first],
     "WrongIsolation": [wrong_isolation],
-    "BadArgument": [lambda mesh: mesh.send(None, mesh.root, "x", key="")],
+    "BadArgument": [
+        lambda mesh: mesh.send(None, mesh.root, "x", key=""),
+        lambda mesh: mesh.run(timers.send_later, None, mesh.root, "x", When(every=1)),
+        lambda mesh: mesh.run(timers.send_later, None, mesh.root, "x", When()),
+        lambda mesh: mesh.run(timers.send_later, None, mesh.root, "x", When(every=60, cron="* * * * * UTC")),
+        lambda mesh: formed(mesh, schema={"type": "array"}),
+        lambda mesh: formed(mesh, schema={"type": "object", "title": "x" * 66000}),
+        lambda mesh: formed(mesh, None, schema={"type": "object"}),
+        lambda mesh: formed(mesh, check=" "),
+        sql("select * from agentmesh.send_many(null, null, 'x')"),
+        lambda mesh: formed(mesh, effort="max"),
+        lambda mesh: mesh.run(todos.add_todo, mesh.session, None, ""),
+        lambda mesh: mesh.run(todos.add_todo, mesh.session, None, "x", list(range(1, 22))),
+        lambda mesh: mesh.run(todos.finish_todo, mesh.session, None, todo(mesh), "x" * 4001),
+        sql("select agentmesh.claim_todo((select id from agentmesh.sessions limit 1), null)"),
+    ],
     "TurnInterrupted": [turn_interrupted],
     "UnknownAgent": [lambda mesh: mesh.send(None, unknown())],
     "DeadAgent": [dead],
     "OtherSession": [lambda mesh: mesh.send(mesh.root, stranger(mesh)), wait_for_a_stranger],
-    "SelfTarget": [lambda mesh: mesh.send(mesh.root, mesh.root)],
+    "SelfTarget": [
+        lambda mesh: mesh.send(mesh.root, mesh.root),
+        lambda mesh: mesh.run(send_many.send_many, mesh.root, [mesh.root], "x"),
+    ],
     "AmbiguousAgent": [ambiguous],
     "UnknownSession": [sql(f"select agentmesh.reap('{uuid4()}')")],
     "SessionEnded": [session_ended],
@@ -386,16 +501,39 @@ SCENES: dict[str, list[Callable[[Mesh], Any]]] = {
     "MessageTooLarge": [lambda mesh: mesh.send(None, mesh.root, "x" * 262145)],
     "MailboxFull": [mailbox_full],
     "KeyReused": [key_reused],
+    "UnknownMessage": [
+        lambda mesh: mesh.send(None, None, "x", reply_to=MailId(999)),
+        lambda mesh: mesh.send(mesh.fork(mesh.root, "b"), mesh.root, "x", reply_to=mesh.send(None, mesh.root)),
+        lambda mesh: mesh.send(mesh.root, None, "x", reply_to=mesh.send(None, mesh.root)),
+    ],
     "MailRead": [mail_read, sql("select agentmesh.take_back(999)")],
+    "TooManyTimers": [too_many_timers],
+    "TooManyProcesses": [too_many_processes, too_many_processes_of_the_session],
+    "UnknownProcess": [lambda mesh: mesh.run(processes.stop, mesh.session, 999)],
+    "UnknownTimer": [lambda mesh: mesh.run(timers.cancel, mesh.session, 999)],
+    "UnknownTodo": [lambda mesh: mesh.run(todos.finish_todo, mesh.session, None, 999)],
+    "TooManyTodos": [too_many_todos],
+    "TodoTaken": [todo_of_another, todo_done, todo_released_when_done],
+    "TodoNotReady": [lambda mesh: mesh.run(todos.claim_todo, mesh.session, mesh.root, todo(mesh, [todo(mesh)]))],
     "UnknownImage": [
         lambda mesh: mesh.send(None, mesh.root, images=[{"sha256": "none", "name": "shot.png"}]),
         lambda mesh: mesh.send(None, mesh.root, images=[{"sha256": "none"}] * 21),
+    ],
+    "NoRecipients": [
+        lambda mesh: mesh.run(send_many.send_many, None, [], "x"),
+        lambda mesh: mesh.run(send_many.send_many, mesh.root, Audience.CHILDREN, "x"),
+        lambda mesh: mesh.run(send_many.send_many, mesh.root, Audience.SESSION, "x"),
+    ],
+    "TooManyRecipients": [
+        lambda mesh: mesh.run(send_many.send_many, None, [AgentId(uuid4()) for _ in range(257)], "x")
     ],
     "BadName": [lambda mesh: mesh.fork(mesh.root, "?")],
     "ReservedName": [lambda mesh: mesh.fork(mesh.root, "user")],
     "DepthLimit": [depth],
     "ChildrenLimit": [children_one_idle, children_all_busy],
     "AgentsLimit": [too_many_agents],
+    "LivingLimit": [too_many_living],
+    "SpawnsLimit": [too_many_spawns],
     "BudgetSpent": [tokens_spent, money_spent, agents_own_spent],
     "NameFixed": [lambda mesh: mesh.run(agents.rename, mesh.root, "x"), external_renamed],
     "NameTaken": [
@@ -403,12 +541,13 @@ SCENES: dict[str, list[Callable[[Mesh], Any]]] = {
     ],
     "RootUnkillable": [lambda mesh: mesh.kill(mesh.root)],
     "NotDescendant": [not_descendant],
+    "HaltRefused": [lambda mesh: halting(mesh, False, True), lambda mesh: halting(mesh, True, False)],
     "BadWait": [
         lambda mesh: mesh.person_waits(mesh.root, timeout=-1),
         lambda mesh: mesh.run(waits.wait_begin, mesh.root, [], 5),
     ],
     "WaitBusy": [wait_busy],
-    "WaitCircle": [wait_circle],
+    "WaitCircle": [wait_for_oneself, wait_circle],
     "AgentBusy": [busy, alive],
     "NoCapture": [sql("select agentmesh.capture('{root}', 'x')")],
     "NothingToRetry": [sql("select agentmesh.retry('{root}')")],
@@ -424,6 +563,7 @@ SCENES: dict[str, list[Callable[[Mesh], Any]]] = {
         answers("approval", '{"decision": "always", "rules": []}'),
     ],
     "NotATask": [no_task],
+    "NoSuchTask": [lambda mesh: mesh.run(agents.background, mesh.root), background_twice],
     "NoTree": [bare],
     "TreeMoved": [newer_snapshot, merge_of_older_trees, merge_while_another_steps],
     "MergeBusy": [second_merge],

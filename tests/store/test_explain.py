@@ -15,13 +15,17 @@ from typing import Any
 import psycopg
 import pytest
 
+from agentmesh.domain.audience import Audience
 from agentmesh.domain.budgets import Cap, Unit
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.rows import Allowance
+from agentmesh.domain.shape import Shape
 from agentmesh.domain.states import WaitOutcome
+from agentmesh.domain.timers import When
 from agentmesh.sql import statement
 from agentmesh.store import (
     agents,
+    batches,
     board,
     budgets,
     changes,
@@ -29,34 +33,47 @@ from agentmesh.store import (
     context,
     export,
     files,
+    forms,
     leases,
     mailbox,
     merges,
+    metrics,
+    peek,
     person,
+    processes,
     requests,
     search,
+    send_many,
     sessions,
     snapshots,
     steps,
     tasks,
     timeline,
+    timers,
+    todos,
     transcript,
     travel,
     waits,
     workers,
     workspaces,
 )
+from agentmesh.store.processes import ProcessKey
 from tests.fixtures.mesh import HOST, MODEL, USER, Mesh
 from tests.fixtures.trees import Trees
 
+pytestmark = pytest.mark.timeout(400)
+
 GROWING = ["agents", "file_seen", "mail", "model_calls", "requests", "sessions", "tasks", "tool_calls"]
 GROWING += ["bookings", "model_bills", "reservations", "session_usage", "transcript", "waits"]
-GROWING += ["changes", "conflicts", "leases", "merges", "snapshots", "workspaces"]
+GROWING += ["changes", "conflicts", "forms", "leases", "merges", "snapshots", "timers", "todos", "workspaces"]
+GROWING += ["batches", "batch_items", "processes"]
 """Not `wait`: it has a row only while an agent waits, and is read whole where that is cheaper."""
 MOST_ROWS = 600
 """Rows that a statement may read for its small session; a walk through somebody else's is far more."""
 REPEATS = 7
 """More than five: by then plpgsql may have changed to a generic plan."""
+
+CRON = "0 9 * * * UTC"
 
 FOREIGN = Path(__file__).with_name("foreign_sessions.sql")
 
@@ -76,10 +93,22 @@ class Scene:
         self.waiter = mesh.fork(mesh.root, "waiter", "work")
         self.grandchild = mesh.fork(self.child, "grandchild", "work")
         self.idle = mesh.fork(mesh.root, "idle")
+        self.todo = mesh.run(todos.add_todo, mesh.session, None, "x")
+        self.claimed = mesh.run(todos.add_todo, mesh.session, None, "x", [self.todo])
+        mesh.run(todos.finish_todo, mesh.session, None, self.todo)
+        mesh.run(todos.claim_todo, mesh.session, self.idle, self.claimed)
+        self.ready = mesh.run(todos.add_todo, mesh.session, None, "x", [self.todo])
+        self.lease = mesh.lease(mesh.root)
+        number = mesh.run(processes.start, self.lease.call(9, 0), "x", "x")
+        self.process = ProcessKey(mesh.session, number, mesh.worker)
+        self.timer = mesh.run(timers.send_later, None, self.idle, "x", When(after=60))
+        cron = mesh.run(timers.send_later, None, self.idle, "x", When(cron=CRON))
+        mesh.conn.execute("update agentmesh.timers set due_at = now() where id = %s", [cron])
         self.end = mesh.begin(self.finishing)
         mesh.wait(self.waiter, self.child)
         self.take = mesh.lease(self.waiter)
-        mesh.send(self.child, mesh.root, "news")
+        self.asked = mesh.send(mesh.root, self.child, "ask")
+        mesh.send(self.child, mesh.root, "news", reply_to=self.asked)
         self.targets = mesh.targets(self.child, self.finishing)
         self.queued = mesh.fork(mesh.root, "queued", "work")
         mesh.send(None, self.finishing, "steer")
@@ -87,10 +116,16 @@ class Scene:
         self.asking = mesh.fork(mesh.root, "asking", "work")
         self.request = mesh.ask(self.asking)
         self.giver = mesh.fork(mesh.root, "giver", "work")
-        task_call, self.ask_call, self.task_call = mesh.call(self.giver, "task", "bash", "task")
+        calls = mesh.call(self.giver, "task", "bash", "task", "task", "task")
+        task_call, self.ask_call, self.task_call, begun_call, self.batch_call = calls
         self.given = mesh.task(self.giver, "given", task_call)
+        mesh.run(batches.batch, begun_call, BATCH, 1)
+        self.item = mesh.begin(AgentId(mesh.one("select child from agentmesh.batch_items where state = 'running'")))
         self.blocked = mesh.begin(mesh.fork(mesh.root, "blocked", "work"))
         """Its call waits for the model's first bill."""
+        self.formed = mesh.run(agents.fork, mesh.root, "formed", "work", shape=Shape(schema={"type": "object"}))
+        mesh.conn.execute("update agentmesh.agents set may_halt = true where id = %s", [self.formed])
+        self.report_call = mesh.call(self.formed, "report")[0]
         self._add_trees(mesh)
         self.long = mesh.new_session()
         mesh.conn.execute(
@@ -100,6 +135,13 @@ class Scene:
             [self.long],
         )
         mesh.run(context.mark, self.long)
+        quiet = mesh.new_session()
+        mesh.conn.execute(
+            "insert into agentmesh.transcript (agent_id, seq, kind, content)"
+            " select %s, n, 'user', '{}' from generate_series(1, 200) n",
+            [quiet],
+        )
+        self.expired = mesh.session_of(quiet)
 
     def _add_trees(self, mesh: Mesh) -> None:
         """Give two agents trees of their own, with a merge that is done and one that could be begun."""
@@ -120,6 +162,7 @@ class Scene:
 
 TASK: dict[str, Any] = {"name": "helper", "prompt": "work", "type": "general-purpose", "model": MODEL}
 TASK |= {"system_prompt": "x", "tools": [], "permissions": [], "max_steps": 5}
+BATCH: dict[str, Any] = {**TASK, "name": "item", "prompt": "{item}", "items": ["a", "b", "c"], "room": 65536}
 
 
 def _merge(conn: psycopg.Connection, scene: Scene) -> None:
@@ -153,6 +196,15 @@ def _snapshots(conn: psycopg.Connection, scene: Scene) -> None:
     context.undone(conn, scene.own, 1)
 
 
+FAN_OUT = [{"model": MODEL, "agents": 9, "bytes": 1000, "answer": 100, "input_usd": None, "output_usd": None}]
+
+
+def _fork_that_counts(conn: psycopg.Connection, session: SessionId, parent: AgentId) -> None:
+    """Fork in a session in which so many agents were made that all limits are counted."""
+    conn.execute("update agentmesh.sessions set tree_version = 100000 where id = %s", [session])
+    agents.fork(conn, parent, "new", "x")
+
+
 def _end_and_delete(conn: psycopg.Connection, session: SessionId) -> None:
     sessions.end_session(conn, session)
     sessions.delete_session(conn, session)
@@ -167,22 +219,68 @@ def _timeline(conn: psycopg.Connection, session: SessionId) -> None:
         list(timeline.spans(conn, agent))
 
 
+_EXPORTED = ("settings", "request", "cost", "workspace", "snapshot", "merge")
+
+
 def _export(conn: psycopg.Connection, session: SessionId) -> None:
     snap = export.Snapshot(conn, session, 60)
     assert snap.head()
     ids = [row["id"] for row in snap.of_session("agent")]
-    for what in ("settings", "request", "cost"):
+    for what in (*_EXPORTED, "form", "batch", "batch_item", "todo", "process", "timer"):
         list(snap.of_session(what))
     for what in ("transcript", "tool_call", "task", "model_call", "mail", "unread"):
         for agent in ids:
             list(snap.of_agent(what, agent))
 
 
+def _erasing(conn: psycopg.Connection, scene: Scene) -> None:
+    assert sessions.begin_erasing(conn, scene.expired, 0)
+    assert sessions.erase_some(conn, scene.expired, 100) == 100
+
+
 CALLS: dict[str, Callable[[psycopg.Connection, Scene], Any]] = {
     "send": lambda c, s: mailbox.send(c, None, s.idle, "x", "key"),
+    "send later": lambda c, s: timers.send_later(c, None, s.idle, "x", When(after=60)),
+    "send later under a key": lambda c, s: timers.send_later(c, None, s.idle, "x", When(after=60), None, "new"),
+    "send again and again": lambda c, s: timers.send_later(c, None, s.idle, "x", When(cron=CRON)),
+    "deliver what a cron expression says": lambda c, _s: timers.ring_crons(c),
+    "cancel a timer": lambda c, s: timers.cancel(c, s.session, s.timer),
+    "timers": lambda c, s: timers.pending(c, s.session),
+    "add a todo": lambda c, s: todos.add_todo(c, s.session, s.idle, "x", [s.todo]),
+    "claim a todo": lambda c, s: todos.claim_todo(c, s.session, s.idle),
+    "claim this todo": lambda c, s: todos.claim_todo(c, s.session, s.idle, s.ready),
+    "end a todo": lambda c, s: todos.finish_todo(c, s.session, s.idle, s.claimed, "x"),
+    "give a todo back": lambda c, s: todos.release_todo(c, s.session, s.idle, s.claimed),
+    "a todo as agents read it": lambda c, s: todos.shown(c, s.todo),
+    "a done todo as agents read it": lambda c, s: todos.shown_done(c, s.session, s.todo),
+    "the board as agents read it": lambda c, s: todos.shown_board(c, s.session),
+    "board of todos": lambda c, s: todos.board(c, s.session),
+    "any timer": lambda c, _s: timers.any_pending(c),
+    "start a process": lambda c, s: processes.start(c, s.lease.call(9, 0), "x", "x"),
+    "processes": lambda c, s: processes.listed(c, s.session),
+    "process": lambda c, s: processes.get(c, s.session, s.process.process),
+    "processes below an agent": lambda c, s: processes.listed(c, s.session, s.child),
+    "process below an agent": lambda c, s: processes.get(c, s.session, s.process.process, s.child),
+    "keep output": lambda c, s: processes.keep_output(c, s.process, "x", 1),
+    "stop a process": lambda c, s: processes.stop(c, s.session, s.process.process),
+    "match a process": lambda c, s: processes.match(c, s.process, "x", 1),
+    "watch a process no longer": lambda c, s: processes.unwatch(c, s.process),
+    "end a process": lambda c, s: processes.finish(c, s.process, "exited", 0, "x", 1),
+    "processes to end": lambda c, s: processes.to_end(c, s.process.worker, [s.process]),
+    "lose processes": lambda c, _s: c.execute("select agentmesh.lose_processes()"),
     "send, a tool": lambda c, s: mailbox.send(c, s.root, s.child, "x", None, s.send_call),
+    "send to several": lambda c, s: send_many.send_many(c, None, [s.idle, s.child], "x", "key"),
+    "send to the children": lambda c, s: send_many.send_many(c, s.root, Audience.CHILDREN, "x", None, s.send_call),
+    "send to the session": lambda c, s: send_many.send_many(c, None, Audience.SESSION, "x", "key", around=s.root),
+    "answer": lambda c, s: mailbox.send(c, s.child, None, "x", reply_to=s.asked),
+    "whom an answer goes to": lambda c, s: mailbox.addressee(c, s.child, s.asked),
+    "newest of an agent": lambda c, s: mailbox.newest_of_agents(c, s.child),
+    "peek": lambda c, s: peek.peek(c, s.root, 1),
     "fork": lambda c, s: agents.fork(c, s.child, "new", "x"),
+    "fork with the last turns": lambda c, s: agents.fork(c, s.long, "new", "x", shape=Shape(context="last 2")),
     "fork, a tool": lambda c, s: agents.fork(c, s.root, "child", "x", s.fork_call),
+    "fork that counts": lambda c, s: _fork_that_counts(c, s.session, s.child),
+    "estimate of a fan-out": lambda c, s: budgets.fan_out_estimate(c, s.child, FAN_OUT),
     "fork of the past": lambda c, s: travel.fork_at(c, s.child, "new", 0, "x"),
     "copy of the past": lambda c, s: travel.fork_session(c, s.child, 0, "x"),
     "places to go back to": lambda c, s: travel.points(c, s.root),
@@ -235,8 +333,18 @@ CALLS: dict[str, Callable[[psycopg.Connection, Scene], Any]] = {
     "all requests": lambda c, s: requests.all_requests(c, s.session),
     "request by a prefix": lambda c, s: requests.resolve(c, str(s.request)[:8]),
     "request answered": lambda c, s: requests.answer(c, s.request, {"decision": "once"}, "me"),
+    "batch": lambda c, s: batches.batch(c, s.batch_call, BATCH),
+    "end of an item": lambda c, s: steps.finish_step(c, s.item, {"text": "x"}, [], {}),
     "tasks for a screen": lambda c, s: tasks.shown(c, s.session),
     "tasks of a step": lambda c, s: tasks.given(c, s.root, s.send_call.seq or 0),
+    "the form of a report": lambda c, s: forms.owed(c, s.formed),
+    "the form of no report": lambda c, s: forms.owed(c, s.child),
+    "a report": lambda c, s: forms.reported(c, s.formed),
+    "a task's report": lambda c, s: forms.reported(c, s.given),
+    "rights": lambda c, s: forms.rights(c, s.child),
+    "report of a fork": lambda c, s: steps.report(c, s.report_call, {"n": 1}),
+    "halt": lambda c, s: steps.halt(c, s.report_call, {"n": 1}),
+    "a miss of a fork": lambda c, s: steps.report(c, s.report_call, None, {"error": "x"}),
     "tasks above an agent": lambda c, s: tasks.calls(c, s.grandchild),
     "last row": lambda c, s: transcript.last_seq(c, s.finishing),
     "changes of files": lambda c, s: changes.newest(c, s.child),
@@ -246,6 +354,8 @@ CALLS: dict[str, Callable[[psycopg.Connection, Scene], Any]] = {
     "session by a prefix": lambda c, s: sessions.resolve(c, str(s.session)[:8]),
     "agent of any session": lambda c, s: agents.anywhere(c, str(s.idle)[:8]),
     "resolve": lambda c, s: agents.resolve(c, s.session, "child"),
+    "path resolved": lambda c, s: agents.resolve(c, s.session, "root/child"),
+    "path refused": lambda c, s: agents.resolve_all(c, s.session, ["root/child/child"]),
     "list": lambda c, s: agents.list_agents(c, s.session, s.child, 200),
     "page": lambda c, s: agents.page(c, s.session, 1000, 1000),
     "seen": lambda c, s: person.see(c, s.idle),
@@ -278,6 +388,8 @@ CALLS: dict[str, Callable[[psycopg.Connection, Scene], Any]] = {
     ).fetchall(),
     "rewind to a row": lambda c, s: (context.rewind_to(c, s.long, 4050), context.restore(c, s.long)),
     "busy": lambda c, s: agents.busy(c, s.session),
+    "expired sessions": lambda c, _s: (sessions.expired(c, 0, HOST, USER), sessions.half_erased(c, HOST, USER)),
+    "erase a session": _erasing,
     "output": lambda c, s: agents.last_output(c, s.finishing),
     "who works": lambda c, s: agents.working(c, [s.child, s.finishing], [s.session]),
     "how they ended": lambda c, s: agents.endings(c, [s.child, s.finishing], [s.session]),
@@ -337,6 +449,10 @@ def test_no_call_reads_a_growing_table_from_end_to_end(big_url: str):
         scene = Scene(Mesh(conn))
         too_much = {name: found for name, call in CALLS.items() if (found := reads(probe, lambda c: call(c, scene)))}  # noqa: B023
         assert too_much == {}
+        found = reads(probe, metrics.mesh)
+        assert {table: words.partition(",")[0] for table, words in found.items()} == {"agents": "0 scans"}, (
+            "figures of the whole mesh take one look for each of its running agents"
+        )
         walk = "select from agentmesh.transcript where content ->> 'text' = 'nobody said this'"
         assert set(reads(probe, lambda c: c.execute(walk))) == {"transcript"}, "the check can turn red"
 
@@ -385,6 +501,25 @@ def test_mail_is_read_by_its_index_also_where_the_figures_are_older_than_the_mai
         [mesh.session, mesh.root],
     )
     assert {what: rows for what, rows in fan_in().items() if rows > MOST_ROWS} == {}
+
+
+def test_a_fork_counts_those_that_work_and_reads_no_idle_agents(mesh: Mesh):
+    mesh.conn.execute("alter table agentmesh.agents set (autovacuum_enabled = off)")
+    root = mesh.new_session(max_children=1000)
+    for n in range(200):
+        mesh.fork(root, f"a{n}")
+    mesh.conn.execute("vacuum analyze agentmesh.agents, agentmesh.sessions")
+
+    def fork(name: str) -> int:
+        """Make an agent; return how many agents were read."""
+        with mesh.conn.transaction():
+            before = counters(mesh.conn)["agents"][2]
+            mesh.fork(root, name, "work")
+            return counters(mesh.conn)["agents"][2] - before
+
+    for n in range(REPEATS):
+        fork(f"b{n}")
+    assert fork("c") <= 20 + REPEATS
 
 
 def test_a_claim_asks_no_more_of_the_queue_than_it_takes_also_where_the_figures_are_older_than_the_queue(mesh: Mesh):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentmesh.store import steps, transcript
+from agentmesh.domain.shape import Shape
+from agentmesh.store import agents, steps, transcript
 from tests.fixtures.mesh import Mesh
 
 pytestmark = pytest.mark.only_rows
@@ -141,3 +142,119 @@ def test_a_fork_from_a_long_conversation_writes_the_same_few_rows(mesh: Mesh):
     assert mesh.one("select count(*) from agentmesh.transcript") == 10000
     mesh.begin(child)
     assert len(mesh.context(child)) == 10001
+
+
+def talk(mesh: Mesh, agent, *turns: str) -> None:
+    for turn in turns:
+        mesh.send(None, agent, f"{turn}?")
+        mesh.answer(agent, f"{turn}!")
+
+
+def last(mesh: Mesh, parent, turns: int, name: str = "child"):
+    return mesh.run(agents.fork, parent, name, shape=Shape(context=f"last {turns}"))
+
+
+def test_a_fork_can_inherit_only_the_last_turns(mesh: Mesh):
+    talk(mesh, mesh.root, "a", "b", "c")
+    one, two, three, many = (last(mesh, mesh.root, n, f"child{n}") for n in (1, 2, 3, 999_999))
+    assert texts(mesh, one) == ["c?", "c!"]
+    assert texts(mesh, two) == ["b?", "b!", "c?", "c!"]
+    assert texts(mesh, three) == texts(mesh, many) == texts(mesh, mesh.root)
+    assert mesh.rows(three) == mesh.rows(many) == []
+    assert [content["event"] for _, content in mesh.rows(one)] == ["inherits"]
+    cost = "it inherits only the last turns: only the system prompt and the tools are cached"
+    assert mesh.run(agents.fork_cache, one) == cost
+    assert mesh.run(agents.fork_cache, three) is None
+    talk(mesh, mesh.root, "secret")
+    talk(mesh, one, "mine")
+    assert texts(mesh, one) == ["c?", "c!", "mine?", "mine!"]
+
+
+def test_the_last_turns_may_begin_in_an_older_generation_and_grandchildren_inherit_no_more(mesh: Mesh):
+    talk(mesh, mesh.root, "a", "b")
+    middle = mesh.fork(mesh.root, "middle")
+    talk(mesh, middle, "c")
+    child = last(mesh, middle, 2)
+    assert texts(mesh, child) == ["b?", "b!", "c?", "c!"]
+    talk(mesh, child, "d")
+    assert texts(mesh, mesh.fork(child, "whole")) == ["b?", "b!", "c?", "c!", "d?", "d!"]
+    assert texts(mesh, last(mesh, child, 3, "three")) == ["b?", "b!", "c?", "c!", "d?", "d!"]
+    assert texts(mesh, last(mesh, child, 2, "two")) == ["c?", "c!", "d?", "d!"]
+    seen = mesh.column("select text from agentmesh.v_transcript where agent_id = %s and inherited order by seq", child)
+    assert "a?" not in seen
+
+
+def test_a_turn_is_never_torn_and_one_that_goes_on_counts(mesh: Mesh):
+    talk(mesh, mesh.root, "a")
+    mesh.send(None, mesh.root, "b?")
+    mesh.begin(mesh.root)
+    (first,) = mesh.call(mesh.root, "bash")
+    mesh.finish(first)
+    mesh.send(None, mesh.root, "in the middle of b")
+    mesh.begin(mesh.root)
+    mesh.call(mesh.root, "bash")
+    running = last(mesh, mesh.root, 1, "running")
+    kinds = [kind for kind, _ in mesh.context(running)]
+    assert kinds == ["user", "assistant", "tool_result", "user"]
+    assert texts(mesh, running)[0] == "b?"
+    assert texts(mesh, last(mesh, mesh.root, 2, "both")) == texts(mesh, mesh.fork(mesh.root, "same"))
+
+
+def test_turns_that_an_interrupt_ended_and_messages_read_together_count_as_one_each(mesh: Mesh):
+    mesh.send(None, mesh.root, "a?")
+    mesh.begin(mesh.root)
+    mesh.finish(*mesh.call(mesh.root, "bash"))
+    mesh.interrupt(mesh.root)
+    mesh.run(steps.stop_turn, mesh.lease(mesh.root))
+    assert mesh.status(mesh.root) == "idle"
+    mesh.send(None, mesh.root, "b?")
+    mesh.send(None, mesh.root, "b too?")
+    mesh.answer(mesh.root, "b!")
+    assert texts(mesh, last(mesh, mesh.root, 1, "one")) == ["b?", "b too?", "b!"]
+    assert texts(mesh, last(mesh, mesh.root, 2, "two")) == texts(mesh, mesh.root)
+
+
+def test_a_correction_begins_no_turn(mesh: Mesh):
+    talk(mesh, mesh.root, "a")
+    mesh.send(None, mesh.root, "b?")
+    corrected = {"text": "{", "correction": {"reason": "call", "text": "Call the tool now."}}
+    mesh.run(steps.finish_step, mesh.begin(mesh.root), corrected, [], {"input_tokens": 1, "output_tokens": 1})
+    mesh.answer(mesh.root, "b!")
+    assert texts(mesh, last(mesh, mesh.root, 1, "one")) == ["b?", "{", "Call the tool now.", "b!"]
+
+
+def test_what_a_fork_did_not_inherit_comes_back_by_no_rewind(mesh: Mesh):
+    talk(mesh, mesh.root, "a", "b")
+    middle = mesh.fork(mesh.root, "middle")
+    talk(mesh, middle, "c")
+    for name, context, kept in (("one", "last 1", ["c?", "c!"]), ("bare", "none", [])):
+        child = mesh.run(agents.fork, middle, name, shape=Shape(context=context))
+        talk(mesh, child, "d")
+        mesh.conn.execute("select agentmesh.rewind_to(%s, 0)", [child])
+        assert texts(mesh, child) == kept
+        inherited = (
+            "select text from agentmesh.v_transcript where agent_id = %s and inherited order by generation desc, seq"
+        )
+        assert mesh.column(inherited, child) == kept
+
+
+def test_a_summary_of_older_turns_is_not_inherited_with_the_last_ones(mesh: Mesh):
+    talk(mesh, mesh.root, "a", "b", "c")
+    upto = mesh.one(
+        "select min(seq) - 1 from agentmesh.transcript where agent_id = %s and content ->> 'text' = 'b?'", mesh.root
+    )
+    mesh.conn.execute(
+        "select agentmesh.append(%s, 'summary', jsonb_build_object('text', 'sum', 'upto', %s::bigint))",
+        [mesh.root, upto],
+    )
+    talk(mesh, mesh.root, "d")
+    assert texts(mesh, mesh.root) == ["sum", "b?", "b!", "c?", "c!", "d?", "d!"]
+    assert texts(mesh, last(mesh, mesh.root, 2, "two")) == ["c?", "c!", "d?", "d!"]
+    assert texts(mesh, last(mesh, mesh.root, 3, "three")) == ["b?", "b!", "c?", "c!", "d?", "d!"]
+    assert texts(mesh, last(mesh, mesh.root, 4, "whole")) == texts(mesh, mesh.root)
+
+
+def test_of_an_empty_conversation_the_last_turns_are_all(mesh: Mesh):
+    child = last(mesh, mesh.root, 3)
+    assert mesh.context(child) == []
+    assert mesh.rows(child) == []

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from agentmesh.domain.errors import DeadAgent, TurnInterrupted, UnknownAgent
+from agentmesh.domain.errors import DeadAgent, Fenced, NotDescendant, TurnInterrupted, UnknownAgent
 from agentmesh.domain.states import AgentStatus
-from agentmesh.store import steps
+from agentmesh.store import agents, steps
 from tests.fixtures.mesh import Mesh, unknown
 
 pytestmark = pytest.mark.only_rows
@@ -134,3 +136,61 @@ def test_a_waiter_told_of_an_interrupted_child_sees_why_it_is_idle(mesh: Mesh):
     result = mesh.take(mesh.root)
     assert result is not None
     assert result["results"][0]["error"] == "interrupted by the user"
+
+
+# By an agent
+
+
+def test_an_agent_interrupts_what_is_below_it_and_hears_no_report(mesh: Mesh):
+    child = mesh.fork(mesh.root, "child", "work")
+    grandchild = mesh.fork(child, "deep", "work")
+    (call,) = mesh.call(mesh.root, "interrupt")
+    assert mesh.run(agents.interrupt, grandchild, mesh.root, call) is True
+    mesh.run(steps.stop_turn, mesh.lease(grandchild))
+    assert mesh.status(grandchild) is AgentStatus.IDLE
+    assert mesh.rows(grandchild)[-1] == ("event", {"event": "interrupted", "text": "interrupted by root"})
+    assert mesh.result(call) == {"agent_id": str(grandchild), "name": "deep", "interrupted": True}
+    (call,) = mesh.call(mesh.root, "interrupt")
+    assert mesh.run(agents.interrupt, child, mesh.root, call) is True
+    mesh.run(steps.stop_turn, mesh.lease(child))
+    assert mesh.one("select count(*) from agentmesh.mail where automatic and recipient = %s", mesh.root) == 0, (
+        "it knows"
+    )
+    (call,) = mesh.call(mesh.root, "interrupt")
+    assert mesh.run(agents.interrupt, child, mesh.root, call) is False
+    assert mesh.result(call)["interrupted"] is False
+    mesh.send(mesh.root, child, "do this instead")
+    assert mesh.status(child) is AgentStatus.RUNNING
+
+
+def test_a_later_interrupt_by_a_person_is_the_persons(mesh: Mesh):
+    child = mesh.fork(mesh.root, "child", "work")
+    mesh.run(agents.interrupt, child, mesh.root)
+    mesh.send(mesh.root, child, "again")
+    assert mesh.interrupt(child)
+    assert mesh.rows(child)[-1][1]["text"] == "interrupted by the user"
+
+
+def test_an_agent_interrupts_nobody_else(mesh: Mesh):
+    child, sibling = mesh.fork(mesh.root, "child", "work"), mesh.fork(mesh.root, "sibling", "work")
+    elsewhere = mesh.fork(mesh.new_session(), "stranger", "work")
+    for target in (child, sibling, mesh.root, elsewhere):
+        (call,) = mesh.call(child, "interrupt")
+        with pytest.raises(NotDescendant):
+            mesh.run(agents.interrupt, target, child, call)
+        mesh.finish(call)
+    assert mesh.status(sibling) is AgentStatus.RUNNING
+    mesh.run(agents.kill, sibling)
+    (call,) = mesh.call(mesh.root, "interrupt")
+    with pytest.raises(DeadAgent):
+        mesh.run(agents.interrupt, sibling, mesh.root, call)
+
+
+def test_a_worker_that_lost_the_caller_interrupts_nobody(mesh: Mesh):
+    child = mesh.fork(mesh.root, "child", "work")
+    (call,) = mesh.call(mesh.root, "interrupt")
+    mesh.kill(child)
+    other = mesh.fork(mesh.root, "other", "work")
+    with pytest.raises(Fenced):
+        mesh.run(agents.interrupt, other, mesh.root, replace(call, epoch=call.epoch + 1))
+    assert mesh.status(other) is AgentStatus.RUNNING

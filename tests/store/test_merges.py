@@ -7,7 +7,7 @@ import pytest
 
 from agentmesh.domain.errors import Fenced, MergeBusy, MergeOver, NotMergeable, OtherSession, TreeMoved
 from agentmesh.domain.ids import AgentId
-from agentmesh.store import agents, leases, merges, snapshots, travel, workspaces
+from agentmesh.store import agents, leases, mailbox, merges, snapshots, travel, workspaces
 from tests.fixtures.invariants import violations
 from tests.fixtures.mesh import HOST, USER, Mesh
 from tests.fixtures.trees import Trees
@@ -51,9 +51,56 @@ def test_a_merge_up_is_one_commit(mesh: Mesh, trees: Trees, child: AgentId):
     assert mail(mesh, child) == [("merged", True)]
     assert mesh.status(child) == "idle", "it is told, and not woken"
     assert mesh.rows(child)[-1][1]["quiet"] is True
+    assert mesh.rows(child)[-1][1]["about"] == "merge", "and it is no report"
     assert ("merged", True) not in mail(mesh, mesh.root), "who asked has the result"
     assert mesh.context(child)[-1][0] == "mail", "its model is sent it with its next turn"
     assert mesh.run(travel.tree_at, mesh.session, mesh.run(travel.now))[1].view.status == "idle"
+    assert violations(mesh.conn) == []
+
+
+def test_mail_of_a_merge_is_told_from_a_report_and_takes_no_key_of_anyone(mesh: Mesh, trees: Trees, child: AgentId):
+    for key in ("merge", "merge 1"):
+        mesh.run(mailbox.send, child, mesh.root, f"under {key}", key)
+    for path in ("a.txt", "b.txt"):
+        trees.work(child, path)
+        trees.merge(mesh.root, child, path)
+    mesh.send(mesh.root, child, "report")
+    mesh.answer(child)
+    mesh.answer(child, "my report")
+    mesh.begin(mesh.root)
+    shown = [
+        (row["text"], row.get("automatic"), row.get("about")) for kind, row in mesh.rows(mesh.root) if kind == "mail"
+    ]
+    assert [one for one in shown if one[0] == "merged"] == [("merged", True, "merge")] * 2
+    assert ("my report", True, None) in shown
+    assert ("under merge 1", None, None) in shown
+    assert violations(mesh.conn) == []
+
+
+def test_news_of_a_merge_is_no_output_of_an_agent_and_ends_no_wait(mesh: Mesh, trees: Trees, child: AgentId):
+    mesh.send(None, child, "go")
+    assert mesh.wait(mesh.root) is None, "a wait for anyone"
+    trees.work(child, "a.txt")
+    mesh.run(merges.end, mesh.run(merges.begin, trees.plan(None, child)).id, told_target="merged")
+    assert mesh.take(mesh.root) is None
+    mesh.send(child, mesh.root, "hello")
+    result = mesh.take(mesh.root)
+    assert result is not None
+    (entry,) = result["results"]
+    assert (entry["message"], entry.get("output"), entry.get("more")) == ("hello", None, None)
+
+
+def test_news_of_a_merge_begin_no_turn_and_are_rows_when_the_turn_ends(mesh: Mesh, trees: Trees, child: AgentId):
+    mesh.begin(child)
+    trees.work(child, "a.txt")
+    turn = mesh.one("select turn from agentmesh.agents where id = %s", child)
+    trees.merge(mesh.root, child, "a.txt")
+    assert mesh.unread(child) == ["merged"], "it works"
+    assert mesh.answer(child) == "idle"
+    assert mesh.unread(child) == []
+    assert mesh.one("select turn from agentmesh.agents where id = %s", child) == turn
+    kind, content = mesh.rows(child)[-1]
+    assert (kind, content["about"], content["quiet"]) == ("mail", "merge", True)
     assert violations(mesh.conn) == []
 
 

@@ -68,7 +68,7 @@ def test_anything_else_is_refused_in_words_a_model_can_act_on(mesh: Mesh, given:
     assert mesh.one("select count(*) from agentmesh.agents") == 1
 
 
-@pytest.mark.parametrize("given", ["parent", "user", "all", "root", "Parent", " USER ", "ROOT"])
+@pytest.mark.parametrize("given", ["parent", "user", "all", "root", "children", "session", "Parent", " USER ", "ROOT"])
 def test_reserved_names_are_refused(mesh: Mesh, given: str):
     with pytest.raises(ReservedName, match="is reserved") as refused:
         named(mesh, given)

@@ -116,6 +116,61 @@ def test_an_agent_that_asks_calls_its_parent_parent(mesh: Mesh):
         mesh.run(agents.resolve, mesh.session, "parent")
 
 
+def test_a_path_from_the_root_on_is_an_agent(mesh: Mesh):
+    reader = mesh.fork(mesh.root, "reader")
+    tester = mesh.fork(reader, "tester")
+    for who in ("root/reader/tester", "Root/Reader/TESTER", " root/reader/tester "):
+        assert find(mesh, who) == tester
+    assert find(mesh, "root/reader") == reader
+    assert find(mesh, "root") == mesh.root
+    assert mesh.run(agents.resolve, mesh.session, "root/reader", tester).id == reader
+    mesh.kill(tester)
+    assert find(mesh, "root/reader/tester") == tester  # who wants it alive says that it is dead
+
+
+@pytest.mark.parametrize(
+    ("path", "message", "hint"),
+    [
+        ("root/reader/x", "there is no 'x' below root/reader", "Agents here"),
+        ("root/tester", "there is no 'tester' below root", "tester is at root/reader/tester."),
+        ("root/raeder/tester", "there is no 'raeder' below root", "Close matches: reader"),
+        ("reader/tester", "a path begins with the root, not with 'reader'", "reader is at root/reader."),
+        ("x/y", "a path begins with the root, not with 'x'", "Agents here"),
+        ("root//tester", "the path 'root//tester' has an empty part", "root/NAME"),
+        ("/root/reader", "the path '/root/reader' has an empty part", "root/NAME"),
+        ("root/reader/", "the path 'root/reader/' has an empty part", "root/NAME"),
+        ("/", "the path '/' has an empty part", "root/NAME"),
+        ("root/%/_", "there is no '%' below root", "Agents here"),
+        ("root/' or true --/x", 'there is no "\' or true --" below root', "Agents here"),
+        ("root/reader/root", "there is no 'root' below root/reader", "root is at root."),
+        ("root/" + "x" * 10_000, "there is no 'xx", "Agents here"),
+    ],
+)
+def test_a_wrong_path_is_refused_with_the_part_that_is_not_there(mesh: Mesh, path: str, message: str, hint: str):
+    mesh.fork(mesh.fork(mesh.root, "reader"), "tester")
+    with pytest.raises(UnknownAgent) as refused:
+        find(mesh, path)
+    assert refused.value.message.startswith(message)
+    assert hint in refused.value.hint
+    assert len(refused.value.message) < 200
+
+
+def test_a_path_goes_by_the_names_of_today_and_says_what_a_name_became(mesh: Mesh):
+    reader = mesh.fork(mesh.root, "reader")
+    tester = mesh.fork(reader, "tester")
+    mesh.run(agents.rename, reader, "scout")
+    assert find(mesh, "root/scout/tester") == tester
+    with pytest.raises(UnknownAgent, match="there is no 'reader' below root") as refused:
+        find(mesh, "root/reader/tester")
+    assert "reader was renamed: it is scout" in refused.value.hint
+
+
+def test_a_path_of_another_session_leads_nowhere(mesh: Mesh):
+    mesh.fork(mesh.new_session(), "stranger")
+    with pytest.raises(UnknownAgent, match="there is no 'stranger' below root"):
+        find(mesh, "root/stranger")
+
+
 def test_what_is_read_for_many_does_not_grow_with_the_session(mesh: Mesh):
     there = [add(mesh, f"{n:08x}-0000-4000-8000-000000000001", f"a{n}") for n in range(600)]
     read = "select seq_tup_read + coalesce(idx_tup_fetch, 0) from pg_stat_xact_user_tables where relname = 'agents'"

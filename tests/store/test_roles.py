@@ -312,12 +312,13 @@ def test_the_workers_have_a_right_to_every_function_and_table_and_the_public_has
           has_function_privilege('public', oid, 'execute')
         from pg_proc where pronamespace = 'agentmesh'::regnamespace
     """).fetchall()
-    assert {name for name, worker, _ in functions if not worker} == {"grant_roles", *roles.FOR_PERSONS}
+    granting = {"grant_roles", "grant_to_workers"}
+    assert {name for name, worker, _ in functions if not worker} == {*granting, *roles.FOR_PERSONS}
     for_people = conn.execute("""
         select proname::text from pg_proc
         where pronamespace = 'agentmesh'::regnamespace and has_function_privilege('agentmesh_person', oid, 'execute')
     """).fetchall()
-    assert {name for name, *_ in functions} - {name for (name,) in for_people} == {"grant_roles"}
+    assert {name for name, *_ in functions} - {name for (name,) in for_people} == granting
     assert {name for name, _, public in functions if public} == set()
     tables = conn.execute("""
         select relname::text, has_table_privilege('agentmesh_worker', oid, 'select'),
@@ -329,15 +330,15 @@ def test_the_workers_have_a_right_to_every_function_and_table_and_the_public_has
 
 
 def test_what_the_functions_write_is_what_the_workers_may_write(conn: psycopg.Connection):
-    """Neither less, found when it happens, nor more. delete_session alone has its owner's rights."""
+    """Neither less, found when it happens, nor more. Only what erases sessions has its owner's rights."""
     bodies = conn.execute("""
         select proname::text, prosrc, prosecdef from pg_proc
         where pronamespace = 'agentmesh'::regnamespace and prosrc ~ '(insert|update|delete)'
     """).fetchall()
-    assert {name for name, body, definer in bodies if definer and re.search(_WRITES, body)} == {"delete_session"}
+    assert {name for name, body, definer in bodies if definer and re.search(_WRITES, body)} == _ERASING
     queries = Path(schema.__file__).parents[1].joinpath("sql", "queries")
     files = [path.read_text() for path in queries.glob("*.sql") if path.stem != "code"]  # which the owner runs
-    texts = [body for name, body, _ in bodies if name not in ("delete_session", *roles.FOR_PERSONS)]
+    texts = [body for name, body, _ in bodies if name not in (*_ERASING, *roles.FOR_PERSONS)]
     texts += files
     wanted = {want for text in texts for want in written(text)}
     assert _granted(conn, roles.WORKER) == wanted
@@ -347,6 +348,9 @@ def test_what_the_functions_write_is_what_the_workers_may_write(conn: psycopg.Co
         wanted & {("insert", "sessions", ""), *(("update", "sessions", name) for name in ("permission_mode", "rules"))}
         == set()
     )
+
+
+_ERASING = {"delete_session", "begin_erasing", "erase_some"}
 
 
 def _granted(conn: psycopg.Connection, role: str) -> set[tuple[str, str, str]]:

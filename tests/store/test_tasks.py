@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from agentmesh.store import steps, tasks
+import pytest
+
+from agentmesh.domain.errors import DeadAgent, NoSuchTask
+from agentmesh.store import agents, steps, tasks
 
 
 def test_a_screen_sees_the_tasks_of_steps_in_which_one_still_runs(mesh):
@@ -40,3 +43,29 @@ def test_the_tasks_of_a_step_are_named_with_their_sub_agents(mesh):
     (given,) = mesh.run(tasks.given, mesh.root, first.seq)
     assert (given.ordinal, given.child, given.name, given.subagent_type) == (1, child, "helper", "general-purpose")
     assert mesh.run(tasks.given, mesh.root, first.seq - 1) == []
+
+
+def test_only_a_task_that_a_call_waits_for_goes_to_the_background(mesh):
+    child = mesh.task(mesh.root, "helper")
+    mesh.run(agents.background, child)
+    with pytest.raises(NoSuchTask, match="in the background already"):
+        mesh.run(agents.background, child)
+    mesh.answer(child)
+    for idle in (child, mesh.root):
+        with pytest.raises(NoSuchTask, match="works on no task"):
+            mesh.run(agents.background, idle)
+    mesh.run(agents.kill, child)
+    with pytest.raises(DeadAgent):
+        mesh.run(agents.background, child)
+
+
+def test_nobody_waits_for_a_task_in_the_background_so_it_closes_no_circle(mesh):
+    child = mesh.task(mesh.root, "helper", background=True)
+    assert mesh.wait(child, mesh.root) is None
+
+
+def test_killing_a_background_tasks_agent_is_told_to_its_parent(mesh):
+    child = mesh.task(mesh.root, "helper", background=True)
+    mesh.run(agents.kill, child)
+    body, failed = mesh.conn.execute("select body, failed from agentmesh.mail where automatic").fetchone()
+    assert (body, failed) == ("The task ended as killed: killed.", True)

@@ -54,6 +54,91 @@ def test_a_waiter_is_told(mesh: Mesh, listen: Listen, event: str):
     assert payload in heard()
 
 
+def test_a_wait_rings_once_for_each_agent_that_it_waits_for(mesh: Mesh, listen: Listen):
+    a, b, other = (mesh.fork(mesh.root, name, "work") for name in ("a", "b", "other"))
+    mesh.begin(a)
+    assert mesh.wait(mesh.root, a, b) is None
+    heard = listen(f"agent_event_{mesh.root}")
+    mesh.send(other, mesh.root)
+    assert heard() == [], "nobody waits for it"
+    mesh.send(a, mesh.root)
+    assert heard() == ["mail"]
+    mesh.send(a, mesh.root)
+    assert heard() == [], "its first message is still unread"
+    mesh.send(b, mesh.root)
+    assert heard() == ["mail"]
+    assert mesh.take(mesh.root) is not None
+
+
+def test_a_wait_for_anyone_rings_once(mesh: Mesh, listen: Listen):
+    a, b = mesh.fork(mesh.root, "a", "work"), mesh.fork(mesh.root, "b", "work")
+    for agent in (a, b):
+        mesh.begin(agent)
+    assert mesh.wait(mesh.root) is None
+    heard = listen(f"agent_event_{mesh.root}")
+    mesh.send(a, mesh.root)
+    mesh.send(b, mesh.root)
+    assert heard() == ["mail"]
+
+
+def test_the_user_ends_every_wait_and_rings_once(mesh: Mesh, listen: Listen):
+    a = mesh.fork(mesh.root, "a", "work")
+    mesh.begin(a)
+    assert mesh.wait(mesh.root, a) is None
+    mesh.send(a, mesh.root)
+    heard = listen(f"agent_event_{mesh.root}")
+    mesh.send(None, mesh.root)
+    mesh.send(None, mesh.root)
+    assert heard() == ["mail"]
+
+
+def test_mail_that_was_taken_back_silences_nothing(mesh: Mesh, listen: Listen):
+    a = mesh.fork(mesh.root, "a", "work")
+    mesh.begin(a)
+    assert mesh.wait(mesh.root, a) is None
+    mesh.conn.execute("select agentmesh.take_back(%s)", [mesh.send(None, mesh.root)])
+    heard = listen(f"agent_event_{mesh.root}")
+    mesh.send(None, mesh.root)
+    assert heard() == ["mail"]
+
+
+def test_a_report_silences_no_message(mesh: Mesh, listen: Listen):
+    """It ends no wait for an agent that runs, so that agent's next message must ring."""
+    a = mesh.fork(mesh.root, "a", "work")
+    mesh.begin(a)
+    call = mesh.call(mesh.root, "wait")[0]
+    mesh.conn.execute(
+        "insert into agentmesh.mail (session_id, sender, recipient, body, automatic) values (%s, %s, %s, 'done', true)",
+        [mesh.session, a, mesh.root],
+    )
+    assert mesh.wait(mesh.root, a, lease=call) is None
+    heard = listen(f"agent_event_{mesh.root}")
+    mesh.send(a, mesh.root)
+    assert heard() == ["mail"]
+
+
+def test_a_running_agent_that_does_not_wait_is_not_rung(mesh: Mesh, listen: Listen):
+    a = mesh.fork(mesh.root, "a", "work")
+    mesh.begin(a)
+    heard = listen(f"agent_event_{a}")
+    mesh.send(None, a)
+    mesh.send(mesh.root, a)
+    assert heard() == []
+
+
+def test_screens_hear_of_the_first_unread_mail(mesh: Mesh, listen: Listen):
+    a = mesh.fork(mesh.root, "a", "work")
+    mesh.begin(a)
+    heard = listen(f"session_event_{mesh.session}")
+    mesh.send(mesh.root, a)
+    mesh.send(mesh.root, a)
+    assert heard() == [f"mail {a}"]
+    mesh.answer(a)  # which reads both, in its next turn
+    heard()
+    mesh.send(mesh.root, a)
+    assert heard() == [f"mail {a}"]
+
+
 def test_nobody_is_told_of_what_was_rolled_back(mesh: Mesh, listen: Listen, database_url: str):
     heard = listen(f"agent_event_{mesh.root}")
     with psycopg.connect(database_url) as conn:

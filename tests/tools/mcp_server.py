@@ -5,6 +5,7 @@ It appends its pid to the file ``starts`` in its working directory, and what it 
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
@@ -27,6 +28,7 @@ TOOLS: dict[str, Any] = {
         for name in ("die", "hang", "late", "rubbish", "picture", "wrong", "brood")
     },
     "large": NUMBER,
+    "gallery": NUMBER,
 }
 
 
@@ -50,6 +52,18 @@ def picture() -> dict[str, Any]:
     return {"content": [words, image, {"type": "resource", "resource": inner}]}
 
 
+def gallery(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the images in the file ``shot`` of the working directory, once for each number, and much else."""
+    data = base64.b64encode(Path("shot").read_bytes()).decode()
+    image = {"type": "image", "data": data, "mimeType": "image/png"}
+    resource = {"uri": "file:///b.png", "blob": data, "mimeType": "image/png"}
+    link = {"type": "resource_link", "uri": "https://x/y", "name": "the report"}
+    audio = {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}
+    broken = {"type": "image", "data": "A", "mimeType": "image/png"}
+    others = [{"type": "resource", "resource": resource}, link, audio, broken]
+    return {"content": [*[image] * given.get("number", 1), *others], "isError": given.get("items") == []}
+
+
 def brood() -> dict[str, Any]:
     child = subprocess.Popen(["sleep", "3600"], start_new_session=True)
     return text(str(child.pid))
@@ -71,6 +85,7 @@ CALLS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "large": lambda given: text("x" * given["number"]),
     "picture": lambda _: picture(),
     "brood": lambda _: brood(),
+    "gallery": gallery,
 }
 
 

@@ -43,11 +43,27 @@ def test_17_11_ids_of_digits_in_a_list_are_text(given):
 def test_17_11_an_id_of_digits_names_an_agent():
     assert read("kill", '{"agent_id": 12345678}').agent_id == "12345678"
     assert read("send", '{"to": 12e45678, "message": "x"}').to == "12e45678"
+    assert read("send", '{"to": [12345678, "a", true], "message": "x"}').to == ["12345678", "a", "true"]
+    assert read("send", r'{"to": "[12345678, \"a\"]", "message": "x"}').to == ["12345678", "a"]
+    assert read("send", '{"to": "[a", "message": "x"}').to == "[a"
 
 
 def test_17_11_text_within_items_is_read_so_too():
     assert read("todo_write", '{"items": [{"content": 1.50, "status": "pending"}]}').items[0].content == "1.50"
     assert read("ask_user", '{"question": "Which?", "options": [1, 2.0]}').options == ["1", "2.0"]
+
+
+def test_22_4_an_object_as_a_message_is_its_json():
+    assert read("send", '{"to": "a", "message": {"sum": 3, "of": ["é", {"b": null}]}}').message == (
+        '{"sum": 3, "of": ["é", {"b": null}]}'
+    )
+    assert read("write", '{"path": "a.json", "content": {}}').content == "{}"
+    assert read("send", r'{"to": "a", "message": {"half": "\ud83d"}}').message == '{"half": "\ufffd"}'
+    assert read("todo_write", '{"items": [{"content": {"a": 1}, "status": "pending"}]}').items[0].content == '{"a": 1}'
+
+
+def test_22_4_a_wait_without_arguments_has_a_time_limit():
+    assert (read("wait", "{}").timeout, read("wait", "{}").from_agents) == (600, None)
 
 
 def test_17_11_text_and_numbers_stay_what_they_are():
@@ -57,7 +73,7 @@ def test_17_11_text_and_numbers_stay_what_they_are():
 
 
 @pytest.mark.parametrize(
-    ("given", "word"), [("null", "null"), ("[1, 2]", "a list"), ('{"a": 1}', "an object"), ('["a"]', "a list")]
+    ("given", "word"), [("null", "null"), ("[1, 2]", "a list"), ('[{"a": 1}]', "a list"), ('["a"]', "a list")]
 )
 def test_17_11_what_is_no_text_is_refused_in_a_sentence(given, word):
     with pytest.raises(ToolError, match=f"message: should be text, not {word}"):

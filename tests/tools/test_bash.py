@@ -9,12 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from agentmesh.config.schema import Sandbox
 from agentmesh.domain.cancel import Cancel, CancelReason
 from agentmesh.engine.tool import ToolError
+from agentmesh.store.tx import Database
 from agentmesh.tools.bash import Bash, BashArgs
 from agentmesh.tools.environment import command_environment
 from agentmesh.tools.output import Capture, clean, last_lines
 from agentmesh.tools.process import Spawner
+from agentmesh.tools.processes import Processes
+from agentmesh.tools.wall.walls import Walls
 from tests.tools import commands
 from tests.tools.calling import ALICE, call, context, is_alive, wait_for_end
 
@@ -289,6 +293,23 @@ def test_sh_serves_where_there_is_no_bash(bash: Bash, tmp_path: Path, monkeypatc
 def test_a_command_that_cannot_be_started_is_refused_in_words(bash: Bash, tmp_path: Path, command: str, words: str):
     with pytest.raises(ToolError, match=words):
         call(bash, tmp_path, command=command)
+
+
+@pytest.mark.parametrize(
+    ("long", "error"),
+    [
+        ({"command": "# " + "x" * 131072}, "The command has 131074 bytes, the limit is 131071"),
+        ({"command": "true", "watch": "é" * 501}, "watch has 1002 bytes, the limit is 1000"),
+    ],
+    ids=["command", "watch"],
+)
+def test_what_is_too_long_for_the_background_is_refused_in_words(
+    db: Database, tmp_path: Path, long: dict[str, str], error: str
+):
+    spawner = Spawner()
+    tool = Bash(spawner, Walls(Sandbox(bash="off")), Processes(db, spawner))
+    with pytest.raises(ToolError, match=error):
+        call(tool, tmp_path, background=True, **long)
 
 
 def test_a_missing_working_directory_is_named(bash: Bash, tmp_path: Path):

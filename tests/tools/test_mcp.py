@@ -15,6 +15,7 @@ import pytest
 
 from agentmesh.config.mcp import Mcp, McpServer, McpServers, NamedServer
 from agentmesh.domain.cancel import Cancel, CancelReason
+from agentmesh.domain.images import Image
 from agentmesh.engine.tool import Tool, ToolError
 from agentmesh.tools.environment import AGENT_VARIABLE
 from agentmesh.tools.mcp import connection
@@ -22,6 +23,7 @@ from agentmesh.tools.mcp import hub as hub_module
 from agentmesh.tools.mcp.hub import Hub
 from agentmesh.tools.mcp.tool import tool_of
 from tests.fixtures.engine import until
+from tests.fixtures.pictures import png
 from tests.tools.calling import call, context, is_alive, wait_for_end
 from tests.tools.mcp_web import TOKEN, McpWeb
 
@@ -156,9 +158,65 @@ def test_what_is_no_text_is_said_and_not_shown(rig: Rig):
     output = rig.call("picture")["output"]
     assert output.splitlines() == [
         "see red",
-        "[image image/png, 3 bytes: not shown]",
+        "[image image/png, 3 bytes: not shown, because your model cannot see images]",
         "[resource file:///a.bin: application/zip, 6 bytes: not shown]",
     ]
+
+
+def seen(rig: Rig, kept: list[Image], **given: Any) -> dict[str, Any]:
+    tool = rig.tools()["mcp__t__gallery"]
+    return call(tool, context(rig.workdir, sees=lambda: True, keep_image=kept.append), **given)
+
+
+def test_a_model_that_sees_gets_images_and_the_rest_in_words(rig: Rig):
+    (rig.workdir / "shot").write_bytes(png(640, 480))
+    kept: list[Image] = []
+    result = seen(rig, kept)
+    assert [(one.name, one.data) for one in kept] == [("t-1", png(640, 480)), ("t-2", png(640, 480))]
+    assert result["images"] == [one.reference() for one in kept]
+    assert result["output"].splitlines() == [
+        "[image image/png: t-1, which follows the results of this step]",
+        "[resource file:///b.png: image/png: t-2, which follows the results of this step]",
+        "[resource https://x/y: the report; not read]",
+        "[audio audio/wav, 3 bytes: not shown]",
+        "[image image/png: not shown, because its base64 is damaged]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (png()[:-4], "t-1 is damaged or cut off."),
+        (b"GIF89a\0" + b"\0" * 9, "t-1 is a GIF."),
+        (png(9000, 2), "t-1 has 9,000×2 pixels, the limit is 8,000 a side."),
+        (png() + b"\0" * (6 << 20), "t-1 has 6.0 MiB, the limit is 5 MiB."),
+        (b"<svg/>", "t-1 is not a PNG, JPEG or WebP image."),
+        (b"", "t-1 is empty."),
+    ],
+    ids=["cut", "gif", "wide", "heavy", "svg", "empty"],
+)
+def test_an_image_that_cannot_be_shown_is_said_with_the_reason(rig: Rig, data: bytes, why: str):
+    (rig.workdir / "shot").write_bytes(data)
+    kept: list[Image] = []
+    result = seen(rig, kept)
+    assert (kept, "images" in result) == ([], False)
+    assert result["output"].splitlines()[0].endswith(f"not shown. {why}]")
+
+
+def test_a_result_shows_no_more_images_than_a_message_may_have(rig: Rig):
+    (rig.workdir / "shot").write_bytes(png())
+    kept: list[Image] = []
+    result = seen(rig, kept, number=25)
+    assert len(kept) == len(result["images"]) == 20
+    assert result["output"].count("21 images are too many for one message.") == 7
+
+
+def test_images_of_a_failure_are_not_kept(rig: Rig):
+    (rig.workdir / "shot").write_bytes(png())
+    kept: list[Image] = []
+    with pytest.raises(ToolError, match="not shown"):
+        seen(rig, kept, items=[])
+    assert kept == []
 
 
 def test_long_output_is_cut_in_the_middle(rig: Rig):
@@ -197,7 +255,7 @@ def test_a_server_that_fails_costs_a_sentence_and_only_its_own_tools(rig: Rig):
         "the MCP server ends ended with exit code 4 (its last words: no licence)",
         "the MCP server missing cannot be started: [Errno 2] No such file or directory: '/no/such/program'",
         "the MCP server unset needs the variable NOBODY_HAS_SET_THIS, which is not set",
-        "the MCP server no-schema answered with an invalid message (tools.12.inputSchema: Field required)",
+        "the MCP server no-schema answered with an invalid message (tools.13.inputSchema: Field required)",
         "the MCP server nobody cannot be reached: All connection attempts failed",
     ]
 
@@ -437,8 +495,7 @@ def test_without_the_library_one_sentence_and_no_failure(rig: Rig, monkeypatch: 
     missing: Callable[[], bool] = lambda: False  # noqa: E731
     monkeypatch.setattr(hub_module, "has_library", missing)
     assert not rig.tools()
-    assert rig.problems() == [
-        "its MCP servers (t) are not used: the package mcp is not installed: pip install 'agentmesh[mcp]'"
-    ]
+    words = "the package mcp is not installed: pip install '.[mcp]' in a checkout of agentmesh"
+    assert rig.problems() == [f"its MCP servers (t) are not used: {words}"]
     with pytest.raises(ToolError, match="the package mcp is not installed"):
         rig.call("echo", text="hello")

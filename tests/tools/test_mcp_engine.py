@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from pathlib import Path
@@ -10,13 +11,16 @@ from typing import Any
 import pytest
 
 from agentmesh.config.mcp import Mcp, McpServer, McpServers, NamedServer
+from agentmesh.domain.images import tokens
 from agentmesh.domain.states import PermissionMode
 from agentmesh.engine.calls import DIED
 from agentmesh.llm.simulator.reply import ScriptedCall
+from agentmesh.llm.simulator.request import ChatRequestView
 from agentmesh.store import person, requests
 from agentmesh.tools import toolset
 from agentmesh.tools.mcp.hub import Hub
 from tests.fixtures.engine import Rig, call, do, say, until
+from tests.fixtures.pictures import png
 from tests.tools.calling import is_alive
 
 SERVER = Path(__file__).with_name("mcp_server.py")
@@ -62,6 +66,23 @@ def test_an_agent_calls_a_tool_and_its_model_sees_the_result(rig: Rig):
     assert "mcp__t__echo" in names
     assert first.body["tools"] == second.body["tools"]
     assert second.body["messages"][-1]["content"] == '{"output": "hello"}'
+
+
+def test_a_model_that_sees_is_shown_the_image_of_a_result_and_so_is_its_fork(rig: Rig):
+    (rig.workdir / "shot").write_bytes(png(640, 480))
+    begin(rig)
+    rig.script("root", do(call("mcp__t__gallery")), do(call("fork", name="child", prompt="go")))
+    rig.worker(mcp=SERVERS)
+    rig.run()
+    rig.rest()
+    digest = hashlib.sha256(png(640, 480)).hexdigest()
+    for agent, number in (("root", 1), ("child", 0)):
+        view = ChatRequestView(rig.requests(agent)[number].body)
+        assert [one.sha256 for one in view.images] == [digest, digest]
+    (kept,) = rig.conn.execute("select digest, width from agentmesh.images").fetchall()
+    assert kept == (digest, 640)
+    counted = "select sum(agentmesh.image_bytes(kind, content)) from agentmesh.transcript where kind = 'tool_result'"
+    assert rig.one(counted) == 2 * 4 * tokens(640, 480)
 
 
 def test_a_fork_has_the_same_tools_and_another_call_the_same_server(rig: Rig):

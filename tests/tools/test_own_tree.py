@@ -150,6 +150,17 @@ def test_git_works_in_an_own_tree_for_an_approved_command(own: OwnTree, user: Pa
     assert git(user, "log", "--all", "--format=%s").splitlines() == ["second", "first"]
 
 
+@pytest.mark.parametrize("kind", ["bubblewrap", "landlock"])
+def test_what_rules_withhold_in_the_checkout_is_hidden_from_approved_commands(own: OwnTree, user: Path, kind: str):
+    walls = Walls(Sandbox(wall=kind, writable=[str(user.parent)]), trees=own.top.parents[1])  # type: ignore[arg-type]
+    if walls.problem():
+        pytest.skip(walls.problem())
+    where = context(own.root, own=own, withheld=lambda path: path.endswith(".env"))
+    output = call(Bash(Spawner(), walls), where, command=f"cat {user}/a.txt {user}/.en?")["output"]
+    assert "not committed" in output
+    assert "SECRET" not in output
+
+
 def forged(folder: Path, objects: Path) -> Path:
     """Make what an agent could make: a tree with a marker beside it, in a directory that it may write."""
     tree = folder / "trees" / WORKSPACE / "tree"

@@ -14,4 +14,8 @@ def test_the_verbs_and_all_others_are_one_alphabetical_list(db):
     assert {"fork", "send", "wait", "kill", "task", "list_agents", "ask_user", "todo_write", "bash"} <= {*names}
     described = {path.stem for path in (Path(agentmesh.tools.__file__).parent / "prompts").glob("*.md")}
     assert set(names) == described
-    assert [tool["function"]["name"] for tool in toolset.definitions(toolset.builtin(db))] == names
+    assert [tool["function"]["name"] for tool in toolset.definitions(toolset.builtin(db))] == [
+        name
+        for name in names
+        if name != "report"  # a task with a schema defines it for its own sub-agent
+    ]

@@ -68,6 +68,7 @@ def request(agent: str, tool: str = "bash", arguments: Any = None, **more: Any) 
         "rules": [] if "question" in more else [{"effect": "allow", "tool": tool, "pattern": "git push *"}],
         "question": None,
         "options": None,
+        "agents": None,
         "state": "pending",
         "asked_at": NOW + timedelta(seconds=number),
         "answer": None,

@@ -15,6 +15,7 @@ from textual.keys import _character_to_key
 from textual.message import Message
 from textual.pilot import Pilot
 
+from agentmesh.config.agent_types import built_in
 from agentmesh.config.custom_commands import CustomCommand
 from agentmesh.config.schema import Tui
 from agentmesh.domain.ids import AgentId
@@ -95,6 +96,7 @@ class Puppet(MeshApp):
             feed=self.hand,
             actions=self.hand,
             custom=custom,
+            types=lambda: {kind.name: kind for kind in built_in()},
             start=self.hand.start,
             get_ready=lambda: None,
             stop=self.hand.stop,

@@ -7,14 +7,18 @@ from typing import Any
 
 import pytest
 
+from agentmesh.app.place import HostAndUser
+from agentmesh.domain.errors import UrgentMailFirst
 from agentmesh.domain.states import AgentStatus, PermissionMode
 from agentmesh.store import agents, person, sessions, steps
 from agentmesh.store.tx import Database
 from agentmesh.tui.commands.calls import END_SHELL, INTERRUPT_TREE, TAKE_BACK, Call, Done, Failed
+from agentmesh.tui.commands.context import CommandContext
 from agentmesh.tui.commands.messages import ActionDone
 from agentmesh.tui.commands.parse import parse
 from agentmesh.tui.commands.run import CommandRunner
-from tests.fixtures.mesh import Mesh
+from tests.fixtures.mesh import HOST, USER, Mesh
+from tests.fixtures.pictures import png
 from tests.tui.posted import Posted, mesh_of
 
 
@@ -169,6 +173,54 @@ def test_send_is_from_the_agent_in_view(mesh: Mesh, me: Person):
     refused = me.types("/send chidl hello")
     assert isinstance(refused, Failed)
     assert "child" in refused.hint
+
+
+def test_urgent_is_from_the_user_and_puts_off_calls(mesh: Mesh, me: Person):
+    (waiting,) = mesh.call(mesh.root, "bash")
+    assert me.types("/urgent stop [b]that[/b]") == Done()
+    assert mesh.column("select body from agentmesh.v_mail where urgent and sender is null") == ["stop [b]that[/b]"]
+    with pytest.raises(UrgentMailFirst):
+        mesh.run(steps.start_calls, waiting, [0])
+    assert mesh.column("select seq from agentmesh.transcript where kind = 'command'") == []
+
+
+def test_urgent_is_sent_though_a_capture_is_open_and_is_refused_by_the_dead(mesh: Mesh, me: Person):
+    child = mesh.fork(mesh.root, "child")
+    me.in_view = child
+    assert isinstance(me.types("/capture"), Done)
+    assert me.types("/urgent now") == Done()
+    assert mesh.unread(child) == ["now"]
+    mesh.kill(child)
+    refused = me.types("/urgent again")
+    assert isinstance(refused, Failed)
+    assert "is dead" in refused.text
+
+
+def test_send_goes_to_several_at_once(mesh: Mesh, me: Person):
+    a, b = mesh.fork(mesh.root, "a"), mesh.fork(mesh.root, "b")
+    assert me.types("/send a,b,a hello") == Done("Sent to a, b.")
+    assert me.types("/send Children again") == Done("Sent to a, b.")
+    assert mesh.unread(a) == mesh.unread(b) == ["hello", "again"]
+    me.in_view = a
+    assert me.types("/send session all") == Done("Sent to root, b.")
+    assert isinstance(me.types("/send b,nobody x"), Failed)
+    assert isinstance(me.types("/send a,b x"), Failed), "an agent cannot send to itself"
+    assert mesh.unread(b) == ["hello", "again", "all"]
+
+
+def test_reply_is_from_the_agent_in_view_to_the_newest_mail_or_the_one_named(mesh: Mesh, me: Person):
+    a, b = mesh.fork(mesh.root, "a"), mesh.fork(mesh.root, "b")
+    first, second = mesh.send(a, mesh.root, "which port?"), mesh.send(b, mesh.root, "which host?")
+    assert f"an answer to message {second}" in me.types("/reply localhost").text
+    assert f"an answer to message {first}" in me.types(f"/reply #{first}  8080").text
+    assert mesh.column("select sender from agentmesh.mail where reply_to is not null") == [mesh.root, mesh.root]
+    assert (mesh.unread(a), mesh.unread(b)) == (["8080"], ["localhost"])
+    assert "The message is missing" in me.types(f"/reply #{first}").text
+    assert "there is no message 99 " in me.types("/reply #99 x").text
+
+
+def test_nobody_has_written_to_one_who_is_to_reply(me: Person):
+    assert "No agent has written" in me.types("/reply hello").text
 
 
 def test_the_root_has_no_parent_to_send_to(me: Person):
@@ -420,6 +472,35 @@ def test_an_agent_gets_another_name_and_its_conversation_says_so(mesh: Mesh, me:
     assert "reviewer" in me.types("/send child hello").hint
 
 
+def test_a_fork_may_differ_from_its_parent(mesh: Mesh, me: Person):
+    made = me.types("/fork --model demo --context none fixer")
+    assert isinstance(made, Done)
+    assert "it begins without the conversation" in made.text or "its model differs" in made.text
+    assert mesh.one("select model from agentmesh.agents where id = %s", made.goto) == "demo/demo"
+    me.in_view = mesh.root
+    assert isinstance(me.types("/fork --context -1 wrong"), Failed)
+    assert isinstance(me.types("/fork --tools nosuch wrong"), Failed)
+    assert isinstance(me.types("/fork --model nobody/x wrong"), Failed)
+    assert isinstance(me.types("/fork --context none @1 wrong"), Failed)
+    assert mesh.one("select count(*) from agentmesh.agents where name = 'wrong'") == 0
+
+
+def test_a_forks_report_may_have_a_form_and_a_check(mesh: Mesh, me: Person, tmp_path):
+    (tmp_path / "count.json").write_text('{"properties": {"n": {"type": "integer"}}, "required": ["n"]}')
+    made = me.types(f'/fork --schema {tmp_path}/count.json --check "pytest -q" counter Count.')
+    assert isinstance(made, Done)
+    assert "its tools differ" in made.text
+    assert (
+        mesh.one("select (schema ->> 'required', check_command)::text from agentmesh.forms")
+        == '("[""n""]","pytest -q")'
+    )
+    me.in_view = mesh.root
+    assert "cannot be read" in me.types(f"/fork --schema {tmp_path}/none.json wrong Count.").text
+    assert "needs a prompt" in me.types("/fork --check true wrong").text
+    assert isinstance(me.types('/fork --check "" wrong Count.'), Failed)
+    assert mesh.one("select count(*) from agentmesh.agents where name = 'wrong'") == 0
+
+
 def test_fork_takes_a_name_and_a_prompt(mesh: Mesh, me: Person):
     idle = me.types("/fork fixer")
     assert (mesh.name(idle.goto), mesh.status(idle.goto)) == ("fixer", "idle")
@@ -439,3 +520,147 @@ def test_a_capture_becomes_a_child_of_the_name_given_but_takes_no_other_prompt(m
     assert isinstance(me.types("/fork fixer and more"), Failed)
     made = me.types("/fork fixer")
     assert (mesh.name(made.goto), mesh.unread(made.goto)) == ("fixer", ["captured"])
+
+
+def test_later_sends_lists_and_cancels(me: Person):
+    done = me.types("/later 10m look again")
+    timer = me.mesh.one("select id from agentmesh.timers where recipient = %s", me.in_view)
+    assert done.text == f"Timer {timer} rings in 10m, if a worker runs then. /later lists them."
+    assert [row[2] for row in me.types("/later").table.rows] == ["look again"]
+    assert me.types(f"/later cancel {timer}").text == f"Timer {timer} is cancelled."
+    assert me.types("/later").text == "No message is due later."
+
+
+@pytest.mark.parametrize(
+    ("times", "cron", "said"),
+    [
+        ("0 9 * * 1-5 Europe/Berlin", "0 9 * * 1-5 Europe/Berlin", "at 09:00 on Monday through Friday, Europe/Berlin"),
+        ("0 9 * * 1-5 UTC", "0 9 * * 1-5 UTC", "at 09:00 on Monday through Friday, UTC"),
+        ("0 9 * * 1-5", "0 9 * * 1-5 Asia/Tokyo", "at 09:00 on Monday through Friday, Asia/Tokyo"),
+    ],
+)
+def test_later_repeats_by_a_cron_expression(monkeypatch, me: Person, times: str, cron: str, said: str):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    done = me.types(f"/later cron {times} look at n/a and src/a.py")
+    ((timer, stored, body),) = me.mesh.conn.execute("select id, cron, body from agentmesh.timers").fetchall()
+    assert (stored, body) == (cron, "look at n/a and src/a.py")
+    assert done.text == f"Timer {timer} rings {said}, if a worker runs then. /later lists them."
+    assert [row[3] for row in me.types("/later").table.rows] == [said]
+
+
+def test_a_later_message_has_the_images_that_it_names(monkeypatch, tmp_path, me: Person):
+    monkeypatch.setattr(HostAndUser, "here", lambda: HostAndUser(HOST, USER))
+    (tmp_path / "shot.png").write_bytes(png())
+    done = me.types(f"/later 10m what is @{tmp_path}/shot.png ?")
+    assert me.mesh.one("select images -> 0 ->> 'name' from agentmesh.timers") == "shot.png"
+    assert "rings in 10m" in done.text
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "10m",
+        "every 1h",
+        "every 1s x",
+        "soon look",
+        "cancel x",
+        "cancel",
+        "-5m look",
+        "cron",
+        "cron 0 9 * *",
+        "cron 0 9 * * 1-5",
+        "cron 0 9 * * 1-5 UTC",
+        "cron 61 9 * * 1-5 look",
+        "cron 0 9 30 2 * look",
+        "cron every day at nine look",
+    ],
+)
+def test_a_later_without_sense_says_what_to_write(me: Person, words: str):
+    refused = me.types(f"/later {words}")
+    assert isinstance(refused, Failed)
+    assert me.mesh.one("select count(*) from agentmesh.timers") == 0
+
+
+def test_a_sub_agent_of_a_type_works_below_the_agent_in_view_and_reports_to_it(mesh: Mesh, me: Person):
+    done = me.types("/task Explore Look at the tests, please!")
+    assert done == Done("Started explore-look-at-the-tests; its report comes as a message.")
+    ((child, kind, parent),) = mesh.conn.execute(
+        "select id, subagent_type, parent_id from agentmesh.agents where name = 'explore-look-at-the-tests'"
+    ).fetchall()
+    assert (kind, parent) == ("explore", mesh.root)
+    assert mesh.one("select sender from agentmesh.mail where recipient = %s", child) == mesh.root
+    mesh.claim()
+    mesh.answer(child, "there are many")
+    assert mesh.unread(mesh.root) == ["there are many"]
+    again = me.types("/task explore 見て")
+    assert again == Done("Started explore-1; its report comes as a message.")
+
+
+def test_an_unknown_type_and_a_dead_agent_are_refused_in_words_and_nothing_is_made(mesh: Mesh, me: Person):
+    unknown = me.types("/task nosuch look")
+    assert isinstance(unknown, Failed)
+    assert "there is no type of sub-agent 'nosuch'" in unknown.text.lower()
+    assert "Types: explore, general-purpose, plan." in unknown.hint
+    child = mesh.fork(mesh.root, "child")
+    mesh.kill(child)
+    me.in_view = child
+    assert isinstance(me.types("/task explore look"), Failed)
+    assert mesh.one("select count(*) from agentmesh.agents where subagent_type is not null") == 0
+
+
+def test_an_image_of_a_sub_agents_prompt_goes_with_it(
+    mesh: Mesh, me: Person, db: Database, tmp_path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(CommandContext, "ensure_served", lambda _self: None)  # it would start a real worker here
+    (tmp_path / "shot.png").write_bytes(png(640, 480))
+    mesh.conn.execute("update agentmesh.sessions set host = %s", [HostAndUser.here().host])
+    here = Person(mesh, db, tmp_path)
+    try:
+        assert isinstance(here.types("/task explore what is @shot.png"), Done)
+    finally:
+        here.actions.stop()
+    child = mesh.one("select id from agentmesh.agents where subagent_type = 'explore'")
+    mail = "select sender, jsonb_array_length(images) from agentmesh.mail where recipient = %s"
+    assert mesh.conn.execute(mail, [child]).fetchall() == [(mesh.root, 1)]
+    assert mesh.status(child) is AgentStatus.RUNNING
+
+
+def test_the_board_of_todos_is_changed_and_listed(mesh: Mesh, me: Person):
+    assert me.types("/todo").text.startswith("Nothing is on the board.")
+    number = me.types("/todo add build it").text.split()[1]
+    assert me.types("/todo").table.rows[0][:3] == (number, "build it", "ready")
+    assert me.types(f"/todo done {number} in build/") == Done(f"Todo {number} is done.")
+    assert me.types("/todo").table.rows[0][2] == "done"
+    assert isinstance(me.types(f"/todo release {number}"), Failed)
+    for wrong in ("/todo add", "/todo done x", "/todo done 9999", "/todo steal 3"):
+        assert isinstance(me.types(wrong), Failed)
+    rows = "select content ->> 'command' from agentmesh.transcript where content ? 'command'"
+    assert len(mesh.column(rows)) == 2
+
+
+def test_processes_are_listed_and_stopped(me: Person):
+    assert me.types("/processes").text == "No command was started in the background."
+    me.mesh.conn.execute(
+        "insert into agentmesh.processes (session_id, id, agent_id, seq, ordinal, worker_id, command)"
+        " select session_id, 3, id, 1, 0, %s, 'npm run dev' from agentmesh.agents where id = %s",
+        [me.mesh.worker, me.in_view],
+    )
+    assert [(row[0], row[1], row[6]) for row in me.types("/processes").table.rows] == [("3", "running", "npm run dev")]
+    assert me.types("/processes stop 3").text == "Process 3 is being stopped."
+
+
+@pytest.mark.parametrize("words", ["stop", "stop x", "stop 0", "3", "stop 99999999999999999999", "stop 3 4", "stop ³"])
+def test_a_stop_without_sense_says_what_to_write(me: Person, words: str):
+    assert isinstance(me.types(f"/processes {words}"), Failed)
+
+
+def test_limits_are_shown_and_changed(mesh: Mesh, me: Person):
+    shown = {row[3]: row for row in me.types("/limits").table.rows}
+    assert shown["turns"][:3] == ("model calls in one turn", "0", "none")
+    assert me.types("/limits turns 50") == Done("Limit of the session: model calls in one turn, 50.")
+    assert me.types("/limits --max-time 2h") == Done("Limit of the session: time of the session, 2 h from now on.")
+    assert me.types("/limits time none") == Done("Limit of the session: time of the session, none.")
+    assert mesh.conn.execute("select max_turns, deadline from agentmesh.sessions").fetchall() == [(50, None)]
+    for wrong in ("/limits steps 3", "/limits turns", "/limits turns many", "/limits turns 0", "/limits time soon"):
+        assert isinstance(me.types(wrong), Failed)
+    assert mesh.one("select max_turns from agentmesh.sessions") == 50

@@ -259,6 +259,39 @@ def test_done_agents_are_marked_as_seen():
     puppet(scene)
 
 
+def test_silent_agents_are_counted_found_by_letters_and_shown_by_a_key():
+    async def scene(show: Show) -> None:
+        quiet = (face("quiet", silent=True), face("hush", silent=True, status="running"))
+        await opened(show, *quiet, face("loud"), face("broke", silent=True, activity="failed"))
+        assert names(show) == ["broke", "root", "loud"]
+        assert "3 agents  +2 silent" in show.text
+        await show.press("h", "u", "s")
+        assert names(show) == ["hush"]
+        assert "silent" not in show.text.splitlines()[0]
+        await show.press("escape", "ctrl+t")
+        assert names(show) == ["broke", "hush", "root", "quiet", "loud"]
+        assert "+2 silent" not in show.text
+        await show.press("ctrl+t")
+        assert names(show) == ["broke", "root", "loud"]
+
+    puppet(scene, size=(120, 24))
+
+
+def test_silent_agents_of_all_sessions_are_folded_away_too():
+    async def scene(show: Show) -> None:
+        await opened(show)
+        await show.press("f12")
+        far = face("far", None, session_id=id_of("another session"), silent=True).view
+        near = face("near", None, session_id=SESSION).view
+        await show.post(EverybodyRead([Elsewhere(near, "here", asks=False), Elsewhere(far, "far away", asks=False)]))
+        assert names(show) == ["near"]
+        assert "+1 silent" in show.text
+        await show.press("ctrl+t")
+        assert names(show) == ["near", "far"]
+
+    puppet(scene, size=(120, 24))
+
+
 def test_the_agents_of_all_sessions_are_shown_by_a_second_press():
     async def scene(show: Show) -> None:
         await opened(show)
@@ -335,6 +368,7 @@ def test_nothing_is_cut_within_a_word_and_the_edge_stays_free(size: tuple[int, i
             "select",
             "write",
             "seen",
+            "agents",
             "kill",
         )
         assert all(len(line) < size[0] for line in show.lines[1:-1])

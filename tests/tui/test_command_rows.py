@@ -17,8 +17,8 @@ from agentmesh.tui.conversation.entries import Note, entries_of
 from tests.fixtures.mesh import Mesh
 from tests.tui.test_actions import Person, me  # noqa: F401  the fixture
 
-SHOWING = {"agents", "context", "cost", "diff", "export", "new", "search", "sql", "timeline"}
-"""Commands that change nothing here."""
+SHOWING = {"agents", "context", "cost", "diff", "export", "new", "search", "sql", "timeline", "urgent"}
+"""Commands that change nothing here, and ``urgent``, whose message is in the conversation."""
 
 
 def commands(mesh: Mesh, agent=None) -> list[tuple[str, str]]:

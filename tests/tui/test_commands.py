@@ -32,6 +32,20 @@ def test_nothing_is_no_input(text):
         ("/fork", ("fork", ())),
         (" / fork ", ("fork", ())),
         ("/fork fixer", ("fork", ("fixer",))),
+        (
+            '/fork --schema a.json --check "pytest -q" fixer go on',
+            ("fork", ("--schema", "a.json", "--check", "pytest -q", "fixer", "go on")),
+        ),
+        (
+            "/fork --model m/x --context none fixer go on",
+            ("fork", ("--model", "m/x", "--context", "none", "fixer", "go on")),
+        ),
+        (
+            '/fork --context "last 2" fixer go "on"',
+            ("fork", ("--context", "last 2", "fixer", 'go "on"')),
+        ),
+        ("/fork --type explore --own fixer --model x", ("fork", ("--own", "--type", "explore", "fixer", "--model x"))),
+        ("/fork --own", ("fork", ("--own",))),
         ("/fork fixer look at @README.md", ("fork", ("fixer", "look at @README.md"))),
         ("/diff tester", ("diff", ("tester",))),
         ("/fork @12 fixer two\nlines", ("fork", ("@12", "fixer", "two\nlines"))),
@@ -72,11 +86,18 @@ def test_inputs_become_calls(text, call):
         ("/wait soon", "soon is no number", "Usage"),
         ("/wait nan", "nan is no number", "Usage"),
         ("/mode fast", "fast is no mode", "Usage"),
-        ("/fork @now", "@now is no place to begin at", "Usage: /fork [--own] [@row]"),
+        ("/fork --model", "--model needs a value: NAME", "Usage: /fork"),
+        ("/fork --type a --type b x", "--type is there twice", "Usage: /fork"),
+        ("/fork --odd x", "--odd is no name for an agent", "Usage: /fork"),
+        (
+            "/fork @now",
+            "@now is no place to begin at",
+            '[--context all|none|"last N"] [--type TYPE] [--effort LEVEL] [--schema FILE] [--check COMMAND] [@row]',
+        ),
         (
             "/fork Look at it",
             "Look is no name for an agent: 1 to 32 of a-z",
-            "Usage: /fork [--own] [@row] [name] [prompt]",
+            "[--type TYPE] [--effort LEVEL] [--schema FILE] [--check COMMAND] [@row] [name] [prompt]",
         ),
         ("/rename tester", "/rename needs a name", "Usage: /rename agent name"),
         ("/rename a good title", "/rename takes 2 arguments", "Usage: /rename agent name"),
@@ -137,7 +158,7 @@ def test_a_slash_lists_all_commands_with_help(seen):
 
 def test_names_complete_by_their_beginning_and_fuzzily(seen):
     assert texts("/ki", seen)[0] == "/kill "
-    assert texts("/sss", seen) == ["/sessions", "/permissions "]
+    assert texts("/sss", seen) == ["/sessions", "/processes ", "/permissions "]
     assert texts("/xyz", seen) == []
 
 
@@ -151,6 +172,15 @@ def test_arguments_complete_by_their_kind(seen):
     assert texts("/wait 3", seen) == []
     assert texts("/wait 3 tester re", seen)[0] == "reader "
     assert texts("/kill tester x", seen) == []
+
+
+def test_send_is_completed_with_the_living_children_and_session(seen):
+    assert texts("/send ", seen) == ["root ", "tester ", "reader ", "children ", "session "]
+    assert texts("/send chi", seen)[0] == "children "
+    assert texts("/send tester,re", seen)[0] == "reader "
+    found, *_ = completions("/send tester,re", 15, seen)
+    assert "/send tester,re"[: found.start] + found.text == "/send tester,reader "
+    assert texts("/send tester one,re", seen) == []
 
 
 def test_a_completion_replaces_the_word_at_the_cursor(seen):

@@ -10,7 +10,7 @@ import pytest
 from agentmesh.app import HostAndUser
 from agentmesh.config.custom_commands import CustomCommand
 from agentmesh.store.tx import Database
-from agentmesh.tui.commands.calls import CAPTURED, SAY, Call, Problem
+from agentmesh.tui.commands.calls import CAPTURED, CUSTOM, CUSTOM_CHILD, SAY, Call, Problem
 from agentmesh.tui.commands.complete import completions
 from agentmesh.tui.commands.parse import parse
 from tests.fixtures.mesh import Mesh
@@ -21,22 +21,34 @@ REVIEW = CustomCommand("review", "Reviews [b]a file[/b]", "Review $1, [/x].", ".
 PDF = CustomCommand(
     "pdf", "Reads PDF", "Use the skill pdf (/s/SKILL.md).", "~/.claude/skills/pdf/SKILL.md", is_skill=True
 )
-CUSTOM = {"pdf": PDF, "review": replace(REVIEW, is_projects=True), "kill": replace(PDF, name="kill")}
+KNOWN = {"pdf": PDF, "review": replace(REVIEW, is_projects=True), "kill": replace(PDF, name="kill")}
 
 
 def test_a_custom_command_becomes_what_it_says_and_built_in_names_win():
-    assert parse("/review a.py", custom=CUSTOM) == Call(SAY, ("Review a.py, [/x].",), "/review a.py")
-    assert parse(" /PDF\nread it", custom=CUSTOM) == Call(
+    assert parse("/review a.py", custom=KNOWN) == Call(SAY, ("Review a.py, [/x].",), "/review a.py")
+    assert parse(" /PDF\nread it", custom=KNOWN) == Call(
         SAY, ("Use the skill pdf (/s/SKILL.md).\n\nread it",), " /PDF\nread it"
     )
-    assert parse("/kill", custom=CUSTOM) == Call("kill", (), "/kill")
-    assert parse("/review/a.py", custom=CUSTOM) == Call(SAY, ("/review/a.py",), "/review/a.py")
+    assert parse("/kill", custom=KNOWN) == Call("kill", (), "/kill")
+    assert parse("/review/a.py", custom=KNOWN) == Call(SAY, ("/review/a.py",), "/review/a.py")
+
+
+def test_one_that_does_more_is_a_call_of_its_own():
+    custom = {
+        "run": CustomCommand("run", "", "See !`ls`.", "run.md"),
+        "sub": CustomCommand("sub", "", "See.", "sub.md", is_subtask=True),
+        "build": CustomCommand("build", "", "See.", "build.md", agent="explore"),
+    }
+    assert parse("/run a b", custom=custom) == Call(CUSTOM, ("run", "a b"), "/run a b")
+    assert parse("/run", custom=custom, capturing=True) == Call(CUSTOM, ("run", ""), "/run")
+    assert parse("/sub", custom=custom) == Call(CUSTOM_CHILD, ("sub", ""), "/sub")
+    assert parse("/build", custom=custom) == Call(CUSTOM_CHILD, ("build", ""), "/build")
 
 
 def test_in_a_capture_what_it_says_is_captured():
     call = Call(CAPTURED, ("Review a.py, [/x].",), "/review a.py")
-    assert parse("/review a.py", capturing=True, custom=CUSTOM) == call
-    assert parse("/review a.py", capturing=True, again=True, custom=CUSTOM) == call
+    assert parse("/review a.py", capturing=True, custom=KNOWN) == call
+    assert parse("/review a.py", capturing=True, again=True, custom=KNOWN) == call
 
 
 def test_one_that_says_nothing_without_arguments_says_so():
@@ -45,26 +57,26 @@ def test_one_that_says_nothing_without_arguments_says_so():
 
 
 def test_an_unknown_name_may_mean_a_custom_one():
-    problem = parse("/revew a.py", custom=CUSTOM)
+    problem = parse("/revew a.py", custom=KNOWN)
     assert isinstance(problem, Problem)
     assert problem.hint == "Did you mean /review?"
 
 
 def test_they_are_completed_with_whose_they_are():
     seen = board(face("tester"))
-    (found,) = completions("/revi", 5, seen, CUSTOM)
+    (found,) = completions("/revi", 5, seen, KNOWN)
     assert (found.text, found.shown) == ("/review ", "/review [file]")
     assert found.description == "Reviews [b]a file[/b] (project)"
-    (found,) = completions("/pdf", 4, seen, CUSTOM)
+    (found,) = completions("/pdf", 4, seen, KNOWN)
     assert (found.text, found.description) == ("/pdf", "Reads PDF (yours, skill)")
-    assert completions("/kill", 5, seen, CUSTOM)[0].description.startswith("End an agent")
-    assert completions("/review ", 8, seen, CUSTOM) == []
+    assert completions("/kill", 5, seen, KNOWN)[0].description.startswith("End an agent")
+    assert completions("/review ", 8, seen, KNOWN) == []
 
 
 def test_the_screen_completes_sends_and_explains_them():
     async def scene(show: Show) -> None:
         assert isinstance(show.app, Puppet)
-        show.app.custom |= CUSTOM
+        show.app.custom |= KNOWN
         await show.type("/rev")
         await show.sees("/review [file]", "Reviews [b]a file[/b] (project)")
         await show.press("tab")

@@ -129,6 +129,13 @@ async def enters_the_task(show: Show, key: str) -> None:
     await show.until(lambda: show.in_view == "look")
 
 
+async def sends_the_task_to_the_background(show: Show, key: str) -> None:
+    await show.board(sub_agent(), tasks=[task("look")])
+    await show.rows(CALL)
+    await show.press(key)
+    assert asked(show) == [Call("background", ("look",))]
+
+
 async def goes_to_a_need(show: Show, key: str) -> None:
     await show.board(face("alpha"), face("beta", unseen=True))
     await show.press(key)
@@ -308,6 +315,13 @@ async def edits_outside(show: Show, key: str) -> None:
 # The board
 
 
+async def shows_the_silent(show: Show, key: str) -> None:
+    await test_board.opened(show, face("quiet", silent=True))
+    assert test_board.names(show) == ["root"]
+    await show.press(key)
+    assert test_board.names(show) == ["root", "quiet"]
+
+
 def on_board(*, acts: Callable[[Show], bool], before: tuple[str, ...] = ()) -> Scene:
     """Return a scene in which a key does something on the board of ``test_board.team``."""
 
@@ -353,6 +367,7 @@ KEYS: dict[str, Scene] = {
     "agents.tree": shows_the_tree,
     "board.open": opens_the_board,
     "task.enter": enters_the_task,
+    "task.background": sends_the_task_to_the_background,
     "needs.next": goes_to_a_need,
     "requests.answer": opens_requests,
     "agent.interrupt": interrupts,
@@ -388,6 +403,7 @@ KEYS: dict[str, Scene] = {
     "board.write": on_board(acts=lambda show: "Message to asking" in show.text),
     "board.seen": on_board(before=("down", "down"), acts=lambda show: bool(test_board.hand(show).seen)),
     "board.everywhere": on_board(acts=lambda show: "Reading all sessions" in show.text),
+    "board.silent": shows_the_silent,
     "board.up": on_board(before=("down",), acts=highlighted("asking")),
     "board.down": on_board(acts=highlighted("broke")),
     "board.page_up": moves_a_page,

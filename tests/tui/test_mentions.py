@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentmesh.tui.commands.calls import CAPTURED, SAY, SAY_TO, Call, Problem
+from agentmesh.tui.commands.calls import CAPTURED, SAY, SAY_TO, TASK, Call, Problem
 from agentmesh.tui.commands.mentions import NamedFile, addressed, file_names, look_for
 from agentmesh.tui.commands.parse import parse
 from tests.fixtures.mesh import Mesh
@@ -22,6 +22,7 @@ from tests.tui.piloting import Show, asked, enter, family, puppet
         ("@fixer: look", "fixer", "look"),
         ("@fixer-2.b look", "fixer-2.b", "look"),
         ("@fixer", "fixer", ""),
+        ("@root/Reader/fixer, look", "root/reader/fixer", "look"),
     ],
 )
 def test_a_text_is_addressed_by_its_first_word(text, name, rest):
@@ -29,7 +30,18 @@ def test_a_text_is_addressed_by_its_first_word(text, name, rest):
 
 
 @pytest.mark.parametrize(
-    "text", ["look @fixer", "@", "@ fixer", "@src/main.py is", "@größe x", "me@fixer x", "@[/x] y"]
+    "text",
+    [
+        "look @fixer",
+        "@",
+        "@ fixer",
+        "@src/main.py is",
+        "@root/größe x",
+        "@root//x y",
+        "@größe x",
+        "me@fixer x",
+        "@[/x] y",
+    ],
 )
 def test_any_other_text_is_addressed_to_nobody(text):
     assert addressed(text) is None
@@ -43,6 +55,14 @@ def test_only_an_agent_is_written_to():
     assert parse("@nobody look", is_agent=known) == Call(SAY, ("@nobody look",), "@nobody look")
     assert parse("see @fixer", is_agent=known) == Call(SAY, ("see @fixer",), "see @fixer")
     assert isinstance(parse("@fixer ", is_agent=known), Problem)
+    one = Call(TASK, ("explore", "look at\nthe tests"), "@explore look at\nthe tests")
+    assert parse("@explore look at\nthe tests", is_agent=known, is_type=lambda name: name == "explore") == one
+    assert parse("@fixer look", is_agent=known, is_type=known) == Call(SAY_TO, ("fixer", "look"), "@fixer look")
+    assert isinstance(parse("@explore", is_type=lambda _name: True), Problem)
+    assert parse("@explore x", capturing=True, is_type=lambda _name: True) == Call(
+        CAPTURED, ("@explore x",), "@explore x"
+    )
+    assert parse("/task explore look") == Call(TASK, ("explore", "look"), "/task explore look")
     assert parse("@fixer look", capturing=True, is_agent=known) == Call(CAPTURED, ("@fixer look",), "@fixer look")
 
 
@@ -72,6 +92,11 @@ def test_the_line_says_where_a_text_goes_and_what_it_names(tmp_path: Path):
         await show.sees("↥ not sent yet: @alpha see")
         assert show.app.main.pending_calls.unsent_count == 1
         assert asked(show) == [Call(SAY_TO, ("alpha", "see @calc.py and @nope"), "@alpha see @calc.py and @nope")]
+        await show.type("@root/alpha see it")
+        await show.sees("to alpha")
+        await show.press("enter")
+        await show.until(lambda: "to alpha" not in show.text)
+        assert asked(show)[1:] == [Call(SAY_TO, ("root/alpha", "see it"), "@root/alpha see it")]
         await show.type("@gamma hello")
         await show.sees("to gamma, which is dead")
 
@@ -108,9 +133,10 @@ def test_at_the_beginning_agents_are_completed_before_files(tmp_path: Path):
         def offered(text: str) -> list[str]:
             return [f"{one.text}{'*' if one.description else ''}" for one in show.app.main._complete(text, len(text))]
 
+        types = ["@explore *", "@general-purpose *", "@plan *"]
         assert offered("@alph") == ["@alpha *", "@alpha ", "@alpha.txt "]
         assert offered("see @alph") == ["@alpha ", "@alpha.txt "]
-        assert offered("@") == ["@root *", "@alpha *", "@beta *", "@linter *", "@alpha ", "@alpha.txt "]
+        assert offered("@") == ["@root *", "@alpha *", "@beta *", "@linter *", *types, "@alpha ", "@alpha.txt "]
         await show.type("@lin")
         await show.sees("linter  to it: ")
         await show.press("tab")
@@ -132,3 +158,17 @@ def test_it_is_mail_of_the_user_to_that_agent(mesh: Mesh, on_screen):
     assert mesh.unread(child) == ["look at it"]
     assert mesh.one("select count(*) from agentmesh.mail where sender is not null") == 0
     assert mesh.unread(mesh.root) == ["@nobody look"]
+
+
+def test_a_type_is_completed_and_said_below_the_input_and_starts_a_sub_agent():
+    async def scene(show: Show) -> None:
+        await show.board(*family())
+        texts = [one.text for one in show.app.main._complete("@expl", 5)]
+        assert texts == ["@explore "]
+        assert show.app.main._complete("/task pl", 8)[0].text == "plan "
+        await show.type("@explore look")
+        await show.sees("starts a sub-agent of type explore")
+        await show.press("enter")
+        assert [(call.name, call.args) for call in asked(show)] == [(TASK, ("explore", "look"))]
+
+    puppet(scene)

@@ -146,15 +146,20 @@ def test_each_agent_keeps_its_draft():
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 10)])
 def test_in_the_view_of_the_dead_commands_are_taken_and_text_stays(size):
+    async def refused(show: Show, text: str, why: str) -> None:
+        await enter(show, text)
+        await show.sees(f"gamma is dead and {why}")
+        assert (show.in_view, show.typed) == ("gamma", text)
+        await show.press("ctrl+c")
+
     async def scene(show: Show) -> None:
         await show.board(*family())
         await show.press("ctrl+down")
         assert "✗ dead: nothing more can be said to it" in show.text
-        for text in ("hello", "!ls"):
-            await enter(show, text)
-            await show.sees("gamma is dead and reads nothing")
-            assert (show.in_view, show.typed) == ("gamma", text)
-            await show.press("ctrl+c")
+        for text in ("hello", "!ls", "@explore look"):
+            await refused(show, text, "reads nothing")
+        for text in ("/task explore look", "/urgent stop"):
+            await refused(show, text, f"takes no {text.split(maxsplit=1)[0] if size[0] == 80 else ''}".rstrip())
         await show.press("ctrl+left")
         assert show.in_view == "beta"
         await show.press("b", "f8")

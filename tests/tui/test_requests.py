@@ -306,6 +306,37 @@ def test_approvals_are_answered_by_keys(keys, answer):
     assert answers(puppet(scene)) == [answer]
 
 
+FAN_OUT = request(
+    "alpha",
+    "task",
+    {"description": "count", "items": ["a", "b"], "prompt": "Count {item}."},
+    reason="starts 20 agents on openai/gpt-5-mini, reserves up to $3.10 of $10.00 ($9.58 left)",
+    agents=20,
+    rules=[],
+)
+
+
+@pytest.mark.parametrize(
+    ("keys", "answer"),
+    [
+        (["y"], {"decision": "once"}),
+        (["a", "a"], {"decision": "always"}),
+        (["n", *"dear", "enter"], {"decision": "no", "reason": "dear"}),
+    ],
+)
+def test_the_question_before_many_agents_start_says_what_they_reserve(keys, answer):
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha", FAN_OUT))
+        await opened(show)
+        await show.sees("alpha asks: may it start 20 agents?", "starts 20 agents on openai/gpt-5-mini,")
+        await show.sees("start these 20 agents", "ask no more in this session", "Count {item}.")
+        await press(show, *keys)
+        await closed(show)
+
+    assert answers(puppet(scene)) == [answer]
+    assert "alpha asks: starts 20 agents on openai" in plain(banner([FAN_OUT], 80, "F2")[0])
+
+
 @pytest.mark.parametrize(
     ("keys", "text"),
     [(["2"], "blue [/x]"), (["down", "down", "enter"], "blue [/x]"), (["o", *"green", "enter"], "green")],

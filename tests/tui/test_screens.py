@@ -208,6 +208,22 @@ def test_the_side_tree_shows_all_agents_and_a_click_goes_to_one():
     puppet(scene, size=(100, 24))
 
 
+def test_the_side_tree_counts_the_silent_and_shows_them_at_the_second_press():
+    async def scene(show: Show) -> None:
+        await show.board(face("alpha"), face("quiet", silent=True), face("below", "quiet", silent=True))
+        await show.press("ctrl+t")
+        await show.sees("+2 silent")
+        assert [line[70:] for line in show.lines[:3]] == ["○ root idle", "└ ○ alpha idle", "+2 silent"]
+        await show.pilot.click("#side-tree", offset=(5, 2))
+        await show.press("ctrl+down")
+        assert show.in_view == "alpha", "keys do not lead to the silent"
+        await show.press("ctrl+t")
+        await show.sees("└ ○ below idle")
+        assert "+2 silent" not in show.text
+
+    puppet(scene, size=(100, 24))
+
+
 def test_f9_goes_to_an_agent_that_needs_a_person():
     async def scene(show: Show) -> None:
         await show.board(face("alpha"), face("beta", activity="holding mail"))

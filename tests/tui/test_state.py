@@ -34,6 +34,9 @@ def test_an_agent_is_found_by_name_and_by_id():
     seen = board(face("a"))
     assert seen.named("a") is seen.named(str(id_of("a")))
     assert seen.named("b") is None
+    assert seen.named("root/a") is seen.named("a")
+    assert seen.named("a/root") is None
+    assert seen.named("root/root/a") is None
 
 
 def test_who_is_awaited_comes_in_the_order_asked_with_received_before_any_state():

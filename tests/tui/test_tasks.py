@@ -85,6 +85,19 @@ def test_the_end_shows_also_before_its_result_is_read_and_a_refused_one_has_no_s
     puppet(scene)
 
 
+def test_only_a_task_that_its_call_waits_for_goes_to_the_background():
+    early = {"agent_id": told("completed")["agent_id"], "name": "look", "status": "background", "note": "it works on"}
+
+    async def scene(show: Show) -> None:
+        await show.board(sub_agent(), tasks=[task("look")])
+        await show.rows(CALL, result(2, 1, "task", early))
+        assert "◐ background" in show.text
+        await show.press("ctrl+b")
+        assert "No task runs here" in show.text
+
+    puppet(scene)
+
+
 def test_what_it_answered_is_folded_and_no_text_of_it_is_markup():
     answer = "[b]one[/b]\n[@click=app.exit]two[/]\nthree"
 
@@ -265,3 +278,24 @@ def test_the_board_of_a_database_has_the_tasks_of_steps_in_progress(mesh, db, tm
             assert "◐" not in show.text
 
     play(scene())
+
+
+BATCH = called(1, "task", json.dumps({"description": "Count", "prompt": "Count {item}.", "items": ["a", "b", "c"]}))
+
+
+def test_a_batch_shows_how_far_it_is_and_then_what_came_of_it():
+    entries = [{"status": "completed", "name": f"count-{n}", "result": "many"} for n in (1, 2)]
+    entries.append({"status": "refused", "error": "the budget is spent"})
+
+    async def scene(show: Show) -> None:
+        await show.rows(BATCH)
+        parent = face("root", None, status="running", activity="task: 1 of 3 done")
+        await show.board(parent, sub_agent("count-2"), tasks=[task("count-2"), task("count-3")])
+        assert "↳ 1 of 3 done · count-2" in show.text
+        await show.rows(
+            BATCH, result(2, 1, "task", {"status": "completed", "done": 2, "failed": 1, "results": entries})
+        )
+        assert "▸ task  Count  ✓ 2 of 3 done, 1 failed" in show.text
+        assert "↳" not in show.text
+
+    puppet(scene)

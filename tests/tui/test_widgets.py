@@ -26,6 +26,8 @@ def test_rows_become_entries():
     assert one(said(1, "hi", Kind.USER)) == ChatMessage("1", "you", "hi", True)
     mail = said(2, "done", Kind.MAIL, name="child", automatic=True, failed=True)
     assert one(mail) == ChatMessage("2", "child", "done", False, "how its turn failed")
+    merged = said(2, "Your files were merged.", Kind.MAIL, name="root", automatic=True, failed=False, about="merge")
+    assert one(merged) == ChatMessage("2", "root", "Your files were merged.", False, "merge")
     assert one(called(3, "glob", '{"pattern": "*"}')) == ToolCall("3.0", "glob", '{"pattern": "*"}')
     assert one(result(4, 3, "glob", {"files": []})) == ToolResult("3.0", "glob", {"files": []})
     assert one(row(5, Kind.EVENT, event="x", text="it happened")) == Note("5", Kind.EVENT, "it happened")
@@ -53,6 +55,9 @@ def test_control_and_bidi_characters_are_gone():
         ("wait", '{"timeout": 5}', "for anyone, up to 5 s"),
         ("wait", '{"timeout": 5, "from_agents": ["a"]}', "for 1 agent, up to 5 s"),
         ("kill", '{"agent_id": "deadbeef-0000-4000-8000-000000000000"}', "deadbeef"),
+        ("fork", '{"name": "a", "prompt": "Look.", "workspace": "own"}', "a (own tree): Look."),
+        ("fork", '{"name": "a", "prompt": "Look."}', "a: Look."),
+        ("task", '{"description": "look", "workspace": "own"}', "look (own tree)"),
         ("unknown", '{"a": 1, "b": "x"}', "a=1 b=x"),
         ("todo_write", '{"items": [{"content": "x", "status": "completed"}]}', "1/1 done"),
         ("todo_write", '{"items": "[{\\"content\\": \\"x\\", \\"status\\": \\"in_progress\\"}]"}', "0/1 done, now: x"),
@@ -73,6 +78,9 @@ def test_a_call_in_one_line(name, arguments, said_of_it):
         ("glob", {"files": ["a"]}, "1 file", False),
         ("grep", {"matches": ["a", "b"]}, "2 matches", False),
         ("send", {"status": "sent", "to": {"name": "root"}}, "sent to root", False),
+        ("peek", {"unread": 2, "messages": []}, "2 unread", False),
+        ("interrupt", {"name": "a", "interrupted": True}, "", False),
+        ("interrupt", {"name": "a", "interrupted": False}, "was not running", False),
         ("kill", {"killed": [{"name": "a"}, {"name": "b"}]}, "killed a, b", False),
         ("write", {"bytes": 3, "created": True}, "created, 3 bytes", False),
         ("todo_write", {"items": 3, "open": 2}, "2 open", False),

@@ -136,6 +136,29 @@ def test_in_the_home_directory_the_users_types_are_the_users(place):
     assert (loaded.types["explore"].system_prompt, loaded.problems) == ("Mine.", ())
 
 
+def test_halt_silent_and_effort_are_read(place):
+    place.define(place.user, "guard", more="halt: true\nsilent: yes\neffort: Low")
+    place.define(place.user, "plain")
+    types = place.load(plain=TypeSettings(effort="high"), guard=TypeSettings(model="small")).types
+    guard, plain = types["guard"], types["plain"]
+    assert (guard.halt, guard.silent, guard.effort, guard.model) == (True, True, "low", "local/small")
+    assert (plain.halt, plain.silent, plain.effort) == (False, False, "high")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("halt: perhaps", "halt should be true or false"),
+        ("silent: 2", "silent should be true or false"),
+        ("effort: much", "effort should be one of none, minimal, low, medium, high, xhigh"),
+    ],
+)
+def test_other_words_for_them_are_refused(place, line, words):
+    place.define(place.user, "guard", more=line)
+    (problem,) = place.load().problems
+    assert words in str(problem)
+
+
 def test_the_configuration_hides_types_and_chooses_their_models(place):
     place.define(place.user, "shy", more="hidden: true\nmodel: openai/x")
     types = place.load(

@@ -52,6 +52,7 @@ permissions:
   allow: bash(git diff *)
 max_steps: 40
 hidden: true
+guide: How-to-review
 ---
 You review.
 """
@@ -59,6 +60,7 @@ You review.
     assert problems == []
     assert (kind.name, kind.description) == ("code-reviewer", "Looks at changes: finds faults.")
     assert (kind.system_prompt, kind.model, kind.max_steps, kind.hidden) == ("You review.", "local/qwen3", 40, True)
+    assert kind.guide == "how-to-review"
     assert (kind.tools, kind.disallowed_tools) == (("read", "bash"), ("write",))
     assert kind.rules == (
         Rule(Decision.ALLOW, "bash", "git log *"),

@@ -106,6 +106,7 @@ def test_each_source_wins_over_the_one_before(machine):
         ("reader_url", "postgresql://r@h/db", "postgresql://r@h/db"),
         ("data_dir", "/data", Path("/data")),
         ("model", " openai/gpt-5 ", "openai/gpt-5"),
+        ("effort", "low", "low"),
         ("permission_mode", "plan", PermissionMode.PLAN),
         ("concurrency", "1", 1),
         ("compact_at", "0.5", 0.5),
@@ -118,6 +119,12 @@ def test_each_source_wins_over_the_one_before(machine):
         ("max_task_steps", "7", 7),
         ("task_silence", "30", 30.0),
         ("tool_output_bytes", "2048", 2048),
+        ("max_living", "300", 300),
+        ("ask_agents", "0", 0),
+        ("max_spawns", "200", 200),
+        ("max_turns", "50", 50),
+        ("max_turn_seconds", "600", 600),
+        ("max_seconds", "7200", 7200),
         ("answer_tokens", "900", 900),
         ("answer_bytes", "4096", 4096),
         ("model_connect_timeout", "2.5", 2.5),
@@ -125,8 +132,10 @@ def test_each_source_wins_over_the_one_before(machine):
         ("model_idle_timeout", "7", 7.0),
         ("model_retries", "0", 0),
         ("model_longest_pause", "90", 90.0),
+        ("model_prefix_gate", "4000", 4000),
         ("log_file", "/var/log/agentmesh.log", "/var/log/agentmesh.log"),
         ("log_level", "debug", "debug"),
+        ("retention_sessions", "90d", "90d"),
     ],
 )
 def test_every_setting_has_a_variable_and_a_flag(machine, name, value, expected):
@@ -164,10 +173,21 @@ def test_an_empty_variable_is_not_set(machine):
         ("[limits]\nmax_cost_usd = nan", "limits.max_cost_usd", "finite"),
         ("[limits]\nmax_cost_usd = inf", "limits.max_cost_usd", "finite"),
         ("limits = 3", "limits", "should be a table"),
+        *(
+            (f"[retention]\nsessions = {age}", "retention.sessions", complaint)
+            for age, complaint in {
+                "'90'": "should be an age with its unit",
+                "'-1d'": "should be an age with its unit",
+                "'0d'": "should be an age with its unit",
+                "'36526d'": "should be an age with its unit",
+                "90": "should be a valid string",
+            }.items()
+        ),
         ("concurrency = 0", "concurrency", "greater than or equal to 1"),
         ("permission_mode = 'yolo'", "permission_mode", "'ask', 'edits', 'all' or 'plan'"),
         ("model = ''", "model", "not empty"),
         ("model = 4", "model", "valid string"),
+        ("effort = 'much'", "effort", "should be 'none', 'minimal'"),
         ("data_dir = '~nobody-of-this-name/x'", "data_dir", "home directory"),
         ("[model_calls]\nidle_timeout = 0", "model_calls.idle_timeout", "greater than 0"),
         ("providers = []", "providers", "should be a table"),
@@ -182,6 +202,22 @@ def test_an_empty_variable_is_not_set(machine):
         ("[providers]\nlocal = 'http://localhost'", "providers.local", "should be a table"),
         ("[providers.local]\napi_key_env = 'X'", "providers.local.base_url", "is missing"),
         ("[providers.local]\nbase_url = 'localhost:11434'", "providers.local.base_url", "should be a URL"),
+        *(
+            (f"[providers.a]\nbase_url = 'http://h'\n{line}", f"providers.a.{key}", complaint)
+            for line, key, complaint in (
+                ("stream = 1", "stream", "should be true or false"),
+                ("tool_choice = 'required'", "tool_choice", 'should be "auto"'),
+                ("temperature = 3", "temperature", "less than or equal to 2"),
+                ("temperature = nan", "temperature", "finite"),
+                ("concurrency = 0", "concurrency", "greater than or equal to 1"),
+                ("extra_body = 3", "extra_body", "should be a table"),
+                ("extra_body.messages = []", "extra_body", "messages, which agentmesh sets"),
+                ("extra_body.temperature = 0", "extra_body", "temperature, which agentmesh sets"),
+                ("extra_body.since = 2020-01-01", "extra_body", "only what JSON has"),
+                ("extra_body.top_p = inf", "extra_body", "only what JSON has"),
+                (f"extra_body.x = '{'x' * 70_000}'", "extra_body", "at most 65536 bytes"),
+            )
+        ),
         ("[providers.'a/b']\nbase_url = 'http://localhost'", "providers.a/b", "should be a name"),
         (
             "[providers.a]\nbase_url = 'http://localhost'\nheaders.X = \"a\\nb\"",
@@ -272,12 +308,17 @@ def test_a_project_may_tighten(machine):
         ("permission_mode = 'all'", "permission_mode", "only make it stricter"),
         ("permission_mode = 'edits'", "permission_mode", "only make it stricter"),
         ("limits.max_agents = 65", "limits.max_agents", "only lower it"),
+        ("limits.max_living = 641", "limits.max_living", "only lower it"),
+        ("limits.ask_agents = 0", "limits.ask_agents", "only lower it"),
+        ("limits.ask_agents = 21", "limits.ask_agents", "only lower it"),
         ("limits.max_cost_usd = 10.01", "limits.max_cost_usd", "only lower it"),
         ("database_url = 'postgresql://evil'", "database_url", "only your own"),
         ("direct_database_url = 'postgresql://evil'", "direct_database_url", "only your own"),
         ("reader_url = 'postgresql://evil'", "reader_url", "only your own"),
         ("data_dir = '/evil'", "data_dir", "only your own"),
         ("model = 'evil'", "model", "only your own"),
+        ("effort = 'xhigh'", "effort", "only your own"),
+        ("agent_types.explore.effort = 'xhigh'", "agent_types.explore.effort", "only your own"),
         ("concurrency = 1", "concurrency", "only your own"),
         ("model_calls.retries = 1", "model_calls.retries", "only your own"),
         ("providers.openai.base_url = 'http://evil'", "providers.openai.base_url", "only your own"),
@@ -299,6 +340,14 @@ def test_what_a_project_would_loosen_is_ignored_and_told(machine, text, key, rea
     for name in Settings._fields:
         if name not in ("warnings", "elsewhere"):
             assert getattr(settings, name) == getattr(before, name)
+
+
+def test_a_project_may_ask_sooner_and_let_fewer_live(machine):
+    machine.user("limits.ask_agents = 0")
+    machine.project("[limits]\nask_agents = 5\nmax_living = 640")
+    settings = machine.load()
+    assert (settings.limits.ask_agents, settings.limits.max_living) == (5, 640)
+    assert settings.warnings == ()
 
 
 def test_a_project_is_measured_against_the_user_not_the_default(machine):

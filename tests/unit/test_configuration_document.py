@@ -15,9 +15,11 @@ TABLES = {
     "tui": schema.Tui,
     "agent_types.NAME": schema.TypeSettings,
     "web": schema.Web,
+    "tools": schema.Tools,
     "sandbox": schema.Sandbox,
     "workspace": schema.Workspace,
     "log": schema.Logs,
+    "retention": schema.Retention,
     "mcp": mcp.Mcp,
 }
 OTHERS = {"permissions.deny", "model_aliases.NAME", "mcpServers.NAME"}

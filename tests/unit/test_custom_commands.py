@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from agentmesh.config.custom_commands import CustomCommand, CustomCommands, expanded
+from agentmesh.config.custom_commands import CustomCommand, CustomCommands, called
 
 
 @pytest.fixture
@@ -61,10 +61,33 @@ def test_a_file_says_what_is_sent_and_its_front_matter_what_it_is(place, known):
     assert (found.name, found.usage) == ("review", "/review [file] [line]")
     assert (found.description, found.kind) == ("Review: a file", "project")
     assert (found.source, found.takes_arguments) == (".agentmesh/commands/Review.md", True)
-    assert expanded("/review app.py", known.now()) == "Review app.py."
-    assert expanded(" /REVIEW\napp.py", known.now()) == "Review app.py."
+    assert called("/review app.py", known.now()) == (found, "app.py")
+    assert called(" /REVIEW\napp.py", known.now()) == (found, "app.py")
+    assert (found.expand("app.py"), found.model, found.makes_child) == ("Review app.py.", "opus", True)
     for other in ("/revi app.py", "review", "/usr/bin/review", "/", "", "say /review"):
-        assert expanded(other, known.now()) == other
+        assert called(other, known.now()) is None
+
+
+def test_what_other_programs_would_obey_is_honoured_or_refused_by_name(place, known):
+    file = place / "config" / "commands" / "ship.md"
+    file.write_text("---\nagent: Build\nsubtask: true\nmodel: opus\nallowed-tools: Bash\n---\nNow: !`git status`\n")
+    loaded = known.load()
+    ship = loaded.commands["ship"]
+    assert (ship.is_subtask, ship.model, ship.has_actions) == (True, "opus", True)
+    assert (ship.agent, ship.makes_child) == ("build", True)
+    assert [(one.line, one.words.partition(":")[0]) for one in loaded.problems] == [
+        (5, "allowed-tools permits nothing"),
+    ]
+
+
+@pytest.mark.parametrize(("said", "is_subtask"), [("true", True), ("YES", True), ("false", False), ("", False)])
+def test_a_subtask_is_true_or_false(place, known, said, is_subtask):
+    file = place / "config" / "commands" / "x.md"
+    file.write_text(f"---\nsubtask: {said}\nmodel: inherit\n---\nx\n")
+    assert (known.now()["x"].is_subtask, known.now()["x"].makes_child) == (is_subtask, is_subtask)
+    file.write_text("---\nsubtask: perhaps\n---\nx\n")
+    assert known.now() == {}
+    assert "neither true nor false" in known.load().problems[0].words
 
 
 def test_without_front_matter_the_first_line_describes_it(place, known):

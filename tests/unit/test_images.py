@@ -68,10 +68,11 @@ def test_a_reference_names_the_image_and_counts_its_tokens():
     assert images.tokens(8000, 8000) == 5700
 
 
-def test_only_read_and_the_end_of_a_wait_have_images():
+def test_only_read_tools_of_servers_and_the_end_of_a_wait_have_images():
     one = images.read_image("shot.png", png()).reference()
     assert images.of_row("user", {"images": [one]}) == [one]
     assert images.of_row("tool_result", {"name": "read", "result": {"images": [one]}}) == [one]
-    assert images.of_row("tool_result", {"name": "mcp__x__read", "result": {"images": [one]}}) == ()
+    assert images.of_row("tool_result", {"name": "mcp__x__read", "result": {"images": [one]}}) == [one]
+    assert images.of_row("tool_result", {"name": "bash", "result": {"images": [one]}}) == ()
     assert images.of_row("mail", {"images": [one]}) == ()
     assert images.of_row("tool_result", {"name": "read", "result": {"images": "x"}}) == ()

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-import pytest
+import json
+from types import SimpleNamespace
+from typing import cast
 
+import pytest
+from psycopg.types.json import Jsonb
+
+from agentmesh.app import Mesh, trees
+from agentmesh.config.schema import Sandbox
 from agentmesh.domain.errors import NotMergeable
+from agentmesh.domain.permissions import Decision, Permissions, Rule
 from agentmesh.domain.states import PermissionMode
+from agentmesh.llm.simulator.request import read_mail
+from agentmesh.store import sessions
+from agentmesh.tools.wall.walls import Walls
 from agentmesh.workspace import merging
 from agentmesh.workspace.results import MergeStatus
 from tests.fixtures.engine import Rig, call, do, once, say
@@ -48,6 +59,21 @@ def test_a_person_merges_and_the_second_time_there_is_nothing(grove: Rig):
     assert [(one.path, one.status) for one in result.files] == [("a.txt", "changed")]
     assert (rig.workdir / "a.txt").read_text() == "changed\n"
     assert merging.merge(here(rig), rig.agent("child")).status is MergeStatus.NOTHING
+
+
+def test_a_model_is_told_of_a_merge_and_not_that_somebody_forgot_to_report(grove: Rig):
+    rig = grove
+    with_child(rig, edit("a.txt", "changed\n"))
+    merging.merge(here(rig), rig.agent("child"))
+    rig.script("child", say("good"))
+    rig.prompt("Go on.", "child")
+    rig.rest()
+    texts = [one["content"] for one in rig.requests("child")[-1].body["messages"] if one["role"] == "user"]
+    (mail,) = [json.loads(text)["mail"] for text in texts if "were merged" in text]
+    assert mail["merge"] == "Your files were merged into the session's directory: a.txt."
+    assert not {"output", "error", "message"} & set(mail)
+    assert "report" not in mail["note"]
+    assert [one.automatic for text in texts for one in read_mail(text) if "were merged" in one.message] == [True]
 
 
 def test_an_agent_merges_nothing_outside_the_session_s_directory_but_a_person_may(below: Rig):
@@ -150,6 +176,37 @@ def test_the_exit_code_of_the_check_decides(grove: Rig, command: str, status: st
     if status == "check_failed":
         assert (merged["check"]["exit_code"], merged["check"]["output"]) == (3, "bad\n")
     assert not [path for path in (rig.data_dir / "trees").iterdir() if path.name.startswith("check-")]
+
+
+@pytest.mark.parametrize("by", ["tool", "person"])
+def test_the_check_sees_no_file_that_rules_withhold(grove: Rig, by: str):
+    rig = grove
+    (rig.workdir / "secret.txt").write_text("canary\n")
+    rules = Permissions.of([Rule(Decision.DENY, "read", "secret.txt")]).to_json()
+    rig.conn.execute("update agentmesh.agents set permissions = %s where id = %s", [Jsonb(rules), rig.root])
+    check = "sh look.sh"
+    with_child(
+        rig,
+        edit("look.sh", f"cat s*.txt {rig.workdir}/s*.txt; echo looked; exit 3"),
+        then=[do(call("merge", agent="child", check=check)), say("over")],
+    )
+    if by == "tool":
+        rig.run("merge")
+        (merged,) = rig.results("merge")
+        output = merged["check"]["output"]
+    else:
+        session = rig.db.run(sessions.get, rig.one("select session_id from agentmesh.agents where id = %s", rig.root))
+        checked = trees.merge(here_mesh(rig), session, rig.agent("child"), check=check).check
+        assert checked is not None
+        output = checked.output
+    assert "looked" in output
+    assert "canary" not in output
+
+
+def here_mesh(rig: Rig) -> Mesh:
+    """Return as much of a person's program as a merge needs."""
+    walls = Walls(Sandbox(), trees=rig.data_dir / "trees")
+    return cast(Mesh, SimpleNamespace(database=rig.db, workspaces=here(rig), walls=walls))
 
 
 def test_what_cannot_be_merged_says_why(grove: Rig):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentmesh.domain.errors import AgentBusy, NoRepository
+from agentmesh.domain.shape import Shape
 from agentmesh.store import agents, transcript
 from agentmesh.workspace import merging, undo
 from agentmesh.workspace.results import Later, MergeStatus, UndoStatus
@@ -71,6 +72,30 @@ def test_undo_takes_back_a_turn_in_files_and_conversation_and_redo_brings_it_aga
     assert texts(rig) == ["turn one", "one", "turn two", "two"]
     assert undo.redo(here(rig), rig.agent("root")).status is UndoStatus.NOTHING
     assert untouched(rig.workdir) == before
+
+
+def test_undo_takes_back_a_turn_with_a_correction_in_it_as_one(grove: Rig):
+    rig = grove
+    rig.script(
+        "root", say('{"name": "edit", "arguments": {"path": "a.txt"'), do(edit("a.txt", "changed\n")), say("one")
+    )
+    rig.worker()
+    rig.run("turn one")
+    assert len(texts(rig)) == 4
+    assert undo.undo(here(rig), rig.agent("root")).status is UndoStatus.DONE
+    assert (rig.workdir / "a.txt").read_text() == "not committed\n"
+    assert texts(rig) == []
+
+
+def test_undo_takes_back_a_turn_that_was_told_to_report_as_one(grove: Rig):
+    rig = grove
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    rig.script("child", do(edit("a.txt", "changed\n")), say("Done."), do(call("report", n=1)))
+    rig.worker()
+    rig.db.run(agents.fork, rig.agent("root"), "child", "go", shape=Shape(schema=schema), report=True)
+    rig.rest()
+    assert undo.undo(here(rig), rig.agent("child")).status is UndoStatus.DONE
+    assert (rig.workdir / "a.txt").read_text() == "not committed\n"
 
 
 def test_redo_brings_back_what_the_newest_undo_took_and_no_more(grove: Rig):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from pathlib import Path
 from uuid import UUID
 
@@ -10,10 +11,12 @@ import pytest
 
 from agentmesh.config.schema import Workspace as Settings
 from agentmesh.domain.cancel import Cancel, CancelReason
-from agentmesh.store import leases
+from agentmesh.domain.errors import SessionRunning
+from agentmesh.store import leases, sessions
 from agentmesh.workspace import merging, repair, sweep
+from agentmesh.workspace.deleting import delete_session
 from agentmesh.workspace.results import Checked, Fault, MergeStatus
-from tests.fixtures.engine import Rig, call, do, once, say
+from tests.fixtures.engine import Rig, call, do, once, say, when
 from tests.fixtures.repositories import git, write
 from tests.workspace.conftest import edit, here, idle, own, tree_of, with_child
 
@@ -57,6 +60,57 @@ def test_changes_that_fit_are_no_conflict(grove: Rig):
     rig.worker()
     rig.run()
     assert rig.one("select count(*) from agentmesh.conflicts") == 0
+
+
+# Deleting
+
+
+def test_a_deleted_session_takes_its_trees_and_refs_with_it(grove: Rig):
+    rig = grove
+    with_child(rig, edit("a.txt", "of the child\n"))
+    session, tree = rig.one("select session_id from agentmesh.agents limit 1"), tree_of(rig, "child")
+    git(rig.workdir, "update-ref", "refs/agentmesh/other/kept", git(rig.workdir, "rev-parse", "HEAD^{tree}"))
+    before = git(rig.workdir, "status", "--porcelain"), git(rig.workdir, "log", "--all", "--format=%H")
+    assert git(rig.workdir, "for-each-ref", f"refs/agentmesh/{session}")
+    delete_session(here(rig), session)
+    assert rig.one("select count(*) from agentmesh.sessions") == 0
+    assert git(rig.workdir, "for-each-ref", "--format=%(refname)", "refs/agentmesh") == "refs/agentmesh/other/kept"
+    assert not tree.parent.exists()
+    assert (git(rig.workdir, "status", "--porcelain"), git(rig.workdir, "log", "--all", "--format=%H")) == before
+
+
+def test_a_deleted_session_takes_the_refs_of_its_shared_directory_with_it(grove: Rig):
+    rig = grove
+    rig.script("root", do(edit("a.txt", "of root\n")), say("done"))
+    rig.worker()
+    rig.run()
+    session = rig.one("select session_id from agentmesh.agents")
+    assert git(rig.workdir, "for-each-ref", f"refs/agentmesh/{session}")
+    delete_session(here(rig), session)
+    assert not git(rig.workdir, "for-each-ref", "refs/agentmesh")
+
+
+def test_a_session_that_runs_is_not_deleted_and_keeps_all(grove: Rig):
+    rig = grove
+    with_child(rig, edit("a.txt", "of the child\n"))
+    session, refs = rig.one("select session_id from agentmesh.agents limit 1"), git(rig.workdir, "for-each-ref")
+    rig.fork("busy", "go")
+    rig.script("busy", when(never := threading.Event(), say("never")))
+    rig.until_asked("busy")
+    with pytest.raises(SessionRunning):
+        delete_session(here(rig), session)
+    never.set()
+    assert git(rig.workdir, "for-each-ref") == refs
+    assert tree_of(rig, "child").is_dir()
+
+
+def test_a_folder_without_our_marker_outlives_its_session(grove: Rig):
+    rig = grove
+    with_child(rig, edit("a.txt", "of the child\n"))
+    folder = tree_of(rig, "child").parent
+    (folder / "workspace.json").write_text('{"workspace": "another"}')
+    delete_session(here(rig), rig.one("select session_id from agentmesh.agents limit 1"))
+    assert (folder / "tree" / "a.txt").exists()
 
 
 # Leases
@@ -140,6 +194,39 @@ def test_snapshots_beyond_the_newest_are_freed(grove: Rig):
     assert sweep.free(among) == 0
 
 
+def test_the_refs_of_a_reaped_agent_go_and_those_of_a_killed_one_stay(grove: Rig):
+    rig = grove
+    with_child(rig, edit("a.txt", "of the child\n"))
+    kept = "select ref from agentmesh.snapshots where freed_at is null and workspace_id in ({})"
+    own_, shared = (
+        kept.format(f"select id from agentmesh.workspaces where kind = '{kind}'") for kind in ("own", "shared")
+    )
+    refs = lambda: git(rig.workdir, "for-each-ref", "--format=%(refname)", "refs/agentmesh").splitlines()  # noqa: E731
+    rows = lambda query: sorted(ref for (ref,) in rig.conn.execute(query))  # noqa: E731
+    rig.kill("child")
+    sweep.sweep(here(rig))
+    assert rows(own_), "until it is reaped, its files can be merged"
+    assert refs() == sorted(rows(own_) + rows(shared))
+    rig.db.run(sessions.reap, rig.one("select session_id from agentmesh.agents"))
+    sweep.sweep(here(rig))
+    assert rows(own_) == []
+    assert refs() == rows(shared) != [], "and no others"
+    assert repair.look(here(rig)) == []
+
+
+def test_a_repository_that_cannot_be_opened_does_not_end_the_sweep(grove: Rig):
+    rig = grove
+    rig.script("root", *(do(edit("a.txt", f"{n}\n")) for n in range(6)), say("done"))
+    rig.worker()
+    rig.run()
+    among = here(rig)
+    among.settings = Settings(keep=2)
+    shutil.rmtree(rig.workdir / ".git")
+    (rig.workdir / ".git").mkdir()
+    assert sweep.free(among) == 0
+    assert rig.one("select count(*) from agentmesh.snapshots where freed_at is not null") == 0
+
+
 # Repair
 
 
@@ -198,6 +285,17 @@ def test_a_ref_without_a_row_is_freed_and_a_row_without_its_tree_says_so(grove: 
     assert repair.look(here(rig)) == []
 
 
+def test_an_own_tree_whose_newest_snapshot_is_gone_is_named_and_not_touched(grove: Rig):
+    rig = grove
+    with_child(rig, edit("a.txt", "of the child\n"))
+    head = rig.one("select head from agentmesh.workspaces where kind = 'own'")
+    shutil.rmtree(rig.workdir / ".git" / "objects" / head[:2])
+    found = {one.fault: one for one in repair.look(here(rig))}[Fault.NO_TREE]
+    assert (found.remedy, bool(found.advice)) == ("", True)
+    repair.mend(here(rig))
+    assert (tree_of(rig, "child") / "a.txt").read_text() == "of the child\n"
+
+
 def test_a_repository_that_was_moved_with_its_directory_is_found(grove: Rig):
     rig = grove
     with_child(rig, edit("a.txt", "of the child\n"))
@@ -206,6 +304,46 @@ def test_a_repository_that_was_moved_with_its_directory_is_found(grove: Rig):
     assert all(not one.remedy for one in repair.look(here(rig)))
     shutil.move(moved, rig.workdir)
     assert repair.look(here(rig)) == []
+
+
+def test_a_repository_that_has_gone_is_named_and_the_trees_stay(grove: Rig):
+    rig = grove
+    with_child(rig, edit("a.txt", "of the child\n"))
+    shutil.rmtree(rig.workdir / ".git")
+    assert set(faults(rig)) == {Fault.MOVED}
+    mended = repair.mend(here(rig))
+    assert [one.done for one in mended] == [False] * len(mended)
+    assert all("Move it back" in one.words for one in mended)
+    assert (tree_of(rig, "child") / "a.txt").read_text() == "of the child\n"
+
+
+def test_snapshots_that_went_with_a_repository_that_was_made_anew_are_given_up(grove: Rig):
+    rig = grove
+    with_child(rig, edit("a.txt", "of the child\n"))
+    kept = "select count(*) from agentmesh.snapshots where freed_at is null and ref is not null"
+    count = rig.one(kept)
+    shutil.rmtree(rig.workdir / ".git")
+    git(rig.workdir, "init", "-q")
+    found = repair.look(here(rig))
+    assert [one.fault for one in found] == [Fault.NO_TREE] * (count + 1)
+    assert [one.done for one in repair.mend(here(rig))] == [False] + [True] * count
+    assert rig.one(kept) == 0
+    (left,) = repair.look(here(rig))
+    assert (left.fault, left.remedy) == (Fault.NO_TREE, ""), "its agent's files are all that is left of it"
+    assert (tree_of(rig, "child") / "a.txt").read_text() == "of the child\n"
+
+
+def test_a_repository_that_cannot_be_opened_hides_no_other_fault(grove: Rig):
+    rig = grove
+    with_child(rig, edit("a.txt", "of the child\n"))
+    shutil.rmtree(rig.workdir / ".git")
+    (rig.workdir / ".git").mkdir()
+    stray = rig.data_dir / "trees" / "00000000-0000-4000-8000-000000000000"
+    stray.mkdir()
+    found = {one.fault: one for one in repair.look(here(rig))}
+    assert set(found) == {Fault.MOVED, Fault.NO_ROW}
+    assert (found[Fault.MOVED].remedy, "cannot be opened" in found[Fault.MOVED].words) == ("", True)
+    assert not any(one.done for one in repair.mend(here(rig)))
 
 
 def test_a_check_that_is_interrupted_leaves_everything_as_it_was(grove: Rig):

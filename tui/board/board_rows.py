@@ -10,6 +10,7 @@ from rich.cells import cell_len, set_cell_size
 
 from agentmesh.domain.attention import Need
 from agentmesh.domain.figures import count, money, plural
+from agentmesh.domain.resting import is_folded, silent_note
 from agentmesh.domain.text import one_line
 from agentmesh.tui.widgets.formats import duration, listed
 from agentmesh.tui.widgets.lines import Line, Piece
@@ -61,28 +62,29 @@ class BoardRow(NamedTuple):
         return self.need.value if self.need in (Need.RUNNING, Need.WAITING) else self.face.mark.label
 
 
-def rows(board: Board, wanted: str, asks: Asks) -> list[BoardRow]:
+def rows(board: Board, wanted: str, asks: Asks, *, silents: bool = False) -> list[BoardRow]:
     """Return the agents of a session, those that need a person first; those alike in the order of rotation.
 
     ``wanted`` is what their lines must contain; ``asks`` says what a request asks. Sub-agents whose task is over are
-    left out.
+    left out, and silent agents unless ``silents`` or something is wanted.
     """
+    hidden = board.resting if silents or wanted else board.folded
     found = [
-        BoardRow(face, face.need, _doing(board, face, asks))
-        for face in board.faces.values()
-        if face.id not in board.resting
+        BoardRow(face, face.need, _doing(board, face, asks)) for face in board.faces.values() if face.id not in hidden
     ]
     return _sorted(found, wanted)
 
 
-def rows_everywhere(everybody: Sequence[Elsewhere], wanted: str = "") -> list[BoardRow]:
-    """Return the agents of all sessions, those that need a person first."""
+def rows_everywhere(everybody: Sequence[Elsewhere], wanted: str = "", *, silents: bool = False) -> list[BoardRow]:
+    """Return the agents of all sessions, those that need a person first; silent ones as ``rows`` does."""
     from agentmesh.tui.session.state import AgentFace
 
     found = []
     for one in everybody:
         view = one.view
         need = Need.of(view.status, view.activity, unseen=view.unseen, asks=one.asks)
+        if is_folded(view, need) and not (silents or wanted):
+            continue
         doing = _at_work(view.activity) if need in (Need.RUNNING, Need.WAITING, Need.ASKS) else ""
         found.append(BoardRow(AgentFace(view, view.parent_id), need, doing, one_line(one.session, 60)))
     return _sorted(found, wanted)
@@ -114,12 +116,19 @@ def _at_work(activity: str) -> str:
     return said.get(activity, one_line(activity, _SAYS).replace("tool: ", "runs ", 1))
 
 
-def summary(shown: Sequence[BoardRow], board: Board, wanted: str, width: int, *, everywhere: bool) -> Line:
-    """Return the title: the kinds that have room, each with its number, and what was typed to find some."""
+def summary(
+    shown: Sequence[BoardRow], board: Board, wanted: str, width: int, *, everywhere: bool, folded: int = 0
+) -> Line:
+    """Return the title: the kinds that have room, each with its number, and what was typed to find some.
+
+    ``folded``: how many silent agents are left out.
+    """
     counts = Counter(row.need for row in shown)
     where = "all sessions" if everywhere else one_line(board.session.title, 24) or "this session"
     some = "" if everywhere or board.is_whole else ", some of many"
     pieces = [Piece(" Board ", "me"), Piece(f"{where} · {plural(len(shown), 'agent')}{some}", "name")]
+    if folded:
+        pieces.append(Piece(f"  {silent_note(folded)}", "dim"))
     found = [Piece("   find: ", "dim"), Piece(f"{wanted}▏", "name")] if wanted else []
     left = width - sum(cell_len(piece.text) for piece in (*pieces, *found))
     for need in (need for need in Need if counts[need]):

@@ -46,6 +46,7 @@ _HELP = {
     "board.interrupt": "interrupt",
     "board.kill": "kill",
     "board.seen": "seen",
+    "board.silent": "silent agents",
 }
 
 
@@ -67,6 +68,8 @@ class BoardScreen(Dialog[None]):
         self._board, self._keymap, self._asks = board, keymap, asks
         self._everybody: Sequence[Elsewhere] | None = None
         self._everywhere = False
+        self._silents = False
+        """Whether silent agents are shown too."""
         self._wanted = ""
         self._details: dict[AgentId, Details] = {}
         self._ran: Mapping[AgentId, Sequence[Ran]] = {}
@@ -134,11 +137,16 @@ class BoardScreen(Dialog[None]):
 
     def _refresh_rows(self, *, follow: bool = True) -> None:
         if self._everywhere:
-            shown = board_rows.rows_everywhere(self._everybody or (), self._wanted)
+            everybody = self._everybody or ()
+            shown = board_rows.rows_everywhere(everybody, self._wanted, silents=self._silents)
+            folded = 0 if self._wanted else len(everybody) - len(shown)
         else:
-            shown = board_rows.rows(self._board, self._wanted, self._asks)
+            shown = board_rows.rows(self._board, self._wanted, self._asks, silents=self._silents)
+            folded = 0 if self._wanted or self._silents else len(self._board.silent)
         board, wanted, everywhere = self._board, self._wanted, self._everywhere
-        self._summary.show(lambda width: [board_rows.summary(shown, board, wanted, width, everywhere=everywhere)])
+        self._summary.show(
+            lambda width: [board_rows.summary(shown, board, wanted, width, everywhere=everywhere, folded=folded)]
+        )
         self._keys.show(self._key_line)
         is_read = not everywhere or self._everybody is not None
         fits_none = "No agent fits. Backspace takes letters back, Esc all of them."
@@ -256,6 +264,11 @@ class BoardScreen(Dialog[None]):
         self._everywhere = not self._everywhere
         self._table.selected.clear()
         self._refresh_rows(follow=False)
+
+    def action_silent(self) -> None:
+        """Show silent agents too, or fold them away."""
+        self._silents = not self._silents
+        self._refresh_rows()
 
     def action_answer(self) -> None:
         """Leave, and open what agents ask."""

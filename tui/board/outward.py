@@ -80,7 +80,7 @@ def ends(before: Board, now: Board) -> Iterator[str]:
     """Yield a sentence for each agent that failed, and for each that finished while nothing above it runs."""
     for face in now.faces.values():
         was = before.get(face.id)
-        if was is None or face.is_running or face.is_dead or face.view.clean:
+        if was is None or face.is_running or face.is_dead or face.view.clean or face.id in now.silent:
             continue
         if not was.is_running and (was.view.unseen or not face.view.unseen):
             continue  # nothing ended; a short turn may begin and end between two boards

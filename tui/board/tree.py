@@ -10,6 +10,7 @@ from textual.widgets.option_list import Option
 
 from agentmesh.domain.activity import fitted
 from agentmesh.domain.ids import AgentId
+from agentmesh.domain.resting import silent_note
 from agentmesh.tui.session.state import AgentFace, Board
 from agentmesh.tui.theme import ROLES
 from agentmesh.tui.widgets.message import message
@@ -27,25 +28,28 @@ class SideTree(OptionList, can_focus=False):
     def __init__(self) -> None:
         super().__init__(id="side-tree", markup=False)
         self._shown: list[Content] = []
-        self._ids: list[AgentId] = []
+        self._ids: list[AgentId | None] = []
         self._with_resting = False
 
     def turn(self, board: Board) -> None:
-        """Switch from no tree to the tree without finished sub-agents, then to the tree with them, if there are any."""
-        everybody = self.display and not self._with_resting and bool(board.resting & board.faces.keys())
+        """Switch from no tree to the tree without finished and silent agents, then to the tree with them, if any."""
+        everybody = self.display and not self._with_resting and bool(board.folded & board.faces.keys())
         self._with_resting = everybody
         self.set_class(everybody or not self.display, "-on")
 
     def show(self, board: Board, in_view: AgentId) -> None:
         """Show the agents; redraw only lines that changed."""
         lines: list[tuple[AgentFace, str]] = []
-        hidden = board.resting - {*board.lineage(in_view)} if not self._with_resting else frozenset()
+        hidden = board.folded - {*board.lineage(in_view)} if not self._with_resting else frozenset()
         _walk(board, board.root, "", "", lines, hidden)
         shown = [_line(face, guide, face.id == in_view, face.id in board.resting) for face, guide in lines]
-        ids = [face.id for face, _ in lines]
+        ids: list[AgentId | None] = [face.id for face, _ in lines]
+        if note := silent_note(len(board.silent & hidden)):
+            shown.append(Content.styled(note, "$dim"))
+            ids.append(None)
         if ids != self._ids:
             self.clear_options()
-            self.add_options(Option(line) for line in shown)
+            self.add_options(Option(line, disabled=agent is None) for line, agent in zip(shown, ids, strict=True))
         else:
             for n, (old, new) in enumerate(zip(self._shown, shown, strict=True)):
                 if not old.is_same(new):
@@ -56,7 +60,8 @@ class SideTree(OptionList, can_focus=False):
     @on(OptionList.OptionSelected)
     def _chosen(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        self.post_message(self.Chosen(self._ids[event.option_index]))
+        if agent := self._ids[event.option_index]:
+            self.post_message(self.Chosen(agent))
 
 
 def _walk(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from agentmesh.domain.budgets import Budget, CostLine, Unit, parse_words, total, unpriced
+from agentmesh.domain.budgets import Budget, CostLine, Unit, parse_words, remark_on, total, unpriced
 from agentmesh.domain.figures import count, money
 from agentmesh.domain.rows import Ref
 from agentmesh.store import budgets
@@ -22,9 +22,9 @@ def budget(ctx: CommandContext, *words: str) -> Done:
         ctx.run_idempotent(budgets.set_budget, ctx.session.id, cap, agent)
     found = ctx.run_idempotent(budgets.view, ctx.session.id, agent)
     if cap is not None or (ref and not found):
-        return Done(_sentence(ref, found[0] if found else None))
+        return Done(" ".join(filter(None, [_sentence(ref, found[0] if found else None), remark_on(found)])))
     columns = ["budget of", "unit", "used", "reserved", "cap", "left"]
-    return Done(_remark(found), table=QueryResult(columns, [], [row for one in found for row in _rows(one)]))
+    return Done(remark_on(found), table=QueryResult(columns, [], [row for one in found for row in _rows(one)]))
 
 
 def cost(ctx: CommandContext) -> Done:
@@ -53,10 +53,6 @@ def _sentence(ref: Ref | None, budget: Budget | None) -> str:
         if line.cap is not None
     ]
     return f"{subject} may use {' and '.join(parts)}."
-
-
-def _remark(found: list[Budget]) -> str:
-    return unpriced(max((one.unpriced_calls for one in found if one.max_cost_usd is not None), default=0))
 
 
 def _rows(budget: Budget) -> list[tuple[str | None, ...]]:

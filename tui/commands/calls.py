@@ -21,10 +21,18 @@ SAY = "say"
 """Call of plain text: mail from the user to the agent in view; args ``(text,)``."""
 SAY_TO = "say to"
 """Call of a text that begins with ``@name``: mail from the user to that agent; args ``(name, text)``."""
+TASK = "task"
+"""Call of ``/task``, and of a text that begins with ``@`` and an agent type; args ``(type, prompt)``."""
+URGENT = "urgent"
+"""Call of ``/urgent text``: urgent mail from the user to the agent in view; args ``(text,)``."""
 CAPTURED = "captured"
 """Call of an input during a capture; args ``(text,)``."""
 SHELL = "shell"
 """Call of ``!command``; args ``(command,)``."""
+CUSTOM = "custom command"
+"""Call of a custom command that does more than say a text; args ``(name, arguments)``."""
+CUSTOM_CHILD = "custom command for a child"
+"""The same for one whose message a child gets; the view moves to that child."""
 END_SHELL = "end shell"
 """Call without a slash command: end the shell command that runs in the view; no args."""
 INTERRUPT_TREE = "interrupt tree"
@@ -43,7 +51,7 @@ class Call(NamedTuple):
     """One thing that a person asked for."""
 
     name: str
-    """A command's name, or SAY, SAY_TO, CAPTURED, SHELL, END_SHELL, INTERRUPT_TREE, TAKE_BACK, ANSWER."""
+    """A command's name, or one of the names above."""
     args: tuple[str, ...] = ()
     """In the order of the parameters; missing optional ones at the end are left out."""
     typed: str = ""
@@ -84,13 +92,15 @@ class Review(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What to ask a person before files are written."""
+    """What to ask a person before something is done."""
 
     text: str
     detail: str
     command: str
     args: tuple[str, ...]
     """The arguments with which a yes calls the command."""
+    refused: str = "Nothing was written"
+    """What to say after a no."""
 
 
 class ModelList(NamedTuple):

@@ -15,11 +15,14 @@ class Argument(Enum):
     """What an argument is: how it is completed."""
 
     AGENT = "agent"
+    RECIPIENTS = "agents that get a message"
+    """One agent, several with commas, or all children or all of the session."""
     RUNNING = "running agent"
     DEAD = "dead agent"
     MODE = "mode"
     MODEL = "model"
     TOOL = "tool"
+    TYPE = "agent type"
     WORD = "word"
     """One word that only the person knows."""
     NAME = "name"
@@ -32,7 +35,9 @@ class Argument(Enum):
     ROW = "row"
     """``@12``, or ``@`` to pick one; absent if the word does not begin with ``@``."""
     FLAG = "flag"
-    """The parameter's name as it is; absent if the word is another one."""
+    """The parameter's name as it is; absent if the word is another one. Flags and options come first, in any order."""
+    OPTION = "option"
+    """The parameter's name and a value; absent if the word is another one."""
     FORMAT = "format of an export"
     THEME = "theme"
 
@@ -45,11 +50,13 @@ class Parameter(NamedTuple):
     required: bool = True
     many: bool = False
     """Any number of them, to the end."""
+    value: str = ""
+    """What an option takes, in a word: ``NAME``."""
 
     @property
     def usage(self) -> str:
-        """``agent``, ``[agent]`` or ``[agent ...]``."""
-        shown = f"{self.name} ..." if self.many else self.name
+        """``agent``, ``[agent]``, ``[agent ...]`` or ``[--model NAME]``."""
+        shown = f"{self.name} ..." if self.many else f"{self.name} {self.value}".rstrip()
         return shown if self.required else f"[{shown}]"
 
 
@@ -76,6 +83,11 @@ _ANY_AGENT = Parameter("agent", Argument.AGENT, required=False)
 _LIST = (
     Command("agents", "Pick an agent from the tree of all, or go to one", (_ANY_AGENT,), on_screen=True),
     Command("answer", "Answer what agents ask you", on_screen=True),
+    Command(
+        "background",
+        "Let a sub-agent's task go on while its parent goes on too; the result comes as a message",
+        (Parameter("agent", Argument.RUNNING, required=False),),
+    ),
     Command("board", "All agents at a glance, those that need you first", on_screen=True),
     Command(
         "budget",
@@ -100,6 +112,13 @@ _LIST = (
         "Make a child from captured text or a prompt, and go to it; @ picks where it begins, --own gives it a tree",
         (
             Parameter("--own", Argument.FLAG, required=False),
+            Parameter("--model", Argument.OPTION, required=False, value="NAME"),
+            Parameter("--tools", Argument.OPTION, required=False, value="NAME,..."),
+            Parameter("--context", Argument.OPTION, required=False, value='all|none|"last N"'),
+            Parameter("--type", Argument.OPTION, required=False, value="TYPE"),
+            Parameter("--effort", Argument.OPTION, required=False, value="LEVEL"),
+            Parameter("--schema", Argument.OPTION, required=False, value="FILE"),
+            Parameter("--check", Argument.OPTION, required=False, value="COMMAND"),
             Parameter("@row", Argument.ROW, required=False),
             Parameter("name", Argument.NAME, required=False),
             Parameter("prompt", Argument.TEXT, required=False),
@@ -112,6 +131,16 @@ _LIST = (
         (Parameter("agent|all", Argument.RUNNING, required=False),),
     ),
     Command("kill", "End an agent and all its descendants for good", (_ANY_AGENT,)),
+    Command(
+        "later",
+        "Write to the agent in view later: 10m text, every 1h text, cron 0 9 * * 1-5 text; alone: list; cancel N",
+        (Parameter("10m text|every 1h text|cron TIMES text|cancel N", Argument.TEXT, required=False),),
+    ),
+    Command(
+        "limits",
+        "Limits of the session, or change one: turns 50, turn-time 10m, spawns 200, time 2h; none",
+        (Parameter("limit and value", Argument.TEXT, required=False),),
+    ),
     Command("mark", "Set a mark that /rewind goes back to", (Parameter("label", Argument.TEXT, required=False),)),
     Command(
         "merge",
@@ -132,10 +161,20 @@ _LIST = (
         "What agents may do: mode, the agent's rules, what you always allowed; forget takes that back",
         (Parameter("forget N|all", Argument.TEXT, required=False),),
     ),
+    Command(
+        "processes",
+        "Commands that agents run in the background; stop N ends one",
+        (Parameter("stop N", Argument.TEXT, required=False),),
+    ),
     Command("reap", "Take the dead out of the rotation", (Parameter("agent", Argument.DEAD, required=False),)),
     Command("redo", "Bring back what the last /undo or /rewind of the agent took back"),
     Command(
         "rename", "Give an agent another name (/title names the session)", (_AGENT, Parameter("name", Argument.WORD))
+    ),
+    Command(
+        "reply",
+        "Answer the newest mail of another agent to the agent in view, or the one with that number: #12 text",
+        (Parameter("message", Argument.TEXT),),
     ),
     Command("retry", "Run the agent's last turn again after an error or an interrupt"),
     Command(
@@ -151,10 +190,19 @@ _LIST = (
         'Find words in the session\'s conversations and mail: all of them, "a phrase", or, -without',
         (Parameter("words", Argument.WORDS),),
     ),
-    Command("send", "Send mail from the agent in view to another", (_AGENT, Parameter("message", Argument.TEXT))),
+    Command(
+        "send",
+        "Send mail from the agent in view to another, to several (a,b), to children or session",
+        (Parameter("agent", Argument.RECIPIENTS), Parameter("message", Argument.TEXT)),
+    ),
     Command("sessions", "Go to another session", on_screen=True),
     Command("sql", "Ask the views: v_agents, v_mail, v_transcript, ...", (Parameter("query", Argument.TEXT),)),
     Command("system", "The agent's system prompt, from its next turn on", (Parameter("text", Argument.TEXT, False),)),
+    Command(
+        "task",
+        "Start a sub-agent of a type below the agent in view, which gets its report; @explore text does the same",
+        (Parameter("type", Argument.TYPE), Parameter("prompt", Argument.TEXT)),
+    ),
     Command(
         "theme",
         "Choose the colours; each theme is shown while it is highlighted",
@@ -164,6 +212,11 @@ _LIST = (
     Command("timeline", "Who did what when: all agents, or one with all below it", (_ANY_AGENT,)),
     Command("title", "Give the session a title", (Parameter("text", Argument.TEXT),)),
     Command(
+        "todo",
+        "What is to be done in the session: alone it lists it; add text, done N note, release N",
+        (Parameter("add text|done N note|release N", Argument.TEXT, required=False),),
+    ),
+    Command(
         "tools",
         "List the agent's tools, or change them from its next turn on: -bash, +bash",
         (Parameter("-name|+name", Argument.TOOL, required=False, many=True),),
@@ -172,6 +225,11 @@ _LIST = (
         "undo",
         "Take back the agent's newest turn in files and conversation, or only the files that you name",
         (Parameter("--files|--conversation|path", Argument.TEXT, required=False),),
+    ),
+    Command(
+        "urgent",
+        "Write to the agent in view, and stop the calls that it has not started yet",
+        (Parameter("message", Argument.TEXT),),
     ),
     Command(
         "wait",

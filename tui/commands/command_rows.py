@@ -13,6 +13,7 @@ from agentmesh.tui.commands.context import CommandContext
 
 ACTING = frozenset(
     {
+        "background",
         "cancel",
         "capture",
         "clear",
@@ -25,15 +26,17 @@ ACTING = frozenset(
         "reap",
         "redo",
         "rename",
+        "reply",
         "retry",
         "rewind",
         "send",
+        "task",
         "title",
         "undo",
     }
 )
 """Without ``wait``, whose verb writes the row, and ``new``, which does not change this session."""
-SETTING = frozenset({"mode", "model", "permissions", "system", "tools"})
+SETTING = frozenset({"later", "limits", "mode", "model", "permissions", "processes", "system", "todo", "tools"})
 """These act with an argument, and only show without one."""
 
 

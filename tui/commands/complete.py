@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentmesh.domain.activity import fitted
+from agentmesh.domain.audience import Audience
 from agentmesh.domain.ids import short
 from agentmesh.domain.states import PermissionMode
 from agentmesh.tui.commands.catalog import COMMANDS, EXPORT_FORMATS, Argument, Command, Parameter
@@ -15,6 +16,7 @@ from agentmesh.tui.theme import NAMES
 from agentmesh.tui.widgets.fuzzy import best
 
 if TYPE_CHECKING:
+    from agentmesh.config.agent_types import AgentType
     from agentmesh.config.custom_commands import CustomCommand
     from agentmesh.tui.session.state import AgentFace, Board
 
@@ -25,6 +27,12 @@ _MODES = MappingProxyType(
         PermissionMode.EDITS: "Files in the working directory may be changed too",
         PermissionMode.ALL: "Everything that no rule denies",
         PermissionMode.PLAN: "Reading only",
+    }
+)
+_AUDIENCES = MappingProxyType(
+    {
+        Audience.CHILDREN: "all living children of the agent in view",
+        Audience.SESSION: "all living agents of the session but itself",
     }
 )
 _LIMIT = 15
@@ -48,7 +56,11 @@ class Completion(NamedTuple):
 
 
 def completions(
-    text: str, cursor: int, board: Board, custom: Mapping[str, CustomCommand] = _NO_CUSTOM
+    text: str,
+    cursor: int,
+    board: Board,
+    custom: Mapping[str, CustomCommand] = _NO_CUSTOM,
+    types: Callable[[], Mapping[str, AgentType]] = dict,
 ) -> list[Completion]:
     """Return what may stand at the cursor of a slash command: its name, or the argument's values; best first.
 
@@ -68,7 +80,10 @@ def completions(
         return []
     word = _WORD.search(before)
     start = word.start() if word else cursor
-    found = best(before[start:], _values(parameter.kind, board), lambda value: value[0], _LIMIT)
+    if parameter.kind is Argument.RECIPIENTS:
+        start = max(start, before.rfind(",") + 1)  # each of a,b,c is completed
+    values = _types(types()) if parameter.kind is Argument.TYPE else _values(parameter.kind, board)
+    found = best(before[start:], values, lambda value: value[0], _LIMIT)
     return [Completion(f"{value} ", start, value, description) for value, description in found]
 
 
@@ -77,6 +92,16 @@ def agents(fragment: str, start: int, board: Board) -> list[Completion]:
     living = [_agent(face) for face in board.faces.values() if not face.is_dead]
     found = best(fragment, living, lambda value: value[0], _AGENTS)
     return [Completion(f"@{name} ", start, name, f"to it: {description}") for name, description in found]
+
+
+def typed(fragment: str, start: int, types: Mapping[str, AgentType]) -> list[Completion]:
+    """Return the agent types that the ``@`` at ``start``, the beginning of the input, may mean; best first."""
+    found = best(fragment, _types(types), lambda value: value[0], _AGENTS)
+    return [Completion(f"@{name} ", start, name, f"a new one: {description}") for name, description in found]
+
+
+def _types(types: Mapping[str, AgentType]) -> list[tuple[str, str]]:
+    return [(name, fitted(kind.description, 60)) for name, kind in sorted(types.items()) if not kind.hidden]
 
 
 def _built_in(command: Command) -> Completion:
@@ -103,6 +128,9 @@ def _values(kind: Argument, board: Board) -> Sequence[tuple[str, str]]:
     match kind:
         case Argument.AGENT:
             return [_agent(face) for face in everybody]
+        case Argument.RECIPIENTS:
+            living = [_agent(face) for face in everybody if not face.is_dead]
+            return [*living, *((str(audience), meaning) for audience, meaning in _AUDIENCES.items())]
         case Argument.RUNNING:
             return [*(_agent(face) for face in everybody if face.is_running), ("all", "every running agent")]
         case Argument.DEAD:

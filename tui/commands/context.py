@@ -53,7 +53,7 @@ class CommandContext(NamedTuple):
                     raise
 
     def agent(self, who: str | None) -> Ref:
-        """Return the agent with this name or id; ``parent`` is its parent, None the agent in view."""
+        """Return the agent with this name, path or id; ``parent`` is its parent, None the agent in view."""
         if who is None or who.lower() == "parent":
             me = self.run_idempotent(agents.get, self.in_view)
             if who is None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 
 from agentmesh.app import trees
+from agentmesh.app.schema_file import read_schema
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.ids import AgentId
+from agentmesh.domain.shape import Shape
 from agentmesh.domain.states import AgentStatus
 from agentmesh.store import agents, mailbox, person, sessions, travel
 from agentmesh.tui.commands import attachments
@@ -15,36 +18,82 @@ from agentmesh.tui.commands.context import CommandContext
 
 OWN = "--own"
 """The first argument of a fork with a tree of its own."""
+_SHAPE = ("--model", "--tools", "--context", "--type", "--effort", "--schema", "--check")
 _NAME = "fork"
 """The name of a child that was given none."""
 
 
 def fork(ctx: CommandContext, *args: str) -> Done:
-    """Make a child and go to it; ``args``: ``--own``, ``@row``, name and prompt; each may be absent.
+    """Make a child and go to it; ``args``: ``--own``, the shape, ``@row``, name and prompt; each may be absent.
 
     A prompt makes it run; without one it gets what was captured, or is idle. With ``--own`` it has a tree of its own.
     """
     own = True if args and args[0] == OWN else None
-    point, (name, prompt) = _parts(args[1:] if own else args)
+    shape, rest = _shape(args[1:] if own else args)
+    point, (name, prompt) = _parts(rest)
+    if shape != Shape() and (point is not None or ctx.run_idempotent(person.is_capturing, ctx.in_view)):
+        raise UsageError(
+            f"{', '.join(_SHAPE[:-1])} and {_SHAPE[-1]} go neither with @row nor with a capture",
+            hint="Fork first, then fork that child: /fork --model NAME name prompt",
+        )
     if point is not None:
         return _fork_at(ctx, point, name, prompt, own)
-    if prompt is None and not (own and not ctx.run_idempotent(person.is_capturing, ctx.in_view)):
+    if prompt is None and shape == Shape() and not (own and not ctx.run_idempotent(person.is_capturing, ctx.in_view)):
         _refuse_own_capture(own)
         child = ctx.run(person.fork_captured, ctx.in_view, name or _NAME)
     else:
         _refuse_in_capture(ctx)
         shown = attachments.of(ctx, ctx.in_view, prompt or "")
-        child = trees.fork(ctx.mesh, ctx.in_view, name or _NAME, None if shown.references else prompt, own=own)
+        said = None if shown.references else prompt
+        child = trees.fork(ctx.mesh, ctx.in_view, name or _NAME, said, own=own, shape=shape)
         if prompt is not None and shown.references:  # fork takes no images: the prompt follows as the first message
             ctx.run_persistently(mailbox.send, None, child, prompt, f"tui-{uuid.uuid4()}", None, shown.references)
     made = ctx.run_idempotent(agents.get, child)
     where = ", with a tree of its own" if own else ""
+    cache = ctx.run_idempotent(agents.fork_cache, child)
+    where += f" ({cache})" if cache else ""
     return _made(ctx, made.id, f"Forked {made.name}{where}", is_running=made.status == AgentStatus.RUNNING)
+
+
+def task(ctx: CommandContext, kind: str, prompt: str) -> Done:
+    """Start a sub-agent of a type below the agent in view; its report comes to that agent as mail."""
+    shown = attachments.of(ctx, ctx.in_view, prompt)
+    said = None if shown.references else prompt
+    child = trees.fork(ctx.mesh, ctx.in_view, _named(kind, prompt), said, shape=Shape(type=kind), report=True)
+    if shown.references:  # fork takes no images: the prompt follows as the first message
+        ctx.run_persistently(mailbox.send, ctx.in_view, child, prompt, f"tui-{uuid.uuid4()}", None, shown.references)
+    made = ctx.run_idempotent(agents.get, child)
+    ctx.ensure_served()
+    return Done(f"Started {made.name}; its report comes as a message.")
+
+
+def _named(kind: str, prompt: str) -> str:
+    """Return a name made from the type and the first words; never the type's own, which ``@`` would take for it."""
+    words = re.findall(r"[a-z0-9]+", prompt.lower())[:4]
+    return "-".join([re.sub(r"[^a-z0-9]+", "-", kind.lower()).strip("-"), *(words or ["1"])])[:31].strip("-")
 
 
 def _refuse_own_capture(own: bool | None) -> None:
     if own:
         raise UsageError("a capture is open, and its fork shares the files", hint="/cancel ends it; the text stays.")
+
+
+def _shape(args: tuple[str, ...]) -> tuple[Shape, tuple[str, ...]]:
+    """Return what differs from the parent, with the form of the report, and the other arguments."""
+    given: dict[str, str] = {}
+    while args and args[0] in _SHAPE:
+        given[args[0]], args = args[1], args[2:]
+    tools, file = given.get("--tools"), given.get("--schema")
+    shape = Shape(
+        given.get("--model"),
+        tools.split(",") if tools else None,
+        given.get("--context"),
+        read_schema(file) if file is not None else None,
+        given.get("--check"),
+        type=given.get("--type"),
+        effort=given.get("--effort"),
+    )
+    return shape, args
 
 
 def _parts(args: tuple[str, ...]) -> tuple[str | None, tuple[str | None, str | None]]:

@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from types import MappingProxyType
 
 from agentmesh.app.interrupting import interrupt_until_rest
@@ -15,6 +16,7 @@ from agentmesh.domain.ids import MailId
 from agentmesh.domain.rows import AgentView
 from agentmesh.domain.text import one_line, printable
 from agentmesh.store import agents, mailbox, person, requests, sessions, waits
+from agentmesh.store.send_many import audience_of, send_many
 from agentmesh.tui.commands import (
     attachments,
     budgets,
@@ -22,10 +24,15 @@ from agentmesh.tui.commands import (
     diff,
     exports,
     fork,
+    later,
+    limits,
     model_context,
     permissions,
+    processes,
+    reply,
     search,
     settings,
+    todo,
     trees,
 )
 from agentmesh.tui.commands.calls import Done
@@ -40,14 +47,27 @@ _TITLE = 60
 """Characters of the first message that become the session's title."""
 
 
-def say(ctx: CommandContext, text: str) -> Done:
-    """Write to the agent in view, as the user; keep the text if a capture is open that the screen does not show yet."""
+def say(ctx: CommandContext, text: str, words: str | None = None) -> Done:
+    """Write to the agent in view, as the user; keep the text if a capture is open that the screen does not show yet.
+
+    ``words``: the part of the text whose ``@names`` are images; None is all of it.
+    """
     if ctx.run_persistently(person.is_capturing, ctx.in_view):
         return captured(ctx, text)
+    return _said(ctx, text, urgent=False, words=words)
+
+
+def urgent(ctx: CommandContext, text: str) -> Done:
+    """Write to the agent in view, as the user: calls that it has not started are not run. A capture goes on."""
+    return _said(ctx, text, urgent=True)
+
+
+def _said(ctx: CommandContext, text: str, *, urgent: bool, words: str | None = None) -> Done:
     # A headless run may have said that nobody is here.
     ctx.run_persistently(requests.set_attended, ctx.session.id, True)
-    shown = attachments.of(ctx, ctx.in_view, text)
-    ctx.run_persistently(mailbox.send, None, ctx.in_view, text, f"tui-{uuid.uuid4()}", None, shown.references)
+    shown = attachments.of(ctx, ctx.in_view, text if words is None else words)
+    sending = partial(mailbox.send, urgent=urgent)
+    ctx.run_persistently(sending, None, ctx.in_view, text, f"tui-{uuid.uuid4()}", None, shown.references)
     ctx.ensure_served()
     with suppress(AgentmeshError):  # the message is sent: a failure here must not return its text
         if not ctx.run_idempotent(sessions.get, ctx.session.id).title:
@@ -110,6 +130,13 @@ def interrupt(ctx: CommandContext, who: str | None = None) -> Done:
     return Done(f"Interrupted {ref.name}." if stopped else f"{ref.name} was not running.")
 
 
+def background(ctx: CommandContext, who: str | None = None) -> Done:
+    """Let the task of a sub-agent go on in the background."""
+    ref = ctx.agent(who)
+    ctx.run(agents.background, ref.id)
+    return Done(f"{ref.name} works on in the background; its result comes as a message.")
+
+
 def interrupt_tree(ctx: CommandContext) -> Done:
     """Stop the agent in view and all its descendants."""
     views = ctx.run_idempotent(agents.view, ctx.session.id)
@@ -124,7 +151,7 @@ def _interrupt_all(ctx: CommandContext, meant: Callable[[AgentView], bool]) -> D
     stopped = interrupt_until_rest(
         ctx.mesh.database,
         lambda: filter(meant, ctx.run_idempotent(agents.view, ctx.session.id)),
-        lambda: time.sleep(_LOOK),
+        lambda _running: time.sleep(_LOOK),
     )
     if not stopped.interrupted:
         return Done("No agent was running.")
@@ -158,7 +185,13 @@ def rename(ctx: CommandContext, who: str, name: str) -> Done:
 
 
 def send(ctx: CommandContext, who: str, message: str) -> Done:
-    """Send mail from the agent in view."""
+    """Send mail from the agent in view: to an agent, to several (``a,b``), or to ``children`` or ``session``."""
+    audience = audience_of(who)
+    if audience or "," in who:
+        whom = audience or list(dict.fromkeys(ctx.agent(one.strip()).id for one in who.split(",")))
+        sent = ctx.run_persistently(send_many, ctx.in_view, whom, message, f"tui-{uuid.uuid4()}")
+        ctx.ensure_served()
+        return Done(f"Sent to {listed([one.name for one in sent], _NAMED)}.")
     ref = ctx.agent(who)
     ctx.run_persistently(mailbox.send, ctx.in_view, ref.id, message, f"tui-{uuid.uuid4()}")
     ctx.ensure_served()
@@ -195,17 +228,28 @@ def retry(ctx: CommandContext) -> Done:
     return Done()
 
 
+def _custom(ctx: CommandContext, *args: str) -> Done:
+    """Carry out a custom command; what it takes is imported only now, because the screen starts with this module."""
+    from agentmesh.tui.commands.custom import custom
+
+    return custom(say, ctx, *args)
+
+
 HANDLERS: Mapping[str, Callable[..., Done]] = MappingProxyType(
     {
         calls.SAY: say,
         calls.SAY_TO: say_to,
+        calls.TASK: fork.task,
         calls.CAPTURED: captured,
         calls.SHELL: shell,
+        calls.CUSTOM: _custom,
+        calls.CUSTOM_CHILD: _custom,
         calls.END_SHELL: end_shell,
         calls.INTERRUPT_TREE: interrupt_tree,
         calls.TAKE_BACK: take_back,
         calls.ANSWER: permissions.answer,
         "agents": goto,
+        "background": background,
         "budget": budgets.budget,
         "cancel": cancel,
         "capture": capture,
@@ -218,15 +262,19 @@ HANDLERS: Mapping[str, Callable[..., Done]] = MappingProxyType(
         "fork": fork.fork,
         "interrupt": interrupt,
         "kill": kill,
+        "later": later.later,
+        "limits": limits.limits,
         "mark": model_context.mark,
         "merge": trees.merge,
         "mode": settings.mode,
         "model": settings.model,
         "new": settings.new,
         "permissions": permissions.permissions,
+        "processes": processes.processes,
         "reap": reap,
         "redo": trees.redo,
         "rename": rename,
+        "reply": reply.reply,
         "retry": retry,
         "rewind": trees.rewind,
         "search": search.search,
@@ -235,8 +283,10 @@ HANDLERS: Mapping[str, Callable[..., Done]] = MappingProxyType(
         "system": settings.system,
         "title": settings.title,
         "timeline": exports.timeline,
+        "todo": todo.todo,
         "tools": settings.tools,
         "undo": trees.undo,
+        calls.URGENT: urgent,
         "wait": wait,
     }
 )

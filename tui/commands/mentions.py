@@ -12,14 +12,15 @@ from typing import NamedTuple
 from agentmesh.app.attaching import AFTER, MENTION
 from agentmesh.domain import images
 
-_AGENT = re.compile(r"@([a-z0-9][a-z0-9_.-]{0,31})[,:]?(?:\s+|$)", re.IGNORECASE)
+_NAME = r"[a-z0-9][a-z0-9_.-]{0,31}"
+_AGENT = re.compile(rf"@({_NAME}|root(?:/{_NAME})+)[,:]?(?:\s+|$)", re.IGNORECASE)
 _MOST = 4
 """Files that are looked for: more would not fit into the line."""
 _UNITS = ("B", "KiB", "MiB", "GiB")
 
 
 class Addressed(NamedTuple):
-    """A text that begins with ``@name``."""
+    """A text that begins with ``@name``, or with a path from the root on: ``@root/reader/tester``."""
 
     name: str
     text: str

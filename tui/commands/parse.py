@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import one_line
-from agentmesh.tui.commands.calls import CAPTURED, SAY, SAY_TO, SHELL, Call, Problem
+from agentmesh.tui.commands.calls import CAPTURED, CUSTOM, CUSTOM_CHILD, SAY, SAY_TO, SHELL, TASK, Call, Problem
 from agentmesh.tui.commands.catalog import COMMANDS, Argument, Command, Parameter
 from agentmesh.tui.commands.mentions import addressed
 
@@ -38,6 +38,8 @@ _MEANT: Mapping[str, str] = MappingProxyType(
 """Names of commands in other programs and in our command line; similar letters would suggest a wrong command."""
 _NAME = re.compile(r"/[ \t]*(\S*)[ \t]*")
 _WORD = re.compile(r"\S+")
+_VALUE = re.compile(r'"([^"\n]*)"(?=\s|$)|\S+')
+"""The value of an option; quotes around several words."""
 _ROW = re.compile(r"@[0-9]{0,15}")
 _AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,31}")
 """What the database takes as a name without changing it."""
@@ -50,11 +52,12 @@ def parse(
     again: bool = False,
     custom: Mapping[str, CustomCommand] = _NO_CUSTOM,
     is_agent: Callable[[str], object] = lambda _name: False,
+    is_type: Callable[[str], object] = lambda _name: False,
 ) -> Call | Problem | None:
     """Parse an input; return None if it is empty. ``again``: the same input is entered a second time in a capture.
 
     A ``custom`` command becomes its text, as if that had been typed. ``is_agent`` says whether ``@name`` at the
-    beginning is an agent; otherwise it is text.
+    beginning is an agent, and ``is_type`` whether it is an agent type; otherwise it is text.
     """
     stripped = text.strip()
     if not stripped:
@@ -73,6 +76,10 @@ def parse(
         if not to.text:
             return Problem(f"Nothing follows @{to.name}.", f"Write what {to.name} is to read.")
         return Call(SAY_TO, (to.name, to.text), text)
+    if to and is_type(to.name):
+        if not to.text:
+            return Problem(f"Nothing follows @{to.name}.", f"Write what a sub-agent of type {to.name} is to do.")
+        return Call(TASK, (to.name, to.text), text)
     return Call(SAY, (text.rstrip(),), text)
 
 
@@ -86,9 +93,12 @@ def nearest(name: str, custom: Iterable[str] = ()) -> str | None:
 
 
 def _custom(command: CustomCommand, stripped: str, typed: str, capturing: bool) -> Call | Problem:
-    """Return what a custom command says, as a message or captured."""
+    """Return what a custom command says, as a message or captured; or the call of one that does more."""
     found = _NAME.match(stripped)
-    said = command.expand(stripped[found.end() :] if found else "")
+    arguments = stripped[found.end() :] if found else ""
+    said = command.expand(arguments)
+    if command.has_actions or command.makes_child:
+        return Call(CUSTOM_CHILD if command.makes_child else CUSTOM, (command.name, arguments), typed)
     if not said.strip():
         return Problem(f"/{command.name} says nothing without arguments.", f"Usage: {command.usage}")
     return Call(CAPTURED if capturing else SAY, (said,), typed)
@@ -118,12 +128,14 @@ def _command(name: str, stripped: str, typed: str, capturing: bool, custom: Iter
 
 def _arguments(command: Command, rest: str) -> tuple[tuple[str, ...], str]:
     """Split what follows the name into arguments; return them, and what is wrong, if anything."""
-    args: list[str] = []
+    args, rest, problem = _options(command, rest)
+    if problem:
+        return (), problem
     for parameter in command.parameters:
         rest = rest.lstrip()
         if parameter.kind is Argument.ROW and not rest.startswith("@"):
             continue
-        if parameter.kind is Argument.FLAG and rest.partition(" ")[0] != parameter.name:
+        if parameter.kind in (Argument.FLAG, Argument.OPTION):
             continue
         if parameter.kind in (Argument.TEXT, Argument.WORDS) and rest:
             args.append(rest if parameter.kind is Argument.WORDS else _unquoted(rest))
@@ -136,6 +148,25 @@ def _arguments(command: Command, rest: str) -> tuple[tuple[str, ...], str]:
         args += taken
         rest = "" if parameter.many or not taken else rest[len(taken[0]) :]
     return (tuple(args), "") if not rest.strip() else ((), f"/{command.name} takes {_at_most(command)}.")
+
+
+def _options(command: Command, rest: str) -> tuple[list[str], str, str]:
+    """Return flags and options in the order of the parameters, what follows them, and what is wrong, if anything."""
+    known = {one.name: one for one in command.parameters if one.kind in (Argument.FLAG, Argument.OPTION)}
+    given: dict[str, list[str]] = {}
+    while (found := _WORD.match(rest := rest.lstrip())) and found[0] in known:
+        name = found[0]
+        if name in given:
+            return [], rest, f"{name} is there twice."
+        given[name] = [name]
+        rest = rest[len(name) :].lstrip()
+        if known[name].kind is Argument.OPTION:
+            value = _VALUE.match(rest)
+            if value is None:
+                return [], rest, f"{name} needs a value: {known[name].value}."
+            given[name].append(value[0] if value[1] is None else value[1])
+            rest = rest[value.end() :]
+    return [word for name in known if name in given for word in given[name]], rest, ""
 
 
 def _wrong_value(parameter: Parameter, value: str) -> str:

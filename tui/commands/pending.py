@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from agentmesh.domain.ids import AgentId
-from agentmesh.tui.commands.calls import SAY, SAY_TO, SHELL, Call
+from agentmesh.tui.commands.calls import CUSTOM, CUSTOM_CHILD, SAY, SAY_TO, SHELL, URGENT, Call
 
 LATE = 0.5
 """Seconds after which a pending call is shown as late; most take a few milliseconds."""
 
-_MESSAGES = frozenset({SAY, SAY_TO})
+_MESSAGES = frozenset({CUSTOM, CUSTOM_CHILD, SAY, SAY_TO, URGENT})
 """Calls that a person must not lose."""
+_RUN = frozenset({CUSTOM, CUSTOM_CHILD, SHELL})
+"""Calls that may run a command, which Esc ends."""
 
 
 class _PendingCall:
@@ -56,7 +58,7 @@ class PendingCalls:
         ours = self._find(call, agent_id)
         if ours is None:
             return
-        if call.name == SAY and not failed:
+        if call.name in (SAY, URGENT) and not failed:
             ours.done_at = now
         else:
             self._asked.remove(ours)
@@ -85,6 +87,10 @@ class PendingCalls:
         return sum(one.call.name in _MESSAGES and one.done_at is None for one in self._asked)
 
     def shell(self, agent_id: AgentId) -> RunningShell | None:
-        """Return the shell command that runs in this agent's view."""
-        found = (one for one in self._asked if one.agent_id == agent_id and one.call.name == SHELL)
-        return next((RunningShell(one.call.args[0], one.since) for one in found), None)
+        """Return the shell command, or the custom command that may run some, in this agent's view."""
+        found = (one for one in self._asked if one.agent_id == agent_id and one.call.name in _RUN)
+        return next((RunningShell(_command_of(one.call), one.since) for one in found), None)
+
+
+def _command_of(call: Call) -> str:
+    return call.args[0] if call.name == SHELL else call.typed.strip()

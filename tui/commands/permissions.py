@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from agentmesh.domain import fan_out
 from agentmesh.domain.errors import RequestOver, UsageError
 from agentmesh.domain.figures import plural
 from agentmesh.store import agents, requests, sessions
@@ -53,6 +54,8 @@ def _answer_one(ctx: CommandContext, request: str, said: Mapping[str, Any]) -> N
 def _outcome_text(request: Request, said: Mapping[str, Any]) -> str:
     if request.kind == "question":
         return f"Answered {request.name}."
+    if request.agents is not None and not request.rules:
+        return fan_out.answered(request.name, request.agents, said["decision"])
     if said["decision"] == "no":
         return f"Refused {request.tool} for {request.name}."
     if said["decision"] == "once":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.errors import AgentmeshError
 from agentmesh.domain.log import logger
-from agentmesh.tui.commands.calls import END_SHELL, INTERRUPT_TREE, SHELL, Call, Done, Failed
+from agentmesh.tui.commands.calls import CUSTOM, CUSTOM_CHILD, END_SHELL, INTERRUPT_TREE, SHELL, Call, Done, Failed
 from agentmesh.tui.commands.messages import ActionDone
 from agentmesh.tui.commands.shell import Shells
 from agentmesh.tui.session.schema_watch import SchemaWatch
@@ -24,7 +24,21 @@ if TYPE_CHECKING:
 LOG = logger(__name__)
 
 _SLOW = frozenset(
-    {SHELL, END_SHELL, INTERRUPT_TREE, "context", "diff", "export", "interrupt", "merge", "search", "sql", "timeline"}
+    {
+        CUSTOM,
+        CUSTOM_CHILD,
+        SHELL,
+        END_SHELL,
+        INTERRUPT_TREE,
+        "context",
+        "diff",
+        "export",
+        "interrupt",
+        "merge",
+        "search",
+        "sql",
+        "timeline",
+    }
 )
 """Calls that may take long or must not wait for others; each gets its own thread."""
 _OFFERS = ("model", ())

@@ -8,10 +8,11 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from agentmesh.domain.cancel import Cancel, CancelReason
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.text import clip
@@ -37,6 +38,7 @@ class Shells:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running: dict[AgentId, subprocess.Popen[bytes]] = {}
+        self._cancels: dict[AgentId, Cancel] = {}
         self._closed = False
 
     def run(self, agent: AgentId, command: str, workdir: str, environ: Mapping[str, str]) -> ShellResult:
@@ -71,12 +73,27 @@ class Shells:
                     del self._running[agent]
             return ShellResult(_text(output.fileno()), code)
 
+    @contextlib.contextmanager
+    def cancelling(self, agent: AgentId, cancel: Cancel) -> Iterator[None]:
+        """Let ``end`` and ``close`` set ``cancel`` meanwhile, for commands that run in another way."""
+        with self._lock:
+            if agent in self._cancels or self._closed:
+                raise UsageError("a command still runs here", hint="Esc ends it.")
+            self._cancels[agent] = cancel
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._cancels[agent]
+
     def end(self, agent: AgentId) -> bool:
         """End the command that runs for this agent; return whether there is one."""
         with self._lock:
-            process = self._running.get(agent)
+            process, cancel = self._running.get(agent), self._cancels.get(agent)
+        if cancel is not None:
+            cancel.set(CancelReason.INTERRUPT)
         if process is None:
-            return False
+            return cancel is not None
         _signal(process, signal.SIGTERM)
         threading.Timer(_GRACE, _signal, (process, signal.SIGKILL)).start()
         return True
@@ -85,7 +102,9 @@ class Shells:
         """End all commands at once, and start no other; idempotent."""
         with self._lock:
             self._closed = True
-            left = list(self._running.values())
+            left, cancels = list(self._running.values()), list(self._cancels.values())
+        for cancel in cancels:
+            cancel.set(CancelReason.INTERRUPT)
         for process in left:
             _signal(process, signal.SIGKILL)
 

@@ -39,9 +39,9 @@ class EntryCursor:
         entries = [view for view in scrollback.query(EntryView) if view.focusable] if scrollback else []
         return entries[-1] if entries else None
 
-    def task(self) -> TaskCallView | None:
-        """Return the task whose sub-agent the person means."""
-        from agentmesh.tui.conversation.task_call import TaskCallView, task_to_enter
+    def task(self, *, working: bool = False) -> TaskCallView | None:
+        """Return the task whose sub-agent the person means; ``working``: among those that their calls wait for."""
+        from agentmesh.tui.conversation.task_call import TaskCallView, meant_task
 
         scrollback = self._views.current
-        return task_to_enter(scrollback.query_children(TaskCallView)) if scrollback else None
+        return meant_task(scrollback.query_children(TaskCallView), working=working) if scrollback else None

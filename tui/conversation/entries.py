@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from agentmesh.domain import commands, images
+from agentmesh.domain import commands, images, mail
 from agentmesh.domain.rows import Row
 from agentmesh.domain.states import Kind
 from agentmesh.domain.text import one_line, printable
@@ -184,28 +184,23 @@ def _wrapped(text: str, width: int) -> int:
 
 def _chat_message(row: Row) -> ChatMessage:
     content = row.content
-    by_user = row.kind == Kind.USER
-    notes = []
+    is_correction = bool(content.get("correction"))
+    by_user = row.kind == Kind.USER and not is_correction
+    notes = ["about its last answer"] if is_correction else []
     if content.get("introduces"):
         notes.append("the prompt of this fork")
-    if report := _report(bool(content.get("automatic")), bool(content.get("failed"))):
-        notes.append(report)
-    who = "you" if by_user else one_line(str(content.get("name") or "an agent"), 40)
+    if remarks := mail.notes(content):
+        notes.append(remarks)
+    who = "you" if by_user else "agentmesh" if is_correction else one_line(str(content.get("name") or "an agent"), 40)
     text = "\n".join(filter(None, [_text(content, "text"), images.labels(content)]))
     return ChatMessage(str(row.seq), who, text, by_user, ", ".join(notes))
 
 
 def _mail_taken_by_wait(row: Row) -> Iterator[ChatMessage]:
     """Yield the messages that a wait took."""
-    for number, mail in enumerate(row.mail):
-        who = "you" if mail.by_user else one_line(mail.name, 40)
-        text = printable(mail.text).strip("\n")
-        yield ChatMessage(f"{row.seq}.mail{number}", who, text, mail.by_user, _report(mail.automatic, mail.failed))
-
-
-def _report(automatic: bool, failed: bool) -> str:
-    """Return a remark about automatic mail."""
-    return "how its turn failed" if failed else "automatic report" if automatic else ""
+    for number, one in enumerate(row.mail):
+        who = "you" if one.by_user else one_line(one.name, 40)
+        yield ChatMessage(f"{row.seq}.mail{number}", who, printable(one.text).strip("\n"), one.by_user, one.notes)
 
 
 def _compacted(content: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from textual.widget import Widget
 from agentmesh.domain.activity import fitted
 from agentmesh.domain.figures import count, plural
 from agentmesh.domain.text import one_line
+from agentmesh.tui.conversation import tool_text
 from agentmesh.tui.conversation.entries import ToolCall
 from agentmesh.tui.conversation.tool_call import Look, ToolCallView
 from agentmesh.tui.session.tasks import Task, TaskMark, TaskResult, ended
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
 _INDENT = "  ↳ "
 
 
-def task_to_enter(views: Iterable[TaskCallView]) -> TaskCallView | None:
-    """Return the task with the focus, otherwise the newest that has begun."""
-    begun = [view for view in views if view.child]
+def meant_task(views: Iterable[TaskCallView], *, working: bool) -> TaskCallView | None:
+    """Return the task with the focus, otherwise the newest that has begun, or that its call still waits for."""
+    begun = [view for view in views if (view.working if working else view.child)]
     return next((view for view in begun if view.has_focus), begun[-1] if begun else None)
 
 
@@ -39,19 +40,19 @@ class WorkerLine(Widget):
     def __init__(self) -> None:
         super().__init__()
         self.display = False
-        self._line = ("", "")
+        self._line = ("", "", "")
 
-    def show(self, name: str, rest: str) -> None:
-        """Show the sub-agent's name, and the rest as far as there is room."""
-        self.display = bool(name)
-        if (name, rest) != self._line:
-            self._line = (name, rest)
+    def show(self, name: str, rest: str, before: str = "") -> None:
+        """Show the sub-agent's name, what is ``before`` it, and the rest as far as there is room."""
+        self.display = bool(name or before)
+        if (before, name, rest) != self._line:
+            self._line = (before, name, rest)
             self.refresh()
 
     def render(self) -> RenderResult:
         """Return the line, cut to the width."""
-        name, rest = self._line
-        line = Content.assemble((_INDENT, "$dim"), (name, "underline"), (rest, "$dim"))
+        before, name, rest = self._line
+        line = Content.assemble((_INDENT, "$dim"), (before, "$dim"), (name, "underline"), (rest, "$dim"))
         return line.truncate(self.size.width, ellipsis=True)
 
     def on_click(self, event: events.Click) -> None:
@@ -75,6 +76,9 @@ class TaskCallView(ToolCallView):
         self._worker = WorkerLine()
         self._given: Task | None = None
         self._face: AgentFace | None = None
+        self._is_batch = tool_text.has_items(call.arguments)
+        self._progress = ""
+        """How far a batch is."""
 
     def compose(self) -> ComposeResult:
         """Show the line of the call and that of the sub-agent."""
@@ -85,12 +89,19 @@ class TaskCallView(ToolCallView):
         """Know how the agents of the session stand."""
         self._given = next((task for task in board.tasks_of(parent) if task.key == self.key), self._given)
         self._face = board.get(self.child) if self.child else None
+        above = board.get(parent)
+        self._progress = above.activity.removeprefix("task: ") if self._is_batch and above else ""
         self.on_unfold()
 
     @property
     def child(self) -> AgentId | None:
         """The sub-agent; None before the task begins, and if the call was refused."""
         return self._known.child if self._known else None
+
+    @property
+    def working(self) -> str:
+        """The name of the sub-agent, while the call waits for it; otherwise empty."""
+        return self._face.name if self._face and self._known is self._given and not self.is_settled else ""
 
     @property
     def look(self) -> Look:
@@ -111,6 +122,10 @@ class TaskCallView(ToolCallView):
         known = self._known
         if known is None:
             self._worker.show("", "")
+            return
+        if self._is_batch:
+            name = self._face.name if self._face else ""
+            self._worker.show(name, "", f"{self._progress}{' · ' if name else ''}" if self._progress else "")
             return
         name = known.name if isinstance(known, TaskResult) else self._face.name if self._face else ""
         kind = (self._face.view.subagent_type if self._face else None) or ""

@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentmesh.domain import images, jsontext, waited
+from agentmesh.domain import batches, images, jsontext, waited
 from agentmesh.domain.text import one_line, printable
 from agentmesh.domain.todos import TodoStatus, read_todos
-from agentmesh.tui.widgets.formats import duration
+from agentmesh.domain.workspaces import own_tree
+from agentmesh.tui.widgets.formats import duration, listed
 
 if TYPE_CHECKING:
     from agentmesh.domain.rows import Request
@@ -23,6 +24,8 @@ _BLINK = 0.01
 """Durations below this are not shown."""
 _SHOWN = 64 * 1024
 """Characters of one result that are unfolded; the rest is in ``agentmesh log``."""
+_NAMED = 5
+"""Agents that a line names; it counts the others."""
 
 
 def headline(name: str, arguments: str) -> str:
@@ -68,7 +71,10 @@ def arguments_in_full(arguments: str) -> str:
 
 def result_in_full(result: Any) -> str:
     """Return a result, field by field; very long ones are cut, and say so."""
-    text = _in_full(result) if isinstance(result, Mapping) else printable(_json(result))
+    if batches.is_result(result):
+        text = "\n".join(batches.lines(result))
+    else:
+        text = _in_full(result) if isinstance(result, Mapping) else printable(_json(result))
     if len(text) <= _SHOWN:
         return text
     return f"{text[:_SHOWN]}\n… {len(text) - _SHOWN} more characters: agentmesh log shows all of it"
@@ -96,6 +102,11 @@ def checklist(name: str, arguments: str) -> str | None:
     """Return the list of a todo_write, one item a line; None for other calls and malformed lists."""
     items = read_todos(arguments) if name == "todo_write" else []
     return "\n".join(f"{item.status.glyph} {one_line(item.content, _WIDTH)}" for item in items) or None
+
+
+def has_items(arguments: str) -> bool:
+    """Return whether a call of task is a batch."""
+    return isinstance((_object(arguments) or {}).get("items"), list)
 
 
 def is_about(name: str, arguments: str, request: Request) -> bool:
@@ -172,7 +183,13 @@ def _listed(result: Mapping[str, Any]) -> str:
     return ""
 
 
+def _recipients(to: Any) -> str:
+    return listed([str(one) for one in to], _NAMED) if isinstance(to, list) else str(to)
+
+
 def _sent(result: Mapping[str, Any]) -> str:
+    if isinstance(several := result.get("sent"), list):
+        return f"sent to {listed([str(one['to']['name']) for one in several], _NAMED)}"
     to = result.get("to")
     return f"sent to {to.get('name')}" if isinstance(to, Mapping) else "sent"
 
@@ -191,12 +208,13 @@ _HEADLINES: Mapping[str, _Describe] = {
     "edit": lambda args: str(args.get("path", "")),
     "glob": lambda args: str(args.get("pattern", "")),
     "grep": lambda args: " in ".join(str(args[name]) for name in ("pattern", "path") if name in args),
-    "fork": lambda args: f"{args.get('name', '')}: {args.get('prompt', '')}",
-    "send": lambda args: f"to {args.get('to', '')}: {args.get('message', '')}",
+    "fork": lambda args: f"{args.get('name', '')}{own_tree('fork', args)}: {args.get('prompt', '')}",
+    "send": lambda args: f"to {_recipients(args.get('to', ''))}: {args.get('message', '')}",
     "wait": _wait,
+    "interrupt": lambda args: str(args.get("agent_id", "")),
     "kill": lambda args: str(args.get("agent_id", "")),
     "skill": lambda args: " ".join(str(args[name]) for name in ("name", "file") if args.get(name)),
-    "task": lambda args: str(args.get("description", "")),
+    "task": lambda args: f"{args.get('description', '')}{own_tree('task', args)}",
     "ask_user": lambda args: str(args.get("question", "")),
     "todo_write": _todos,
     "web_fetch": lambda args: str(args.get("url", "")),
@@ -211,8 +229,10 @@ _OUTCOMES: Mapping[str, _Describe] = {
     "fork": lambda result: f"as {result.get('name')}",
     "send": _sent,
     "wait": waited.summary,
+    "peek": lambda result: f"{result.get('unread', '?')} unread",
+    "interrupt": lambda result: "" if result.get("interrupted") else "was not running",
     "kill": lambda result: "killed " + (", ".join(str(k.get("name")) for k in result.get("killed") or []) or "nobody"),
-    "task": lambda result: str(result.get("status", "")),
+    "task": lambda result: batches.summary(result) or str(result.get("status", "")),
     "todo_write": lambda result: f"{result.get('open', '?')} open",
     "web_fetch": _fetched,
 }

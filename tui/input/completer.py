@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agentmesh.config.agent_types import AgentType
     from agentmesh.config.custom_commands import CustomCommand
     from agentmesh.tui.commands.complete import Completion
     from agentmesh.tui.input.files import Files
@@ -23,12 +24,17 @@ class Completer:
         self._list_again = list_again
 
     def complete(
-        self, text: str, cursor: int, board: Board | None, custom: Callable[[], Mapping[str, CustomCommand]]
+        self,
+        text: str,
+        cursor: int,
+        board: Board | None,
+        custom: Callable[[], Mapping[str, CustomCommand]],
+        types: Callable[[], Mapping[str, AgentType]] = dict,
     ) -> Sequence[Completion]:
         """Return what may stand at the cursor, best first; nothing before there is a board."""
         if board is None:
             return ()
-        from agentmesh.tui.commands.complete import Completion, agents, completions  # after the first frame
+        from agentmesh.tui.commands.complete import Completion, agents, completions, typed  # after the first frame
         from agentmesh.tui.input.files import mention
         from agentmesh.tui.widgets.fuzzy import best
 
@@ -39,11 +45,15 @@ class Completer:
             if not text[: asked.start].strip():
                 known = best(
                     asked.fragment,
-                    [*agents(asked.fragment, asked.start, board), *known],
+                    [
+                        *agents(asked.fragment, asked.start, board),
+                        *typed(asked.fragment, asked.start, types()),
+                        *known,
+                    ],
                     lambda one: one.text[1:].rstrip(),
                 )
             return known
-        return completions(text, cursor, board, custom() if text.startswith("/") else {})
+        return completions(text, cursor, board, custom() if text.startswith("/") else {}, types)
 
     @cached_property
     def files(self) -> Files:

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.message import Message
 
 from agentmesh.domain.ids import AgentId
-from agentmesh.tui.commands.calls import SAY, SAY_TO, SHELL, Call, Problem
+from agentmesh.tui.commands.calls import CUSTOM, CUSTOM_CHILD, SAY, SAY_TO, SHELL, TASK, URGENT, Call, Problem
 from agentmesh.tui.commands.messages import CallRequested
 from agentmesh.tui.input.drafts import Drafts
 from agentmesh.tui.input.history import History
@@ -25,6 +25,7 @@ from agentmesh.tui.widgets.message import message
 from agentmesh.tui.widgets.plain import Plain
 
 if TYPE_CHECKING:
+    from agentmesh.config.agent_types import AgentType
     from agentmesh.config.custom_commands import CustomCommand
     from agentmesh.tui.commands.complete import Completion
 
@@ -35,7 +36,7 @@ _MOST_LINES = 12
 _SHARE = 3
 """The input has at most a third of the screen."""
 
-_FOR_THE_LIVING = frozenset({SAY, SHELL})
+_FOR_THE_LIVING = frozenset({CUSTOM, CUSTOM_CHILD, SAY, SHELL, TASK, URGENT})
 """Calls that leave something with the agent in view."""
 _FROM_AFAR = frozenset({SAY, SAY_TO, SHELL})
 """Calls that may be made for an agent out of view: nobody needs to see their outcome."""
@@ -74,10 +75,12 @@ class Composer(Horizontal):
         """``agent`` returns the agent of a name."""
         super().__init__(id="composer")
         self._agent = agent
-        self.mention_line = MentionLine(agent)
+        self.mention_line = MentionLine(agent, lambda name: name in self.types())
         """Not a part of it: the screen shows it below."""
         self.custom: Callable[[], Mapping[str, CustomCommand]] = dict
         """Returns the custom commands, as their files are now; set when there is a session."""
+        self.types: Callable[[], Mapping[str, AgentType]] = dict
+        """Returns the agent types in the same way."""
         self.prompt = Prompt(keymap, history, complete, self._submit)
         self._sign = Plain("❯ ", id="sign")
         self._history = history
@@ -245,9 +248,9 @@ class Composer(Horizontal):
         if understood is None or self._agent_id is None:
             return False
         if self._is_dead and understood.name in _FOR_THE_LIVING:
-            self.post_message(
-                self.Feedback(f"{self._name} is dead and reads nothing: / commands and @agent text go on.")
-            )
+            name = text.split(maxsplit=1)[0]
+            refused = f"takes no {name}: other" if name.startswith("/") else "reads nothing:"
+            self.post_message(self.Feedback(f"{self._name} is dead and {refused} / commands and @agent text go on."))
             return False
         if _leads_elsewhere(understood):
             self._move = _PendingMove(understood, self._agent_id)
@@ -261,7 +264,14 @@ class Composer(Horizontal):
         from agentmesh.tui.commands.parse import parse  # not before the first frame
 
         custom = self.custom() if text.lstrip().startswith("/") else {}
-        return parse(text, capturing=capturing, again=again, custom=custom, is_agent=self._agent)
+        return parse(
+            text,
+            capturing=capturing,
+            again=again,
+            custom=custom,
+            is_agent=self._agent,
+            is_type=lambda name: name in self.types(),
+        )
 
     @on(Prompt.Edited)
     def _edited(self, event: Prompt.Edited) -> None:
@@ -288,7 +298,7 @@ class Composer(Horizontal):
 def _leads_elsewhere(call: Call) -> bool:
     """Whether a command moves the view once it is done."""
     match call:
-        case Call("fork" | "new") | Call("kill", ()):
+        case Call("fork" | "new" | "custom command for a child") | Call("kill", ()):
             return True
         case Call("agents", args):
             return bool(args)

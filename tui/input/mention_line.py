@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 class MentionLine(Plain):
     """One line, only there while the input has something to say with ``@``."""
 
-    def __init__(self, agent: Callable[[str], AgentFace | None]) -> None:
-        """``agent`` returns the agent of a name."""
+    def __init__(
+        self, agent: Callable[[str], AgentFace | None], is_type: Callable[[str], bool] = lambda _name: False
+    ) -> None:
+        """``agent`` returns the agent of a name; ``is_type`` whether there is an agent type of a name."""
         super().__init__(id="mention-line")
         self.display = False
         self.workdir: Path | None = None
         """Where files are looked for; None if they are on another machine."""
-        self._agent = agent
+        self._agent, self._is_type = agent, is_type
 
     def look(self, text: str, *, capturing: bool) -> None:
         """Say what a text means; in a capture it goes to no agent."""
@@ -41,11 +43,13 @@ class MentionLine(Plain):
 
         said = addressed(text)
         face = self._agent(said.name) if said and not capturing else None
-        names = () if text.lstrip().startswith(("!", "/fork @")) else file_names(text)[1 if face else 0 :]
+        kind = said.name if said and face is None and not capturing and self._is_type(said.name) else None
+        names = () if text.lstrip().startswith(("!", "/fork @")) else file_names(text)[1 if face or kind else 0 :]
         files: Sequence[NamedFile] = ()
         if names and self.workdir is not None:
             files = await asyncio.to_thread(look_for, names, self.workdir)
         pieces = [_of_agent(face)] if face else []
+        pieces += [Content.assemble("starts a sub-agent of type ", (kind, "bold $text-primary"))] if kind else []
         pieces += [_of_file(file) for file in sorted(files, key=lambda file: file.is_found)]  # a narrow line is cut
         self.display = bool(pieces)
         self.update(Content(" · ").join(pieces))

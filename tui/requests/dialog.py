@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.types import CSSPathType
 
+from agentmesh.domain.fan_out import wish
 from agentmesh.domain.text import one_line, visible
 from agentmesh.tui.conversation.diff import SIDE_BY_SIDE, DiffView
 from agentmesh.tui.input.keys import Keymap
@@ -66,6 +67,7 @@ _KEPT = ("text", "no")
 """Purposes of the field whose text is kept until the request is answered."""
 _CONFIRMED = {
     "always": "Always, for all agents of this session? Again allows it",
+    "many": "Never ask again before agents start, in this session? Again allows it",
     "edits": "Accept all edits in the working directory? Again accepts",
     "rules": "Allow this from now on? Enter again allows it",
 }
@@ -194,7 +196,8 @@ class RequestDialog(GuardedDialog[Reply]):
         """Say which of how many this is."""
         self._place = place
         number, count = place
-        what = "asks you" if self.request.kind == "question" else f"asks: may it use {self.request.tool}?"
+        asked = wish(self.request.tool, self.request.agents)
+        what = "asks you" if self.request.kind == "question" else f"asks: may it {asked}?"
         queue = (f"   {number} of {count}", "$text-warning") if count > 1 else ""
         self.query_one("#title", Plain).update(Content.assemble(f"{self.request.name} {one_line(what, 60)}", queue))
         self._show_keys()
@@ -293,7 +296,8 @@ class RequestDialog(GuardedDialog[Reply]):
         listed = self._keymap.label("requests.answer")
         following = ["Tab the next", *([f"{listed} lists all"] if listed else [])] if self._place[1] > 1 else []
         if self._confirming:
-            keys = [_CONFIRMED["rules" if self._for else self._confirming], later]
+            what = "rules" if self._for else self._confirming
+            keys = [_CONFIRMED["many" if what == "always" and self.request.agents is not None else what], later]
         elif not self._for:
             keys = ["↑ ↓ Enter or a key chooses", "PgDn scrolls", later, *following]
         else:

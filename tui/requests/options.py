@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agentmesh.domain.figures import plural
 from agentmesh.domain.text import one_line, visible
 from agentmesh.tui.widgets.formats import rule_text
 
@@ -36,6 +37,13 @@ def options(request: Request) -> Sequence[Option]:
             for n, (label, text) in enumerate(zip(shown, request.options or (), strict=True), 1)
         ]
         return [*listed, Option("o", "text", "other", "in your own words"), go] if listed else []
+    if request.agents is not None and not request.rules:
+        return [
+            Option("y", "once", "yes", f"start these {plural(request.agents, 'agent')}"),
+            Option("a", "always", "always", "start as many as it asks for; ask no more in this session"),
+            Option("n", "no", "no", "with a reason, if you like"),
+            go,
+        ]
     edits = [Option("s", "edits", "accept edits", "from now on, by all agents, in the working directory")]
     rules = ", ".join(rule_text(rule) for rule in request.rules)
     always = [Option("a", "always", "always", f"for all agents of the session: {rules}")] if rules else []

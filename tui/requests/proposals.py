@@ -42,7 +42,8 @@ def proposal(request: Request, workdir: Path | None) -> Proposal:
         return _cut(Proposal(visible(arguments["command"]), remark=_command_remark(arguments)))
     if request.tool in ("write", "edit") and isinstance(arguments.get("path"), str):
         return _cut(_change(request.tool, arguments, workdir))
-    return _cut(Proposal(visible(tool_text.arguments_in_full(json.dumps(arguments, ensure_ascii=False)))))
+    given = {name: value for name, value in arguments.items() if value is not None}  # the others were left out
+    return _cut(Proposal(visible(tool_text.arguments_in_full(json.dumps(given, ensure_ascii=False)))))
 
 
 def _command_remark(arguments: dict[str, Any]) -> str:

@@ -24,6 +24,8 @@ def asks(request: Request) -> str:
     """Return what is asked, in one line: ``bash: git push``, or the question."""
     if request.kind == "question":
         return one_line(visible(request.question or ""), 300)
+    if request.agents is not None:
+        return one_line(visible(request.reason), 300)
     from agentmesh.tui.conversation import tool_text  # with the first request, not before the first frame
 
     return one_line(f"{request.tool}: {tool_text.headline(request.tool, json.dumps(request.arguments))}", 300)
@@ -56,7 +58,7 @@ def asks_in_full(request: Request) -> str:
     """Return what is asked, whole: a command, a question, or what a call does in one line."""
     if request.kind == "question":
         return visible(request.question or "")
-    command = request.arguments.get("command")
+    command = request.arguments.get("command") if request.agents is None else None
     return visible(command) if request.tool == "bash" and isinstance(command, str) else asks(request)
 
 

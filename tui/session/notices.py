@@ -62,7 +62,9 @@ def _changes(was: AgentFace, face: AgentFace, before: Board, now: Board) -> Iter
             yield Notice(face.id, f"{face.name} was killed{more}", "warning")
         return
     activity = face.view.activity
-    if was.is_running and not face.is_running and not face.view.clean:  # a task's end shows in its parent's call
+    if (
+        was.is_running and not face.is_running and not face.view.clean and face.id not in now.silent
+    ):  # a task's end shows in its parent's call
         yield _ended(face)
     if activity == _HOLDING and was.view.activity != _HOLDING:
         yield Notice(face.id, f"{face.name} has mail that it will not read before you write to it", "warning")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agentmesh.domain.attention import Need
 from agentmesh.domain.ids import AgentId, MailId
-from agentmesh.domain.resting import resting
+from agentmesh.domain.resting import resting, silent
 from agentmesh.domain.states import AgentStatus, Kind
 from agentmesh.tui.session.tasks import Task
 
@@ -168,6 +168,8 @@ class Board(NamedTuple):
     """How many agents of the whole session run; 0 if that was not counted."""
     is_whole: bool = True
     """Whether these are all agents of the session."""
+    silent: frozenset[AgentId] = frozenset()
+    """Silent agents that need no person, without those at rest: on the board, but in no rotation."""
 
     @classmethod
     def of(
@@ -192,8 +194,18 @@ class Board(NamedTuple):
             if face.parent is not None:
                 below.setdefault(face.parent, []).append(face)
         at_rest = resting([face.view for face in everybody.values()])
+        asking = {face.id for face in everybody.values() if face.requests}
+        quiet = silent([face.view for face in everybody.values()], asking) - at_rest
         return cls(
-            session, MappingProxyType(faces), read_at, tuple(tasks), at_rest, MappingProxyType(below), at_work, is_whole
+            session,
+            MappingProxyType(faces),
+            read_at,
+            tuple(tasks),
+            at_rest,
+            MappingProxyType(below),
+            at_work,
+            is_whole,
+            quiet,
         )
 
     @property
@@ -206,8 +218,10 @@ class Board(NamedTuple):
         return self.faces.get(agent)
 
     def named(self, who: str) -> AgentFace | None:
-        """Return the agent with this name or full id."""
-        return next((face for face in self.faces.values() if who in (face.name, str(face.id))), None)
+        """Return the agent with this name, path from the root on, or full id."""
+        name = who.rpartition("/")[2]
+        face = next((face for face in self.faces.values() if name == face.name or who == str(face.id)), None)
+        return face if face is None or "/" not in who or who == self._path(face) else None
 
     def starting(self, digits: str) -> AgentFace | None:
         """Return the one agent whose id begins with these digits, None if there is no such agent or several."""
@@ -219,13 +233,21 @@ class Board(NamedTuple):
         return list(self.below.get(agent, ()))
 
     def in_rotation(self, agent: AgentId) -> list[AgentFace]:
-        """Return the children that keys lead to: all except sub-agents whose task is over."""
-        return [face for face in self.children(agent) if face.id not in self.resting]
+        """Return the children that keys lead to: all except sub-agents whose task is over, and silent ones."""
+        return [face for face in self.children(agent) if face.id not in self.folded]
+
+    @property
+    def folded(self) -> frozenset[AgentId]:
+        """The agents that lists leave out."""
+        return self.resting | self.silent
 
     def lineage(self, agent: AgentId) -> list[AgentId]:
         """Return the agent and its ancestors on the board."""
         face = self.get(agent)
         return [] if face is None else [agent, *(self.lineage(face.parent) if face.parent else ())]
+
+    def _path(self, face: AgentFace) -> str:
+        return "/".join(self.faces[agent].name for agent in reversed(self.lineage(face.id)))
 
     def tasks_of(self, agent: AgentId) -> list[Task]:
         """Return the tasks of the agent's step in progress, in the order of its calls; empty if none runs."""
@@ -234,12 +256,12 @@ class Board(NamedTuple):
     def subtree(self, agent: AgentId) -> list[AgentFace]:
         """Return the agent and all its descendants on the board, each before its children.
 
-        Siblings are oldest first; sub-agents whose task is over come after the others.
+        Siblings are oldest first; sub-agents whose task is over, and silent ones, come after the others.
         """
         face = self.get(agent)
         if face is None:
             return []
-        children = sorted(self.children(agent), key=lambda child: child.id in self.resting)
+        children = sorted(self.children(agent), key=lambda child: child.id in self.folded)
         return [face, *(below for child in children for below in self.subtree(child.id))]
 
     def awaited(self, agent: AgentId) -> list[tuple[AgentFace, Mark]]:

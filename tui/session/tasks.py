@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from agentmesh.domain import jsontext
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.text import one_line
 
@@ -15,6 +16,7 @@ class TaskMark(Enum):
     """How a task stands: a glyph, a word and its role in the theme; colour is never the only sign."""
 
     RUNNING = ("◐", "running", "running")
+    BACKGROUND = ("◐", "background", "running")
     COMPLETED = ("✓", "completed", "received")
     FAILED = ("✗", "failed", "dead")
     KILLED = ("✗", "killed", "dead")
@@ -68,7 +70,7 @@ def ended(result: Any) -> TaskResult | None:
         child = AgentId(UUID(str(result.get("agent_id"))))
     except ValueError:
         return None
-    said = next((str(result[name]) for name in ("error", "result", "note") if result.get(name)), "")
+    said = next((_said(result[name]) for name in ("error", "result", "note") if result.get(name)), "")
     mark = TaskMark.of(result["status"])
     return TaskResult(
         child,
@@ -78,6 +80,13 @@ def ended(result: Any) -> TaskResult | None:
         _number(result.get("tokens")),
         "" if said == mark.label else one_line(said, 200),
     )
+
+
+def _said(value: Any) -> str:
+    """Return a text as it is, the text in a report without a form, and any other result as JSON."""
+    if isinstance(value, Mapping) and value.keys() == {"result"} and isinstance(value["result"], str):
+        return value["result"]
+    return value if isinstance(value, str) else jsontext.line(value)
 
 
 def _number(value: Any) -> int:

@@ -65,18 +65,19 @@ def _agent(agent: AgentView) -> list[str | Text]:
 
 def print_sessions(sessions: Iterable[SessionSummary]) -> None:
     """Print sessions, one per line."""
-    rows = (
-        [
-            short(s.id),
-            moment(s.created_at),
-            str(s.agents),
-            str(s.running),
-            count(s.tokens),
-            money(s.cost_usd),
-            "ended" if s.ended_at else "open",
-            s.workdir,
-            cell(s.title, width=60),
-        ]
-        for s in sessions
-    )
-    print_block(Grid(_SESSION, rows))
+    print_block(Grid(_SESSION, map(_session, sessions)))
+
+
+def _session(session: SessionSummary) -> list[str | Text]:
+    state = "ended" if session.ended_at else "open"
+    return [
+        short(session.id),
+        moment(session.created_at),
+        str(session.agents),
+        str(session.running),
+        count(session.tokens),
+        money(session.cost_usd),
+        f"{state}, pinned" if session.pinned else state,
+        session.workdir,
+        cell(session.title, width=60),
+    ]

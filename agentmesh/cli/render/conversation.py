@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from rich.text import Text
 
 from agentmesh.cli.render.figures import cut_off
-from agentmesh.domain import commands, images, waited
+from agentmesh.domain import batches, commands, images, jsontext, mail, waited
 from agentmesh.domain.ids import short
 from agentmesh.domain.rows import Row, Taken
 from agentmesh.domain.states import Kind
 from agentmesh.domain.text import one_line, printable
+from agentmesh.domain.workspaces import own_tree
 
 if TYPE_CHECKING:
     from agentmesh.store.tasks import GivenTask
@@ -28,9 +29,12 @@ def row_text(row: Row, name: str, *, full: bool = False) -> Text | None:
     content = row.content
     match row.kind:
         case Kind.USER:
-            return _said("user", "bold green", images.with_labels(content.get("text"), content))
+            who, style = ("agentmesh", "dim") if content.get("correction") else ("user", "bold green")
+            return _said(_noted(who, mail.answers(content)), style, images.with_labels(content.get("text"), content))
         case Kind.MAIL:
-            return _mail(str(content.get("name")), content.get("text"), bool(content.get("automatic")))
+            number = f"message {content['mail_id']}" if full and "mail_id" in content else ""
+            note = ", ".join(filter(None, [number, mail.notes(content)]))
+            return _mail(str(content.get("name")), content.get("text"), note)
         case Kind.ASSISTANT:
             return _answer(content, name, full)
         case Kind.TOOL_RESULT:
@@ -71,7 +75,16 @@ def _call(call: Any, full: bool) -> Text:
         if full
         else one_line(str(call.get("arguments", "")), _ARGUMENTS_WIDTH)
     )
-    return _block("  → ", "yellow", f"{call.get('name')} {arguments}")
+    name = str(call.get("name"))
+    return _block("  → ", "yellow", f"{name}{_own_tree(name, call)} {arguments}")
+
+
+def _own_tree(name: str, call: Any) -> str:
+    """Return that a call gives its child a tree of its own, because its arguments may be cut before they say so."""
+    try:
+        return own_tree(name, jsontext.parse(call.get("arguments", "")))
+    except (TypeError, ValueError):
+        return ""
 
 
 def _command(content: Any, full: bool) -> str:
@@ -102,6 +115,9 @@ def _result_lines(result: Any) -> Iterator[str]:
     if not isinstance(result, dict):
         yield from printable(_json(result)).splitlines()
         return
+    if batches.is_result(result):
+        yield from batches.lines(result)
+        return
     if found := images.labels(result):
         yield from found.splitlines()
         result = {key: value for key, value in result.items() if key != "images"}
@@ -114,19 +130,23 @@ def _is_of_wait(result: Any) -> TypeGuard[dict[str, Any]]:
     return isinstance(result, dict) and "results" in result
 
 
-def _taken(mail: Taken) -> Text:
+def _taken(one: Taken) -> Text:
     """Return a message that a wait took, in the form of any other message."""
-    if mail.by_user:
-        return _said("user", "bold green", mail.text)
-    return _mail(mail.name, mail.text, mail.automatic)
+    if one.by_user:
+        return _said(_noted("user", one.notes), "bold green", one.text)
+    return _mail(one.name, one.text, one.notes)
 
 
-def _mail(name: str, text: Any, automatic: bool) -> Text:
-    return _said(f"{name}{' (automatic report)' if automatic else ''}", "bold magenta", text)
+def _mail(name: str, text: Any, note: str) -> Text:
+    return _said(_noted(name, note), "bold magenta", text)
+
+
+def _noted(who: str, note: str) -> str:
+    return f"{one_line(who, 60)} ({note})" if note else one_line(who, 60)
 
 
 def _said(who: str, style: str, text: Any) -> Text:
-    return _block(f"{one_line(who, 60)} ▸ ", style, text, body="")
+    return _block(f"{one_line(who, 160)} ▸ ", style, text, body="")
 
 
 def _block(label: str, style: str, text: Any, body: str | None = None) -> Text:

@@ -27,12 +27,14 @@ def of_row(agent: AgentView, row: Row, below: str | None = None) -> Iterator[Eve
     content, who = row.content, {**_who(agent, below), "seq": row.seq}
     match row.kind:
         case Kind.USER:
-            shown = {"images": content["images"]} if content.get("images") else {}
-            yield {"type": "mail", **who, "from": "user", "from_id": None, "text": content.get("text", ""), **shown}
+            shown = {key: content[key] for key in ("images", "reply_to") if content.get(key)}
+            sender = "agentmesh" if content.get("correction") else "user"
+            yield {"type": "mail", **who, "from": sender, "from_id": None, "text": content.get("text", ""), **shown}
         case Kind.MAIL:
-            sender = {"from": content.get("name"), "from_id": content.get("sender")}
+            by = {"from": content.get("name"), "from_id": content.get("sender")}
+            more = {key: content[key] for key in ("about", "reply_to") if content.get(key)}
             automatic = bool(content.get("automatic"))
-            yield {"type": "mail", **who, **sender, "text": content.get("text", ""), "automatic": automatic}
+            yield {"type": "mail", **who, **by, "text": content.get("text", ""), "automatic": automatic, **more}
         case Kind.ASSISTANT:
             yield from _answer(content, who)
         case Kind.TOOL_RESULT:

@@ -56,6 +56,8 @@ def cut_off(content: Mapping[str, object]) -> str:
     match content.get("finish_reason"):
         case None:
             return ""
+        case "length" if "context" in str(content.get("ending")):
+            return "cut off: the model's context is full"
         case "length":
             return "cut off at the model's limit of output"
         case "limit":

@@ -46,7 +46,7 @@ def print_request(request: Request) -> None:
 
 
 def rules_text(request: Request) -> str:
-    """Return the rules that "always" would add, as the configuration writes them."""
+    """Return the rules that "always" would add, as the configuration writes them; "" if it only stops asking."""
     return ", ".join(one_line(visible(f"{rule['tool']}({rule['pattern']})"), 200) for rule in request.rules)
 
 
@@ -54,6 +54,8 @@ def _what(request: Request) -> str:
     if request.kind == "question":
         options = f" [{' | '.join(request.options)}]" if request.options else ""
         return visible(f"{request.question}{options}")
+    if request.agents is not None:
+        return visible(request.reason)
     shown = next((request.arguments[name] for name in ("command", "path", "url") if name in request.arguments), None)
     return visible(str(shown) if shown is not None else json.dumps(request.arguments, ensure_ascii=False))
 
@@ -66,13 +68,15 @@ def _lines(request: Request) -> Iterator[str]:
     else:
         yield f"{request.tool}: {request.reason}"
         yield from _arguments(request.arguments)
-        yield f"always allows: {rules_text(request)}"
+        yield f"always allows: {rules_text(request) or 'what it asks for, without this question, in this session'}"
     if request.answered_at is not None:
         yield f"answered by {request.answered_by}: {json.dumps(request.answer, ensure_ascii=False)}"
 
 
 def _arguments(arguments: dict[str, Any]) -> Iterator[str]:
     for name, value in arguments.items():
+        if value is None:  # the model left it out
+            continue
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         if "\n" in text:
             yield f"  {name}:"

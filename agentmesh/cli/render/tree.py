@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.text import Text
@@ -14,7 +14,7 @@ from agentmesh.cli.render.screen import Column, Grid, cell
 from agentmesh.domain.activity import fitted
 from agentmesh.domain.figures import count, money, plural
 from agentmesh.domain.ids import AgentId, short
-from agentmesh.domain.resting import resting
+from agentmesh.domain.resting import resting, silent
 from agentmesh.domain.rows import AgentView
 from agentmesh.domain.states import AgentStatus
 
@@ -38,25 +38,26 @@ def tree_table(
     *,
     ids: bool = False,
     everything: bool = False,
+    silents: bool = False,
     rows: Mapping[AgentId, int] | None = None,
 ) -> Grid:
     """Return the tree, one line per agent, without reaped ones; with ``ids``, the beginnings of their ids too.
 
-    Sub-agents whose task is over are included, dimmed, only with ``everything``. ``rows`` has each agent's newest row
-    at the time that is shown.
+    Sub-agents whose task is over are included, dimmed, only with ``everything``; silent agents with that or with
+    ``silents``. ``rows`` has each agent's newest row at the time that is shown.
     """
     has_changes = any(agent.changed for agent in agents)
     rest = [*_REST, *([_CHANGED] if has_changes else [])]
     columns = [_NAME, *([_ID] if ids else []), _STATE, *([_ROW] if rows else []), *rest]
-    cells = _cells(agents, ids, everything, rows)
+    cells = _cells(agents, ids, _hidden(agents, everything=everything, silents=silents), rows)
     return Grid(columns, ([*row, agent.changed] if has_changes else row for row, agent in cells))
 
 
 def _cells(
-    agents: Sequence[AgentView], ids: bool, everything: bool, rows: Mapping[AgentId, int] | None
+    agents: Sequence[AgentView], ids: bool, hidden: Collection[AgentId], rows: Mapping[AgentId, int] | None
 ) -> Iterator[tuple[list[str | Text], AgentView]]:
     at_rest = resting(agents)
-    for guide, agent in _lines(agents, everything=everything):
+    for guide, agent in _lines(agents, hidden):
         shade = "dim" if agent.id in at_rest else style(agent)
         unread = f"{agent.unread} unread" if agent.unread else ""
         shown = fitted(activity(agent), _DOING - len(unread) - 2 if unread else _DOING)
@@ -82,11 +83,11 @@ def tree_data(
     rows: Mapping[AgentId, int] | None = None,
     trees: Mapping[AgentId, tuple[str, str | None]] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the roots, each with its ``children``, as in ``tree_table``.
+    """Return the roots, each with its ``children``, as in ``tree_table``, with silent agents.
 
     With ``rows``, the ``seq`` of each too; with ``trees``, the Git tree of its files and the ref that keeps it.
     """
-    children = _by_parent(agents, everything=everything)
+    children = _by_parent(agents, _hidden(agents, everything=everything, silents=True))
 
     def nested(agent: AgentView) -> dict[str, Any]:
         newest: dict[str, Any] = {} if rows is None else {"seq": rows[agent.id]}
@@ -97,10 +98,15 @@ def tree_data(
     return [nested(agent) for agent in children[None]]
 
 
-def _by_parent(agents: Sequence[AgentView], *, everything: bool) -> _Children:
+def _hidden(agents: Sequence[AgentView], *, everything: bool, silents: bool) -> Collection[AgentId]:
+    if everything:
+        return frozenset()
+    return resting(agents) if silents else resting(agents) | silent(agents)
+
+
+def _by_parent(agents: Sequence[AgentView], hidden: Collection[AgentId]) -> _Children:
     """Return the agents below each parent; a reaped parent is replaced by its nearest ancestor that is not reaped."""
     known = {agent.id: agent for agent in agents}
-    hidden = frozenset() if everything else resting(agents)
     children: _Children = defaultdict(list)
     for agent in agents:
         if agent.reaped_at is None and agent.id not in hidden:
@@ -111,9 +117,9 @@ def _by_parent(agents: Sequence[AgentView], *, everything: bool) -> _Children:
     return children
 
 
-def _lines(agents: Sequence[AgentView], *, everything: bool) -> Iterator[tuple[str, AgentView]]:
+def _lines(agents: Sequence[AgentView], hidden: Collection[AgentId]) -> Iterator[tuple[str, AgentView]]:
     """Yield each agent with the tree lines that lead to it."""
-    children = _by_parent(agents, everything=everything)
+    children = _by_parent(agents, hidden)
 
     def below(parent: AgentId | None, indent: str) -> Iterator[tuple[str, AgentView]]:
         for agent in children[parent]:

@@ -131,6 +131,10 @@ def play_phrase(view: ChatRequestView, since: int, text: str, mail: Sequence[Mai
     if phrase is _FORK and not asked.error and not any(exchange.name == "wait" for exchange in done):
         child = str(asked.result.get("agent_id")) if isinstance(asked.result, dict) else ""
         return ScriptedReply(tool_calls=(ScriptedCall("wait", {"timeout": 60, "from_agents": [child]}),))
+    if phrase is _LIST and "report" in view.tools and not asked.error:
+        seen = findings.listing(asked)
+        result = {"files": len(seen.files), "first": [one_line(name, 100) for name in seen.files[:3]]}
+        return ScriptedReply(tool_calls=(ScriptedCall("report", result),))
     answer = phrase.say(done[-1] if phrase is _FORK else asked)
     return _deliver(done, answer, _reply_to(view, message, said))
 

@@ -1,7 +1,8 @@
-"""What the demo's root does: look, fork four children in one step, wait, give more work, kill, sum up."""
+"""What the demo's root does: look, fork four children in one step, wait, give more work, kill, set a timer, sum up."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ _PROMPT = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _REPORTERS = ("file-reader", "code-analyzer", "test-runner")
+_TIMED = "test-runner"
+"""The child that the timer wakes."""
 _PATIENCE = 60
 """Seconds that the root waits for its children."""
 _SHORT = 1
@@ -64,17 +67,28 @@ def play_root(view: ChatRequestView, since: int) -> ScriptedReply | None:
     calls = tuple(_next_calls(done, children, findings.listing(look[0]).files))
     if calls:
         return ScriptedReply(text=_INTRO[calls[0].name], tool_calls=calls)
+    if calls := tuple(_timer_calls(done, children.get(_TIMED))):
+        return ScriptedReply(text=_TIMER_INTRO if calls[0].name == "send" else "", tool_calls=calls)
     return ScriptedReply(text=_summary(done, children, findings.listing(look[0])))
 
 
-_TASK = ScriptedCall("task", {"description": "list the files", "prompt": "list files", "subagent_type": "explore"})
-"""Runs at the same time as the root's own look: a sub-agent with a clean context."""
+_FORM = {
+    "type": "object",
+    "properties": {"files": {"type": "integer"}, "first": {"type": "array", "items": {"type": "string"}}},
+    "required": ["files", "first"],
+}
+_TASK = ScriptedCall(
+    "task",
+    {"description": "list the files", "prompt": "list files", "subagent_type": "explore", "schema": _FORM},
+)
+"""Runs at the same time as the root's own look: a sub-agent with a clean context, whose result is JSON."""
 
 _INTRO = {
     "wait": "Now I wait for the three that report.",
     "send": "One report raises a question, so its author gets more work; meanwhile I look after the slow one.",
     "kill": "It still runs, and I do not need it: I kill it. Then the second report.",
 }
+_TIMER_INTRO = "The test-runner gets a message that is due in a second: a timer, which is a row like all else."
 
 
 def _next_calls(done: Sequence[Exchange], children: Mapping[str, _Child], files: tuple[str, ...]) -> list[ScriptedCall]:
@@ -93,6 +107,24 @@ def _next_calls(done: Sequence[Exchange], children: Mapping[str, _Child], files:
     if reader and not _second_report(done, reader):
         calls.append(_wait(_PATIENCE, [reader.agent_id]))
     return calls
+
+
+def _timer_calls(done: Sequence[Exchange], child: _Child | None) -> list[ScriptedCall]:
+    """Return the call that sets the timer, then a wait for anyone: an idle agent does not end that."""
+    if child is None:
+        return []
+    timer = _timer(done)
+    if timer is None:
+        return [ScriptedCall("send", {"to": child.agent_id, "message": more_work(""), "after": 1})]
+    return [] if timer.error or _timed(done) else [ScriptedCall("wait", {"timeout": _PATIENCE})]
+
+
+def _timer(done: Sequence[Exchange]) -> Exchange | None:
+    return next((sent for sent in _of(done, "send") if "after" in sent.arguments), None)
+
+
+def _timed(done: Sequence[Exchange]) -> Exchange | None:
+    return next((wait for wait in _of(done, "wait") if "from_agents" not in wait.arguments), None)
 
 
 def _wait(timeout: int, agents: list[str]) -> ScriptedCall:
@@ -140,6 +172,8 @@ def _summary(done: Sequence[Exchange], children: Mapping[str, _Child], look: fin
         lines.append(f"- {child.name}: {_told(_entry(first, child))}" if child else f"- {name} could not be forked.")
     if reader := children.get("file-reader"):
         lines.append(f"- {reader.name}, asked once more: {_told(_entry(_second_report(done, reader), reader))}")
+    if (timed := children.get(_TIMED)) and _timed(done):
+        lines.append(f"- {timed.name}, woken by a timer: {_told(_entry(_timed(done), timed))}")
     lines.append(f"- {_fate(done, children.get('slow-poke'))}")
     lines += [f"- {_delegated(task)}" for task in _of(done, "task")]
     errors = [one_line(exchange.error, 160) for exchange in done if exchange.error]
@@ -150,7 +184,11 @@ def _summary(done: Sequence[Exchange], children: Mapping[str, _Child], look: fin
 def _delegated(task: Exchange) -> str:
     """Describe the result of the task."""
     told = task.result if isinstance(task.result, dict) else {}
-    answer = str(told.get("result") or task.error or "nothing").partition("\n")[0].rstrip(":. ")
+    found = told.get("result")
+    if isinstance(found, dict):
+        shown = one_line(json.dumps(found, ensure_ascii=False), 200)
+        return f"{told.get('name', 'a task')}, in a context of its own, as JSON of a fixed form: {shown}"
+    answer = str(found or task.error or "nothing").partition("\n")[0].rstrip(":. ")
     return f"{told.get('name', 'a task')}, in a context of its own: {one_line(answer, 200)}."
 
 

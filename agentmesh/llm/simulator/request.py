@@ -17,14 +17,11 @@ from agentmesh.domain import jsontext
 from agentmesh.llm.picture import FOLLOWS
 
 _NAME = "[\"'`\u201c](?P<{0}>[^\"'`\u201c\u201d\n]+)[\"'`\u201d]"
-_ID = r"\s*\((?:id:? )?(?P<{0}>[0-9a-fA-F-]{{8,36}})\)"
 _FORK = re.compile(
     r"\bYou are (?:now )?(?:the )?(?:agent )?"
     + _NAME.format("name")
-    + _ID.format("id")
-    + r".{0,80}?child of (?:the )?(?:agent )?"
-    + _NAME.format("parent")
-    + _ID.format("parent_id"),
+    + r".{0,130}?child of (?:the )?(?:agent )?"
+    + _NAME.format("parent"),
     re.DOTALL,
 )
 
@@ -36,9 +33,7 @@ class Fork:
     index: int
     """Position among the request's messages."""
     name: str
-    agent_id: str
     parent: str
-    parent_id: str
     prompt: str
     """The text after the introduction, which ends with the first blank line."""
     by_parent: bool
@@ -54,7 +49,7 @@ class Mail:
     sender_id: str
     message: str
     automatic: bool = False
-    """Whether it was not sent by an agent: the output of a child that ended its turn without a report."""
+    """Whether no agent sent it: the output of a child that ended its turn without a report, or news of a merge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +131,9 @@ class ChatRequestView:
             text = content_text(self.messages[index])
             if found := _FORK.search(text):
                 intro, _, prompt = text[found.end() :].partition("\n\n")
-                names = (found["name"], found["id"].lower(), found["parent"], found["parent_id"].lower())
-                return Fork(index, *names, prompt, by_parent="your parent gives you" in intro.lower())
+                return Fork(
+                    index, found["name"], found["parent"], prompt, by_parent="your parent gives you" in intro.lower()
+                )
         return None
 
     @property
@@ -231,7 +227,7 @@ def read_mail(text: str) -> list[Mail]:
         if isinstance(entry, dict):
             sender = entry.get("from")
             by = sender if isinstance(sender, dict) else {"name": sender or ""}
-            words = entry.get("message", entry.get("output", entry.get("error", "")))
+            words = entry.get("message", entry.get("output", entry.get("error", entry.get("merge", ""))))
             name, agent_id = str(by.get("name") or ""), str(by.get("agent_id") or "")
             found.append(Mail(name, agent_id, str(words), automatic="message" not in entry))
     return found

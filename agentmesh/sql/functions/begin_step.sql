@@ -23,7 +23,8 @@ begin
     end if;
   end if;
   has_mail := me.started_turn < me.turn or exists (select from agentmesh.mail m where m.recipient = agent and m.sender is null
-    and m.read_at is null and m.withdrawn_at is null);
+    and m.read_at is null and m.withdrawn_at is null) or exists (
+    select from agentmesh.mail m where m.recipient = agent and m.urgent and m.read_at is null and m.withdrawn_at is null);
   if has_mail then
     if results is null then
       select * into me from agentmesh.agents a where a.id = agent for no key update;
@@ -47,9 +48,7 @@ begin
         then agentmesh.image_bytes(t.kind, t.content) end)::bigint as image_bytes
     from agentmesh.transcript t where t.agent_id = agent and t.seq > after) r
   where s.id = me.session_id;
-  if its.in_task then
-    refused := agentmesh.task_refusal(me);
-  end if;
+  refused := coalesce(case when its.in_task then agentmesh.task_refusal(me) end, agentmesh.limit_refusal(me, its.session));
   if refused is null then
     reserved := agentmesh.reserve(me, its.session, bytes + octet_length(its.rows::text) - 2 + its.image_bytes, answer, input_usd, output_usd);
     refused := reserved -> 'refused';
@@ -59,19 +58,23 @@ begin
 end $$;
 
 comment on function agentmesh.begin_step is
-  'Begin a step: write the results of the step before, if some are still unwritten (in the form of close_calls), and read due mail. At the start of a turn that is all mail, in the middle of one the user''s mail. Returns {"rows": own rows after a seq, "refused": the budget''s refusal or null, ...}; {"interrupted": true} if there are results and the turn is interrupted.';
+  'Begin a step: write the results of the step before, if some are still unwritten (in the form of close_calls), and read due mail. At the start of a turn that is all mail, in the middle of one the user''s mail and urgent mail. Returns {"rows": own rows after a seq, "refused": the budget''s refusal or null, ...}; {"interrupted": true} if there are results and the turn is interrupted.';
 
 create function agentmesh.read_mail_of_step(me agentmesh.agents) returns void
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
--- All mail at the start of a turn, the user's mail in the middle of one, none once it is interrupted.
+-- All mail at the start of a turn, none once it is interrupted. In the middle of one: the user's mail, and urgent mail.
+-- With urgent mail comes what its sender had sent before it, so that nobody's messages are read in another order.
 declare
   is_start boolean := me.started_turn < me.turn;
   ids bigint[] := array(
     select m.id from agentmesh.mail m where m.recipient = me.id and m.read_at is null and m.withdrawn_at is null
-      and (is_start or m.sender is null) and me.interrupt_turn is distinct from me.turn);
+      and (is_start or m.sender is null or exists (
+        select from agentmesh.mail u where u.recipient = me.id and u.urgent and u.read_at is null and u.withdrawn_at is null
+          and u.sender = m.sender and u.id >= m.id))
+      and me.interrupt_turn is distinct from me.turn);
 begin
   if is_start then
-    update agentmesh.agents a set started_turn = a.turn where a.id = me.id;
+    update agentmesh.agents a set started_turn = a.turn, turn_calls = a.model_calls, turn_began = clock_timestamp() where a.id = me.id;
   end if;
   perform agentmesh.read_mail(me, ids);
 end $$;
@@ -84,10 +87,15 @@ language plpgsql as $$
 declare
   me agentmesh.agents;
   session agentmesh.sessions;
+  refused jsonb;
 begin
   select * into me from agentmesh.agents a where a.id = agent;
   perform agentmesh.fence(me, caller);
   select * into session from agentmesh.sessions s where s.id = me.session_id;
+  refused := agentmesh.limit_refusal(me, session);
+  if refused is not null then
+    return jsonb_build_object('refused', refused);
+  end if;
   return agentmesh.reserve(me, session, bytes, answer, input_usd, output_usd);
 end $$;
 
@@ -104,12 +112,15 @@ language sql as $$
   introduction as (select agentmesh.introduction(me) as content),
   written as (
     insert into agentmesh.transcript (agent_id, seq, kind, content, created_at)
-    select me.id, last.seq + u.n, case when u.sender is null then 'user' else 'mail' end,
+    select me.id, last.seq + u.n, case when u.sender is null and u.about is distinct from 'process' then 'user' else 'mail' end,
       jsonb_build_object('mail_id', u.id, 'text', u.body)
         || case when me.clean and u.sender = me.parent_id and not u.automatic then '{"task": true}'::jsonb else '{}'::jsonb end
-        || case when u.sender is null then '{}'::jsonb else jsonb_build_object('sender', u.sender, 'name', u.sender_name) end
+        || case when u.sender is not null then jsonb_build_object('sender', u.sender, 'name', u.sender_name)
+             when u.about = 'process' then jsonb_build_object('name', u.about) else '{}'::jsonb end
         || case when u.automatic then jsonb_build_object('automatic', true, 'failed', u.failed) || case when me.status = 'idle' then '{"quiet": true}' else '{}' end::jsonb else '{}'::jsonb end
+        || case when u.about is not null then jsonb_build_object('about', u.about) else '{}'::jsonb end
         || case when u.images is not null then jsonb_build_object('images', u.images) else '{}'::jsonb end
+        || case when u.reply_to is not null then agentmesh.answering(u.reply_to) else '{}'::jsonb end
         || case when u.n = 1 then (select i.content from introduction i) else '{}'::jsonb end,
       clock_timestamp()
     from unread u, last),
@@ -117,7 +128,7 @@ language sql as $$
     update agentmesh.mail m set read_at = clock_timestamp(), read_seq = last.seq + u.n from unread u, last where m.id = u.id)
   update agentmesh.agents a set
     owes_report = a.owes_report or exists (select from unread u where u.sender = me.parent_id and not u.automatic),
-    agent_wakes = case when exists (select from unread u where u.sender is null) then 0 else a.agent_wakes end
+    agent_wakes = case when exists (select from unread u where u.sender is null and u.about is distinct from 'process') then 0 else a.agent_wakes end
   where a.id = me.id and exists (select from unread)
 $$;
 
@@ -127,11 +138,11 @@ create function agentmesh.allowance(session uuid) returns jsonb
 language plpgsql stable as $$
 begin
   return (
-    select jsonb_build_object('mode', s.permission_mode, 'allowed', s.rules, 'attended', s.attended) from agentmesh.sessions s where s.id = session);
+    select jsonb_build_object('mode', s.permission_mode, 'allowed', s.rules, 'attended', s.attended, 'ask_agents', s.ask_agents) from agentmesh.sessions s where s.id = session);
 end $$;
 
 comment on function agentmesh.allowance is
-  'What agents of a session may do now without asking: {"mode", "allowed": rules made by "always", "attended"}.';
+  'What agents of a session may do now without asking: {"mode", "allowed": rules made by "always", "attended", "ask_agents"}.';
 
 create function agentmesh.note_seen(me agentmesh.agents, seq bigint, seen jsonb) returns void
 language plpgsql as $$

@@ -351,6 +351,37 @@ end $$;
 comment on function agentmesh.caps_of is
   'The caps that apply to an agent''s call, the session''s first, with the amounts used and reserved (by others) under each. is_first: whether a running call will be its model''s first bill.';
 
+create function agentmesh.fan_out_estimate(agent uuid, starts jsonb) returns jsonb
+language plpgsql stable as $$
+-- Nothing is locked or reserved: each call reserves for itself when it is made.
+declare
+  me agentmesh.agents;
+  session agentmesh.sessions;
+  one record;
+  rate record;
+  usd numeric;
+  total_tokens numeric := 0;
+  total_usd numeric := 0;
+  caps jsonb;
+begin
+  select * into me from agentmesh.agents a where a.id = fan_out_estimate.agent;
+  select * into session from agentmesh.sessions s where s.id = me.session_id;
+  for one in select * from jsonb_to_recordset(starts) s (model text, agents integer, bytes bigint, answer bigint, input_usd numeric, output_usd numeric) loop
+    rate := agentmesh.rate_of(one.model, (one.bytes + 3) / 4, one.input_usd, one.output_usd);
+    usd := greatest(rate.input_usd + one.answer * rate.output_usd, rate.steep_input_usd + one.answer * rate.steep_output_usd, rate.least_usd);
+    total_tokens := total_tokens + one.agents * (rate.all_input + ceil(one.answer * rate.output_excess));
+    total_usd := total_usd + case when usd > 0 or one.input_usd is not null then one.agents * usd end;  -- null: no price is known
+  end loop;
+  select jsonb_build_object(
+    'max_tokens', (array_agg(c.max_tokens order by c.max_tokens - c.tokens - c.reserved))[1], 'left_tokens', min(c.max_tokens - c.tokens - c.reserved),
+    'max_usd', (array_agg(c.max_cost_usd order by c.max_cost_usd - c.cost_usd - c.reserved_usd))[1], 'left_usd', min(c.max_cost_usd - c.cost_usd - c.reserved_usd))
+  into caps from agentmesh.caps_of(me, session) c;
+  return caps || jsonb_build_object('tokens', total_tokens, 'usd', round(total_usd, 6));
+end $$;
+
+comment on function agentmesh.fan_out_estimate is
+  'What the first model calls of agents reserve at most: [{"model", "agents", "bytes" of each request, "answer": its tokens, "input_usd", "output_usd": listed prices}]. Returns {"tokens", "usd", "max_tokens", "left_tokens", "max_usd", "left_usd"}. usd is null if a price is not known. The last four are of the caps with the least room, null if there is none.';
+
 create function agentmesh.has_capped_agents(session uuid) returns boolean
 language plpgsql stable as $$
 begin

@@ -26,10 +26,10 @@ declare
 begin
   n := 0;
   is_summary := false;
-  for link in select l.agent_id, l.upto, l.generation from agentmesh.lineage(spans.agent) l order by l.generation loop
+  for link in select l.* from agentmesh.lineage(spans.agent) l order by l.generation loop
     agent_id := link.agent_id;
     last := least(link.upto, case when link.generation = 0 then spans.upto end);
-    least_seq := 0;
+    least_seq := link.after;
     while last > least_seq loop
       select t.seq, t.kind, t.content ->> 'event' as event, (t.content ->> 'upto')::bigint as upto, (t.content ->> 'keep')::bigint as keep
       into reset from agentmesh.transcript t
@@ -54,7 +54,8 @@ begin
         exit;
       end if;
     end loop;
-    if summary is not null then
+    -- A summary before the turns that a fork was made to inherit stands for what it does not.
+    if summary is not null and not (link.begins and link.generation > 0) then
       n := n - 1;
       after := summary - 1;
       through := summary;

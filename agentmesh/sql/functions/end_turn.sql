@@ -4,42 +4,49 @@ set enable_seqscan = off set enable_bitmapscan = off as $$
 -- Returns the status. (Lock first, then look: one combined statement would lose wake-ups.)
 declare
   task agentmesh.tasks := agentmesh.task_of(me.id);
-  reports boolean := coalesce(me.owes_report and task.child is null and parent.status in ('running', 'idle'), false);
+  has_form boolean := (agentmesh.form_owed(me)).agent_id is not null and parent.id is not null;
+  is_halted boolean := agentmesh.is_halted(me);
+  reports boolean := coalesce(me.owes_report and task.child is null and (failed or is_halted or not has_form) and parent.status in ('running', 'idle'), false);
   waking bigint[];
+  quiet bigint[];
   by_user boolean;
   how text;
 begin
-  ended := coalesce(ended, me.ended_seq);
-  select case t.kind when 'assistant' then 'done' when 'event' then 'interrupted'
-    else case t.content ->> 'kind' when 'limit' then 'out of budget' else 'failed' end end
-  into how from agentmesh.transcript t where t.agent_id = me.id and t.seq = ended;
+  select * into ended, output, failed from agentmesh.unless_halted(me, coalesce(ended, me.ended_seq), output, failed);
+  how := agentmesh.ended_as(me.id, ended);
   delete from agentmesh.wait w where w.waiter = me.id;
   if reports then
-    perform agentmesh.deliver(parent, me.id, case when octet_length(output) <= 262144 then output
-      else left(output, 30000) || E'\n[... cut ...]\n' || right(output, 30000) end, null, true, failed);
+    perform agentmesh.deliver(parent, me.id, agentmesh.fitting(output), null, true, failed);
   end if;
-  select array_agg(m.id), bool_or(m.sender is null) into waking, by_user from agentmesh.mail m
-  where m.recipient = me.id and m.read_at is null and m.withdrawn_at is null
-    and exists (select from agentmesh.mail n where n.recipient = me.id and n.read_at is null and n.withdrawn_at is null
-                and n.id > me.held_mail);
+  select * into waking, quiet, by_user from agentmesh.unread_at_end(me);
   if waking is not null and not by_user and me.agent_wakes >= 25 then
-    perform agentmesh.append(me.id, 'event', jsonb_build_object('event', 'held',
-      'text', 'woken 25 times in a row by agents only: it stays idle, its mail unread, until a person writes to it'));
-    update agentmesh.agents a set held_mail = (select max(u) from unnest(waking) u) where a.id = me.id;
+    perform agentmesh.hold(me, (select max(u) from unnest(waking) u));
     waking := null;
   end if;
   if waking is not null then
-    update agentmesh.agents a set turn = a.turn + 1, started_turn = a.turn + 1, ended_seq = ended, ended_as = how,
-      owes_report = a.owes_report and not reports, agent_wakes = case when by_user then 0 else a.agent_wakes + 1 end
+    update agentmesh.agents a set turn = a.turn + 1, started_turn = a.turn + 1, turn_calls = a.model_calls, turn_began = clock_timestamp(), ended_seq = ended, ended_as = how,
+      owes_report = a.owes_report and (has_form or not reports), agent_wakes = case when by_user then 0 else a.agent_wakes + 1 end
     where a.id = me.id;
     perform agentmesh.read_mail(me, waking);
     perform pg_notify('session_event_' || me.session_id, 'turn ' || me.id);
     return 'running';
   end if;
+  if (task.schema is not null or has_form and ended is not null) and not failed then
+    ended := case when has_form then agentmesh.ask_for_form(me, parent) else agentmesh.ask_for_report(task, me.session_id) end;
+    if ended is null then return 'running'; end if;
+    task := agentmesh.task_of(me.id);
+    output := agentmesh.no_report() ->> 'error';
+    failed := true;
+    how := 'failed';
+  end if;
   update agentmesh.agents a set status = 'idle', worker_id = null, ended_seq = ended, ended_as = how,
-    unseen = coalesce(how, 'interrupted') <> 'interrupted' and task.child is null and agentmesh.works_for_user(me),
-    owes_report = a.owes_report and not reports and task.child is null, holds_lease = false
+    unseen = (is_halted or coalesce(how, 'interrupted') <> 'interrupted') and task.child is null and agentmesh.works_for_user(me),
+    owes_report = a.owes_report and (has_form or not reports) and task.child is null, holds_lease = false
   where a.id = me.id;
+  if quiet is not null then
+    me.status := 'idle';
+    perform agentmesh.read_mail(me, quiet);
+  end if;
   if me.holds_lease then
     perform agentmesh.give_up_leases(array[me.id]);
   end if;
@@ -52,7 +59,35 @@ begin
 end $$;
 
 comment on function agentmesh.end_turn is
-  'End the turn of a locked agent: report to the parent if it owes a report, then begin the next turn with the unread mail, or go idle.';
+  'End the turn of a locked agent: report to the parent if it owes a report, then begin the next turn with the unread mail, or go idle. A task, or a fork, that owes a report of a fixed form goes on.';
+
+create function agentmesh.ended_as(agent uuid, ended bigint) returns text
+language sql stable as $$
+  select case t.kind when 'assistant' then 'done' when 'event' then 'interrupted'
+    else case when t.content ->> 'kind' = 'halted' then 'interrupted' when t.content ->> 'kind' = 'limit' and not t.content ? 'limit' then 'out of budget' else 'failed' end end
+  from agentmesh.transcript t where t.agent_id = ended_as.agent and t.seq = ended
+$$;
+
+comment on function agentmesh.ended_as is 'How a turn ended, by the row that it ended with.';
+
+create function agentmesh.unread_at_end(me agentmesh.agents, out waking bigint[], out quiet bigint[], out by_user boolean)
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+-- News of a merge wake nobody, nor do reports of agents that a halt ended. An agent that goes on reads them with the
+-- rest; one that goes idle has them as rows.
+declare
+  wakes boolean;
+begin
+  select array_agg(m.id), array_agg(m.id) filter (where m.about in ('merge', 'halt')), bool_or(m.sender is null and m.about is distinct from 'process'),
+    bool_or(m.id > me.held_mail and coalesce(m.about not in ('merge', 'halt'), true))
+  into waking, quiet, by_user, wakes
+  from agentmesh.mail m where m.recipient = me.id and m.read_at is null and m.withdrawn_at is null;
+  if wakes is not true then
+    waking := null;
+  end if;
+end $$;
+
+comment on function agentmesh.unread_at_end is
+  'The unread mail of an agent whose turn ends: what begins its next turn, null if nothing does, and what becomes rows if none begins.';
 
 create function agentmesh.works_for_user(me agentmesh.agents) returns boolean
 language sql stable as $$

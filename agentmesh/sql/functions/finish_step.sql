@@ -1,6 +1,7 @@
 create function agentmesh.finish_step(agent uuid, caller agentmesh.caller, content jsonb, calls jsonb, usage jsonb) returns jsonb
 language plpgsql set plan_cache_mode = force_generic_plan as $$
--- One commit. calls: [{"call_id", "name", "arguments"}]. Returns {"seq", "status", "allowance"}.
+-- One commit. calls: [{"call_id", "name", "arguments"}]. Returns {"seq", "status", "allowance"}. With a correction,
+-- {"reason", "text"} in the content, the answer is not the end of the turn: the model is told why, and asked again.
 declare
   locked record;
   me agentmesh.agents;
@@ -22,6 +23,11 @@ begin
   at_seq := agentmesh.append(agent, 'assistant', content);
   perform agentmesh.book_call(agent, usage);  -- it releases the reservation
   if jsonb_array_length(calls) = 0 then
+    if content ? 'correction' then
+      perform agentmesh.append(agent, 'user', jsonb_build_object('text', content #>> '{correction,text}', 'correction', content #>> '{correction,reason}'));
+      perform pg_notify('session_event_' || me.session_id, 'step ' || agent);
+      return jsonb_build_object('seq', at_seq, 'status', 'running', 'allowance', null);
+    end if;
     if content ? 'ending' then
       perform agentmesh.append(agent, 'event', jsonb_build_object('event', 'ending', 'text', content ->> 'ending'));
     end if;
@@ -38,7 +44,7 @@ begin
   return jsonb_build_object('seq', at_seq, 'status', 'running', 'allowance', agentmesh.allowance(me.session_id));
 end $$;
 
-comment on function agentmesh.finish_step is 'Finish a step: store the model''s answer, its tool calls, usage and cost; without calls, end the turn.';
+comment on function agentmesh.finish_step is 'Finish a step: store the model''s answer, its tool calls, usage and cost; without calls, end the turn, or tell the model what is wrong with its answer.';
 
 create function agentmesh.finish_step_once(agent uuid, caller agentmesh.caller, after bigint, content jsonb, calls jsonb, usage jsonb) returns jsonb
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$

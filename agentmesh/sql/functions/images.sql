@@ -37,11 +37,11 @@ comment on function agentmesh.require_images is 'Refuse references to images tha
 
 create function agentmesh.images_of(kind text, content jsonb) returns jsonb
 language sql immutable as $$
--- In a transcript a person's message has them, the result of read, and the user's word that ended a wait.
+-- In a transcript a person's message has them, the results of read and of MCP servers' tools, and the user's word that ended a wait.
   select case
     when kind = 'user' then coalesce(content -> 'images', '[]')
     when kind <> 'tool_result' then '[]'::jsonb
-    when content ->> 'name' = 'read' then coalesce(content #> '{result,images}', '[]')
+    when content ->> 'name' = 'read' or starts_with(content ->> 'name', 'mcp__') then coalesce(content #> '{result,images}', '[]')
     when content ->> 'name' = 'wait' then coalesce(content #> '{result,results,-1,images}', '[]')
     else '[]'::jsonb end
 $$;

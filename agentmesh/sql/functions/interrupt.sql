@@ -1,26 +1,46 @@
-create function agentmesh.interrupt(agent uuid) returns boolean
+create function agentmesh.interrupt(agent uuid, interrupted_by uuid default null, caller agentmesh.caller default null) returns boolean
 language plpgsql as $$
 declare
   helpers uuid[] := array(select agentmesh.workers_for(interrupt.agent));
   locked agentmesh.agents[];
   me agentmesh.agents;
+  above agentmesh.agents;
+  had_turn boolean;
 begin
   perform agentmesh.require_read_committed();
-  locked := array(select l from agentmesh.lock_agents(helpers || agent
+  perform agentmesh.lock_session_of_items(helpers || agent);
+  helpers := array(select agentmesh.workers_for(interrupt.agent));  -- no item begins now
+  locked := array(select l from agentmesh.lock_agents(helpers || agent || interrupt.interrupted_by
     || (select a.parent_id from agentmesh.agents a where a.id = agent)) l);
   select * into me from unnest(locked) l where l.id = agent;
+  select * into above from unnest(locked) l where l.id = interrupt.interrupted_by;
+  if (interrupt.caller).worker_id is not null then
+    perform agentmesh.fence(above, interrupt.caller);
+    perform agentmesh.require_open_call(interrupt.interrupted_by, interrupt.caller);
+  end if;
   perform agentmesh.require_living(me, agent);
+  if interrupt.interrupted_by is not null then
+    perform agentmesh.require_living(above, interrupt.interrupted_by);
+    perform agentmesh.require_descendant(me, above);
+  end if;
   if not helpers @> array(select agentmesh.workers_for(interrupt.agent)) then
     perform agentmesh.refuse('40001', 'a sub-agent was started in this instant', 'Call again.');
   end if;
-  perform agentmesh.interrupt_one(h.id) from unnest(helpers) with ordinality as h (id, n) order by h.n desc;
-  return agentmesh.interrupt_one(agent);
+  perform agentmesh.stop_batches(helpers || agent);  -- before its items end, so that no further one begins
+  perform agentmesh.interrupt_one(h.id, interrupt.interrupted_by) from unnest(helpers) with ordinality as h (id, n) order by h.n desc;
+  had_turn := agentmesh.interrupt_one(agent, interrupt.interrupted_by);
+  if (interrupt.caller).worker_id is not null then
+    perform agentmesh.close_call(interrupt.interrupted_by, interrupt.caller,
+      jsonb_build_object('agent_id', me.id, 'name', me.name, 'interrupted', had_turn));
+    perform pg_notify('session_event_' || above.session_id, 'step ' || above.id);
+  end if;
+  return had_turn;
 end $$;
 
 comment on function agentmesh.interrupt is
-  'Stop an agent''s turn (Esc), and those of the sub-agents that work for it. Returns whether it had a turn. Mail that is unread by now does not wake it on its own.';
+  'Stop an agent''s turn (Esc), and those of the sub-agents that work for it. Returns whether it had a turn. Mail that is unread by now does not wake it on its own. interrupted_by, if given, must be an ancestor of the agent; null is a person.';
 
-create function agentmesh.interrupt_one(agent uuid) returns boolean
+create function agentmesh.interrupt_one(agent uuid, interrupted_by uuid default null, halted text default null) returns boolean
 language plpgsql as $$
 -- If a worker runs the agent, it is told and stops it; an agent that no worker runs stops in this commit. An external
 -- agent can only be stopped in its wait.
@@ -28,7 +48,7 @@ declare
   me agentmesh.agents;
   parent agentmesh.agents;
 begin
-  update agentmesh.agents a set interrupt_turn = a.turn, held_mail = greatest(a.held_mail, coalesce((
+  update agentmesh.agents a set interrupt_turn = a.turn, interrupted_by = interrupt_one.interrupted_by, halted = interrupt_one.halted, held_mail = greatest(a.held_mail, coalesce((
     select max(m.id) from agentmesh.mail m where m.recipient = agent and m.read_at is null and m.withdrawn_at is null), 0))
   where a.id = agent and a.status = 'running' and a.interrupt_turn is distinct from a.turn
     and not (a.external and not exists (select from agentmesh.wait w where w.waiter = a.id));
@@ -44,13 +64,15 @@ begin
   return true;
 end $$;
 
-comment on function agentmesh.interrupt_one is 'Interrupt one locked agent.';
+comment on function agentmesh.interrupt_one is 'Interrupt one locked agent. halted: why an agent below it ends its turn.';
 
 create function agentmesh.stop(me agentmesh.agents, parent agentmesh.agents) returns text
 language plpgsql as $$
 declare
   header agentmesh.wait;
   call agentmesh.caller;
+  is_halted boolean := agentmesh.is_halted(me);
+  words text := case when is_halted then me.halted else 'interrupted by ' || coalesce((select a.name from agentmesh.agents a where a.id = me.interrupted_by), 'the user') end;
 begin
   select * into header from agentmesh.wait w where w.waiter = me.id;
   if header.waiter is not null then
@@ -64,13 +86,15 @@ begin
     end if;
   end if;
   perform agentmesh.cancel_requests(array[me.id]);
-  perform agentmesh.close_open_calls(array[me.id], '{"error": "interrupted by the user"}');
-  return agentmesh.end_turn(me, parent, agentmesh.append(me.id, 'event', '{"event": "interrupted", "text": "interrupted by the user"}'),
-    'interrupted by the user', true);
+  perform agentmesh.close_open_calls(array[me.id], jsonb_build_object('error', words));
+  if me.interrupted_by = me.parent_id and (agentmesh.task_of(me.id)).child is null then
+    parent := null;  -- its parent knows, and needs no report
+  end if;
+  return agentmesh.end_turn(me, parent, case when not is_halted then agentmesh.append(me.id, 'event', jsonb_build_object('event', 'interrupted', 'text', words)) end, words, true);
 end $$;
 
 comment on function agentmesh.stop is
-  'Stop the turn of a locked agent that a person interrupted: its wait ends, its open calls get a result, it goes idle.';
+  'Stop the turn of a locked agent that was interrupted: its wait ends, its open calls get a result, it goes idle.';
 
 create function agentmesh.stop_turn(agent uuid, caller agentmesh.caller, partial jsonb default null, usage jsonb default null) returns text
 language plpgsql as $$

@@ -32,15 +32,7 @@ begin
     perform agentmesh.refuse('AM040', 'the root cannot be killed', 'A person can end the session: agentmesh sessions end ' || left(session::text, 8));
   end if;
   if kill.killed_by is not null then
-    if kill.killed_by = kill.target or not exists (
-        with recursive above (id) as (
-          select victim.parent_id
-          union all
-          select a.parent_id from above join agentmesh.agents a on a.id = above.id where a.parent_id is not null)
-        select from above where above.id = kill.killed_by) then
-      perform agentmesh.refuse('AM041', format('%s is not a descendant of %s', agentmesh.label(victim), agentmesh.label(killer)),
-        'An agent can kill only its children and their children. Ask its parent, or end your turn.');
-    end if;
+    perform agentmesh.require_descendant(victim, killer);
   end if;
   if victim.status = 'dead' then
     dying := '{}';
@@ -59,6 +51,17 @@ end $$;
 comment on function agentmesh.kill is
   'End the target and all its descendants in one commit. Returns the agents that died, target first; none if the target is dead already. killed_by, if given, must be an ancestor of the target.';
 
+create function agentmesh.require_descendant(agent agentmesh.agents, ancestor agentmesh.agents) returns void
+language plpgsql as $$
+begin
+  if agent.id = ancestor.id or not exists (select from agentmesh.ancestors(agent.id) a where a.agent_id = ancestor.id) then
+    perform agentmesh.refuse('AM041', format('%s is not a descendant of %s', agentmesh.label(agent), agentmesh.label(ancestor)),
+      'An agent can stop only its children and their children. Ask its parent, or end your turn.');
+  end if;
+end $$;
+
+comment on function agentmesh.require_descendant is 'Refuse an agent that is not below another one.';
+
 create function agentmesh.bury(ids uuid[], session uuid, killed_by uuid) returns void
 language plpgsql as $$
 declare
@@ -69,6 +72,9 @@ begin
   perform agentmesh.end_tasks_of_dead(ids);  -- after the calls: its results count them
   perform agentmesh.release_reservations(ids);
   perform agentmesh.give_up_leases(ids);
+  perform agentmesh.end_timers(ids, bury.session);
+  perform agentmesh.free_todos(ids);
+  perform agentmesh.end_processes(ids, bury.session);
   delete from agentmesh.wait w where w.waiter = any (ids);
   insert into agentmesh.transcript (agent_id, seq, kind, content, created_at)
   select v.id, coalesce((select max(t.seq) from agentmesh.transcript t where t.agent_id = v.id), 0) + 1, 'event',

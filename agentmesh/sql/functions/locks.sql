@@ -37,8 +37,13 @@ comment on function agentmesh.lock_idle is 'Lock an agent that must be alive and
 create function agentmesh.lock_with_parent(agent uuid, out me agentmesh.agents, out parent agentmesh.agents)
 language plpgsql as $$
 declare
-  above uuid := (select a.parent_id from agentmesh.agents a where a.id = agent);
+  above uuid;
+  is_clean boolean;
 begin
+  select a.parent_id, a.clean into above, is_clean from agentmesh.agents a where a.id = agent;
+  if is_clean then
+    perform agentmesh.lock_session_of_items(array[agent]);
+  end if;
   if above < agent then
     select * into parent from agentmesh.agents a where a.id = above for no key update;
   end if;
@@ -48,7 +53,7 @@ begin
   end if;
 end $$;
 
-comment on function agentmesh.lock_with_parent is 'Lock an agent and its parent, by id.';
+comment on function agentmesh.lock_with_parent is 'Lock an agent and its parent, by id; before them the session, if the agent works on an item of a batch.';
 
 create function agentmesh.lock_class() returns integer language sql immutable as $$ select 1634562669 $$;
 
@@ -67,7 +72,7 @@ end $$;
 
 comment on function agentmesh.fence is 'Refuse unless the caller owns the locked agent: worker, epoch and status must be those of its row.';
 
-create function agentmesh.require_open_call(agent uuid, caller agentmesh.caller) returns void
+create function agentmesh.require_open_call(agent uuid, caller agentmesh.caller, heeds boolean default true) returns void
 language plpgsql as $$
 begin
   if not exists (select from agentmesh.tool_calls c where c.agent_id = agent and c.seq = caller.seq and c.ordinal = caller.ordinal
@@ -76,4 +81,17 @@ begin
       perform agentmesh.refuse('AM002', format('call %s of step %s already has its result', caller.ordinal, caller.seq), 'Read it from the transcript.');
     end if;
   end if;
+  if heeds and caller.seq is not null then
+    perform agentmesh.heed_urgent_mail(agent);
+  end if;
 end $$;
+
+create function agentmesh.heed_urgent_mail(agent uuid) returns void
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+begin
+  if exists (select from agentmesh.mail m where m.recipient = agent and m.urgent and m.read_at is null and m.withdrawn_at is null) then
+    perform agentmesh.refuse('AM089', 'not run: urgent mail came first', 'Read it, then call again if that is still right.');
+  end if;
+end $$;
+
+comment on function agentmesh.heed_urgent_mail is 'Refuse to start a call of a locked agent that has urgent mail to read.';

@@ -240,7 +240,7 @@ begin
     where m.id = it.id returning m.* into it;
   else
     if (caller).worker_id is not null then
-      perform agentmesh.require_open_call(by, caller);
+      perform agentmesh.require_open_call(by, caller, heeds => false);
     end if;
     sides := agentmesh.merge_sides(into_agent, of_agent);
     it := agentmesh.add_merge(sides, by, caller, plan, 'refused', reason, conflicts);
@@ -265,13 +265,6 @@ end $$;
 
 comment on function agentmesh.close_merge_call is 'Write the result of the call that asked for a merge, if there is one that has none yet.';
 
-create function agentmesh.fitting(body text) returns text
-language sql immutable as $$
-  select case when octet_length(body) <= 262144 then body else left(body, 30000) || E'\n[... cut ...]\n' || right(body, 30000) end
-$$;
-
-comment on function agentmesh.fitting is 'A text that fits into a mail: if it is too long, its beginning and its end.';
-
 create function agentmesh.tell_quietly(recipient uuid, sender uuid, body text) returns void
 language plpgsql as $$
 #variable_conflict use_column
@@ -285,17 +278,17 @@ begin
   if to_agent.id is null or coalesce(tell_quietly.body, '') = '' then
     return;
   end if;
-  insert into agentmesh.mail (session_id, sender, recipient, body, automatic)
-  values (to_agent.session_id, nullif(from_id, to_agent.id), to_agent.id, agentmesh.fitting(tell_quietly.body), true)
+  insert into agentmesh.mail (session_id, sender, recipient, body, automatic, about)
+  values (to_agent.session_id, nullif(from_id, to_agent.id), to_agent.id, agentmesh.fitting(tell_quietly.body), true, 'merge')
   returning id into mail_id;
   if to_agent.status = 'idle' and not to_agent.external then
     perform agentmesh.read_mail(to_agent, array[mail_id]);
   else
-    perform agentmesh.notify_agent(to_agent.id, to_agent.session_id, 'mail');
+    perform pg_notify('session_event_' || to_agent.session_id, 'mail ' || to_agent.id);
   end if;
 end $$;
 
-comment on function agentmesh.tell_quietly is 'Send a locked agent an automatic mail that does not wake it.';
+comment on function agentmesh.tell_quietly is 'Tell a locked agent of a merge, by an automatic mail that does not wake it.';
 
 create function agentmesh.tell_owner(merge agentmesh.merges, told text) returns void
 language plpgsql as $$

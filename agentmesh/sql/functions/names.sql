@@ -6,7 +6,7 @@ begin
   if normal !~ '^[a-z0-9][a-z0-9_.-]{0,31}$' then
     perform agentmesh.refuse('AM030', format('%s is no name for an agent', quote_literal(left(coalesce(name, ''), 60))),
       'Use 1 to 32 characters a-z, 0-9, "_", "." or "-", the first a letter or digit; blanks become "-".');
-  elsif normal in ('parent', 'user', 'all', 'root') then
+  elsif normal in ('parent', 'user', 'all', 'root', 'children', 'session') then
     perform agentmesh.refuse('AM031', format('the name %s is reserved', quote_literal(normal)), 'Choose another name.');
   end if;
   return normal;
@@ -48,6 +48,7 @@ begin
   return (
     select jsonb_build_object('introduces', jsonb_build_object('agent_id', me.id, 'name', me.name, 'parent_id', p.id, 'parent_name', p.name)
       || case when is_alone then '{"alone": true}'::jsonb else '{}' end
+      || case when exists (select from agentmesh.forms f where f.agent_id = me.id) then '{"form": true}'::jsonb else '{}' end
       || case when w.kind = 'own' and w.path is not null and (is_alone or p.workspace_id <> w.id) then jsonb_build_object('tree', w.path) else '{}' end)
     from agentmesh.agents p join agentmesh.workspaces w on w.id = me.workspace_id where p.id = me.parent_id);
 end $$;
@@ -78,19 +79,20 @@ $$;
 
 comment on function agentmesh.ancestors is 'An agent and its ancestors in the tree, whatever they inherit.';
 
-create function agentmesh.lineage(agent uuid) returns table (agent_id uuid, upto bigint, generation integer)
+create function agentmesh.lineage(agent uuid) returns table (agent_id uuid, upto bigint, generation integer, after bigint, begins boolean)
 language sql stable security definer rows 4 set search_path = pg_catalog as $$
--- It ends at a clean agent, which inherits nothing from any generation.
-  with recursive link (id, parent_id, forked_at, clean, upto, generation) as (
-    select a.id, a.parent_id, a.forked_at, a.clean, 9223372036854775807, 0 from agentmesh.agents a where a.id = agent
+-- It ends at a clean agent, which inherits nothing from any generation, and where the youngest that says so begins.
+  with recursive link (id, parent_id, forked_at, clean, upto, generation, inherits) as (
+    select a.id, a.parent_id, a.forked_at, a.clean, 9223372036854775807, 0, a.inherits from agentmesh.agents a where a.id = agent
     union all
-    select p.id, p.parent_id, p.forked_at, p.clean, link.forked_at, link.generation + 1
-    from link join agentmesh.agents p on p.id = link.parent_id where not link.clean)
-  select id, upto, generation from link
+    select p.id, p.parent_id, p.forked_at, p.clean, link.forked_at, link.generation + 1, coalesce(link.inherits, p.inherits)
+    from link join agentmesh.agents p on p.id = link.parent_id
+    where not link.clean and (link.inherits).agent_id is distinct from link.id)
+  select id, upto, generation, case when (inherits).agent_id = id then (inherits).after else 0 end, (inherits).agent_id is not distinct from id from link
 $$;
 
 comment on function agentmesh.lineage is
-  'The chain of an agent and its ancestors, each with the seq of its last row that belongs to the agent''s history.';
+  'The chain of an agent and its ancestors, each with the rows (after, upto] that belong to the agent''s history. begins: a fork was made to inherit nothing older.';
 
 create function agentmesh.subtree(agent uuid) returns setof uuid
 language sql stable security definer rows 16 set search_path = pg_catalog as $$

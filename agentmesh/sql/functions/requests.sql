@@ -15,9 +15,10 @@ begin
   if now_is <> judged then
     return now_is;
   end if;
-  insert into agentmesh.requests (session_id, agent_id, seq, ordinal, kind, tool, arguments, reason, rules, question, options)
+  insert into agentmesh.requests (session_id, agent_id, seq, ordinal, kind, tool, arguments, reason, rules, question, options, agents, covers)
   select me.session_id, agent, caller.seq, (q ->> 'ordinal')::integer, q ->> 'kind', q ->> 'tool', q -> 'arguments', coalesce(q ->> 'reason', ''),
-    coalesce(q -> 'rules', '[]'), q ->> 'question', nullif(q -> 'options', 'null')
+    coalesce(q -> 'rules', '[]'), q ->> 'question', nullif(q -> 'options', 'null'),
+    (q ->> 'agents')::integer, case when q ? 'covers' then array(select o::integer from jsonb_array_elements_text(q -> 'covers') o) end
   from jsonb_array_elements(asked) q
   join agentmesh.tool_calls c on c.agent_id = agent and c.seq = caller.seq and c.ordinal = (q ->> 'ordinal')::integer and c.status = 'open'
   on conflict on constraint one_request_per_call do nothing;
@@ -33,7 +34,7 @@ begin
 end $$;
 
 comment on function agentmesh.ask is
-  'Ask a person about calls of a step: [{"ordinal", "kind", "tool", "arguments", "reason", "rules", "question", "options"}]. Settle requests that a mode or a rule covers by now, so that their calls may run: [ordinals]. Drop those that nobody is there to answer: [ordinals].';
+  'Ask a person about calls of a step: [{"ordinal", "kind", "tool", "arguments", "reason", "rules", "question", "options", "agents", "covers"}]. "agents" says how many the step''s calls would start, and "covers" which calls (ordinals): the answer is for all of them. Settle requests that a mode or a rule covers by now, so that their calls may run: [ordinals]. Drop those that nobody is there to answer: [ordinals].';
 
 create function agentmesh.asking(session uuid) returns uuid[]
 language sql stable as $$
@@ -75,16 +76,14 @@ begin
   if asked.kind = 'question' then
     perform agentmesh.close_call(me.id, call, jsonb_build_object('answer', answer.answer ->> 'text'));
   elsif answer.answer ->> 'decision' = 'no' then
-    perform agentmesh.close_call(me.id, call, jsonb_build_object(
-      'error', 'the user refused this call' || coalesce(': ' || nullif(btrim(answer.answer ->> 'reason'), ''), ''),
-      'hint', case when btrim(answer.answer ->> 'reason') <> '' then 'Heed what the user says. Do not try the same in another form.'
-        else 'Do not try it in another form. Do without it, or ask what you should do instead.' end));
+    perform agentmesh.refuse_calls(asked, nullif(btrim(answer.answer ->> 'reason'), ''));
   else
     update agentmesh.tool_calls c set status = 'open' where c.agent_id = me.id and c.seq = asked.seq and c.ordinal = asked.ordinal and c.status = 'asking';
   end if;
   if answer.answer ->> 'decision' = 'always' then
     update agentmesh.sessions s set rules = s.rules || coalesce((
-      select jsonb_agg(n) from jsonb_array_elements(coalesce(answer.answer -> 'rules', asked.rules)) n where not s.rules @> jsonb_build_array(n)), '[]')
+      select jsonb_agg(n) from jsonb_array_elements(coalesce(answer.answer -> 'rules', asked.rules)) n where not s.rules @> jsonb_build_array(n)), '[]'),
+      ask_agents = case when asked.agents is not null and asked.rules = '[]' then 0 else s.ask_agents end
     where s.id = asked.session_id;
     perform agentmesh.judge_again(asked.session_id);
     perform pg_notify('session_event_' || asked.session_id, 'session');
@@ -93,7 +92,29 @@ begin
 end $$;
 
 comment on function agentmesh.answer is
-  'Store a person''s answer to a request. "no" and a text become the call''s result at once; "once" and "always" let the call run, with other arguments if given. "always" also allows the request''s rules, or those given instead, for the whole session, including agents that are waiting.';
+  'Store a person''s answer to a request. "no" and a text become the call''s result at once; "once" and "always" let the call run, with other arguments if given. "always" also allows the request''s rules, or those given instead, for the whole session, including agents that are waiting. An answer about how many agents start is for all calls that start them; "always" then asks no more about that in the session.';
+
+create function agentmesh.refuse_calls(asked agentmesh.requests, reason text) returns void
+language plpgsql as $$
+declare
+  refused agentmesh.tool_calls;
+  call agentmesh.caller;
+begin
+  for refused in select * from agentmesh.tool_calls c where c.agent_id = asked.agent_id and c.seq = asked.seq
+    and c.ordinal = any (coalesce(asked.covers, array[asked.ordinal])) and c.status in ('open', 'asking') order by c.ordinal loop
+    call.seq := refused.seq;
+    call.ordinal := refused.ordinal;
+    perform agentmesh.close_call(asked.agent_id, call, jsonb_build_object(
+      'error', case when asked.agents is null then 'the user refused this call' else format('the user refused to start %s agents', asked.agents) end || coalesce(': ' || reason, ''),
+      'hint', case when reason is not null then 'Heed what the user says. Do not try the same in another form.'
+        when asked.agents is not null then 'Start fewer, do the work yourself, or ask what you should do instead.'
+        else 'Do not try it in another form. Do without it, or ask what you should do instead.' end));
+  end loop;
+  update agentmesh.requests r set cancelled_at = clock_timestamp()
+  where r.agent_id = asked.agent_id and r.seq = asked.seq and r.ordinal = any (asked.covers) and r.answered_at is null and r.cancelled_at is null;
+end $$;
+
+comment on function agentmesh.refuse_calls is 'Write the results of the calls that a person''s no is about; their agent is locked.';
 
 create function agentmesh.allow(session uuid, rules jsonb) returns integer
 language plpgsql as $$

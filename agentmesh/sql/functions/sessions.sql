@@ -1,7 +1,7 @@
 create function agentmesh.start_session(workdir text, host text, os_user text, model text, system_prompt text, tools jsonb,
   title text default '', permission_mode text default 'ask', permissions jsonb default '[]', limits jsonb default '{}',
   needs text[] default '{}', external boolean default false,
-  workspace text default 'shared', leases text[] default '{}') returns uuid
+  workspace text default 'shared', leases text[] default '{}', effort text default null) returns uuid
 language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -10,21 +10,24 @@ declare
   root uuid := gen_random_uuid();
   directory uuid := gen_random_uuid();
 begin
+  perform agentmesh.require_effort(start_session.effort);
   insert into agentmesh.settings (id, system_prompt, tools) values (setting, start_session.system_prompt, start_session.tools) on conflict do nothing;
   insert into agentmesh.sessions (id, title, workdir, host, os_user, root_id, permission_mode, max_depth, max_children, max_agents, max_unread,
-    max_tokens, max_cost_usd, needs, workspace)
+    max_tokens, max_cost_usd, needs, workspace, max_spawns, max_turns, max_turn_seconds, deadline, max_living, ask_agents)
   values (session, left(start_session.title, 200), start_session.workdir, start_session.host, start_session.os_user, root, start_session.permission_mode,
     coalesce((limits ->> 'max_depth')::integer, 4), coalesce((limits ->> 'max_children')::integer, 16),
     coalesce((limits ->> 'max_agents')::integer, 64), coalesce((limits ->> 'max_unread')::integer, 1000),
     case when limits ? 'max_tokens' then (limits ->> 'max_tokens')::bigint else 20000000 end,
-    case when limits ? 'max_cost_usd' then (limits ->> 'max_cost_usd')::numeric else 10 end, start_session.needs, start_session.workspace);
+    case when limits ? 'max_cost_usd' then (limits ->> 'max_cost_usd')::numeric else 10 end, start_session.needs, start_session.workspace,
+    (limits ->> 'max_spawns')::integer, (limits ->> 'max_turns')::integer, (limits ->> 'max_turn_seconds')::integer,
+    clock_timestamp() + make_interval(secs => (limits ->> 'max_seconds')::integer), (limits ->> 'max_living')::integer, coalesce((limits ->> 'ask_agents')::integer, 20));
   insert into agentmesh.workspaces (id, session_id, kind, state, path, host, os_user, ready_at)
   values (directory, session, 'shared', 'ready', start_session.workdir, start_session.host, start_session.os_user, clock_timestamp());
   if cardinality(start_session.leases) > 0 then
     perform agentmesh.set_leases(session, start_session.leases);
   end if;
-  insert into agentmesh.agents (id, session_id, name, depth, status, model, settings_id, permissions, external, workspace_id)
-  values (root, session, 'root', 0, 'idle', start_session.model, setting, start_session.permissions, start_session.external, directory);
+  insert into agentmesh.agents (id, session_id, name, depth, status, model, settings_id, permissions, external, workspace_id, effort)
+  values (root, session, 'root', 0, 'idle', start_session.model, setting, start_session.permissions, start_session.external, directory, start_session.effort);
   return root;
 end $$;
 

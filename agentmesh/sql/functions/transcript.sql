@@ -73,6 +73,7 @@ comment on function agentmesh.close_calls is
 
 create function agentmesh.close_open_calls(ids uuid[], result jsonb) returns void
 language sql as $$
+  select agentmesh.stop_batches(ids);
   with open_call as (
     select c.*, row_number() over (partition by c.agent_id order by c.seq, c.ordinal) as n
     from agentmesh.tool_calls c where c.agent_id = any (ids) and c.status <> 'done'),
@@ -100,12 +101,13 @@ declare
 begin
   select * into me from agentmesh.agents a where a.id = agent for no key update;
   perform agentmesh.fence(me, caller);
+  perform agentmesh.heed_urgent_mail(agent);
   update agentmesh.tool_calls c set status = 'started', started_at = clock_timestamp(), epoch = caller.epoch
   where c.agent_id = agent and c.seq = caller.seq and c.ordinal = any (ordinals) and c.status = 'open';
   return agentmesh.allowance(me.session_id);
 end $$;
 
-comment on function agentmesh.start_calls is 'Mark calls of tools with effects as started, before they run.';
+comment on function agentmesh.start_calls is 'Mark calls of tools with effects as started, before they run; refused if urgent mail came first.';
 
 create function agentmesh.finish_calls(agent uuid, caller agentmesh.caller, results jsonb) returns void
 language plpgsql as $$

@@ -104,8 +104,9 @@ begin
     format('%s at row %s%s', source.name, upto, coalesce(' of ' || nullif(left(session.title, 120), ''), '')),
     case session.permission_mode when 'plan' then 'plan' else 'ask' end, source.permissions,
     jsonb_build_object('max_depth', session.max_depth, 'max_children', session.max_children, 'max_agents', session.max_agents,
-      'max_unread', session.max_unread, 'max_tokens', session.max_tokens, 'max_cost_usd', session.max_cost_usd), session.needs,
-    false, session.workspace, session.leases);
+      'max_unread', session.max_unread, 'max_tokens', session.max_tokens, 'max_cost_usd', session.max_cost_usd,
+      'max_spawns', session.max_spawns, 'max_turns', session.max_turns, 'max_turn_seconds', session.max_turn_seconds, 'max_seconds', ceil(extract(epoch from session.deadline - session.created_at)),
+      'max_living', session.max_living, 'ask_agents', session.ask_agents), session.needs, false, session.workspace, session.leases, source.effort);
   perform agentmesh.place_root(root, session.id, coalesce(fork_session.workspace, 'shared'), tree);
   -- Calls are copied with their rows as done: later forks of this history must know where its steps end. (A result
   -- whose call is behind a summary would be useless; the engine makes no such summary.)
@@ -116,13 +117,13 @@ begin
   written as (
     insert into agentmesh.transcript (agent_id, seq, kind, content, created_at)
     select root, r.at_seq, r.kind,
-      -- The copy shows no mail of this session, introduces nobody of it, and its summary stands for no rows of the
-      -- copy.
+      -- It introduces nobody of this session, its summary stands for no rows of it, its mail only shows the same number.
       (r.content - array['mail_id', 'introduces'])
         || case r.kind when 'tool_result' then jsonb_build_object('seq', (
              select s.at_seq from sent s where s.agent_id = r.agent_id and s.seq = (r.content ->> 'seq')::bigint))
            when 'summary' then '{"upto": 0}'::jsonb else '{}'::jsonb end
-        || jsonb_build_object('copied', jsonb_build_object('agent_id', r.agent_id, 'seq', r.seq)),
+        || jsonb_build_object('copied', jsonb_strip_nulls(jsonb_build_object('agent_id', r.agent_id, 'seq', r.seq,
+          'mail_id', case r.kind when 'mail' then coalesce(r.content -> 'mail_id', r.content #> '{copied,mail_id}') end))),
       clock_timestamp()
     from sent r)
   insert into agentmesh.tool_calls (agent_id, seq, ordinal, call_id, name, arguments, status, started_at, ended_at, result_seq)

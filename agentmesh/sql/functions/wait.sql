@@ -6,7 +6,6 @@ declare
   session agentmesh.sessions;
   me agentmesh.agents;
   result jsonb;
-  circle text;
 begin
   perform agentmesh.require_read_committed();
   perform agentmesh.require_wait_arguments(timeout, targets);
@@ -28,7 +27,7 @@ begin
     return null;
   end if;
   if caller.seq is not null then
-    perform agentmesh.require_open_call(me.id, caller);
+    perform agentmesh.require_open_call(me.id, caller, heeds => false);
   end if;
   if exists (select from agentmesh.agents a where a.id = any (ids) and a.session_id <> me.session_id) then
     perform agentmesh.refuse('AM012', 'from_agents names an agent of another session', 'Agents reach only their own session.');
@@ -37,14 +36,12 @@ begin
   if result is not null then
     return result;
   end if;
+  perform agentmesh.heed_urgent_mail(me.id) where caller.seq is not null;  -- only now: it may wait for that very mail
   if targets is not null then
     if session.id is null then
       perform agentmesh.refuse('40001', 'the awaited agents changed while the wait began', 'Call again.');
     end if;
-    circle := agentmesh.wait_circle(me, ids);
-    if circle is not null then
-      perform agentmesh.refuse('AM052', 'this wait would close a circle: ' || circle, 'Send a message instead, or wait for another agent: nobody in a circle can go on.');
-    end if;
+    perform agentmesh.require_no_circle(me, ids);
   end if;
   insert into agentmesh.wait (waiter, seq, ordinal, targets, deadline)
   values (me.id, caller.seq, caller.ordinal, targets, clock_timestamp() + make_interval(secs => timeout));
@@ -181,22 +178,24 @@ declare
   seen agentmesh.seen;
 begin
   with look as (
-    select t.n, t.item, a.id, a.name, a.status, m.id as mail_id, m.body, m.more, r.ids as report_ids, r.bodies, r.failed,
+    select t.n, t.item, a.id, a.name, a.status, m.id as mail_id, m.body, m.reply_to, m.more, m.report_ids, m.bodies, m.failed,
       case when e.kind = 'assistant' then agentmesh.ended_with(e.content) end as output,
       case when e.kind <> 'assistant' then coalesce(e.content ->> 'error', e.content ->> 'text') end as error
     from jsonb_array_elements(targets) with ordinality as t (item, n)
     left join agentmesh.agents a on a.id = (t.item ->> 'id')::uuid
     left join lateral (
-      select (array_agg(m.id order by m.id))[1] as id, (array_agg(m.body order by m.id))[1] as body, count(*) - 1 as more
-      from agentmesh.mail m where m.recipient = wait_look.waiter and m.sender = a.id and not m.automatic and m.read_at is null and m.withdrawn_at is null) m on true
-    left join lateral (
-      select array_agg(m.id) as ids, array_agg(m.body order by m.id desc) as bodies, (array_agg(m.failed order by m.id desc))[1] as failed
-      from agentmesh.mail m where m.recipient = wait_look.waiter and m.sender = a.id and m.automatic and m.read_at is null and m.withdrawn_at is null) r on true
+      select (array_agg(m.id order by m.id) filter (where not m.automatic))[1] as id,
+        (array_agg(m.body order by m.id) filter (where not m.automatic))[1] as body,
+        (array_agg(m.reply_to order by m.id) filter (where not m.automatic))[1] as reply_to, count(*) filter (where not m.automatic) - 1 as more,
+        array_agg(m.id) filter (where m.automatic) as report_ids, array_agg(m.body order by m.id desc) filter (where m.automatic) as bodies,
+        (array_agg(m.failed order by m.id desc) filter (where m.automatic))[1] as failed
+      from agentmesh.mail m where m.recipient = wait_look.waiter and m.sender = a.id and (not m.automatic or m.about is distinct from 'merge')
+        and m.read_at is null and m.withdrawn_at is null) m on true
     left join agentmesh.transcript e on a.status = 'idle' and e.agent_id = a.id and e.seq = a.ended_seq),
   entry as (
     select n, id is null or mail_id is not null or status <> 'running' as met,
       case when mail_id is not null or status <> 'running' then array_remove(report_ids || mail_id, null) else '{}' end as taken,
-      agentmesh.wait_result(item, id, name, status, body, more, case when mail_id is not null or status <> 'running' then bodies end, failed, error,
+      agentmesh.wait_result(item, id, name, status, mail_id, body, reply_to, more, case when mail_id is not null or status <> 'running' then bodies end, failed, error,
         output) as result
     from look)
   select coalesce(jsonb_agg(x.result order by x.n), '[]'), coalesce(bool_and(x.met), true), array(select unnest(y.taken) from entry y),
@@ -204,7 +203,7 @@ begin
   into seen.results, seen.met, seen.taken, seen.user_mail, seen.user_says
   from entry x left join (
     select m.id, m.body from agentmesh.mail m
-    where m.recipient = wait_look.waiter and m.sender is null and m.read_at is null and m.withdrawn_at is null order by m.id limit 1) u on true
+    where m.recipient = wait_look.waiter and m.sender is null and m.about is distinct from 'merge' and m.read_at is null and m.withdrawn_at is null order by m.id limit 1) u on true
   group by u.id, u.body;
   return seen;
 end $$;
@@ -218,12 +217,12 @@ declare
   seen agentmesh.seen;
 begin
   with unread as (
-    select m.id, m.sender, m.body, m.automatic, m.failed, count(m.sender) over () - 1 as more from agentmesh.mail m
-    where m.recipient = wait_look_anyone.waiter and m.read_at is null and m.withdrawn_at is null),
+    select m.id, m.sender, m.body, m.reply_to, m.automatic, m.failed, count(m.sender) over () - 1 as more from agentmesh.mail m
+    where m.recipient = wait_look_anyone.waiter and m.about is distinct from 'merge' and m.read_at is null and m.withdrawn_at is null),
   mine as (select * from unread where sender is not null order by id limit 1),
   users as (select * from unread where sender is null order by id limit 1)
-  select case when o.id is null then '[]' else jsonb_build_array(agentmesh.wait_result(null, o.sender, a.name, a.status,
-      case when not o.automatic then o.body end, o.more, case when o.automatic then array[o.body] end, o.failed, null, null)) end,
+  select case when o.id is null then '[]' else jsonb_build_array(agentmesh.wait_result(null, o.sender, a.name, a.status, o.id,
+      case when not o.automatic then o.body end, o.reply_to, o.more, case when o.automatic then array[o.body] end, o.failed, null, null)) end,
     o.id is not null, array_remove(array[o.id], null), u.id, u.body
   into seen.results, seen.met, seen.taken, seen.user_mail, seen.user_says
   from mine o join agentmesh.agents a on a.id = o.sender full join users u on true;
@@ -235,15 +234,17 @@ end $$;
 
 comment on function agentmesh.wait_look_anyone is 'The same for a wait for anyone: the oldest unread message of an agent.';
 
-create function agentmesh.wait_result(item jsonb, id uuid, name text, status text, message text, more bigint, reports text[], failed boolean,
-  error text, output text) returns jsonb
-language sql immutable as $$
+create function agentmesh.wait_result(item jsonb, id uuid, name text, status text, message_id bigint, message text, reply_to bigint, more bigint,
+  reports text[], failed boolean, error text, output text) returns jsonb
+language sql stable as $$
 -- Each is null if it is missing. message: the agent's oldest unread message. reports: its unread automatic ones, newest
--- first; the newest may say why it failed. error and output: how its last turn ended.
+-- first; the newest may say why it failed. error and output: how its last turn ended. Stable like jsonb_build_object:
+-- a function that promised more would be called for each row, and not put in line.
   select case
     when id is null then '{"error": "there is no such agent", "hint": "list_agents tells who is there."}' || (item - 'id')
     else jsonb_build_object('agent_id', id, 'name', name, 'status', case when message is not null then 'received' else status end)
-      || case when message is not null then jsonb_build_object('message', message) else '{}' end
+      || case when message is not null then jsonb_build_object('message', message, 'message_id', message_id) else '{}' end
+      || case when reply_to is not null then agentmesh.answering(reply_to) else '{}' end
       || case when more > 0 then jsonb_build_object('more', more) else '{}' end
       || case
            when message is not null and reports is not null then jsonb_build_object('earlier_output', to_jsonb(reports))
@@ -297,7 +298,7 @@ begin
     select coalesce(array_agg(e.target), '{}'), coalesce(array_agg(e.waiter), '{}') into frontier, waiters
     from (
       select distinct on (o.target) o.target, o.waiter
-      from (select w.waiter, w.target from agentmesh.open_waits w union all select t.parent, t.child from agentmesh.tasks t where t.ended_at is null) o
+      from (select w.waiter, w.target from agentmesh.open_waits w union all select t.parent, t.child from agentmesh.tasks t where t.ended_at is null and not t.background) o
       where o.waiter = any (frontier) and o.target <> all (reached) order by o.target, o.waiter) e;
     reached := reached || frontier;
     came_from := came_from || waiters;
@@ -314,6 +315,20 @@ end $$;
 
 comment on function agentmesh.wait_circle is 'The circle that a wait of this agent for these targets would close, in words, or null.';
 
+create function agentmesh.require_no_circle(me agentmesh.agents, ids uuid[]) returns void
+language plpgsql as $$
+declare
+  circle constant text := agentmesh.wait_circle(me, ids);
+begin
+  if circle is not null then
+    perform agentmesh.refuse('AM052', 'this wait would close a circle: ' || circle, case when me.id = any (ids)
+      then 'Leave yourself out: a wait for anyone takes your alarms too.'
+      else 'Send a message instead, or wait for another agent: nobody in a circle can go on.' end);
+  end if;
+end $$;
+
+comment on function agentmesh.require_no_circle is 'Refuse a wait that would close a circle.';
+
 create function agentmesh.end_wait(me agentmesh.agents, targets jsonb, final text, caller agentmesh.caller) returns jsonb
 language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off as $$
@@ -326,16 +341,19 @@ declare
   of_parent boolean;
   result jsonb;
   at_seq bigint;
+  about text;
 begin
   if targets is null then seen := agentmesh.wait_look_anyone(me.id); else seen := agentmesh.wait_look(me.id, targets); end if;
   from_user := seen.user_mail is not null and final is distinct from 'interrupted';
+  about := (select m.about from agentmesh.mail m where m.id = seen.user_mail and m.about = 'process');  -- of a process, not of the user
   if not from_user and not seen.met and final is null then
     return null;
   end if;
   result := jsonb_build_object(
-    'outcome', case when final = 'interrupted' then final when from_user then 'user' when seen.met then 'complete' else final end,
-    'results', seen.results || case when from_user then jsonb_build_array(jsonb_build_object('name', 'user', 'message', seen.user_says)
-      || coalesce((select jsonb_build_object('images', m.images) from agentmesh.mail m where m.id = seen.user_mail and m.images is not null), '{}')) else '[]' end);
+    'outcome', case when final = 'interrupted' then final when from_user then coalesce(about, 'user') when seen.met then 'complete' else final end,
+    'results', seen.results || case when from_user then jsonb_build_array(jsonb_build_object('name', coalesce(about, 'user'), 'message', seen.user_says)
+      || (select case when m.images is not null then jsonb_build_object('images', m.images) else '{}' end
+          || case when m.reply_to is not null then agentmesh.answering(m.reply_to) else '{}' end from agentmesh.mail m where m.id = seen.user_mail)) else '[]' end);
   if from_user and (caller.seq is not null or me.external or seen.user_mail <= me.held_mail) then
     seen.taken := seen.taken || seen.user_mail;
   end if;

@@ -132,7 +132,7 @@ language sql as $$
   where a.worker_id is distinct from worker or a.epoch <> u.epoch or a.status <> 'running' or a.interrupt_turn = a.turn
     or (h.waiter is not null and (
       (h.targets is not null and not exists (select from agentmesh.open_waits o where o.waiter = h.waiter offset 0))
-      or exists (select from agentmesh.mail m where m.recipient = h.waiter and m.read_at is null and m.withdrawn_at is null
+      or exists (select from agentmesh.mail m where m.recipient = h.waiter and m.about is distinct from 'merge' and m.read_at is null and m.withdrawn_at is null
                  and (h.targets is null or m.sender is null) offset 0)))
 $$;
 
@@ -141,7 +141,10 @@ comment on function agentmesh.agents_to_look_at is
 
 create function agentmesh.tick(worker bigint, ids uuid[], epochs bigint[]) returns table (agent_id uuid, what text)
 language plpgsql as $$
--- Two rows name no agent: fenced (this worker was declared dead) and work (something can be claimed).
+-- Three rows name no agent: fenced (this worker was declared dead), cron (timers are due whose next time the worker has
+-- to compute) and work (something can be claimed).
+declare
+  now constant timestamptz := clock_timestamp();  -- a constant: an index is not searched for a clock that goes on
 begin
   perform agentmesh.require_read_committed();
   perform set_config('synchronous_commit', 'off', true);
@@ -153,13 +156,19 @@ begin
     return;
   end if;
   perform agentmesh.sweep(worker);
+  perform agentmesh.ring_timers();  -- after the sweep, because it waits for no lock
+  perform agentmesh.start_queued_items();  -- it waits for none either
+  perform agentmesh.lose_processes();
+  if exists (select from agentmesh.timers t where t.ended_at is null and t.cron is not null and t.due_at <= now) then
+    return query select null::uuid, 'cron';
+  end if;
   return query select n.agent_id, n.what from agentmesh.agents_to_look_at(worker, ids, epochs) n;
   if agentmesh.claimable(worker, 1) then
     return query select null::uuid, 'work';
   end if;
 end $$;
 
-comment on function agentmesh.tick is 'A worker''s one periodic query: heartbeat, sweep, attention.';
+comment on function agentmesh.tick is 'A worker''s one periodic query: heartbeat, sweep, timers that are due, processes that are lost, items of batches that have room by now, attention.';
 
 create function agentmesh.set_worker_endpoints(worker bigint, endpoints text[]) returns bigint
 language plpgsql as $$

@@ -1,7 +1,13 @@
 -- name: fork
 -- Make a child of the parent.
 select agentmesh.fork(%(parent)s, %(name)s, %(prompt)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller,
-  workspace => %(workspace)s, base => %(base)s);
+  workspace => %(workspace)s, base => %(base)s, model => %(model)s, tools => %(tools)s, context => %(context)s,
+  schema => %(schema)s, "check" => %(check)s, check_approved => %(check_approved)s,
+  type => %(type)s, report => %(report)s, effort => %(effort)s);
+
+-- name: fork_cache
+-- What a fork's differences cost it in cached prefix; null if it has none.
+select agentmesh.fork_cache(%(child)s);
 
 -- name: kill
 -- End the target and its descendants; return the agents that died, target first.
@@ -20,28 +26,37 @@ where a.session_id = %(session)s order by gave_up.created_at desc limit 1;
 
 -- name: interrupt
 -- Stop an agent's turn; return whether there was one.
-select agentmesh.interrupt(%(agent)s);
+select agentmesh.interrupt(%(agent)s, %(interrupted_by)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller);
+
+-- name: background
+-- Let the task of a sub-agent go on in the background.
+select agentmesh.background(%(agent)s);
 
 -- name: by_id
 -- An agent as its owner needs it.
-select id, session_id, parent_id, name, depth, status, model, settings_id, permissions, forked_at, turn, worker_id, epoch
+select id, session_id, parent_id, name, depth, status, model, settings_id, permissions, forked_at, turn, worker_id, epoch, effort
 from agentmesh.agents where id = %(agent)s;
 
 -- name: matches
--- What each of several texts may mean in a session: the asker's parent or an agent's full id (0), its exact name (1), or
--- a prefix of its id (2). Such ids are between first and last. It must use the index of ids, whatever PostgreSQL
--- guesses: with the session's index, each text would read all agents of the session.
+-- What each of several texts may mean in a session. It is the asker's parent or an agent's full id (0), its exact name
+-- or whole path (1), or a prefix of its id (2). Such ids are between first and last. They must use their own index,
+-- whatever PostgreSQL guesses. With the session's index, each text would read all agents of the session.
 select u.n, a.id, a.name, a.how
 from unnest(%(asked)s::text[], %(first)s::uuid[], %(last)s::uuid[]) with ordinality as u (who, first, last, n)
 cross join lateral (
   select p.id, p.name, 0 as how from agentmesh.agents me join agentmesh.agents p on p.id = me.parent_id where u.who = 'parent' and me.id = %(asker)s
   union all
-  select id, name, 1 from agentmesh.agents where session_id = %(session)s and name = u.who
+  select id, name, 1 from agentmesh.agents
+  where session_id = %(session)s and name = split_part(u.who, '/', -1) and (strpos(u.who, '/') = 0 or agentmesh.path(id) = u.who)
   union all
   (select id, name, case when u.first = u.last then 0 else 2 end
    from (select * from agentmesh.agents where id between u.first and u.last offset 0) near
    where session_id = %(session)s order by created_at limit 20)) a
 order by u.n, a.how;
+
+-- name: named
+-- The agents of a session with these names, and their places in the tree.
+select id, name, parent_id, agentmesh.path(id) as path from agentmesh.agents where session_id = %(session)s and name = any(%(names)s::text[]);
 
 -- name: anywhere
 -- Agents of any session by full id or prefix of the id.
@@ -68,11 +83,11 @@ totals (id, tokens, cost_usd, unpriced_calls) as (
   select u.id, sum(w.tokens)::bigint, sum(w.cost_usd), sum(w.unpriced_calls) from walk w cross join unnest(w.above) as u (id) group by u.id)
 select v.id, v.session_id, v.parent_id, v.name, w.path, v.depth, v.status, v.activity, v.unread, v.model, v.worker_id, v.external, v.tool_calls, v.tokens,
   v.cost_usd, t.tokens as tree_tokens, case when t.unpriced_calls = 0 or t.cost_usd > 0 then t.cost_usd end as tree_cost_usd,
-  v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean, v.unseen, v.workspace, v.lines_added, v.lines_removed
+  v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean, v.silent, v.unseen, v.workspace, v.lines_added, v.lines_removed
 from walk w join totals t on t.id = w.id
 cross join lateral (
   select x.id, x.session_id, x.parent_id, x.name, x.depth, x.status, x.activity, x.unread, x.model, x.worker_id, x.external, x.tool_calls, x.tokens,
-    x.cost_usd, x.created_at, x.died_at, x.reaped_at, x.subagent_type, x.clean, x.unseen, x.workspace, x.lines_added, x.lines_removed
+    x.cost_usd, x.created_at, x.died_at, x.reaped_at, x.subagent_type, x.clean, x.silent, x.unseen, x.workspace, x.lines_added, x.lines_removed
   from agentmesh.v_agents x where x.id = w.id offset 0) v
 order by v.created_at, v.id limit %(limit)s;
 
@@ -89,7 +104,7 @@ shown (id) as (
   select p.id from shown cross join lateral (
     select a.parent_id as id from agentmesh.agents a where a.id = shown.id and a.parent_id is not null offset 0) p)
 select v.id, v.session_id, v.parent_id, v.name, v.path, v.depth, v.status, v.activity, v.unread, v.model, v.worker_id, v.external, v.tool_calls,
-  v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean, v.unseen, v.workspace, v.lines_added, v.lines_removed
+  v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean, v.silent, v.unseen, v.workspace, v.lines_added, v.lines_removed
 from agentmesh.v_agents v where v.id = any (array(select id from shown)) order by v.created_at, v.id;
 
 -- name: living
@@ -120,11 +135,11 @@ select system_prompt, tools from agentmesh.settings where id = %(settings)s;
 select count(*) from agentmesh.agents where session_id = %(session)s and status = 'running' and not external;
 
 -- name: working
--- How many of the listed agents exist, and how many of them and of these sessions' agents run, without the sessions'
--- external ones.
+-- How many of the listed agents exist, and which of them and of these sessions' agents run, without the sessions'
+-- external ones. The caller listens until all of them rest; for that it needs no more than a thousand.
 select (select count(*) from agentmesh.agents a where a.id = any(%(listed)s::uuid[])),
-  (select count(*) from agentmesh.agents a where a.id = any(%(listed)s::uuid[]) and a.status = 'running')
-  + (select count(*) from agentmesh.agents a where a.session_id = any(%(sessions)s::uuid[]) and a.status = 'running' and not a.external);
+  array(select a.id from agentmesh.agents a where a.id = any(%(listed)s::uuid[]) and a.status = 'running' limit 1000)
+  || array(select a.id from agentmesh.agents a where a.session_id = any(%(sessions)s::uuid[]) and a.status = 'running' and not a.external limit 1000);
 
 -- name: endings
 -- The same agents without reaped ones, oldest first; for idle ones, the row that their last turn ended with. One

@@ -42,7 +42,7 @@ shown (id) as (
   select p.id from shown cross join lateral (
     select a.parent_id as id from agentmesh.agents a where a.id = shown.id and a.parent_id is not null offset 0) p)
 select v.id, v.session_id, v.parent_id, v.name, v.depth, v.status, v.activity, v.unread, v.model, v.worker_id, v.external, v.tool_calls,
-  v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean, v.unseen, v.workspace, v.lines_added, v.lines_removed,
+  v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean, v.silent, v.unseen, v.workspace, v.lines_added, v.lines_removed,
   case when v.status = 'running' then extract(epoch from clock_timestamp() - a.queued_at)::double precision end as running_for,
   (select e.kind from agentmesh.transcript e where e.agent_id = a.id and e.seq = a.ended_seq) as ended_with,
   agentmesh.open_capture(v.id) is not null as capturing
@@ -74,7 +74,7 @@ from agentmesh.wait h where h.waiter = any (%(agents)s);
 -- name: pending
 -- The user's messages that these agents have not read, oldest first.
 select m.id, m.recipient, left(m.body, %(width)s) as body
-from agentmesh.mail m where m.recipient = any (%(agents)s) and m.sender is null and m.read_at is null and m.withdrawn_at is null order by m.id;
+from agentmesh.mail m where m.recipient = any (%(agents)s) and m.sender is null and not m.automatic and m.read_at is null and m.withdrawn_at is null order by m.id;
 
 -- name: details
 -- What a board says of some agents beside their state: for how long (seconds), what they wrote last, and the tokens of their last model call.
@@ -130,7 +130,7 @@ chosen (id) as (
   select n.id from open o cross join lateral (
     select a.id from agentmesh.agents a where a.session_id = o.id and a.status = 'running' order by a.queued_at desc limit %(few)s) n)
 select v.id, v.session_id, v.parent_id, v.name, v.depth, v.status, v.activity, v.unread, v.model, v.worker_id, v.external, v.tool_calls,
-  v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean, v.unseen, v.workspace, v.lines_added, v.lines_removed,
+  v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean, v.silent, v.unseen, v.workspace, v.lines_added, v.lines_removed,
   (select case when s.title <> '' then s.title else left(s.id::text, 8) end from agentmesh.sessions s where s.id = v.session_id) as session,
   exists (select from agentmesh.requests r
           where r.session_id = v.session_id and r.agent_id = v.id and r.answered_at is null and r.cancelled_at is null) as asks
@@ -147,14 +147,14 @@ select agent_id, seq, kind, content, seconds from agentmesh.timed_rows where age
 -- name: inherited
 -- The newest rows that an agent inherited, newest first.
 select l.agent_id, t.seq, t.kind, t.content
-from (select agent_id, upto, generation from agentmesh.lineage(%(agent)s) where generation > 0) l
+from (select agent_id, after, upto, generation from agentmesh.lineage(%(agent)s) where generation > 0) l
 cross join lateral (
-  select x.seq, x.kind, x.content from agentmesh.transcript x where x.agent_id = l.agent_id and x.seq <= l.upto order by x.seq desc limit %(limit)s) t
+  select x.seq, x.kind, x.content from agentmesh.transcript x where x.agent_id = l.agent_id and x.seq > l.after and x.seq <= l.upto order by x.seq desc limit %(limit)s) t
 order by l.generation, t.seq desc limit %(limit)s;
 
 -- name: inherited_count
 -- How many rows an agent inherited; seq has no gaps.
-select coalesce(sum(upto), 0)::bigint from agentmesh.lineage(%(agent)s) where generation > 0;
+select coalesce(sum(greatest(upto - after, 0)), 0)::bigint from agentmesh.lineage(%(agent)s) where generation > 0;
 
 -- name: left
 -- How many agents of a session run, and what it may still spend; null: no cap. untouched: nothing has ever happened in

@@ -8,6 +8,10 @@ where session_id = %(session)s and (%(agent)s::uuid is null or agent_id = %(agen
 -- Set or remove a cap.
 select agentmesh.set_budget(%(session)s, %(unit)s, %(amount)s, %(agent)s);
 
+-- name: fan_out_estimate
+-- What the first model calls of agents that an agent is about to start reserve at most.
+select agentmesh.fan_out_estimate(%(agent)s, %(starts)s);
+
 -- name: costs
 -- The usage of a session's model calls: by agent, model or day.
 select what, sum(calls)::bigint as calls, sum(tokens)::bigint as tokens, sum(input_tokens)::bigint as input_tokens,

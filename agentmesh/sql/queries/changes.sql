@@ -67,6 +67,10 @@ cross join lateral (
   select x.tree, x.ref from agentmesh.snapshots x where x.workspace_id = a.workspace_id and x.made_at <= %(at)s order by x.id desc limit 1) s
 where a.session_id = %(session)s and a.created_at <= %(at)s;
 
+-- name: require_row
+-- Refuse a row that an agent does not have.
+select agentmesh.step_boundary(a, %(row)s) from agentmesh.agents a where a.id = %(agent)s;
+
 -- name: totals
 -- What the calls of an agent and of all below it changed, by agent and file, the newest first. With since: only after
 -- that row of the agent's, or after its time.

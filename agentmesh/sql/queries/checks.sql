@@ -36,19 +36,19 @@ from (
 join agentmesh.agents p on p.id = c.parent_id join agentmesh.sessions s on s.id = p.session_id
 where c.n > s.max_children
 union all
-select s.id, s.root_id, 'root', format('its session has %%s living agents, the limit is %%s', c.n, s.max_agents)
+select s.id, s.root_id, 'root', format('its session has %%s living agents, the limit is %%s', c.n, agentmesh.most_living(s))
 from (
   select a.session_id, count(*) as n from agentmesh.agents a
   where a.status <> 'dead' and (not a.clean or exists (select from agentmesh.tasks t where t.child = a.id and t.ended_at is null))
   group by a.session_id) c
 join agentmesh.sessions s on s.id = c.session_id
-where c.n > s.max_agents;
+where c.n > agentmesh.most_living(s);
 
 -- name: rights_only_shrink
--- A fork has its parent's permissions; a task's sub-agent has its parent's rules in addition to its own.
+-- A fork has its parent's permissions; an agent of a type has its parent's rules in addition to its own.
 select a.session_id, a.id as agent_id, a.name, 'its permissions are not within those of ' || p.name as detail
 from agentmesh.agents a join agentmesh.agents p on p.id = a.parent_id
-where a.permissions <> p.permissions and (not a.clean or exists (
+where a.permissions <> p.permissions and (not a.clean and a.subagent_type is null or exists (
   select from jsonb_array_elements(p.permissions) with ordinality as l (layer, n) where a.permissions -> (l.n::integer - 1) is distinct from l.layer));
 
 -- name: forks_begin_between_steps
@@ -127,7 +127,7 @@ from (
     and not t.content ? 'copied'  -- another session's
   group by t.agent_id, t.seq) w
 join agentmesh.agents a on a.id = w.agent_id
-left join (select m.recipient, m.read_seq, count(*) as n from agentmesh.mail m where m.read_at is not null and not m.automatic group by m.recipient, m.read_seq) r
+left join (select m.recipient, m.read_seq, count(*) as n from agentmesh.mail m where m.read_at is not null and (not m.automatic or m.about = 'process') group by m.recipient, m.read_seq) r
   on r.recipient = w.agent_id and r.read_seq = w.seq
 where w.shown <> coalesce(r.n, 0);
 
@@ -242,7 +242,7 @@ where asked.ids is distinct from stored.ids;
 with recursive edge as (
   select o.waiter, o.target from agentmesh.open_waits o
   union all
-  select t.parent, t.child from agentmesh.tasks t where t.ended_at is null),
+  select t.parent, t.child from agentmesh.tasks t where t.ended_at is null and not t.background),
 walk (start, id) as (
   select e.waiter, e.target from edge e
   union
@@ -274,12 +274,30 @@ where r.answered_at is not null and (r.kind = 'question' or r.answer ->> 'decisi
 select a.session_id, a.id as agent_id, a.name, format('call %%s.%%s is with a sub-agent that works on no task', c.seq, c.ordinal) as detail
 from agentmesh.tool_calls c join agentmesh.agents a on a.id = c.agent_id
 where c.status = 'delegated' and not exists (
-  select from agentmesh.tasks t where t.parent = c.agent_id and t.seq = c.seq and t.ordinal = c.ordinal and t.ended_at is null)
+  select from agentmesh.tasks t where t.parent = c.agent_id and t.seq = c.seq and t.ordinal = c.ordinal and t.ended_at is null and not t.background)
+  and not exists (select from agentmesh.batches b where b.parent = c.agent_id and b.seq = c.seq and b.ordinal = c.ordinal and b.ended_at is null)
 union all
 select a.session_id, a.id, a.name, case when a.parent_id is distinct from t.parent or not a.clean then 'works on a task of somebody else''s'
   else format('is %%s, and its task goes on', a.status) end
 from agentmesh.tasks t join agentmesh.agents a on a.id = t.child
 where t.ended_at is null and a.status <> 'running' or a.parent_id is distinct from t.parent or not a.clean;
+
+-- name: batches_add_up
+-- A batch counts its items as they are, and ends with the last of them; an item runs exactly while its task does.
+select b.session_id, a.id as agent_id, a.name, format('the batch of call %%s.%%s counts %%s, and its items are %%s', b.seq, b.ordinal,
+    row(b.items, b.started, b.running, b.done, b.failed), row(i.items, i.started, i.running, i.done, i.failed)) as detail
+from agentmesh.batches b join agentmesh.agents a on a.id = b.parent
+cross join lateral (
+  select count(*) as items, count(*) filter (where i.state <> 'queued') as started, count(*) filter (where i.state = 'running') as running,
+    count(*) filter (where i.state = 'done') as done, count(*) filter (where i.state = 'failed') as failed
+  from agentmesh.batch_items i where i.parent = b.parent and i.seq = b.seq and i.ordinal = b.ordinal) i
+where (b.items, b.started, b.running, b.done, b.failed) <> (i.items, i.started, i.running, i.done, i.failed)
+  or (b.ended_at is null) <> (b.done + b.failed < b.items)
+union all
+select a.session_id, a.id, a.name, format('item %%s of call %%s.%%s is %%s, and its task does not say so', i.place, i.seq, i.ordinal, i.state)
+from agentmesh.batch_items i join agentmesh.agents a on a.id = i.parent
+left join agentmesh.tasks t on t.parent = i.parent and t.seq = i.seq and t.ordinal = i.ordinal and t.place = i.place
+where (i.state = 'running') <> (t.child is not null and t.ended_at is null) or i.child is distinct from t.child;
 
 -- name: figures_add_up
 -- An agent's usage is the sum of its model calls, and its number of tool calls is right.

@@ -6,7 +6,7 @@ select
    from agentmesh.lineage(%(agent)s) l
    cross join lateral (
      select x.id, x.digest from agentmesh.file_seen x
-     where x.agent_id = l.agent_id and hashtextextended(x.path, 0) = hashtextextended(%(path)s, 0) and x.path = %(path)s and x.seq <= l.upto
+     where x.agent_id = l.agent_id and hashtextextended(x.path, 0) = hashtextextended(%(path)s, 0) and x.path = %(path)s and x.seq > l.after and x.seq <= l.upto
      order by x.id desc limit 1) f
    order by l.generation limit 1) as seen,
   w.agent_id as writer, w.name as writer_name, w.digest as written

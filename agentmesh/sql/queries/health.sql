@@ -37,7 +37,7 @@ where n.nspname = 'agentmesh' and c.relkind in ('r', 'v', 'p');
 select wanted.name, r.oid is not null as exists, pg_has_role(n.nspowner, 'usage') as mine,
   coalesce(has_schema_privilege(r.oid, n.oid, 'usage'), false)
     and not exists (select from pg_proc p where p.pronamespace = n.oid and has_function_privilege('public', p.oid, 'execute'))
-    and not exists (select from pg_proc p where p.pronamespace = n.oid and wanted.name <> %(reader)s and p.proname <> 'grant_roles'
+    and not exists (select from pg_proc p where p.pronamespace = n.oid and wanted.name <> %(reader)s and p.proname not in ('grant_roles', 'grant_to_workers')
                     and not (wanted.name <> %(person)s and p.proname = any(%(persons)s::text[])) and not has_function_privilege(r.oid, p.oid, 'execute'))
     and not exists (select from pg_proc p where p.pronamespace = n.oid and wanted.name = %(worker)s and p.proname = any(%(persons)s::text[])
                     and has_function_privilege(r.oid, p.oid, 'execute'))

@@ -54,6 +54,8 @@ select agentmesh.book_lost_call(%(agent)s, %(usage)s);
 -- Calls of an agent without a result, in the order asked.
 select c.seq, c.ordinal, c.call_id, c.name, c.arguments, c.status, r.answer as approval,
   r.id is not null and r.answered_at is null and r.cancelled_at is null as asked,
+  r.covers is not null as is_fan_out,
+  exists (select from agentmesh.requests f where f.agent_id = c.agent_id and f.seq = c.seq and f.covers is not null and f.answered_at is not null) as may_fan_out,
   coalesce(t.content ->> 'finish_reason' in ('length', 'limit') and c.ordinal = jsonb_array_length(t.content -> 'calls') - 1, false) as cut
 from agentmesh.tool_calls c
 join agentmesh.transcript t on t.agent_id = c.agent_id and t.seq = c.seq
@@ -73,7 +75,17 @@ select agentmesh.ask(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s,
 -- Hand a call to a sub-agent; return its id.
 select agentmesh.task(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(spec)s);
 
+-- name: report
+-- End the agent's task with this result, or count a miss; return the agent's status.
+select agentmesh.report(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(result)s, %(refusal)s, %(check_exit)s);
+
+-- name: halt
+-- Take the agent's report, and end the turns of those above it and of all that work for these; return the agent's status.
+select agentmesh.halt(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(result)s);
+
 -- name: task_giver
--- The limits of the sub-agents of an agent's tasks.
-select a.depth, s.max_depth, a.model, a.permissions, t.tools
-from agentmesh.agents a join agentmesh.sessions s on s.id = a.session_id join agentmesh.settings t on t.id = a.settings_id where a.id = %(agent)s;
+-- The limits of the sub-agents of an agent's tasks, and where they work if nobody says otherwise, as workspace_of_child decides it.
+select a.depth, s.max_depth, a.model, a.permissions, t.tools,
+  case when s.workspace = 'own' and (w.repository is not null or w.problem is null) then 'own' else 'shared' end as workspace
+from agentmesh.agents a join agentmesh.sessions s on s.id = a.session_id join agentmesh.settings t on t.id = a.settings_id
+join agentmesh.workspaces w on w.session_id = a.session_id and w.kind = 'shared' where a.id = %(agent)s;

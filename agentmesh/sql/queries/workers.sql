@@ -14,14 +14,14 @@ select agentmesh.release_worker(%(worker)s);
 -- name: claim
 -- Claim agents that wait to run, sorted by queue time, which an update does not keep. The rest of a wait may be
 -- outdated if an agent changed at this instant.
-select c.id, c.session_id, c.parent_id, c.name, c.depth, c.status, c.model, c.settings_id, c.permissions, c.forked_at, c.turn, c.worker_id, c.epoch,
+select c.id, c.session_id, c.parent_id, c.name, c.depth, c.status, c.model, c.settings_id, c.permissions, c.forked_at, c.turn, c.worker_id, c.epoch, c.effort,
   extract(epoch from w.deadline - clock_timestamp())::double precision as wait_left
 from agentmesh.claim(%(worker)s, %(slots)s, %(waits)s) c left join agentmesh.wait w on w.waiter = c.id
 order by c.queued_at, c.id;
 
 -- name: owned
 -- The agents that a worker owns, in the same form.
-select a.id, a.session_id, a.parent_id, a.name, a.depth, a.status, a.model, a.settings_id, a.permissions, a.forked_at, a.turn, a.worker_id, a.epoch,
+select a.id, a.session_id, a.parent_id, a.name, a.depth, a.status, a.model, a.settings_id, a.permissions, a.forked_at, a.turn, a.worker_id, a.epoch, a.effort,
   extract(epoch from w.deadline - clock_timestamp())::double precision as wait_left
 from agentmesh.agents a left join agentmesh.wait w on w.waiter = a.id where a.worker_id = %(worker)s;
 
@@ -34,11 +34,12 @@ select agentmesh.claimable(%(worker)s, %(slots)s);
 select unnest(agentmesh.give_back(%(worker)s, %(ids)s, %(epochs)s));
 
 -- name: tick
--- Heartbeat and sweep. Return which agents need a look, whether a model pauses, and whether the schema was replaced
+-- Heartbeat and sweep. Return which agents need a look, whether there is news of models (`paused`), and whether the schema was replaced
 -- under the caller. Also return whether it owns agents that it does not know: a claim may have succeeded although its
 -- reply was lost.
 select agent_id, what from agentmesh.tick(%(worker)s, %(ids)s, %(epochs)s)
 union all select null, 'paused' where exists (select from agentmesh.pauses where until > clock_timestamp())
+  or exists (select from agentmesh.capabilities where at > clock_timestamp() - interval '30 seconds')
 union all select null, 'owned' where %(all)s and (select count(*) from agentmesh.agents a where a.worker_id = %(worker)s) > cardinality(%(ids)s)
 union all select null, 'replaced' where exists (
   select from agentmesh.alembic_version a left join agentmesh.release r on true

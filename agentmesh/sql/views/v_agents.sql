@@ -5,7 +5,7 @@ create view agentmesh.v_agents with (security_barrier) as
         case when a.interrupt_turn = a.turn then 'stopping' end,
         case when h.waiter is not null then 'waiting' end,
         case when a.external then 'external' when a.worker_id is null then 'queued' end,
-        v.activity, 'thinking')
+        case when v.activity like 'task: %' then agentmesh.batch_progress(a.id) end, v.activity, 'thinking')
       when 'idle' then case
         when u.unread > 0 then 'holding mail'
         when a.ended_as <> 'done' then a.ended_as
@@ -18,7 +18,7 @@ create view agentmesh.v_agents with (security_barrier) as
     t.tool_calls as tree_tool_calls, t.tokens as tree_tokens,
     case when t.unpriced_calls = 0 or t.cost_usd > 0 then t.cost_usd end as tree_cost_usd,
     s.system_prompt, s.tools, a.permissions, a.forked_at, a.created_at, a.died_at, a.killed_by, a.reaped_at, a.clean,
-    a.status = 'idle' and a.unseen as unseen, p.kind as workspace, a.workspace_id, a.lines_added, a.lines_removed
+    a.status = 'idle' and a.unseen as unseen, p.kind as workspace, a.workspace_id, a.lines_added, a.lines_removed, a.silent
   from agentmesh.agents a
   join agentmesh.settings s on s.id = a.settings_id
   left join agentmesh.workspaces p on p.id = a.workspace_id
@@ -32,4 +32,4 @@ create view agentmesh.v_agents with (security_barrier) as
     from agentmesh.subtree(a.id) as member (id) join agentmesh.agents d on d.id = member.id) t on true;
 
 comment on view agentmesh.v_agents is
-  'All agents, including dead ones: place in the tree, status, activity (or how the last turn ended, if badly), unread mail, and the usage of the agent and its tree. unseen: no person has seen the end of its last turn. workspace: shared (the session''s directory) or own (a tree of its own); lines_added and lines_removed: by its calls, as far as snapshots were taken. tree_ columns are sums over the agent and all its descendants; cost_usd is null if no call had a known price. (Left joins: a query that asks for no unread mail or no sums does not compute them.)';
+  'All agents, including dead ones: place in the tree, status, activity (or how the last turn ended, if badly), unread mail, and the usage of the agent and its tree. unseen: no person has seen the end of its last turn. workspace: shared (the session''s directory) or own (a tree of its own); silent: screens fold it away. lines_added and lines_removed: by its calls, as far as snapshots were taken. tree_ columns are sums over the agent and all its descendants; cost_usd is null if no call had a known price. (Left joins: a query that asks for no unread mail or no sums does not compute them.)';

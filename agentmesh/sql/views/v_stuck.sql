@@ -55,7 +55,13 @@ create view agentmesh.v_stuck with (security_barrier) as
   where h.targets is null
     and not exists (select from agentmesh.agents b left join agentmesh.wait o on o.waiter = b.id
                     where b.session_id = a.session_id and b.status = 'running' and o.waiter is null)
-    and not exists (select from agentmesh.mail m where m.recipient = a.id and m.read_at is null and m.withdrawn_at is null);
+    and not exists (select from agentmesh.mail m where m.recipient = a.id and m.read_at is null and m.withdrawn_at is null)
+    and not exists (select from agentmesh.processes p where p.session_id = a.session_id and p.state = 'running')  -- its end is mail
+    and not exists (select from agentmesh.timers t where t.session_id = a.session_id and t.ended_at is null)
+  union all
+  select a.session_id, a.id, a.name, 'process without worker', format('the worker of its process %s has ended; the next worker that runs says so to it', p.id)
+  from agentmesh.processes p join agentmesh.agents a on a.id = p.agent_id
+  where p.state = 'running' and not exists (select from agentmesh.workers w where w.id = p.worker_id and w.ended_at is null);
 
 comment on view agentmesh.v_stuck is
   'Agents that look stuck, and why. Empty if all is well. (An agent whose call waits for other calls need not show a sign of life.)';

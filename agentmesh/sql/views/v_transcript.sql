@@ -4,6 +4,6 @@ create view agentmesh.v_transcript with (security_barrier) as
     coalesce(t.content ->> 'text', t.content ->> 'error', t.content ->> 'result', t.content ->> 'command') as text, t.content, t.created_at
   from agentmesh.agents a
   cross join lateral agentmesh.lineage(a.id) l
-  cross join lateral (select x.* from agentmesh.transcript x where x.agent_id = l.agent_id and x.seq <= l.upto offset 0) t;
+  cross join lateral (select x.* from agentmesh.transcript x where x.agent_id = l.agent_id and x.seq > l.after and x.seq <= l.upto offset 0) t;
 
 comment on view agentmesh.v_transcript is 'An agent''s conversation including what it inherited, in order: (generation desc, seq).';

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 from agentmesh.config import mcp
 from agentmesh.config.documents import Problem
 from agentmesh.config.mcp import Mcp, McpServers, NamedServer
+from agentmesh.domain.extras import install_words
 from agentmesh.domain.text import one_line
 from agentmesh.engine.tool import ToolContext, ToolError
 from agentmesh.tools.mcp import answer
@@ -29,7 +30,7 @@ T = TypeVar("T")
 _ENDING: Final = 10.0
 """Seconds that all servers together have to end."""
 _HINT: Final = "Do without it, and say so; the user sees with `agentmesh doctor` what is wrong."
-NO_LIBRARY: Final = "the package mcp is not installed: pip install 'agentmesh[mcp]'"
+NO_LIBRARY: Final = "the package mcp is not installed: " + install_words("mcp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ class Hub:
             raise ToolError(f"the MCP server {server.name} {failed}.", _HINT) from failed
         finally:
             take_back()
-        return answer.result(server.name, answered, connection.secrets, context.output_limit)
+        return answer.result(server.name, answered, connection.secrets, context)
 
     def close(self) -> None:
         """End all servers; idempotent."""

@@ -99,11 +99,13 @@ class Walls:
         session: str,
         withheld: Callable[[str], bool] | None = None,
         own: OwnTree | None = None,
+        project: Path | None = None,
     ) -> Iterator[Walled]:
         """Yield how to run a command; raise ToolError if it must not run without a wall.
 
         A command that nobody approved never runs without one, whatever the settings say. A command of an agent with its
-        ``own`` tree never changes the user's checkout or repository.
+        ``own`` tree never changes the user's checkout or repository. ``project`` is the session's directory: what rules
+        withhold there is hidden too, wherever the command runs.
         """
         kind = self.kind
         if approved and (self._settings.bash == "off" or not kind):
@@ -114,7 +116,9 @@ class Walls:
                 "Ask the user to approve it, or to install bubblewrap.",
             )
         elif approved:
-            seen = self._approved(workdir, _withheld(workdir, withheld), session, own)
+            elsewhere = project or (own.project if own else workdir)
+            beside = _withheld(elsewhere, withheld) if elsewhere != workdir else []
+            seen = self._approved(workdir, _withheld(workdir, withheld), session, own, beside)
             yield built(kind, argv, self._approved_env(env, seen), seen, self._approved_note(seen))
         else:
             with self._temporary(kind) as folder:
@@ -143,13 +147,16 @@ class Walls:
         warning = f"There is no sandbox here ({self.problem()}): approved commands run without." if first else ""
         return Walled(list(argv), dict(env), warning=warning)
 
-    def _approved(self, workdir: Path, withheld: Sequence[str], session: str, own: OwnTree | None) -> view.View:
+    def _approved(
+        self, workdir: Path, withheld: Sequence[str], session: str, own: OwnTree | None, beside: Sequence[str]
+    ) -> view.View:
+        """Return what an approved command sees. ``beside``: what is withheld outside of its working directory."""
         return view.approved_view(
             workdir,
             writable=(*self._settings.writable, *([str(own.top)] if own else [])),
             read_only=own.read_only if own else (),
             trees=self.trees,
-            hidden=self._hidden,
+            hidden=(*self._hidden, *beside),
             withheld=withheld,
             network=self._settings.network,
             temporary=os.path.join(self._folder(session, _make_tmp), "tmp"),

@@ -1,5 +1,5 @@
 -- A10, the other way out: the interrupted agent goes idle over mail that nothing marks, so it looks as if a wake-up was lost.
-create or replace function agentmesh.interrupt(agent uuid) returns boolean
+create or replace function agentmesh.interrupt(agent uuid, interrupted_by uuid default null, caller agentmesh.caller default null) returns boolean
 language plpgsql as $$
 begin
   perform agentmesh.lock_agents(array[agent]);

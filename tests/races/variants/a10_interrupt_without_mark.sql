@@ -1,5 +1,5 @@
 -- A10: interrupt marks the turn, but not the mail that was unread: the stopped agent starts again at once.
-create or replace function agentmesh.interrupt(agent uuid) returns boolean
+create or replace function agentmesh.interrupt(agent uuid, interrupted_by uuid default null, caller agentmesh.caller default null) returns boolean
 language plpgsql as $$
 declare
   locked record;

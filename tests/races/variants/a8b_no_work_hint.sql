@@ -1,7 +1,8 @@
 -- A8 (b): send hints at work only when it wakes somebody. A claim that skipped the agent because of this very send is
 -- told nothing, and the agent waits for the slow tick.
 create or replace function agentmesh.deliver(recipient agentmesh.agents, sender uuid, body text, key text default null,
-  automatic boolean default false, failed boolean default false, images jsonb default null) returns bigint
+  automatic boolean default false, failed boolean default false, images jsonb default null,
+  urgent boolean default false, about text default null, reply_to bigint default null) returns bigint
 language plpgsql as $$
 declare
   new_id bigint;

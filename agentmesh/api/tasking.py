@@ -1,0 +1,18 @@
+"""What ``Agent.task`` takes, for type checkers: its answer's type depends on the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+
+class TaskOptions(TypedDict, total=False):
+    """What it takes besides prompt and schema."""
+
+    type: str
+    name: str | None
+    check: str | None
+    timeout: float | None
+    model: str | None
+    tools: Sequence[str] | None
+    effort: str | None

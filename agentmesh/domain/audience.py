@@ -1,0 +1,14 @@
+"""To whom a message to several goes, if its recipients are not listed."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Audience(StrEnum):
+    """A group of living agents, around an agent that is in the middle. Agents cannot have these names."""
+
+    CHILDREN = "children"
+    """Its children."""
+    SESSION = "session"
+    """All agents of its session, without the sender."""

@@ -1,0 +1,46 @@
+"""What model servers can, as their answers have shown; a configuration that says otherwise comes first.
+
+:meth:`Capabilities.heed` takes in what other processes have found out; ``Capabilities.on_news`` passes on what this
+process finds out.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from agentmesh.domain.rows import Capability
+from agentmesh.llm.provider import Provider
+
+
+class Capabilities:
+    """What is known of the servers of a process's models; thread-safe."""
+
+    def __init__(self) -> None:
+        self.on_news: Callable[[Capability], None] = lambda _found: None
+        """Called with what is new of a server, in the thread that found it out."""
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, str, str], Capability] = {}
+
+    def of(self, provider: Provider, model: str) -> Capability:
+        """Return what is known; all open if nothing is."""
+        key = (provider.name, provider.address, model)
+        return self._known.get(key) or Capability(*key)
+
+    def learn(self, provider: Provider, model: str, **found: Any) -> None:
+        """Take in what a server was seen to do; None is no news."""
+        with self._lock:
+            known = self.of(provider, model)
+            news = {name: each for name, each in found.items() if each is not None and getattr(known, name) != each}
+            if not news:
+                return
+            self._known[known[:3]] = known._replace(**news)
+        self.on_news(Capability(*known[:3], **news))
+
+    def heed(self, found: Capability) -> None:
+        """Take over what other processes know of a server."""
+        with self._lock:
+            key = found[:3]
+            news = {name: each for name, each in found._asdict().items() if each is not None}
+            self._known[key] = self._known.get(key, Capability(*key))._replace(**news)

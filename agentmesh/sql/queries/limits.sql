@@ -1,0 +1,7 @@
+-- name: view
+-- The limits of a session besides its budget, and how much of each is used.
+select name, cap, used from agentmesh.v_limits where session_id = %(session)s order by n;
+
+-- name: set
+-- Change limits of a session.
+select agentmesh.set_limits(%(session)s, %(changes)s);

@@ -1,0 +1,99 @@
+"""When a cron expression is due. The database cannot read one, so who sends or delivers the message computes it."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, tzinfo
+from typing import TYPE_CHECKING, Final
+
+from agentmesh.domain.errors import UsageError
+from agentmesh.domain.figures import plural
+from agentmesh.domain.text import one_line
+
+if TYPE_CHECKING:
+    from cronsim import CronSim
+
+_FIELDS: Final = 5
+_MOST: Final = 200
+"""Characters of an expression."""
+
+
+def read_cron(text: str) -> str:
+    """Return ``0 9 * * 1-5 Europe/Berlin``, always with its time zone; raise UsageError for other text.
+
+    Without a zone it is this machine's: that of ``TZ``, or of ``/etc/localtime``, or UTC.
+    """
+    given = text.split()
+    shown, hint = one_line(text, 60), "Write minute, hour, day, month and weekday: 0 9 * * 1-5 Europe/Berlin."
+    if len(given) == _FIELDS:
+        given.append(_zone_here())
+    elif len(given) != _FIELDS + 1:
+        raise UsageError(f"{shown!r} is no cron expression: it has {plural(len(given), 'field')}, not 5.", hint=hint)
+    cron = " ".join(given)
+    if not is_zone(given[-1]):
+        raise UsageError(f"{shown!r} is no cron expression: the sixth field is not a time zone.", hint=hint)
+    if len(cron) > _MOST:
+        raise UsageError(f"{shown!r} is no cron expression: it has more than {_MOST} characters.", hint=hint)
+    try:
+        _read(cron, datetime.now(UTC))
+    except ValueError as error:
+        raise UsageError(f"{shown!r} is no cron expression: {error}.", hint=hint) from error
+    return cron
+
+
+def next_time(cron: str, after: datetime) -> datetime | None:
+    """Return the first time after another one; None if there is none in 50 years, or if the text cannot be read.
+
+    Where clocks are put forward, a fixed time that is left out is due when the clock goes on. Where they are put back,
+    a fixed time that comes twice is due once, and every minute stays every minute.
+    """
+    try:
+        times = _read(cron, after)
+    except ValueError:
+        return None
+    moment = after.astimezone(UTC)  # times of one zone would be compared without their offsets
+    return next((at.astimezone(UTC) for at in times if at > moment), None)
+
+
+def words(cron: str) -> str:
+    """Return ``at 09:00 on Monday through Friday, Europe/Berlin``."""
+    try:
+        said = _read(cron, datetime.now(UTC)).explain()
+    except ValueError:
+        return cron
+    return f"{said[:1].lower()}{said[1:]}, {cron.rpartition(' ')[2]}"
+
+
+def is_zone(name: str) -> bool:
+    """Return whether this names a time zone."""
+    return _zone(name) is not None
+
+
+def _read(cron: str, after: datetime) -> CronSim:
+    """Return the times of an expression with its zone; raise ValueError, which says what is wrong."""
+    from cronsim import CronSim, CronSimError
+
+    fields, _, name = cron.rpartition(" ")
+    zone = _zone(name)
+    if zone is None or len(fields.split()) != _FIELDS:
+        raise ValueError("it needs five fields and a time zone")
+    try:
+        return CronSim(fields, after.astimezone(zone))
+    except CronSimError as error:
+        raise ValueError(str(error).lower()) from error
+
+
+def _zone(name: str) -> tzinfo | None:
+    if name == "UTC":
+        return UTC
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # unknown, no name at all, or a folder of zones
+        return None
+
+
+def _zone_here() -> str:
+    name = os.environ.get("TZ", "").removeprefix(":") or os.path.realpath("/etc/localtime").partition("/zoneinfo/")[2]
+    return name if name and is_zone(name) else "UTC"

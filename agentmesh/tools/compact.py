@@ -1,0 +1,45 @@
+"""The compact set: the tools that a small model needs, each with few arguments.
+
+Forks and sub-agents get their tools from their parent, so all agents of a session have the same set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from agentmesh.engine.tool import Tool
+from agentmesh.tools import tool_schema
+from agentmesh.tools.report import Report
+from agentmesh.tools.words import compact_description
+
+BELOW: Final = 16_384
+"""A model whose window has fewer tokens gets the compact set, unless the configuration says otherwise."""
+LEFT_OUT: Final = frozenset(
+    {"interrupt", "list_agents", "merge", "peek", "process", "skill", "todo", "todo_write", "web_fetch"}
+)
+_ARGUMENTS: Final[Mapping[str, frozenset[str]]] = {
+    "ask_user": frozenset({"question"}),
+    "bash": frozenset({"command", "timeout"}),
+    "edit": frozenset({"path", "old", "new"}),
+    "fork": frozenset({"name", "prompt"}),
+    "glob": frozenset({"pattern"}),
+    "grep": frozenset({"pattern", "path"}),
+    "read": frozenset({"path", "offset"}),
+    "send": frozenset({"to", "message"}),
+    "task": frozenset({"description", "prompt"}),
+}
+"""What is left of the arguments; tools that are not named here keep theirs."""
+
+
+def definitions(tools: Mapping[str, Tool], *, own_trees: bool) -> list[dict[str, Any]]:
+    """Return those of the built-in tools that are in the compact set, as models are sent them.
+
+    ``own_trees``: forks get working trees of their own, so ``merge`` is needed.
+    """
+    left_out = LEFT_OUT - {"merge"} if own_trees else LEFT_OUT
+    return [
+        tool_schema.brief(tool, _ARGUMENTS.get(tool.name), compact_description(tool.name))
+        for tool in tools.values()
+        if tool.name not in left_out and not isinstance(tool, Report)
+    ]

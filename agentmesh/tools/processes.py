@@ -1,0 +1,194 @@
+"""The processes in the background that this worker runs: one thread for each, and a row that says how it goes.
+
+A process ends with its worker (``spawner.py``). Its row says *lost* then: this worker writes that if it can, otherwise
+the next tick of another one does.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from agentmesh.domain.cancel import Cancel, CancelReason
+from agentmesh.domain.errors import AgentmeshError, DatabaseError
+from agentmesh.domain.log import logger
+from agentmesh.engine.tool import ToolContext
+from agentmesh.store import processes
+from agentmesh.store.processes import ProcessKey
+from agentmesh.store.tx import Database
+from agentmesh.tools.matched_lines import MatchedLines
+from agentmesh.tools.process import FinishedProcess, Spawner
+from agentmesh.tools.wall.kinds import Walled
+from agentmesh.tools.watched import LineMatcher, WatchedCapture
+
+LOG = logger(__name__)
+
+OUTPUT_LIMIT: Final = 32 * 1024
+"""Bytes of output that are kept: its beginning and its end."""
+LONGEST: Final = 24 * 3600.0
+"""Seconds after which a process is ended."""
+_RETRY: Final = 1.0
+_CLOSE: Final = 8.0
+"""Seconds that ``close`` waits for the ends of all processes."""
+
+
+@dataclass(eq=False, slots=True)
+class _Running:
+    """One process that runs here."""
+
+    key: ProcessKey
+    capture: WatchedCapture
+    matcher: LineMatcher | None
+    cancel: Cancel = field(default_factory=Cancel)
+    thread: threading.Thread | None = None
+
+
+class Processes:
+    """Starts processes in the background and looks after them."""
+
+    def __init__(self, database: Database, spawner: Spawner) -> None:
+        self._database = database
+        self._spawner = spawner
+        self._lock = threading.Lock()
+        self._running: set[_Running] = set()
+        self._closing = threading.Event()
+
+    @property
+    def any_running(self) -> bool:
+        """Whether a process runs here."""
+        return bool(self._running)
+
+    def start(self, command: str, watch: str | None, walled: Walled, until_end: ExitStack, context: ToolContext) -> int:
+        """Start a command; return its number. ``until_end`` is closed when it has ended, also if it cannot start.
+
+        Raise ToolError for a bad pattern, TooManyProcesses if the agent has 8 or the session 32.
+        """
+        matcher = None
+        lease = context.own_lease
+        try:
+            matcher = LineMatcher(watch) if watch else None
+            number = self._database.run(processes.start, lease, command, watch, idempotent=True)
+        except BaseException:
+            if matcher:
+                matcher.close()
+            until_end.close()
+            raise
+        key = ProcessKey(context.session_id, number, lease.worker_id)
+        one = _Running(key, WatchedCapture(OUTPUT_LIMIT, matcher), matcher)
+        one.thread = threading.Thread(
+            target=self._run, args=(one, walled, context.workdir, until_end), name=f"process-{number}", daemon=True
+        )
+        # Critical section: close() either sees it, or it is told below.
+        with self._lock:
+            self._running.add(one)
+        one.thread.start()
+        if self._closing.is_set():
+            one.cancel.set(CancelReason.STOP)
+        return number
+
+    def tend(self) -> None:
+        """End those that somebody stopped, whose agent died, or that were declared lost: the worker's tick calls it."""
+        with self._lock:
+            running = list(self._running)
+        for worker in {one.key.worker for one in running}:
+            mine = [one for one in running if one.key.worker == worker]
+            over = self._database.run(processes.to_end, worker, [one.key for one in mine], idempotent=True)
+            for one in mine:
+                if (one.key.session, one.key.process) in over:
+                    one.cancel.set(CancelReason.KILL)
+
+    def close(self) -> None:
+        """End all processes, and store that they are lost; idempotent."""
+        self._closing.set()
+        with self._lock:
+            running = list(self._running)
+        for one in running:
+            one.cancel.set(CancelReason.STOP)
+        for one in running:
+            if one.thread is not None:
+                one.thread.join(_CLOSE)
+        self._spawner.close()
+
+    # The thread of one process.
+
+    def _run(self, one: _Running, walled: Walled, cwd: Path, until_end: ExitStack) -> None:
+        matched = None
+        if one.matcher:
+            matched = self._matched(one)
+            one.matcher.follow(matched.add, matched.give_up, f"process-{one.key.process}")
+            one.cancel.on_set(one.matcher.kill)
+        try:
+            with until_end:
+                state, code, note = self._followed(one, walled, cwd)
+            if one.matcher:
+                one.matcher.close()
+            if matched:
+                matched.close()  # first: nothing is told of a process that has ended
+            self._finish(one, state, code, note)
+        except Exception:
+            LOG.exception("process %s of session %s: its end could not be stored", one.key.process, one.key.session)
+        finally:
+            with self._lock:
+                self._running.discard(one)
+
+    def _followed(self, one: _Running, walled: Walled, cwd: Path) -> tuple[str, int | None, str]:
+        try:
+            finished = self._spawner.run(
+                walled.argv,
+                cwd=cwd,
+                env=walled.env,
+                timeout=LONGEST,
+                cancel=one.cancel,
+                output_limit=OUTPUT_LIMIT,
+                confine=walled.confine,
+                show=lambda _newest: self._keep(one),
+                capture=one.capture,
+            )
+        except OSError as error:
+            return "exited", 127, f"It could not be started: {error}"
+        return self._ended(one, finished, walled)
+
+    def _ended(self, one: _Running, finished: FinishedProcess, walled: Walled) -> tuple[str, int | None, str]:
+        if finished.timed_out:
+            return "killed", None, f"It ran for {LONGEST / 3600:g} h"
+        if finished.stopped and one.cancel.is_set():
+            return "lost" if one.cancel.reason is CancelReason.STOP else "killed", None, ""
+        if finished.stopped or finished.exit_code is None:
+            return "lost", None, "It and the process that watched it were ended from outside"
+        return "exited", finished.exit_code, walled.note if finished.exit_code else ""
+
+    def _keep(self, one: _Running) -> None:
+        try:
+            goes_on = self._database.run(
+                processes.keep_output, one.key, one.capture.text(), one.capture.written, idempotent=True
+            )
+        except AgentmeshError as error:
+            LOG.debug("output of process %s is not stored yet: %s", one.key.process, error)
+        else:
+            if not goes_on:
+                one.cancel.set(CancelReason.KILL)
+
+    def _matched(self, one: _Running) -> MatchedLines:
+        run, key = self._database.run, one.key
+        return MatchedLines(
+            lambda line, so_far: run(processes.match, key, line, so_far, idempotent=True),
+            lambda: run(processes.unwatch, key, idempotent=True),
+            self._closing,
+            f"process {key.process}",
+        )
+
+    def _finish(self, one: _Running, state: str, code: int | None, note: str) -> None:
+        """Store the end. Only this process knows it, so it tries until it stops itself."""
+        what = (one.key, state, code, one.capture.text(), one.capture.written, note)
+        while True:
+            try:
+                self._database.run(processes.finish, *what, idempotent=True)
+            except DatabaseError as error:
+                LOG.warning("the end of process %s cannot be stored yet: %s", one.key.process, error)
+            else:
+                return
+            if self._closing.wait(_RETRY):
+                return

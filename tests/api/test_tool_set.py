@@ -1,0 +1,104 @@
+"""Which tools the agents of a new session are offered, and that all of them are offered the same."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+
+import agentmesh
+from agentmesh.tools.compact import LEFT_OUT
+from tests.api.conftest import Open
+from tests.fixtures.engine import Rig, call, do, say
+
+
+def configure(folder: Path, text: str) -> None:
+    (folder / "home").mkdir(exist_ok=True)
+    (folder / "home" / "config.toml").write_text(text)
+
+
+def server(rig: Rig, window: int) -> str:
+    return f'[providers.openai]\nbase_url = "{rig.model.base_url}"\ncontext_window = {window}\n'
+
+
+def offered(rig: Rig, mesh: agentmesh.Mesh, workdir: Path | str = ".") -> set[str]:
+    rig.script("root", say("done"))
+    with mesh.worker():
+        mesh.start_session(workdir).run("go")
+    return {tool["function"]["name"] for tool in rig.requests()[-1].body["tools"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "window", "is_compact"),
+    [
+        ("", 100_000, False),
+        ("", 16_384, False),
+        ("", 16_383, True),
+        ('[tools]\nset = "full"\n', 8_192, False),
+        ('[tools]\nset = "compact"\n', 100_000, True),
+    ],
+)
+def test_a_small_window_or_the_configuration_makes_the_set_compact(
+    rig: Rig, open_mesh: Open, tmp_path: Path, text: str, window: int, is_compact: bool
+):
+    configure(tmp_path, text + server(rig, window))
+    names = offered(rig, open_mesh())
+    assert bool(names & LEFT_OUT) is not is_compact
+    assert {"fork", "send", "wait", "kill", "task", "bash", "read", "write", "edit", "grep", "glob"} <= names
+
+
+def test_forks_and_tasks_have_the_set_of_their_root_and_what_it_lacks_is_refused(
+    rig: Rig, open_mesh: Open, tmp_path: Path
+):
+    configure(tmp_path, '[tools]\nset = "compact"\n')
+    rig.script(
+        "root",
+        do(call("fork", name="kid", prompt="look"), call("todo", action="list")),
+        do(call("wait", from_agents=["kid"])),
+        do(call("task", description="look again", prompt="[sub] look")),
+        say("done"),
+    )
+    rig.script("kid", do(call("web_fetch", url="https://example.org")), say("seen"))
+    rig.script("sub", say("seen too"))
+    mesh = open_mesh()
+    with mesh.worker():
+        session = mesh.start_session(permission_mode="all")
+        session.run("go")
+    root, kid, sub = (rig.requests(name)[0].body["tools"] for name in ("root", "kid", "sub"))
+    assert kid == root
+    assert all(tool in root for tool in sub)
+    refused = [
+        row.content["result"]
+        for name in ("root", "kid")
+        for row in session.agent(name).conversation()
+        if row.kind == agentmesh.Kind.TOOL_RESULT and "error" in row.content["result"]
+    ]
+    assert [one["error"] for one in refused] == ["there is no tool 'todo'", "there is no tool 'web_fetch'"]
+    assert all("Your tools are: " in one["hint"] for one in refused)
+
+
+def test_agents_of_two_directories_share_everything_before_the_directory(rig: Rig, open_mesh: Open, tmp_path: Path):
+    mesh, raw = open_mesh(), []
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        offered(rig, mesh, tmp_path / name)
+        raw.append(rig.requests()[-1].raw)
+    marks = [one.index(b"The working directory is") for one in raw]
+    assert raw[0][: marks[0]] == raw[1][: marks[1]]
+    assert raw[0].index(b'"tools":') < raw[0].index(b'"messages":') < marks[0]
+    assert json.loads(raw[0])["tools"] == json.loads(raw[1])["tools"]
+
+
+def test_nobody_is_asked_where_nobody_is_there(rig: Rig, open_mesh: Open):
+    assert "ask_user" not in offered(rig, open_mesh())
+
+
+def test_a_window_that_holds_no_turn_is_told_once(rig: Rig, open_mesh: Open, tmp_path: Path, caplog):
+    configure(tmp_path, server(rig, 2048))
+    mesh = open_mesh()
+    with caplog.at_level(logging.WARNING, logger="agentmesh"):
+        mesh.start_session()
+    (told,) = [record.getMessage() for record in caplog.records if "not even one turn" in record.getMessage()]
+    assert told.startswith("The context of openai/scripted has 2,048 tokens. ")
