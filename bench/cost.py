@@ -54,7 +54,7 @@ def run(bench: Bench, models: ModelServer) -> None:
 def _cost(bench: Bench, models: ModelServer, children: int, runs: int) -> Values:
     """Orchestrate in a fresh database; its counters are whole when the worker's connections have ended."""
     with bench.place.mesh() as mesh:
-        written, flushed = _written(mesh), _flushed(mesh)
+        written, flushes = _written(mesh), flushed(mesh)
         with WorkerProcess(mesh.url, concurrency=32, base_url=models.base_url) as worker:
             _orchestrate(mesh, worker, children)  # warm
             before, server = worker.usage(), tree_seconds([bench.place.server_pid])
@@ -70,7 +70,7 @@ def _cost(bench: Bench, models: ModelServer, children: int, runs: int) -> Values
             "statements": (after["statements"] - before["statements"]) / timed,
             "commits": committed / all_calls,
             "commits that write": (_written(mesh) - written) / all_calls,
-            "flushes of the log": (_flushed(mesh) - flushed) / all_calls,
+            "flushes of the log": (flushed(mesh) - flushes) / all_calls,
         }
 
 
@@ -155,7 +155,7 @@ def _written(mesh: Mesh) -> int:
     return int(mesh.one("select pg_snapshot_xmax(pg_current_snapshot())::text"))
 
 
-def _flushed(mesh: Mesh) -> int:
+def flushed(mesh: Mesh) -> int:
     """Return how often the server has flushed its log."""
     if mesh.bare.info.server_version >= 180000:
         return int(mesh.one("select sum(fsyncs) from pg_stat_io where object = 'wal'"))

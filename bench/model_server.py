@@ -1,7 +1,9 @@
 """The simulator in a process of its own, with the script of the orchestration figure; and the handle on that process.
 
 The root forks K children at once, waits for all and sums up; each child reads a small file three times and answers in
-50 streamed events. The request alone says who asks and how far it is, so agentmesh and every framework get the same;
+50 streamed events. An agent that only makes steps reads another line in each.
+
+The request alone says who asks and how far it is, so agentmesh and every framework get the same;
 and what was asked and answered is counted, so that nobody gets away with less.
 """
 
@@ -24,6 +26,8 @@ START: Final = "START"
 """First word of the root's prompt; the number of children follows."""
 WORK: Final = "WORK"
 """The children's prompt."""
+STEPS: Final = "STEPS"
+"""Begins the prompt of an agent that only makes steps; their number follows."""
 NOTE: Final = "note.txt"
 """The file that they read, in the working directory."""
 ROOT_CALLS, CHILD_CALLS = 3, 4
@@ -126,6 +130,12 @@ def _respond(view: ChatRequestView) -> ScriptedReply:
     if told.endswith(WORK):
         if view.step < CHILD_CALLS - 1:
             return ScriptedReply(tool_calls=(ScriptedCall("read", {"path": NOTE}),))
+    elif told.split()[-2:-1] == [STEPS]:
+        if view.step < int(told.split()[-1]) - 1:
+            return ScriptedReply(
+                tool_calls=(ScriptedCall("read", {"path": NOTE, "offset": view.step + 1, "limit": 1}),)
+            )
+        return ScriptedReply(text="done")
     elif view.step == 0:
         children = int(told.split()[-1])
         calls = (ScriptedCall("fork", {"name": f"child-{n}", "prompt": WORK}) for n in range(1, children + 1))

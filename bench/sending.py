@@ -286,8 +286,8 @@ def _most_notifies(mesh: Mesh, recipients: Sequence[AgentId], send: Callable[[],
     return max(heard.values(), default=0)
 
 
-def pgbench(bench: Bench, mesh: Mesh, statements: Sequence[str], each: int) -> float:
-    """Return the transactions per second of pgbench, one client for each statement."""
+def pgbench(bench: Bench, mesh: Mesh, statements: Sequence[str], each: int, **variables: int) -> float:
+    """Return the transactions per second of pgbench, one client for each statement; each has these variables."""
     choices = [
         f"\\{'if' if n == 0 else 'elif'} :client_id = {n}\n{statement}" for n, statement in enumerate(statements)
     ]
@@ -295,6 +295,7 @@ def pgbench(bench: Bench, mesh: Mesh, statements: Sequence[str], each: int) -> f
     script.write_text("\n".join([*choices, "\\endif\n"]))
     count = str(len(statements))
     options = ["-n", "-M", "prepared", "-c", count, "-j", "2", "-t", str(each), "-f", str(script)]
+    options += [f"--define={name}={value}" for name, value in variables.items()]
     command = [str(bench.place.binary("pgbench")), *options, mesh.url]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found = re.search(r"tps = ([\d.]+) \(without initial", shown)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from bench.metronome import Metronome, told
-from bench.model_server import NOTE, START, Counts, ModelServer, work
+from bench.model_server import NOTE, START, STEPS, Counts, ModelServer, work
 from bench.peers.process import Peer
 
 _TOOL = {"type": "function", "function": {"name": "read", "description": "Reads.", "parameters": {"type": "object"}}}
@@ -40,6 +40,14 @@ def test_work_left_out_shows_in_the_counts() -> None:
         _ask(models.base_url, f"{START} 2", stream=False)
         assert models.counts() == Counts(model_calls=1, tool_calls=2)
         assert models.counts() != work(2, tools=0, system=0)
+
+
+def test_an_agent_that_only_makes_steps_ends_after_so_many() -> None:
+    with ModelServer() as models:
+        call = json.loads(_ask(models.base_url, f"{STEPS} 2", stream=False))["choices"][0]["message"]["tool_calls"][0]
+        last = json.loads(_ask(models.base_url, f"{STEPS} 1", stream=False))["choices"][0]["message"]
+    assert json.loads(call["function"]["arguments"]) == {"path": NOTE, "offset": 1, "limit": 1}
+    assert (last["content"], last.get("tool_calls")) == ("done", None)
 
 
 def test_the_metronomes_tokens_say_when_they_left() -> None:
