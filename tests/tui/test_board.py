@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from textual.content import Content
+from textual.strip import Strip
+from textual.widget import Widget
 
 from agentmesh.domain.attention import Need
 from agentmesh.domain.states import AgentStatus
@@ -16,6 +19,7 @@ from agentmesh.tui.commands.calls import SAY, Call
 from agentmesh.tui.session.messages import DetailsRead, EverybodyRead, LinesStreamed
 from agentmesh.tui.session.state import AgentFace, Details
 from agentmesh.tui.session.watching import Watched
+from agentmesh.tui.widgets import lines
 from agentmesh.tui.widgets.confirm import Confirm
 from agentmesh.tui.widgets.lines import plain
 from tests.tui.faces import SESSION, face, id_of, request
@@ -347,6 +351,52 @@ def test_clicks_highlight_and_a_second_one_goes_there():
         await show.pilot.click("#board-table", offset=(5, 20))  # outside of the rows
         await show.pilot.click("#board-table", offset=(5, 2))
         assert show.in_view == "beta"
+
+    puppet(scene)
+
+
+def test_one_line_is_highlighted_wherever_the_highlight_goes():
+    async def scene(show: Show) -> None:
+        await opened(show, *(face(f"agent-{n:02}") for n in range(40)))
+        table = show.app.screen.query_one(BoardTable)
+        await show.pilot.click("#board-table", offset=(5, 4))
+        for key in ("down", "down", "up", "pagedown", "up", "end", "up", "home", "down", "space"):
+            await show.press(key)
+            assert table.highlighted
+            marked = [line for line in show.lines if "▌" in line]
+            assert len(marked) == 1, key
+            assert table.highlighted.face.name in marked[0], key
+
+    puppet(scene)
+
+
+def test_a_move_draws_no_line_that_it_leaves_as_it_was(monkeypatch: pytest.MonkeyPatch):
+    drawn: list[int] = []
+
+    def draw(widget: Widget, content: Content, y: int) -> Strip:
+        drawn.append(y)
+        return lines.drawn(widget, content, y)
+
+    monkeypatch.setattr("agentmesh.tui.board.board_table.drawn", draw)
+
+    async def scene(show: Show) -> None:
+        await opened(show, *(face(f"agent-{n:02}") for n in range(40)))
+        await show.press("down")
+        drawn.clear()
+        await show.press("down")
+        assert set(drawn) in ({2}, {1, 2})
+
+    puppet(scene)
+
+
+def test_lines_of_the_board_can_be_marked():
+    async def scene(show: Show) -> None:
+        await opened(show, face("alpha"), face("beta"))
+        await show.pilot.mouse_down("#board-table", offset=(0, 1))
+        await show.pilot.hover("#board-table", offset=(60, 2))
+        await show.pilot.mouse_up("#board-table", offset=(60, 2))
+        selected = show.app.screen.get_selected_text() or ""
+        assert ("alpha" in selected, "beta" in selected) == (True, True)
 
     puppet(scene)
 

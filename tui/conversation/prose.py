@@ -7,16 +7,15 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
-from rich.segment import Segment
 from textual.content import Content
 from textual.geometry import Size
 from textual.selection import Selection
 from textual.strip import Strip
-from textual.style import Style
 from textual.widget import Widget
 
 from agentmesh.tui.conversation.document import Document
 from agentmesh.tui.conversation.markdown import Line
+from agentmesh.tui.widgets.lines import drawn as drawn_line
 
 _AT_ONCE = 2000
 """Characters that are parsed at once; a thread parses longer texts, and code, whose first use loads a lexer."""
@@ -83,24 +82,10 @@ class Prose(Widget):
             self._drawn, self._drawn_for = {}, drawn_for
         if (drawn := self._drawn.get(y)) is not None and drawn[0] is line:
             return drawn[1]
-        strip = self._draw(line, y, width, base, selection)
+        strip = drawn_line(self, line.before + (_filled(line, width) if line.fill else line.content), y)
         if selection is None:
             self._drawn[y] = line, strip
         return strip
-
-    def _draw(self, line: Line, y: int, width: int, base: Style, selection: Selection | None) -> Strip:
-        content = line.before + (_filled(line, width) if line.fill else line.content)
-        if selection is not None and (span := selection.get_span(y)) is not None:
-            start, end = span
-            # Below the selection lies the widget's own style, so that both colours are seen.
-            content = content.stylize(
-                self.screen.get_visual_style("screen--selection"), start, None if end < 0 else end
-            )
-        x, segments = 0, []
-        for text, style in content.render(base, end="", parse_style=self._get_style):
-            segments.append(Segment(text, (base + style).rich_style_with_offset(x, y)))
-            x += len(text)
-        return Strip(segments, content.cell_length).adjust_cell_length(width, base.rich_style)
 
     def _lay_out(self, width: int) -> list[int]:
         document = self._document

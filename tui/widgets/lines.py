@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from rich.segment import Segment
 from textual.app import RenderResult
 from textual.content import Content
 from textual.geometry import Size
+from textual.strip import Strip
 from textual.widget import Widget
 
 from agentmesh.tui.theme import ROLES
@@ -58,3 +60,19 @@ class Lines(Widget):
 def line_content(line: Line) -> Content:
     """Return a line in the colours of its pieces' roles."""
     return Content.assemble(*((piece.text, ROLES.get(piece.role, "")) for piece in line))
+
+
+def drawn(widget: Widget, content: Content, y: int) -> Strip:
+    """Draw a widget's line ``y``, with what is selected of it, as ``Widget.render_line`` returns it."""
+    base, width = widget.visual_style, widget.size.width
+    selection = widget.text_selection
+    if selection is not None and (span := selection.get_span(y)) is not None:
+        start, end = span
+        # Below the selection lies the widget's own style, so that both colours are seen.
+        style = widget.screen.get_visual_style("screen--selection")
+        content = content.stylize(style, start, None if end < 0 else end)
+    x, segments = 0, []
+    for text, style in content.render(base, end="", parse_style=widget._get_style):  # noqa: SLF001  as Textual renders
+        segments.append(Segment(text, (base + style).rich_style_with_offset(x, y)))
+        x += len(text)
+    return Strip(segments, content.cell_length).adjust_cell_length(width, base.rich_style)
