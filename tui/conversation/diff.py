@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from rich.segment import Segment
 from textual.content import Content
 from textual.geometry import Size
 from textual.selection import Selection
@@ -16,6 +15,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from agentmesh.tui.conversation.diff_lines import DiffLine, Piece, Row, parse, side_by_side, stacked
+from agentmesh.tui.widgets.lines import drawn
 
 SIDE_BY_SIDE = 120
 """Least cells for the old file beside the new one."""
@@ -73,18 +73,9 @@ class DiffView(Widget):
 
     def render_line(self, y: int) -> Strip:
         """Draw a row."""
-        width, base, selection = self.size.width, self.visual_style, self.text_selection
+        width = self.size.width
         rows = self._lay_out(width)
-        content = self._row(rows[y], width) if y < len(rows) else Content("")
-        if selection is not None and (span := selection.get_span(y)) is not None:
-            start, end = span
-            style = self.screen.get_visual_style("screen--selection")
-            content = content.stylize(style, start, None if end < 0 else end)
-        x, segments = 0, []
-        for text, style in content.render(base, end="", parse_style=self._get_style):
-            segments.append(Segment(text, (base + style).rich_style_with_offset(x, y)))
-            x += len(text)
-        return Strip(segments, content.cell_length).adjust_cell_length(width, base.rich_style)
+        return drawn(self, self._row(rows[y], width) if y < len(rows) else Content(""), y)
 
     def _row(self, row: Row, width: int) -> Content:
         if not self._is_split:
