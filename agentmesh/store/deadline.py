@@ -1,4 +1,4 @@
-"""A connection on which a statement is answered in time or given up.
+"""A connection to the right server, on which a statement is answered in time or given up.
 
 A server can fall silent while its kernel still answers for it, for example if it is stopped, or if it is a frozen
 primary that was replaced. Then no keepalive notices anything, and a statement in flight waits for ever. So each
@@ -11,14 +11,16 @@ import threading
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import psycopg
 from psycopg.pq.abc import PGconn
 from psycopg.rows import RowFactory, TupleRow, tuple_row
 from psycopg.waiting import Ready
 
+from agentmesh.domain.errors import ServerReplaced
 from agentmesh.domain.log import logger
+from agentmesh.store import lineage
 
 LOG = logger(__name__)
 
@@ -30,6 +32,8 @@ _SLOW_SECONDS: Final = 5.0
 """After this many seconds, a thread finds out why a statement takes so long."""
 _HASTE_SECONDS: Final = 5.0
 """Seconds left to statements in flight after the server was replaced: as long as locks are waited for."""
+_FIRST_SECONDS: Final = 5.0
+"""A new connection is given up if its first statement takes longer."""
 _TOLD_EVERY: Final = 30.0
 
 _STANDBY: Final = (
@@ -48,8 +52,35 @@ class BoundedConnection(psycopg.Connection[TupleRow]):
         """How long the server may be silent; None is without limit."""
         self._answer_by: float | None = None
         """The deadline for an answer, set by ``hurry``."""
+        self._place: lineage.Place = ()
+        self._lineage: lineage.Lineage | None = None
+        """Of its server; None if it does not say."""
         self._standby = ""
         """The synchronous standbys that a commit waits for, as far as a look has found any."""
+
+    @classmethod
+    def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:  # type: ignore[override]  # the pool passes the rest on
+        """Connect to the first server of the URL that is the database; raise ServerReplaced if one only was."""
+        place = lineage.place_of(conninfo)
+        failures: list[psycopg.OperationalError] = []
+        replaced: ServerReplaced | None = None
+        for server, url in lineage.servers(place, conninfo):
+            try:
+                made = super().connect(url, **kwargs)
+                made._admit(place)  # noqa: SLF001
+            except psycopg.OperationalError as error:
+                failures.append(error)
+            except ServerReplaced as error:
+                replaced = error
+            else:
+                lineage.took(place, server)
+                return made
+        raise replaced or _joined(failures)
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the process has met a newer primary since."""
+        return lineage.is_old(self._place, self._lineage)
 
     def hurry(self) -> None:
         """Give what is in flight only a few more seconds; may be called from any thread."""
@@ -58,6 +89,15 @@ class BoundedConnection(psycopg.Connection[TupleRow]):
     def wait(self, gen: Generator[Any, Any, Result], *args: Any, **kwargs: Any) -> Result:
         """Wait for the server; if it is silent for too long, close the connection and raise OperationalError."""
         return super().wait(self._bounded(gen), *args, **kwargs)
+
+    def _admit(self, place: lineage.Place) -> None:
+        """Find out which server it is; close it and raise if that is not the database (any more)."""
+        try:
+            with answering_within(self, _FIRST_SECONDS):
+                self._place, self._lineage = place, lineage.admit(place, self)
+        except BaseException:
+            self.close()
+            raise
 
     def _bounded(self, gen: Generator[Any, Any, Result]) -> Generator[Any, Any, Result]:
         silent_since: float | None = None  # as of the first look after the server's last word; most calls need none
@@ -81,6 +121,9 @@ class BoundedConnection(psycopg.Connection[TupleRow]):
             return result
 
     def _keep_deadline(self, silent: float) -> None:
+        if self.is_outdated:
+            self.pgconn.finish()
+            raise psycopg.OperationalError("a standby was promoted, and the server of this statement is the old primary")
         is_late = self.answer_seconds is not None and silent > self.answer_seconds
         if is_late or (self._answer_by is not None and time.monotonic() > self._answer_by):
             self.pgconn.finish()
@@ -99,6 +142,14 @@ class BoundedConnection(psycopg.Connection[TupleRow]):
         if found:
             self._standby = f"synchronous_standby_names is {found[0]!r}"
             _say_once(info.dbname, self._standby)
+
+
+def _joined(failures: list[psycopg.OperationalError]) -> psycopg.OperationalError:
+    """Return one error that says why none of several servers was taken."""
+    last = failures[-1]
+    if len(failures) == 1:
+        return last
+    return type(last)("; ".join(str(error).strip() for error in failures), pgconn=last.pgconn)
 
 
 class _Told:

@@ -33,6 +33,9 @@ _DEFAULTS: Final = {
 }
 """What a URL may override. A peer that vanished is noticed within 25 s. In seconds; the last one in milliseconds."""
 
+_EACH_SECONDS: Final = "3"
+"""``connect_timeout`` for each server of a list. A frozen primary costs this much before its standby is asked."""
+
 _LIMITS: Final = {
     "lock_timeout": "5s",
     "statement_timeout": "15s",
@@ -78,8 +81,10 @@ class KeptConnection(BoundedConnection):
 def connection_string(url: str, *, role: str) -> str:
     """Return the URL with our defaults and the name ``agentmesh/<role>/<pid>``, under which psql shows us."""
     given = {key: value for key, value in _parsed(url).items() if value is not None}
+    several = "," in str(given.get("host", "")) or "," in str(given.get("hostaddr", ""))
+    defaults = {**_DEFAULTS, "connect_timeout": _EACH_SECONDS} if several else _DEFAULTS
     ours = {"client_encoding": "utf8", "application_name": f"agentmesh/{role}/{os.getpid()}"}
-    return make_conninfo(**{**_DEFAULTS, **given, **ours})
+    return make_conninfo(**{**defaults, **given, **ours})
 
 
 def describe(url: str) -> str:

@@ -188,7 +188,8 @@ class Database:
         return connection
 
     def _is_good(self, connection: KeptConnection) -> bool:
-        return connection.made_at > self._renewed_at and is_alive(connection)
+        fresh = connection.made_at > self._renewed_at and not connection.is_outdated
+        return fresh and is_alive(connection)
 
     def _give_back(self, connection: KeptConnection) -> None:
         """Keep it at hand if there is none and nobody asks the pool for one; else give it to the pool."""
