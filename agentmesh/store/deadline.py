@@ -59,7 +59,7 @@ class BoundedConnection(psycopg.Connection[TupleRow]):
         """The synchronous standbys that a commit waits for, as far as a look has found any."""
 
     @classmethod
-    def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:  # type: ignore[override]  # the pool passes the rest on
+    def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:
         """Connect to the first server of the URL that is the database; raise ServerReplaced if one only was."""
         place = lineage.place_of(conninfo)
         failures: list[psycopg.OperationalError] = []
@@ -123,7 +123,9 @@ class BoundedConnection(psycopg.Connection[TupleRow]):
     def _keep_deadline(self, silent: float) -> None:
         if self.is_outdated:
             self.pgconn.finish()
-            raise psycopg.OperationalError("a standby was promoted, and the server of this statement is the old primary")
+            raise psycopg.OperationalError(
+                "a standby was promoted, and the server of this statement is the old primary"
+            )
         is_late = self.answer_seconds is not None and silent > self.answer_seconds
         if is_late or (self._answer_by is not None and time.monotonic() > self._answer_by):
             self.pgconn.finish()

@@ -93,7 +93,9 @@ def admit(place: Place, connection: psycopg.Connection[Any]) -> Lineage | None:
     if found is None or found == known:
         return found
     if known is not None:
-        name = f"The server at {_address(connection.info)} is not the one that has the database {connection.info.dbname}"
+        name = (
+            f"The server at {_address(connection.info)} is not the one that has the database {connection.info.dbname}"
+        )
         if found.system != known.system:
             raise ServerReplaced(
                 f"{name}: its system identifier is {found.system}, and this program has used {known.system}.",
@@ -123,7 +125,7 @@ def servers(place: Place, conninfo: str) -> list[tuple[Server, str]]:
         return [((), conninfo)]  # libpq says what is wrong
     listed = [tuple((key, each[n % len(each)]) for key, each in lists.items()) for n in range(count)]
     listed.sort(key=lambda server: server != _answered.get(place))
-    return [(server, make_conninfo(**{**given, **dict(server)})) for server in listed]
+    return [(server, make_conninfo(conninfo, **dict(server))) for server in listed]
 
 
 def took(place: Place, server: Server) -> None:

@@ -7,16 +7,14 @@ import os
 import shutil
 import signal
 import subprocess
-import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import urlencode
 
 import psutil
 import psycopg
 import pytest
-from psycopg import sql
 
 from agentmesh.store import schema
 from agentmesh.store.embedded import EmbeddedServer
@@ -38,6 +36,8 @@ class Node:
         self.server = EmbeddedServer(home, settings=SETTINGS, bin_dir=Path(programs) if programs else None)
         self.data = self.server.home / "data"
         self.socket = self.server.status().socket_dir
+        self.door = f"{self.socket}/.s.PGSQL.5432"
+        """Path of the socket itself, for a proxy."""
 
     def start(self) -> None:
         """Start it, with whatever its data say that it is."""
@@ -63,6 +63,13 @@ class Node:
         """Make it a standby of the primary, from its next start on."""
         (self.data / "standby.signal").touch()
         self.set(primary_conninfo=f"host={primary.socket} port=5432 user=agentmesh application_name={self.name}")
+        self.set(wal_retrieve_retry_interval="100ms")
+
+    def stand_alone(self) -> None:
+        """Let it commit without a standby, as an administrator in a hurry may."""
+        self.set(synchronous_standby_names="")
+        if self.server.running():
+            self.run("select pg_reload_conf()")
 
     def promote(self) -> None:
         """Make the standby a primary; return when it takes writes."""
@@ -74,7 +81,7 @@ class Node:
         for each in every:
             with suppress(psutil.NoSuchProcess):
                 each.kill()
-        psutil.wait_procs(every, timeout=30)
+        until(lambda: all(_is_over(each) for each in every), "their end")
 
     def freeze(self) -> None:
         """Stop every process of it; its kernel still takes connections, and what clients send."""
@@ -102,6 +109,14 @@ class Node:
         return [postmaster, *postmaster.children(recursive=True)]
 
 
+def _is_over(process: psutil.Process) -> bool:
+    """Return whether it has ended, reaped or not: the system may take seconds for that."""
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
 class Pair:
     """A primary ``a`` and its synchronous standby ``b``, with a database of the newest schema."""
 
@@ -121,10 +136,18 @@ class Pair:
         """URL of both; the one that takes writes answers."""
         return self.url_of(self.a, self.b)
 
-    def url_of(self, *nodes: Node) -> str:
-        """URL of these servers, in this order."""
-        hosts = ",".join(str(node.socket) for node in nodes)
-        parts = {"host": hosts, "port": "5432", "user": "agentmesh", "target_session_attrs": "read-write"}
+    @staticmethod
+    def url_of(*servers: Node | tuple[str, int]) -> str:
+        """URL of these servers, in this order; an address is that of a proxy in front of one."""
+        places = [(str(each.socket), 5432) if isinstance(each, Node) else each for each in servers]
+        parts = {
+            "host": ",".join(host for host, _ in places),
+            "port": ",".join(str(port) for _, port in places),
+            "user": "agentmesh",
+            "target_session_attrs": "read-write",
+            "sslmode": "disable",
+            "gssencmode": "disable",
+        }
         return f"postgresql:///{_DATABASE}?{urlencode(parts)}"
 
     def close(self) -> None:
