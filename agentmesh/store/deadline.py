@@ -48,13 +48,15 @@ class BoundedConnection(psycopg.Connection[TupleRow]):
     def __init__(self, pgconn: PGconn, row_factory: RowFactory[TupleRow] = tuple_row) -> None:
         super().__init__(pgconn, row_factory)
         self.made_at: Final = time.monotonic()
+        self.admitted_at = self.made_at
+        """When (monotonic) its server was last found to be the database."""
         self.answer_seconds: float | None = ANSWER_SECONDS
         """How long the server may be silent; None is without limit."""
         self._answer_by: float | None = None
         """The deadline for an answer, set by ``hurry``."""
         self._place: lineage.Place = ()
         self._lineage: lineage.Lineage | None = None
-        """Of its server; None if it does not say."""
+        """The server's; None if it does not say."""
         self._standby = ""
         """The synchronous standbys that a commit waits for, as far as a look has found any."""
 
@@ -77,6 +79,10 @@ class BoundedConnection(psycopg.Connection[TupleRow]):
                 return made
         raise replaced or _joined(failures)
 
+    def admit_again(self) -> None:
+        """Find out again which server answers, because a pooler may have gone over to another; raise as ``connect``."""
+        self._admit(self._place)
+
     @property
     def is_outdated(self) -> bool:
         """Whether the process has met a newer primary since."""
@@ -95,6 +101,7 @@ class BoundedConnection(psycopg.Connection[TupleRow]):
         try:
             with answering_within(self, _FIRST_SECONDS):
                 self._place, self._lineage = place, lineage.admit(place, self)
+            self.admitted_at = time.monotonic()
         except BaseException:
             self.close()
             raise

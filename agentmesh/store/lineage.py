@@ -55,13 +55,13 @@ _answered: Final[dict[Place, Server]] = {}
 
 
 def place_of(conninfo: str) -> Place:
-    """Return where a database is, whoever connects to it."""
+    """Return what of a URL says where its database is."""
     given = conninfo_to_dict(conninfo)
     return tuple(str(given.get(key) or "") for key in _PLACE)
 
 
 def forget(conninfo: str) -> None:
-    """Take whatever comes next at that place for the database."""
+    """Let the next server at that place be the database: an embedded one is what is in its folder."""
     _served.pop(place_of(conninfo), None)
 
 

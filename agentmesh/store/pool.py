@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import select
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, LiteralString
 
 import psycopg
@@ -88,11 +89,13 @@ def connection_string(url: str, *, role: str) -> str:
 
 
 def describe(url: str) -> str:
-    """Return ``name at host:port`` for messages, never the password."""
+    """Return ``name at host:port or host:port`` for messages, never the password."""
     parts = _parsed(url)
-    name, host, port = (str(parts.get(key) or "") for key in ("dbname", "host", "port"))
-    place = ":".join(filter(None, (host or str(parts.get("hostaddr") or "localhost"), port)))
-    return f"{name} at {place}".lstrip()
+    name, given, ports = (str(parts.get(key) or "") for key in ("dbname", "host", "port"))
+    hosts = (given or str(parts.get("hostaddr") or "localhost")).split(",")
+    of_each = [ports] * len(hosts) if "," not in ports else ports.split(",")
+    places = (":".join(filter(None, place)) for place in zip_longest(hosts, of_each, fillvalue=""))
+    return f"{name} at {' or '.join(places)}".lstrip()
 
 
 def connect(url: str, *, role: str) -> KeptConnection:

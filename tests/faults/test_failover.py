@@ -15,14 +15,15 @@ import pytest
 
 import agentmesh
 from agentmesh.domain.errors import DatabaseError, ServerReplaced
-from agentmesh.store import deadline, mailbox, sessions
+from agentmesh.store import deadline, mailbox, sessions, tx
 from agentmesh.store.tx import Database
 from tests.faults import crowd
 from tests.faults.cluster import Cluster, cluster, connector
 from tests.faults.crowd import impatient
-from tests.faults.pair import Pair, pair, seed
+from tests.faults.pair import Node, Pair, pair, seed
 from tests.fixtures.engine import Rig, call, do, say, until, when
 from tests.fixtures.invariants import violations
+from tests.fixtures.pooler import PROGRAM, Pooler
 from tests.fixtures.proxy import Door
 from tests.fixtures.worker_process import HOST, USER
 
@@ -254,6 +255,50 @@ def test_another_database_in_the_place_of_the_known_one_is_refused(pair: Pair, d
             db.run(first_row, idempotent=True)
         door.lead_to(pair.a.door)
         assert db.run(first_row, idempotent=True) == 1
+
+
+@pytest.mark.skipif(not PROGRAM, reason="no pgbouncer here")
+def test_a_pooler_that_goes_back_to_the_old_primary_is_found_out(pair: Pair, monkeypatch: pytest.MonkeyPatch):
+    """Its clients keep their connections, so that they have to ask again who answers."""
+    monkeypatch.setattr(tx, "_AT_HAND", 0.0)
+    switch = pair.a.home.parent / "switch"
+    switch.symlink_to(pair.a.socket)
+    with psycopg.connect(host=str(switch), dbname="agentmesh", user="agentmesh") as through:
+        pooler = Pooler(through.info, switch.parent)
+        url = pooler("transaction")
+    with closing(pooler), Database(url, role="test", pool_size=1, patience=1.0) as db:
+        assert db.run(timeline) == 1
+        pair.a.kill()
+        pair.b.promote()
+        lead(switch, pair.b)
+        assert until(lambda: eventually(db)) == 2
+        pair.a.stand_alone()
+        pair.a.start()
+        lead(switch, pair.a)
+        pair.b.run(CUT)
+        with pytest.raises(ServerReplaced, match="an old primary of timeline 1"):
+            until(lambda: eventually(db) == 1, "the old primary")  # must not happen; the pooler notices the cut soon
+
+
+def lead(switch: Path, node: Node) -> None:
+    """Let whoever goes through the link come to this server."""
+    switch.unlink()
+    switch.symlink_to(node.socket)
+
+
+def eventually(db: Database) -> object:
+    """Return the timeline of the server that answers, None while none does."""
+    try:
+        return db.run(timeline, idempotent=True)
+    except ServerReplaced:
+        raise
+    except DatabaseError:
+        return None
+
+
+def timeline(connection: psycopg.Connection) -> object:
+    row = connection.execute("select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)::int").fetchone()
+    return row and row[0]
 
 
 def look_at(rig: Rig, pair: Pair) -> None:
