@@ -54,7 +54,8 @@ class BoundedConnection(psycopg.Connection[TupleRow]):
         """How long the server may be silent; None is without limit."""
         self._answer_by: float | None = None
         """The deadline for an answer, set by ``hurry``."""
-        self._place: lineage.Place = ()
+        self._served = lineage.Served()
+        """What is remembered of the place that it leads to."""
         self._lineage: lineage.Lineage | None = None
         """The server's; None if it does not say."""
         self._standby = ""
@@ -63,30 +64,30 @@ class BoundedConnection(psycopg.Connection[TupleRow]):
     @classmethod
     def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:
         """Connect to the first server of the URL that is the database; raise ServerReplaced if one only was."""
-        place = lineage.place_of(conninfo)
+        served = lineage.served(conninfo)
         failures: list[psycopg.OperationalError] = []
         replaced: ServerReplaced | None = None
-        for server, url in lineage.servers(place, conninfo):
+        for server, url in served.servers(conninfo):
             try:
                 made = super().connect(url, **kwargs)
-                made._admit(place)  # noqa: SLF001
+                made._admit(served)  # noqa: SLF001
             except psycopg.OperationalError as error:
                 failures.append(error)
             except ServerReplaced as error:
                 replaced = error
             else:
-                lineage.took(place, server)
+                served.took(server)
                 return made
         raise replaced or _joined(failures)
 
     def admit_again(self) -> None:
         """Find out again which server answers, because a pooler may have gone over to another; raise as ``connect``."""
-        self._admit(self._place)
+        self._admit(self._served)
 
     @property
     def is_outdated(self) -> bool:
         """Whether the process has met a newer primary since."""
-        return lineage.is_old(self._place, self._lineage)
+        return self._served.is_old(self._lineage)
 
     def hurry(self) -> None:
         """Give what is in flight only a few more seconds; may be called from any thread."""
@@ -96,11 +97,11 @@ class BoundedConnection(psycopg.Connection[TupleRow]):
         """Wait for the server; if it is silent for too long, close the connection and raise OperationalError."""
         return super().wait(self._bounded(gen), *args, **kwargs)
 
-    def _admit(self, place: lineage.Place) -> None:
+    def _admit(self, served: lineage.Served) -> None:
         """Find out which server it is; close it and raise if that is not the database (any more)."""
         try:
             with answering_within(self, _FIRST_SECONDS):
-                self._place, self._lineage = place, lineage.admit(place, self)
+                self._served, self._lineage = served, served.admit(self)
             self.admitted_at = time.monotonic()
         except BaseException:
             self.close()

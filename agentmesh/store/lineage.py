@@ -34,7 +34,6 @@ _HINT: Final = (
     " (a restored backup, an upgrade), start this program again."
 )
 
-Place = tuple[str, ...]
 Server = tuple[tuple[str, str], ...]
 """One server of a list, as parameters of libpq."""
 
@@ -48,27 +47,78 @@ class Lineage(NamedTuple):
     """How often a standby of the cluster was promoted, counted from 1."""
 
 
-_served: Final[dict[Place, Lineage]] = {}
-"""The newest lineage that this process has met at each place. One assignment changes it, from any thread."""
-_answered: Final[dict[Place, Server]] = {}
-"""The server of each list that was taken last."""
+class Served:
+    """What this process remembers of the database at one place.
+
+    All threads use it, and each change is one assignment.
+    """
+
+    def __init__(self) -> None:
+        self.newest: Lineage | None = None
+        """The newest lineage that the process has met there."""
+        self._taken: Server = ()
+        """The server of a list that was taken last."""
+
+    def is_old(self, lineage: Lineage | None) -> bool:
+        """Return whether the process has met a newer primary than the one with this lineage."""
+        newest = self.newest
+        return newest is not None and lineage is not None and lineage.timeline < newest.timeline
+
+    def admit(self, connection: psycopg.Connection[Any]) -> Lineage | None:
+        """Return the lineage of a new connection's server and remember it; raise ServerReplaced for an old server."""
+        found, known = read(connection), self.newest
+        if found is None or found == known:
+            return found
+        if known is not None:
+            name = f"The server at {_address(connection.info)} is not the one that has the database"
+            name = f"{name} {connection.info.dbname}"
+            if found.system != known.system:
+                raise ServerReplaced(
+                    f"{name}: its system identifier is {found.system}, and this program has used {known.system}.",
+                    hint=_HINT,
+                )
+            if found.timeline < known.timeline:
+                raise ServerReplaced(
+                    f"{name} any more: it is an old primary of timeline {found.timeline}, and a standby was promoted to"
+                    f" timeline {known.timeline}.",
+                    hint=_HINT,
+                )
+        self.newest = found
+        return found
+
+    def servers(self, conninfo: str) -> list[tuple[Server, str]]:
+        """Return each server of a URL that asks for the one that takes writes, with a URL of its own.
+
+        The one that was taken last comes first: a frozen server before it would cost its whole timeout each time.
+        """
+        given = conninfo_to_dict(conninfo)
+        lists = {key: str(given[key]).split(",") for key in _LISTED if given.get(key)}
+        count = max(map(len, lists.values()), default=1)
+        if count == 1 or given.get("target_session_attrs") not in _FOR_WRITES:
+            return [((), conninfo)]
+        if any(len(each) not in (1, count) for each in lists.values()):
+            return [((), conninfo)]  # libpq says what is wrong
+        listed: list[Server] = [tuple((key, each[n % len(each)]) for key, each in lists.items()) for n in range(count)]
+        listed.sort(key=lambda server: server != self._taken)
+        return [(server, make_conninfo(conninfo, **dict(server))) for server in listed]
+
+    def took(self, server: Server) -> None:
+        """Remember which server of a list was taken."""
+        self._taken = server
 
 
-def place_of(conninfo: str) -> Place:
-    """Return what of a URL says where its database is."""
+_places: Final[dict[tuple[str, ...], Served]] = {}
+
+
+def served(conninfo: str) -> Served:
+    """Return what is remembered of the place that a URL names."""
     given = conninfo_to_dict(conninfo)
-    return tuple(str(given.get(key) or "") for key in _PLACE)
+    return _places.setdefault(tuple(str(given.get(key) or "") for key in _PLACE), Served())
 
 
 def forget(conninfo: str) -> None:
     """Let the next server at that place be the database: an embedded one is what is in its folder."""
-    _served.pop(place_of(conninfo), None)
-
-
-def is_old(place: Place, lineage: Lineage | None) -> bool:
-    """Return whether the process has met a newer primary than the one with this lineage."""
-    newest = _served.get(place)
-    return lineage is not None and newest is not None and lineage.timeline < newest.timeline
+    served(conninfo).newest = None
 
 
 def read(connection: psycopg.Connection[Any]) -> Lineage | None:
@@ -85,52 +135,6 @@ def read(connection: psycopg.Connection[Any]) -> Lineage | None:
     if not connection.autocommit:
         connection.rollback()
     return None if system is None or timeline is None else Lineage(system, timeline)
-
-
-def admit(place: Place, connection: psycopg.Connection[Any]) -> Lineage | None:
-    """Return the lineage of a new connection's server and remember it; raise ServerReplaced for an old server."""
-    found, known = read(connection), _served.get(place)
-    if found is None or found == known:
-        return found
-    if known is not None:
-        name = (
-            f"The server at {_address(connection.info)} is not the one that has the database {connection.info.dbname}"
-        )
-        if found.system != known.system:
-            raise ServerReplaced(
-                f"{name}: its system identifier is {found.system}, and this program has used {known.system}.",
-                hint=_HINT,
-            )
-        if found.timeline < known.timeline:
-            raise ServerReplaced(
-                f"{name} any more: it is an old primary of timeline {found.timeline}, and a standby was promoted to"
-                f" timeline {known.timeline}.",
-                hint=_HINT,
-            )
-    _served[place] = found
-    return found
-
-
-def servers(place: Place, conninfo: str) -> list[tuple[Server, str]]:
-    """Return each server of a URL that asks for the one that takes writes, with a URL of its own.
-
-    The one that was taken last comes first: a frozen server before it would cost its whole timeout each time.
-    """
-    given = conninfo_to_dict(conninfo)
-    lists = {key: str(given[key]).split(",") for key in _LISTED if given.get(key)}
-    count = max(map(len, lists.values()), default=1)
-    if count == 1 or given.get("target_session_attrs") not in _FOR_WRITES:
-        return [((), conninfo)]
-    if any(len(each) not in (1, count) for each in lists.values()):
-        return [((), conninfo)]  # libpq says what is wrong
-    listed = [tuple((key, each[n % len(each)]) for key, each in lists.items()) for n in range(count)]
-    listed.sort(key=lambda server: server != _answered.get(place))
-    return [(server, make_conninfo(conninfo, **dict(server))) for server in listed]
-
-
-def took(place: Place, server: Server) -> None:
-    """Remember which server of a list was taken."""
-    _answered[place] = server
 
 
 def _address(info: psycopg.ConnectionInfo) -> str:
