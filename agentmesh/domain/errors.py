@@ -518,6 +518,12 @@ class DatabaseUnreachable(DatabaseError):
     code = "AM111"
 
 
+class ServerReplaced(DatabaseUnreachable):
+    """The server that answers is not, or no longer, the database that this program has used."""
+
+    code = "AM043"
+
+
 class DatabaseBusy(DatabaseError):
     """The database could not take this now; nothing was changed."""
 

@@ -1,4 +1,4 @@
-"""A connection on which a statement is answered in time or given up.
+"""A connection to the right server, on which a statement is answered in time or given up.
 
 A server can fall silent while its kernel still answers for it, for example if it is stopped, or if it is a frozen
 primary that was replaced. Then no keepalive notices anything, and a statement in flight waits for ever. So each
@@ -11,14 +11,16 @@ import threading
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import psycopg
 from psycopg.pq.abc import PGconn
 from psycopg.rows import RowFactory, TupleRow, tuple_row
 from psycopg.waiting import Ready
 
+from agentmesh.domain.errors import ServerReplaced
 from agentmesh.domain.log import logger
+from agentmesh.store import lineage
 
 LOG = logger(__name__)
 
@@ -30,6 +32,8 @@ _SLOW_SECONDS: Final = 5.0
 """After this many seconds, a thread finds out why a statement takes so long."""
 _HASTE_SECONDS: Final = 5.0
 """Seconds left to statements in flight after the server was replaced: as long as locks are waited for."""
+_FIRST_SECONDS: Final = 5.0
+"""A new connection is given up if its first statement takes longer."""
 _TOLD_EVERY: Final = 30.0
 
 _STANDBY: Final = (
@@ -44,12 +48,46 @@ class BoundedConnection(psycopg.Connection[TupleRow]):
     def __init__(self, pgconn: PGconn, row_factory: RowFactory[TupleRow] = tuple_row) -> None:
         super().__init__(pgconn, row_factory)
         self.made_at: Final = time.monotonic()
+        self.admitted_at = self.made_at
+        """When (monotonic) its server was last found to be the database."""
         self.answer_seconds: float | None = ANSWER_SECONDS
         """How long the server may be silent; None is without limit."""
         self._answer_by: float | None = None
         """The deadline for an answer, set by ``hurry``."""
+        self._served = lineage.Served()
+        """What is remembered of the place that it leads to."""
+        self._lineage: lineage.Lineage | None = None
+        """The server's; None if it does not say."""
         self._standby = ""
         """The synchronous standbys that a commit waits for, as far as a look has found any."""
+
+    @classmethod
+    def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:
+        """Connect to the first server of the URL that is the database; raise ServerReplaced if one only was."""
+        served = lineage.served(conninfo)
+        failures: list[psycopg.OperationalError] = []
+        replaced: ServerReplaced | None = None
+        for server, url in served.servers(conninfo):
+            try:
+                made = super().connect(url, **kwargs)
+                made._admit(served)  # noqa: SLF001
+            except psycopg.OperationalError as error:
+                failures.append(error)
+            except ServerReplaced as error:
+                replaced = error
+            else:
+                served.took(server)
+                return made
+        raise replaced or _joined(failures)
+
+    def admit_again(self) -> None:
+        """Find out again which server answers, because a pooler may have gone over to another; raise as ``connect``."""
+        self._admit(self._served)
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the process has met a newer primary since."""
+        return self._served.is_old(self._lineage)
 
     def hurry(self) -> None:
         """Give what is in flight only a few more seconds; may be called from any thread."""
@@ -58,6 +96,16 @@ class BoundedConnection(psycopg.Connection[TupleRow]):
     def wait(self, gen: Generator[Any, Any, Result], *args: Any, **kwargs: Any) -> Result:
         """Wait for the server; if it is silent for too long, close the connection and raise OperationalError."""
         return super().wait(self._bounded(gen), *args, **kwargs)
+
+    def _admit(self, served: lineage.Served) -> None:
+        """Find out which server it is; close it and raise if that is not the database (any more)."""
+        try:
+            with answering_within(self, _FIRST_SECONDS):
+                self._served, self._lineage = served, served.admit(self)
+            self.admitted_at = time.monotonic()
+        except BaseException:
+            self.close()
+            raise
 
     def _bounded(self, gen: Generator[Any, Any, Result]) -> Generator[Any, Any, Result]:
         silent_since: float | None = None  # as of the first look after the server's last word; most calls need none
@@ -81,6 +129,11 @@ class BoundedConnection(psycopg.Connection[TupleRow]):
             return result
 
     def _keep_deadline(self, silent: float) -> None:
+        if self.is_outdated:
+            self.pgconn.finish()
+            raise psycopg.OperationalError(
+                "a standby was promoted, and the server of this statement is the old primary"
+            )
         is_late = self.answer_seconds is not None and silent > self.answer_seconds
         if is_late or (self._answer_by is not None and time.monotonic() > self._answer_by):
             self.pgconn.finish()
@@ -99,6 +152,14 @@ class BoundedConnection(psycopg.Connection[TupleRow]):
         if found:
             self._standby = f"synchronous_standby_names is {found[0]!r}"
             _say_once(info.dbname, self._standby)
+
+
+def _joined(failures: list[psycopg.OperationalError]) -> psycopg.OperationalError:
+    """Return one error that says why none of several servers was taken."""
+    last = failures[-1]
+    if len(failures) == 1:
+        return last
+    return type(last)("; ".join(str(error).strip() for error in failures), pgconn=last.pgconn)
 
 
 class _Told:

@@ -1,7 +1,8 @@
 """The life of one LISTEN connection, from its first command to its loss: what to send next, and when to expect what.
 
-A peer can fall silent without closing the connection. So each command must be answered in time, and the connection
-notifies itself now and then: such an echo proves that the path of every wake-up works.
+A peer can fall silent without closing the connection. So each command must be answered in time, and an empty one is
+sent every two seconds. Now and then the connection notifies itself: such an echo proves that the path of every wake-up
+works.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ class Pulse:
     """The time from one echo to the next."""
     within: float = 5.0
     """The time in which an echo, or the answer to any command, must come."""
+    asked: float = 2.0
+    """The time from one word of the server to the empty statement that asks for the next; it commits nothing."""
     told: Callable[[float], None] = _untold
     """Called on the listener's thread with the round trip of each echo; must be quick and raise nothing."""
 
@@ -66,6 +69,7 @@ class Link:
         self._echo_due = 0.0
         self._echo_sent = 0.0
         self._echo_by = math.inf
+        self._ask_due = math.inf
         self._wire = Wire(connection, wake, self._receive)
 
     def step(self) -> None:
@@ -73,10 +77,12 @@ class Link:
         if not self._wire.busy:
             self._send_next()
         next_echo = math.inf if self._wire.busy or self._nonce else self._echo_due
-        self._wire.wait(min(next_echo, self._answer_by, self._echo_by) - time.monotonic())
+        next_ask = math.inf if self._wire.busy else self._ask_due
+        self._wire.wait(min(next_echo, next_ask, self._answer_by, self._echo_by) - time.monotonic())
         self._wire.receive()
-        if not self._wire.busy:
+        if not self._wire.busy and self._answer_by != math.inf:
             self._answer_by = math.inf
+            self._ask_due = time.monotonic() + self._pulse.asked
             if self._batch:
                 self._subscriptions.committed(self._batch)
                 self._batch = None
@@ -98,6 +104,8 @@ class Link:
             self._send(b";".join(self._named(b"listen ", batch.listen) + self._named(b"unlisten ", batch.unlisten)))
         elif echo_is_due:
             self._send_echo()
+        elif time.monotonic() >= self._ask_due:
+            self._send(b"")
 
     def _send_echo(self) -> None:
         self._nonce = secrets.token_hex(8)

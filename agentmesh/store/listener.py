@@ -19,7 +19,7 @@ from typing import Any, Final, Self
 
 import psycopg
 
-from agentmesh.domain.errors import AgentmeshError, DatabaseError, DatabaseUnreachable
+from agentmesh.domain.errors import AgentmeshError, DatabaseError, DatabaseUnreachable, ServerReplaced
 from agentmesh.domain.log import logger
 from agentmesh.domain.loop import Died, Loop, log_death
 from agentmesh.store.deadline import BoundedConnection
@@ -183,9 +183,11 @@ class Listener:
                 while not self._stopping.is_set():
                     if self._unwanted.is_set():
                         raise DatabaseError("The connection was given up.")
+                    if connection.is_outdated:
+                        raise DatabaseUnreachable(f"The database {self._where} has a newer primary.")
                     link.step()
 
-    def _connect(self) -> psycopg.Connection:
+    def _connect(self) -> BoundedConnection:
         connection = BoundedConnection.connect(connection_string(self._url, role=_ROLE), autocommit=True)
         try:
             self._refuse_transaction_pooler(connection)
@@ -226,7 +228,8 @@ class Listener:
             LOG.exception("callback %r failed for %r", callback, args)
 
     def _note_loss(self, error: Exception) -> None:
-        is_news = self._started and self.failed is None  # before the start, the caller is told
+        is_new = self.failed is None or isinstance(error, ServerReplaced) > isinstance(self.failed, ServerReplaced)
+        is_news = self._started and is_new  # before the start, the caller is told
         if isinstance(error, psycopg.Error):
             self.failed = domain_error(error, self._where)
         elif isinstance(error, AgentmeshError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import select
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, LiteralString
 
 import psycopg
@@ -32,6 +33,9 @@ _DEFAULTS: Final = {
     "tcp_user_timeout": "20000",
 }
 """What a URL may override. A peer that vanished is noticed within 25 s. In seconds; the last one in milliseconds."""
+
+_EACH_SECONDS: Final = "3"
+"""``connect_timeout`` for each server of a list. A frozen primary costs this much before its standby is asked."""
 
 _LIMITS: Final = {
     "lock_timeout": "5s",
@@ -78,16 +82,20 @@ class KeptConnection(BoundedConnection):
 def connection_string(url: str, *, role: str) -> str:
     """Return the URL with our defaults and the name ``agentmesh/<role>/<pid>``, under which psql shows us."""
     given = {key: value for key, value in _parsed(url).items() if value is not None}
+    several = "," in str(given.get("host", "")) or "," in str(given.get("hostaddr", ""))
+    defaults = {**_DEFAULTS, "connect_timeout": _EACH_SECONDS} if several else _DEFAULTS
     ours = {"client_encoding": "utf8", "application_name": f"agentmesh/{role}/{os.getpid()}"}
-    return make_conninfo(**{**_DEFAULTS, **given, **ours})
+    return make_conninfo(**{**defaults, **given, **ours})
 
 
 def describe(url: str) -> str:
-    """Return ``name at host:port`` for messages, never the password."""
+    """Return ``name at host:port or host:port`` for messages, never the password."""
     parts = _parsed(url)
-    name, host, port = (str(parts.get(key) or "") for key in ("dbname", "host", "port"))
-    place = ":".join(filter(None, (host or str(parts.get("hostaddr") or "localhost"), port)))
-    return f"{name} at {place}".lstrip()
+    name, given, ports = (str(parts.get(key) or "") for key in ("dbname", "host", "port"))
+    hosts = (given or str(parts.get("hostaddr") or "localhost")).split(",")
+    of_each = [ports] * len(hosts) if "," not in ports else ports.split(",")
+    places = (":".join(filter(None, place)) for place in zip_longest(hosts, of_each, fillvalue=""))
+    return f"{name} at {' or '.join(places)}".lstrip()
 
 
 def connect(url: str, *, role: str) -> KeptConnection:

@@ -18,7 +18,7 @@ import psycopg
 from psycopg import errors as pg
 from psycopg.pq import TransactionStatus
 
-from agentmesh.domain.errors import AgentmeshError, DatabaseBusy, DatabaseError, DatabaseUnreachable
+from agentmesh.domain.errors import AgentmeshError, DatabaseBusy, DatabaseError, DatabaseUnreachable, ServerReplaced
 from agentmesh.store import notify_queue
 from agentmesh.store.errors import domain_error, translated
 from agentmesh.store.pool import KeptConnection, connect, describe, is_alive, open_pool
@@ -188,7 +188,8 @@ class Database:
         return connection
 
     def _is_good(self, connection: KeptConnection) -> bool:
-        return connection.made_at > self._renewed_at and is_alive(connection)
+        fresh = connection.made_at > self._renewed_at and not connection.is_outdated
+        return fresh and is_alive(connection)
 
     def _give_back(self, connection: KeptConnection) -> None:
         """Keep it at hand if there is none and nobody asks the pool for one; else give it to the pool."""
@@ -251,7 +252,7 @@ class Database:
                 if self._revive:
                     self._revive()
                 continue
-            if self._is_good(connection):
+            if self._is_good(connection) and _is_led_right(connection):
                 connection.pooled_again = time.monotonic() + _AT_HAND
                 return connection
             connection.close()
@@ -276,6 +277,17 @@ class Database:
             f"{domain_error(error, self.where).message.rstrip('.')}. Whether the last change was made is unknown.",
             hint="Look before you repeat it.",
         )
+
+
+def _is_led_right(connection: KeptConnection) -> bool:
+    """Return whether a pooler still leads to the database; a direct connection cannot be led elsewhere."""
+    if connection.prepare_threshold is not None or time.monotonic() < connection.admitted_at + _AT_HAND:
+        return True
+    try:
+        connection.admit_again()
+    except (ServerReplaced, psycopg.OperationalError):
+        return False
+    return True
 
 
 def is_unchanged(error: psycopg.Error) -> bool:

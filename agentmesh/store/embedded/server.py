@@ -15,6 +15,7 @@ from typing import Final, Self
 from psycopg.pq import Ping
 
 from agentmesh.domain.errors import EmbeddedServerError
+from agentmesh.store import lineage
 from agentmesh.store.embedded import keeper, locks
 from agentmesh.store.embedded.account import existing_account, server_account
 from agentmesh.store.embedded.cluster import OWNER, Cluster
@@ -89,6 +90,7 @@ class EmbeddedServer:
                 if before is None:
                     self._share = share
                     atexit.register(self._release_at_exit)
+        lineage.forget(self.url())
         return self.url()
 
     def release(self) -> None:
