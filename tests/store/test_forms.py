@@ -7,10 +7,12 @@ from typing import Any
 import psycopg
 import pytest
 
+from agentmesh.domain.audience import Audience
 from agentmesh.domain.errors import BadArgument, Fenced, NotATask
 from agentmesh.domain.shape import Shape
 from agentmesh.domain.states import AgentStatus
 from agentmesh.store import agents, forms, steps
+from agentmesh.store.send_many import send_many
 from agentmesh.tools import report
 from agentmesh.tools.words import description
 from tests.fixtures.mesh import Mesh
@@ -53,6 +55,14 @@ def test_a_report_is_taken_with_the_mail_in_one_commit(mesh: Mesh):
     found = mesh.run(forms.reported, child)
     assert found is not None
     assert (found.status, found.result, found.attempts) == ("reported", {"n": 3}, 1)
+
+
+def test_a_message_to_one_or_to_several_is_no_report(mesh: Mesh):
+    child = fork(mesh)
+    mesh.send(child, mesh.root, "half done")
+    mesh.run(send_many, child, [mesh.root], "nearly done")
+    mesh.run(send_many, child, Audience.SESSION, "done")
+    assert mesh.one("select owes_report from agentmesh.agents where id = %s", child)
 
 
 def test_the_dead_owe_nothing(mesh: Mesh):

@@ -9,7 +9,7 @@ import pytest
 from agentmesh.domain.errors import UnknownSession
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.timers import When
-from agentmesh.store import agents, checks, context, sessions, timers
+from agentmesh.store import agents, checks, context, sessions, timers, todos
 from tests.fixtures.ageing import DAY, age
 from tests.fixtures.mesh import HOST, USER, Mesh, unknown
 
@@ -54,6 +54,7 @@ STAYS: dict[str, Callable[[Mesh, AgentId], object]] = {
     "a timer is pending": lambda mesh, root: mesh.run(timers.send_later, None, root, "x", When(after=60)),
     "mail has come": lambda mesh, root: mesh.send(None, root),
     "a person left a mark": lambda mesh, root: mesh.run(context.mark, root),
+    "a todo was put on the board": lambda mesh, root: mesh.run(todos.add_todo, mesh.session_of(root), None, "x"),
     "a fork was made": lambda mesh, root: mesh.fork(root, "another", None),
     "a fork was killed": lambda mesh, root: mesh.conn.execute(
         "update agentmesh.agents set status = 'dead', died_at = now() where parent_id = %s", [root]
@@ -70,6 +71,15 @@ def test_a_session_stays_if(mesh: Mesh, quiet: AgentId, why: str):
     if not why.startswith("it is another"):
         assert not mesh.run(sessions.begin_erasing, mesh.session_of(quiet), AGE), "looked at again under the locks"
         assert mesh.one("select ended_at from agentmesh.sessions where id = %s", mesh.session_of(quiet)) is None
+
+
+def test_a_todo_that_a_person_finishes_is_a_sign_of_life(mesh: Mesh):
+    session = mesh.session_of(mesh.new_session())
+    todo = mesh.run(todos.add_todo, session, None, "x")
+    age(mesh.conn, session)
+    assert expired(mesh) == [session]
+    mesh.run(todos.finish_todo, session, None, todo)
+    assert expired(mesh) == []
 
 
 def test_a_session_with_a_process_stays(mesh: Mesh, quiet: AgentId):

@@ -370,6 +370,42 @@ def test_at_the_bottom_the_newest_is_always_in_sight():
     puppet(scene)
 
 
+def test_rows_that_come_before_the_end_is_laid_out_are_followed():
+    async def scene(show: Show) -> None:
+        await show.rows(*messages(1, 90))
+        scrollback = show.app.main.views.current
+        assert scrollback is not None
+        await show.rows(*messages(91, 150), first=False)
+        for n in range(151, 161):
+            # As between a change of the height and its layout: the anchor has not scrolled yet.
+            scrollback.set_reactive(type(scrollback).scroll_y, scrollback.max_scroll_y - 1)
+            await scrollback.append(messages(n, n))
+        await show.settled()
+        assert numbers(show)[-1] == 160
+
+    puppet(scene)
+
+
+def test_what_came_while_a_person_read_above_is_there_when_the_terminal_grows():
+    async def scene(show: Show) -> None:
+        await show.rows(*messages(1, 90))
+        await show.rows(*messages(91, 150), first=False)
+        await show.press("pageup")
+        await show.settled()
+        for n in range(151, 171):
+            await show.rows(*messages(n, n), first=False)
+        scrollback = show.app.main.views.current
+        assert scrollback is not None
+        assert not scrollback._window.at_end, "the newest are not mounted"
+        await show.pilot.resize_terminal(80, 70)
+        for _ in range(3):
+            await show.press("pagedown")
+            await show.settled()
+        assert numbers(show)[-1] == 170
+
+    puppet(scene)
+
+
 def test_scroll_position_and_folds_are_kept_even_when_the_widgets_are_not():
     async def scene(show: Show) -> None:
         rows = [row for n in range(1, 60, 2) for row in (said(n, f"message {n}"), called(n + 1, "glob"))]

@@ -29,6 +29,11 @@ class SteadyScroll(VerticalScroll, can_focus=False):
                 self.vertical_scrollbar.position = max(top, 0)
         return arrangement
 
+    @property
+    def follows_end(self) -> bool:
+        """Whether the next layout scrolls to the end, because nobody has scrolled away from it."""
+        return self._anchored and not self._anchor_released
+
     def keep(self, view: Widget | None, above: int | None = None) -> None:
         """Keep an entry where it is, or with so many lines of it above, until ``let_go``."""
         if view is None:

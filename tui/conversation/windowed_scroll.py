@@ -46,13 +46,14 @@ class WindowedScroll(SteadyScroll, can_focus=False):
     def on_resize(self) -> None:
         """Know how much fits."""
         self._window.columns, self._window.lines = self.size.width, max(self.size.height, 10)
+        self.call_after_refresh(self._look_below)
 
     # Where the person is
 
     @property
     def at_bottom(self) -> bool:
-        """Whether the newest is in sight."""
-        return self._window.at_end and self.scroll_y >= self.max_scroll_y
+        """Whether the newest is in sight, or will be after the next layout."""
+        return self._window.at_end and (self.follows_end or self.scroll_y >= self.max_scroll_y)
 
     @property
     def reading_position(self) -> ReadingPosition:
@@ -67,6 +68,8 @@ class WindowedScroll(SteadyScroll, can_focus=False):
             case "page_up" | "page_down":
                 by = self._page if where == "page_down" else -self._page
                 self.scroll_to(y=self.scroll_y + by, animate=False)
+                if where == "page_down":
+                    self._look_below()  # nothing scrolls if this is the last line of the window
             case "top":
                 self.scroll_home(animate=False)
             case _:
@@ -113,7 +116,12 @@ class WindowedScroll(SteadyScroll, can_focus=False):
             return
         if new_value < old_value and new_value < self.size.height and (self._window.first or self._more):
             self._shift(self._up)
-        elif new_value > old_value and new_value >= self.max_scroll_y - 1 and not self._window.at_end:
+        elif new_value > old_value:
+            self._look_below()
+
+    def _look_below(self) -> None:
+        """Mount newer entries if the last line of the window is in sight."""
+        if self._views and self.scroll_y >= self.max_scroll_y - 1 and not self._window.at_end:
             self._shift(self._down)
 
     # What is mounted

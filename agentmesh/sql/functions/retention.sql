@@ -1,11 +1,12 @@
 create function agentmesh.may_expire(session agentmesh.sessions, before timestamptz) returns boolean
 language sql stable set enable_seqscan = off as $$
--- An agent's newest row and newest mail are found by their indexes. Nothing else that people or agents do leaves no trace
--- in one of these.
+-- An agent's newest row and newest mail are found by their indexes. What agents do leaves a trace in one of these; what
+-- people put on the board of todos does not.
   select not session.pinned and session.created_at < may_expire.before and (session.ended_at is null or session.ended_at < may_expire.before)
     and not exists (select from agentmesh.agents a where a.session_id = session.id and a.status = 'running')
     and not exists (select from agentmesh.timers t where t.session_id = session.id and t.ended_at is null)
     and not exists (select from agentmesh.processes p where p.session_id = session.id and p.state = 'running')
+    and not exists (select from agentmesh.todos t where t.session_id = session.id and greatest(t.created_at, t.done_at) >= may_expire.before)
     and not exists (
       select from agentmesh.agents a where a.session_id = session.id
         and (greatest(a.created_at, a.queued_at, a.died_at) >= may_expire.before

@@ -35,7 +35,9 @@ begin
       perform agentmesh.require_room_in_mailbox(one, send_many.sender);
       sent := sent || agentmesh.deliver(one, send_many.sender, send_many.body, send_many.key, urgent => send_many.urgent);
     end loop;
-    update agentmesh.agents a set owes_report = false where a.id = send_many.sender and a.owes_report;
+    -- As in send: a message is no report of a fixed form.
+    update agentmesh.agents a set owes_report = false
+    where a.id = send_many.sender and a.owes_report and not exists (select from agentmesh.forms f where f.agent_id = a.id);
   end if;
   if (send_many.caller).worker_id is not null then
     perform agentmesh.close_sent_many(from_agent, sent, send_many.caller);
