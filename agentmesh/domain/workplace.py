@@ -7,6 +7,7 @@ would begin differently, and a server would read the tools again. So it stands b
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 _OPEN: Final = "<workplace>\n[Not from the user.] "
@@ -20,6 +21,7 @@ def framed(text: str) -> str:
     return f"{_OPEN}{_MARK.sub(_HARMLESS, text)}{_CLOSE}"
 
 
+@lru_cache(maxsize=64)
 def split(prompt: str) -> tuple[str, str]:
     """Return a stored system prompt without its last part, and the part; an empty one if it has none."""
     head, found, rest = prompt.rpartition(f"\n\n{_OPEN}")
