@@ -1,4 +1,4 @@
-"""A project's instructions for agents, a part of the system prompt: AGENTS.md or CLAUDE.md of the directory."""
+"""A project's instructions for agents, which they are told first: AGENTS.md or CLAUDE.md of the directory."""
 
 from __future__ import annotations
 

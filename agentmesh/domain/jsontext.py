@@ -13,16 +13,19 @@ DEEPEST: Final = 200
 """The deepest nesting of lists and objects: pydantic's limit, which recursive code can walk."""
 
 
-def parse(text: str | bytes, *, strict: bool = True, written: bool = False) -> Any:
+def parse(text: str | bytes, *, strict: bool = True, written: bool = False, unique: bool = False) -> Any:
     """Return the value of a JSON text; raise ValueError if it is not JSON or nests deeper than DEEPEST.
 
     A model that repeats itself writes thousands of brackets, and ``json.loads`` raises RecursionError for them. With
     ``strict=False`` strings may have line breaks in them. With ``written`` numbers stay the texts that were written.
+    With ``unique`` an object that has a key twice raises ValueError.
     """
     words = text.decode("utf-8-sig") if isinstance(text, bytes) else text
     try:
         if written:
             value = json.loads(words, strict=strict, parse_int=str, parse_float=str, parse_constant=str)
+        elif unique:
+            value = json.loads(words, strict=strict, object_pairs_hook=_once)
         else:
             value = json.loads(words) if strict else json.loads(words, strict=False)
     except RecursionError:
@@ -33,6 +36,13 @@ def parse(text: str | bytes, *, strict: bool = True, written: bool = False) -> A
 
 
 _TOO_DEEP: Final = f"more than {DEEPEST} lists or objects within each other"
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice in an object")
+    return found
 
 
 def _is_deeper(value: Any) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from agentmesh.domain import workplace
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Row, ToolSettings
 from agentmesh.domain.states import Kind
@@ -27,9 +28,10 @@ class Conversation:
         self.tools: Sequence[dict[str, Any]] = settings.tools
         self.rows: list[Row] = []
         """The rows of all ``messages`` except the first."""
-        self.messages: list[Message] = [{"role": "system", "content": settings.system_prompt}]
+        system, self._part = workplace.split(settings.system_prompt)
+        self.messages: list[Message] = [{"role": "system", "content": system}]
         self.sizes: list[int] = [_length(settings.system_prompt) + _size_of_tools(Same(settings.tools))]
-        """Bytes of each message; the first includes the tools."""
+        """Bytes of each message; the first includes the tools, and what stands before the next message's words."""
         self.last_seq = 0
         """The newest own row in it."""
         self._counted = (0, 0)
@@ -43,9 +45,20 @@ class Conversation:
                 self.last_seq = max(self.last_seq, row.seq)
             shown = message(row)
             if shown is not None:
-                self.rows.append(row)
-                self.messages.append(shown)
                 self.sizes.append(_size(shown))
+                self.messages.append(shown if self.rows or not self._part else self._begin(shown))
+                self.rows.append(row)
+
+    def _begin(self, first: Message) -> Message:
+        """Return the first message with the part about the directory before its words."""
+        if first["role"] != "user":  # templates want a user's message first, and none of our own beside a user's
+            self.messages[0]["content"] = workplace.before(self.messages[0]["content"], self._part)
+            return first
+        content = first["content"]
+        if isinstance(content, str):
+            return {**first, "content": workplace.before(self._part, content)}
+        text, *images = content
+        return {**first, "content": [picture.text_part(workplace.before(self._part, text["text"])), *images]}
 
     def count(self, tokens: int) -> None:
         """Store how many tokens the server counted in what is sent now; 0 if it did not count."""

@@ -28,8 +28,11 @@ _BESIDES = frozenset({"id", "type", "index"})
 _EXAMPLE = re.compile(
     r"\b(examples?|e\.g\.|for instance|such as|like (this|so)|would|could|might|format|syntax|template|schema|samples?"
     r"|beispiel\w*|würden?|exemple\w*|ejemplos?|esempio|esempi|exemplos?|пример\w*"
+    r"|(do you|if you|you) want|you (can|may|should|must|need to)|shall I|(should|may|can) I"
+    r"|(will|can|did|does) not|won't|cannot|can't|previously|earlier"
+    r"|already (ran|run|called|executed|made|did|done)|here (is|are) the contents?"
     r"|looks? like|illustrat\w+|demonstrat\w+|explain\w*|describ\w+|documentation|do not|don't|never|instead of)\b"
-    r"|例|比如|예를",
+    r"|例|比如|예를|\bcontains:|<(!--|details|pre|code)",
     re.IGNORECASE,
 )
 """Words beside a call that may mean that it is shown, not made."""
@@ -42,6 +45,21 @@ _SHOWN = re.compile(
     re.IGNORECASE,
 )
 """A user's words that may ask to see a call."""
+_THOUGHT = re.compile(
+    r"\A(?:\s*+<(?P<tag>think|thinking|thought)>)++(?:.*?(?P<end></(?P=tag)>)|.*)|\A.*?^[ \t]*</think>",
+    re.DOTALL | re.MULTILINE,
+)
+"""What a model thinks before it answers. Templates may write the first tag themselves; calls in it are drafts."""
+_LEADING = re.compile(r"\A(?:[\s\ufeff\u200b]|<\|python_tag\|>|\[TOOL_CALLS\](?=\s*[\[{]))*")
+_LAST_TOKEN = re.compile(r"(?:<\|(?:im_end|eom_id|eot_id|end|endoftext|end_of_text)\|>|</s>)\Z")
+_MOST_TOKENS = 4
+"""Tokens of templates around an answer, which some servers leave in its text."""
+_PLACEHOLDERS = frozenset({"...", "…"})
+_SCHEMA_TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object"})
+_CALLED = ("name", "function", "tool", "tool_name", "function_name", "action")
+_GIVEN = ("arguments", "parameters", "args", "params", "input", "tool_input", "action_input", "kwargs")
+"""Names under which models have a call's parts; only with the usual ones it is read."""
+_QUOTE = "[\"'\u201c\u201d]"
 _Call = tuple[str, str]
 
 
@@ -106,8 +124,13 @@ def find(text: str, offered: Collection[str], asked: str = "") -> Found:
 
     ``asked``: what the user wrote last, which may ask to see a call.
     """
-    if "{" not in text and "<" not in text:
+    if not any(map(text.__contains__, "{<(")):
         return Found()
+    thought = _THOUGHT.match(text)
+    if thought and thought["tag"] and not thought["end"]:  # whether it answers at all is not said
+        found = find(text[thought.end("tag") + 1 :], offered, asked)
+        return Found(unread=Unread.PERHAPS if found.calls or found.unread else Unread.NOTHING)
+    text = _answer(text[thought.end() :] if thought else text)
     near = _near(offered)
     blocks = [_Block(piece, tuple(_value(each, offered, near) for each in piece.values)) for piece in split(text)]
     blocks = [block for block in blocks if not _is_words(block, text, near)]
@@ -117,6 +140,18 @@ def find(text: str, offered: Collection[str], asked: str = "") -> Found:
     if calls and not is_shown and all(block.is_read for block in blocks) and _are_made(blocks, words):
         return Found(calls) if len(calls) <= MOST_CALLS else Found(unread=Unread.MANY)
     return Found(unread=_unread(blocks, words, is_shown=is_shown, is_near=bool(near.search(words))))
+
+
+def _answer(text: str) -> str:
+    """Return an answer without the tokens of templates around it."""
+    start = _LEADING.match(text)
+    text = text[start.end() :] if start else text
+    for _ in range(_MOST_TOKENS):
+        text = text.rstrip()
+        if not (token := _LAST_TOKEN.search(text, max(len(text) - 20, 0))):
+            break
+        text = text[: token.start()]
+    return text
 
 
 def _is_quoted(calls: Iterable[_Call], messages: Iterable[Mapping[str, Any]]) -> bool:
@@ -173,17 +208,23 @@ def _near(offered: Collection[str]) -> re.Pattern[str]:
     """Return the pattern of the beginning of a call of one of these tools, outside of a sentence's code marks."""
     names = "|".join(map(re.escape, sorted(offered))) or "(?!)"
     return re.compile(
-        rf'(?<!`)\{{\s*"(?:name|function)"\s*:\s*"(?:{names})"\s*,\s*"(?:arguments|parameters)"\s*:'
-        rf'(?![^\n]{{0,2000}}"description"\s*:)|(?<!`)<function=(?:{names})>'
+        rf"(?<!`)[{{,]\s*{_QUOTE}(?:{'|'.join(_CALLED)}){_QUOTE}\s*:\s*{_QUOTE}(?:{names}){_QUOTE}\s*,\s*"
+        rf"{_QUOTE}(?:{'|'.join(_GIVEN)}){_QUOTE}\s*:(?![^\n]{{0,2000}}\"description\"\s*:)"
+        rf"|(?<!`)<function=(?:{names})>|\[TOOL_CALLS\](?:{names})\b|<\uff5ctool\u2581calls?\u2581begin\uff5c>"
+        rf"|^Action:[ \t]*(?:{names})[ \t]*\r?\n\s*Action Input:"
+        rf"|\A\s*(?:```\w*\s+)?(?:{names})\([^()]*(?:\([^()]*\)[^()]*)*\)\s*(?:```)?\s*\Z",
+        re.MULTILINE,
     )
 
 
 def _value(text: str, offered: Collection[str], near: re.Pattern[str]) -> _Value:
     """Return what a JSON text is: an object or a list."""
     try:
-        value = jsontext.parse(text, strict=False)  # models put line breaks into their strings
+        value = jsontext.parse(text, strict=False, unique=True)  # models put line breaks into their strings
     except ValueError:
         return _Value(is_near=bool(near.search(text)))
+    if isinstance(value, dict) and value.keys() == {"tool_calls"}:
+        value = value["tool_calls"]
     entries = value if isinstance(value, list) else [value]
     found = [_call(entry, offered) for entry in entries]
     calls = tuple(call for call in found if call is not None)
@@ -218,22 +259,47 @@ def _is_near(value: Any, offered: Collection[str]) -> bool:
         return False
     if isinstance(value.get("function"), Mapping):
         value = value["function"]
-    named = value.get("name", value.get("function"))
-    has_arguments = any(key in value for key in _ARGUMENTS)
-    return isinstance(named, str) and named in offered and has_arguments and "description" not in value
+    is_named = any(isinstance(value.get(key), str) and value[key] in offered for key in _CALLED)
+    given = [value[key] for key in _GIVEN if key in value]
+    return is_named and bool(given) and "description" not in value and not any(map(_is_form, given))
 
 
 def _is_unknown(value: Any, offered: Collection[str]) -> bool:
-    """Whether an object is a call of a tool that was not offered."""
+    """Whether an object is a call of a tool that was not offered, or names an offered one in another form."""
     named = value.get("name") if isinstance(value, Mapping) else None
-    return isinstance(named, str) and named not in offered and _call(value, {named}) is not None
+    if not isinstance(named, str):
+        return False
+    if named in offered:
+        return len(value) > 1 and "description" not in value
+    return _call(value, {named}) is not None
 
 
 def _arguments(value: Any) -> str | None:
     """Return the arguments as JSON text, given an object or its text."""
     if isinstance(value, str):
         try:
-            value = jsontext.parse(value)
+            value = jsontext.parse(value, unique=True)
         except ValueError:
             return None
-    return storable(json.dumps(value, ensure_ascii=False)) if isinstance(value, dict) else None
+    if not isinstance(value, dict) or _is_form(value):
+        return None
+    return storable(json.dumps(value, ensure_ascii=False))
+
+
+def _is_form(value: Any) -> bool:
+    """Whether arguments only say what they are: a JSON Schema, one for each of them, or names in their places."""
+    if not isinstance(value, Mapping) or not value:
+        return False
+    if any(_is_placeholder(*each) for each in value.items()):
+        return True
+    if value.get("type") == "object" and isinstance(value.get("properties"), Mapping):
+        return True
+    return all(isinstance(each, Mapping) and each.get("type") in _SCHEMA_TYPES for each in value.values())
+
+
+def _is_placeholder(name: str, value: Any) -> bool:
+    """Whether an argument's value stands for one that is to be put there: dots, or the argument's name."""
+    if not isinstance(value, str):
+        return False
+    named = re.escape(name).replace("_", "[ _]")
+    return value in _PLACEHOLDERS or bool(re.fullmatch(rf"<(?:your |the |a )?{named}(?: here)?>", value, re.IGNORECASE))

@@ -6,18 +6,21 @@ from importlib.resources import files
 from pathlib import Path
 
 from agentmesh.config import instructions
+from agentmesh.domain import workplace
 
 
 def system_prompt(project: Path, words: str | None = None, skills: str = "", place: str = "") -> str:
-    """Return the system prompt of a session, or of a sub-agent, followed by the project's instructions.
+    """Return the system prompt of a session, or of a sub-agent, with a part about its directory at the end.
 
+    That part, with the project's instructions, is marked: models are sent it in the conversation's first message.
     ``words``: the prompt of the sub-agent's type. ``skills``: the section about skills, for agents with the tool that
     reads them. ``place`` says where a sub-agent works, if not in the project itself. The prompt holds no date, id or
     name, so that forks share the provider's cache.
     """
     text = words or (files("agentmesh.tools") / "system.md").read_text(encoding="utf-8").strip()
     place = place or place_words(project)
-    return "\n\n".join(part for part in (text, place, skills, instructions.read(project).text) if part)
+    own = "\n\n".join(part for part in (place, skills, instructions.read(project).text) if part)
+    return f"{text}\n\n{workplace.framed(own)}"
 
 
 def place_words(workdir: Path) -> str:

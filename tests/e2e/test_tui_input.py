@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agentmesh.llm.simulator.request import said
 from tests.fixtures.engine import Rig, say
 from tests.fixtures.terminal import Desk
 
@@ -16,7 +17,7 @@ def test_a_paste_of_ten_thousand_lines_is_one_message(desk: Desk, rig: Rig):
     shown.press("enter")
     shown.until("All lines have come.", "more lines")
     assert [content["text"] for kind, content in rig.rows() if kind == "user"] == [text]
-    assert rig.requests()[-1].body["messages"][-1]["content"] == text
+    assert said(rig.requests()[-1].body["messages"][-1]) == text
 
 
 def test_several_lines_are_typed_and_sent_as_one(desk: Desk, rig: Rig):

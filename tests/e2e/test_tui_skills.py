@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from agentmesh.llm.simulator.request import said
 from tests.fixtures.engine import Rig, call, do, say
 from tests.fixtures.terminal import Desk
 
@@ -24,9 +25,9 @@ def test_a_skill_and_a_command_are_typed_like_any_command(desk: Desk, rig: Rig):
     shown.enter(" a.pdf")
     shown.until("Use the skill pdf", "▸ skill  pdf  ✓", "The text layer it is.")
     first, second = rig.requests()[:2]
-    assert "- pdf: Reads PDF." in first.body["messages"][0]["content"]
+    assert "- pdf: Reads PDF." in first.body["messages"][1]["content"]
     assert "skill" in [tool["function"]["name"] for tool in first.body["tools"]]
-    assert first.body["messages"][-1]["content"] == f"Use the skill pdf ({skill / 'SKILL.md'}).\n\na.pdf"
+    assert said(first.body["messages"][-1]) == f"Use the skill pdf ({skill / 'SKILL.md'}).\n\na.pdf"
     assert json.loads(second.body["messages"][-1]["content"])["content"] == "Use the text layer."
     shown.type("/gree")
     shown.until("/greet [name]", "Greets somebody (project)")
@@ -34,4 +35,4 @@ def test_a_skill_and_a_command_are_typed_like_any_command(desk: Desk, rig: Rig):
     shown.until("❯ /greet")
     shown.enter("Ann")
     shown.until("Greet Ann.", "Hello, Ann.")
-    assert rig.requests()[-1].body["messages"][-1]["content"] == "Greet Ann."
+    assert said(rig.requests()[-1].body["messages"][-1]) == "Greet Ann."

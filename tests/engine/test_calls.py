@@ -10,6 +10,7 @@ from psycopg.types.json import Jsonb
 from agentmesh.domain.permissions import Decision, Permissions, Rule
 from agentmesh.domain.states import PermissionMode
 from agentmesh.llm.simulator.reply import Fault, FaultKind, ScriptedCall, ScriptedReply
+from agentmesh.llm.simulator.request import said
 from agentmesh.store import requests
 from agentmesh.tools.gate import ToolGate
 from tests.fixtures.engine import Rig, call, do, say
@@ -25,7 +26,7 @@ def test_a_prompt_becomes_tool_calls_and_an_answer(rig: Rig):
     assert "forty-two" in json.dumps(result)
     asked, shown = (request.body["messages"] for request in rig.requests())
     assert [message["role"] for message in asked] == ["system", "user"]
-    assert asked[1]["content"] == "What do the notes say?"
+    assert said(asked[1]) == "What do the notes say?"
     assert shown[: len(asked)] == asked
     assert shown[3]["tool_call_id"] == shown[2]["tool_calls"][0]["id"]
     tools = [tool["function"]["name"] for tool in rig.requests()[0].body["tools"]]

@@ -13,6 +13,7 @@ import pytest
 from agentmesh.llm.simulator.demo_phrases import SUMMARY_REQUEST
 from agentmesh.llm.simulator.reply import Fault, FaultKind, ScriptedReply
 from agentmesh.llm.simulator.request import ChatRequestView
+from agentmesh.llm.simulator.request import said as without_workplace
 from agentmesh.llm.simulator.server import RecordedRequest
 from agentmesh.store import context, person
 from tests.fixtures.engine import Reply, Rig, call, do, say
@@ -67,6 +68,10 @@ def texts(request: RecordedRequest) -> list[str]:
     return [str(message.get("content")) for message in request.body["messages"]]
 
 
+def words(request: RecordedRequest) -> list[str]:
+    return [without_workplace(message) for message in request.body["messages"][1:]]
+
+
 # By itself
 
 
@@ -82,6 +87,9 @@ def test_a_context_near_its_limit_is_compacted_before_the_next_call(rig: Rig):
     assert len(asks(rig)) == 1
     last = rig.requests()[-1]
     check_history(last)
+    assert texts(last)[1].startswith("<workplace>\n")
+    assert f"The working directory is {rig.workdir};" in texts(last)[1]
+    assert "\n</workplace>\n\nWhat came before this was left out" in texts(last)[1]
     assert "The goal is clear." in texts(last)[1]
     assert texts(last)[-1] == "question 3"
     assert "question 0" not in "".join(texts(last))
@@ -230,7 +238,7 @@ def test_a_child_stays_who_it_is(rig: Rig):
         rig.rest()
     (row,) = summaries(rig, "child")
     assert row["introduces"]["agent_id"] == str(child)
-    assert texts(rig.requests("child")[-1])[1].startswith('You are the agent "child", a child of "root"')
+    assert words(rig.requests("child")[-1])[0].startswith('You are the agent "child", a child of "root"')
 
 
 def test_what_a_fork_inherited_is_covered_and_its_task_is_kept(rig: Rig):
@@ -394,10 +402,10 @@ def test_after_clear_and_rewind_the_model_is_sent_what_the_rows_say(rig: Rig):
     rig.run("two")
     rig.db.run(context.rewind, rig.root)
     rig.run("three")
-    assert texts(rig.requests()[-1])[1:] == ["one", "re one", "three"]
+    assert words(rig.requests()[-1]) == ["one", "re one", "three"]
     rig.db.run(context.clear, rig.root)
     rig.run("four")
-    assert texts(rig.requests()[-1])[1:] == ["four"]
+    assert words(rig.requests()[-1]) == ["four"]
 
 
 def test_a_mark_during_a_turn_does_not_disturb_it(rig: Rig):
@@ -420,7 +428,7 @@ def test_a_mark_during_a_turn_does_not_disturb_it(rig: Rig):
     assert json.dumps(rig.kinds()) == json.dumps(["user", "mark", "assistant", "tool_result", "assistant"])
     rig.db.run(context.rewind, rig.root)
     rig.run("again")
-    assert texts(rig.requests()[-1])[1] == "go"
+    assert words(rig.requests()[-1])[0] == "go"
 
 
 @pytest.mark.parametrize("said", ["This model's maximum context length is 2048 tokens. However, you sent 3212 tokens."])

@@ -8,6 +8,7 @@ from unittest.mock import ANY
 import pytest
 
 from agentmesh.domain.errors import NoModel
+from agentmesh.llm.simulator.request import said
 from agentmesh.store import agents
 from agentmesh.tools.fork import Fork
 from agentmesh.tools.task import Task
@@ -79,7 +80,7 @@ def test_a_child_whose_first_mail_is_anothers_is_told_so(rig: Rig):
     rig.worker()
     rig.send("a", "b", "hello b")
     rig.rest()
-    intro, body = rig.requests("b")[0].body["messages"][-1]["content"].split("\n\n", 1)
+    intro, body = said(rig.requests("b")[0].body["messages"][-1]).split("\n\n", 1)
     assert "no task of your own" in intro
     sender = {"agent_id": str(rig.agent("a")), "name": "a"}
     assert json.loads(body)["mail"] == {"message_id": ANY, "from": sender, "message": "hello b"}

@@ -41,7 +41,11 @@ def test_a_model_that_sees_gets_the_bytes_and_the_name(rig: Rig):
     attach(rig, shot())
     rig.rest()
     text, name, picture = sent(rig)[-1]["content"]
-    assert (text["text"], name["text"]) == ("what is on @shot.png?", "[image shot.png 640×480 PNG]")
+    assert text["text"].startswith("<workplace>\n")
+    assert (text["text"].partition("</workplace>\n\n")[2], name["text"]) == (
+        "what is on @shot.png?",
+        "[image shot.png 640×480 PNG]",
+    )
     assert picture["image_url"]["url"].startswith("data:image/png;base64,")
     assert digests(rig) == [hashlib.sha256(SHOT).hexdigest()]
 

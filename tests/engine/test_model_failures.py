@@ -7,6 +7,7 @@ import json
 import pytest
 
 from agentmesh.llm.simulator.reply import Fault, FaultKind, ScriptedReply
+from agentmesh.llm.simulator.request import said
 from tests.fixtures.engine import Rig, call, do, say
 
 QUICK = {"connect_timeout": 2.0, "first_token_timeout": 0.4, "idle_timeout": 0.4}
@@ -70,7 +71,7 @@ def test_what_had_come_of_a_cut_answer_is_kept_for_people_and_not_shown_to_the_m
     assert rig.one("select output_tokens from agentmesh.agents where id = %s", rig.root) > 0
     rig.run("try again")
     shown = rig.requests()[1].body["messages"][1:]
-    assert [message["content"] for message in shown] == ["go", "try again"]
+    assert [said(message) for message in shown] == ["go", "try again"]
 
 
 def test_a_failure_that_passes_is_tried_again_and_leaves_no_trace(rig: Rig):

@@ -9,6 +9,7 @@ from agentmesh.domain.cancel import CancelReason
 from agentmesh.engine import worker
 from agentmesh.engine.turn import Runner
 from agentmesh.llm.simulator.reply import Fault, FaultKind, ScriptedReply
+from agentmesh.llm.simulator.request import said
 from agentmesh.store import person
 from tests.fixtures.engine import Rig, call, do, once, say, until, when
 from tests.fixtures.worker_process import Parts
@@ -139,7 +140,7 @@ def test_an_interrupt_before_anybody_has_claimed_the_agent(rig: Rig):
     assert rig.requests() == []
     assert rig.kinds() == ["event"]
     assert rig.run("again") == "done"
-    assert [message["content"] for message in rig.requests()[0].body["messages"][1:]] == ["go", "again"]
+    assert [said(message) for message in rig.requests()[0].body["messages"][1:]] == ["go", "again"]
 
 
 def test_mail_that_came_before_the_interrupt_waits_for_the_next_and_newer_mail_wakes(rig: Rig, streamed):

@@ -8,7 +8,7 @@ import pytest
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import PermissionMode
 from agentmesh.llm.simulator.reply import Fault, FaultKind
-from agentmesh.llm.simulator.request import ChatRequestView
+from agentmesh.llm.simulator.request import ChatRequestView, said
 from agentmesh.store import agents, requests
 from tests.fixtures.engine import Rig, call, do, say, until, when
 
@@ -37,7 +37,7 @@ def test_a_task_is_done_in_a_clean_context_and_only_its_answer_comes_back(rig: R
     assert result["tool_calls"] == 1
     assert result["tokens"] > 0
     (first, _) = rig.requests("count-files")
-    texts = [message["content"] for message in first.body["messages"]]
+    texts = [said(message) for message in first.body["messages"]]
     assert texts[1:] == ["[count-files] Count the files."]
     assert "secret" not in str(first.body)
     assert rig.status("count-files") == "idle"

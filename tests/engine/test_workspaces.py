@@ -134,8 +134,8 @@ def test_a_task_can_have_its_own_tree(grove: Rig):
     grove.run()
     assert (tree(grove, "try-it") / "tried").exists()
     assert not (grove.workdir / "tried").exists()
-    system = grove.requests("sub")[0].body["messages"][0]["content"]
-    assert f"The working directory is a copy of {grove.workdir}" in system
+    told = grove.requests("sub")[0].body["messages"][1]["content"]
+    assert f"The working directory is a copy of {grove.workdir}" in told
 
 
 def test_with_own_trees_by_default_sub_agents_and_typed_forks_are_told_of_their_own(grove: Rig):
@@ -148,8 +148,8 @@ def test_with_own_trees_by_default_sub_agents_and_typed_forks_are_told_of_their_
     grove.run()
     assert not (grove.workdir / "tried").exists()
     for agent in ("sub", "looker"):
-        system = grove.requests(agent)[0].body["messages"][0]["content"]
-        assert f"The working directory is a copy of {grove.workdir}" in system
+        told = grove.requests(agent)[0].body["messages"][1]["content"]
+        assert f"The working directory is a copy of {grove.workdir}" in told
 
 
 def test_own_trees_by_default_without_a_repository_are_told_as_the_shared_directory(rig: Rig):
@@ -158,8 +158,8 @@ def test_own_trees_by_default_without_a_repository_are_told_as_the_shared_direct
     rig.worker()
     rig.script("root", do(call("task", description="try it", prompt="[sub] go")))
     rig.run()
-    system = rig.requests("sub")[0].body["messages"][0]["content"]
-    assert f"The working directory is {rig.workdir};" in system
+    told = rig.requests("sub")[0].body["messages"][1]["content"]
+    assert f"The working directory is {rig.workdir};" in told
 
 
 def test_configuration_is_read_in_the_session_s_directory(grove: Rig):
@@ -170,9 +170,9 @@ def test_configuration_is_read_in_the_session_s_directory(grove: Rig):
         grove,
         do(call("bash", command="echo 'Say no.' > AGENTS.md"), call("task", description="look", prompt="[sub] go")),
     )
-    system = grove.requests("sub")[0].body["messages"][0]["content"]
-    assert "Say aye." in system
-    assert f"The working directory is {tree(grove, 'child')}" in system
+    told = grove.requests("sub")[0].body["messages"][1]["content"]
+    assert "Say aye." in told
+    assert f"The working directory is {tree(grove, 'child')}" in told
 
 
 def test_a_directory_without_a_repository_refuses_own_trees_in_words(rig: Rig):
@@ -364,13 +364,15 @@ def test_without_a_repository_nothing_is_asked_or_looked_at_for_it(rig: Rig):
     asked: list[str] = []
     looked: list[str] = []
 
+    def is_of_an_agent() -> bool:  # other threads look after trees at times of their own
+        return threading.current_thread().name.startswith("agent-")
+
     def audit(event: str, arguments: tuple[Any, ...]) -> None:
-        if event == "open" and isinstance(arguments[0], str) and ".git" in arguments[0]:
+        if event == "open" and isinstance(arguments[0], str) and ".git" in arguments[0] and is_of_an_agent():
             looked.append(arguments[0])
 
     def note(when: str, name: str) -> None:
-        # Other threads look after trees at times of their own.
-        if when == "before" and threading.current_thread().name.startswith("agent-"):
+        if when == "before" and is_of_an_agent():
             asked.append(name)
 
     parts = rig.worker(hook=note)

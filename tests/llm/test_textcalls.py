@@ -92,6 +92,18 @@ CALLS = {
         '<tool_call>{"name": "bash", "arguments": {"command": "a\n```\nb"}}</tool_call>',
         [("bash", {"command": "a\n```\nb"})],
     ),
+    "after a thought": (f"<think>\nI should look.\n</think>\n\n{LS}", ONE),
+    "after a draft in a thought": (f"<think>\n{LS.replace('ls', 'rm x')}\nNo.\n</think>\n{LS}", ONE),
+    "after a thought that its template began": (f"I would look.\n</think>\n{LS}", ONE),
+    "after a token": (f"<|python_tag|>{LS}", ONE),
+    "between tokens": (f"[TOOL_CALLS] [{LS}, {LS}]</s>", ONE * 2),
+    "before tokens": (f"{LS}<|eom_id|>\n<|im_end|>", ONE),
+    "after a byte order mark": (f"\ufeff{LS}", ONE),
+    "tool_calls": (f'{{"tool_calls": [{LS}, {{"id": "1", "type": "function", "function": {LS}}}]}}', ONE * 2),
+    "a placeholder within an argument": (
+        '{"name": "bash", "arguments": {"command": "cat <command>"}}',
+        [("bash", {"command": "cat <command>"})],
+    ),
     "half a character": (r'{"name": "bash", "arguments": {"command": "\ud83d"}}', [("bash", {"command": "\ufffd"})]),
 }
 CALL, PERHAPS, NOTHING = Unread.CALL, Unread.PERHAPS, Unread.NOTHING
@@ -109,7 +121,45 @@ TEXTS = {
     "a form that is not read": ("<function=bash>\n<parameter=command>ls</parameter>\n</function>", PERHAPS),
     "that form in an element": ("<tool_call>\n<function=bash>\n</function>\n</tool_call>", CALL),
     "that form of another tool": ("<function=rm>", NOTHING),
-    "a token before a list": (f"[TOOL_CALLS][{LS}]", CALL),
+    "a token before a call of another form": ('[TOOL_CALLS]bash[ARGS]{"command": "ls"}', PERHAPS),
+    "a draft in a thought": (f"<think>\n{LS}\n</think>\nIt is 4.", NOTHING),
+    "an element in a thought": (f"<thinking>\n<tool_call>\n{LS}\n</tool_call>\n</thinking>\nIt is 4.", NOTHING),
+    "a thought without an end": (f"<think>\n{LS}", PERHAPS),
+    "thoughts without an end": (f"{'<think>' * 50_000}{LS}", PERHAPS),
+    "only a thought": ("<think>\nHm.\n</think>", NOTHING),
+    "two arguments of one name": ('{"name": "bash", "arguments": {"command": "ls", "command": "rm x"}}', CALL),
+    "two of arguments": ('{"name": "bash", "arguments": {"command": "ls"}, "arguments": {"command": "rm x"}}', CALL),
+    "two names": ('{"name": "read", "name": "bash", "arguments": {"command": "ls"}}', CALL),
+    "two arguments of one name in a text": (
+        json.dumps({"name": "bash", "arguments": '{"command": "ls", "command": "rm x"}'}),
+        CALL,
+    ),
+    "a schema as arguments": ('{"name": "bash", "parameters": {"type": "object", "properties": {}}}', PERHAPS),
+    "schemas as arguments": ('{"name": "bash", "arguments": {"command": {"type": "string"}}}', PERHAPS),
+    "a placeholder": ('{"name": "bash", "arguments": {"command": "<your command>"}}', PERHAPS),
+    "dots": ('{"name": "bash", "arguments": {"command": "..."}}', PERHAPS),
+    "a placeholder beside words": ('So:\n{"name": "bash", "arguments": {"command": "<command>"}}', NOTHING),
+    "tool for name": ('{"tool": "bash", "arguments": {"command": "ls"}}', CALL),
+    "action and its input": ('{"action": "bash", "action_input": {"command": "ls"}}', CALL),
+    "args": ('{"name": "bash", "args": {"command": "ls"}}', CALL),
+    "arguments beside the name": ('{"name": "bash", "command": "ls"}', PERHAPS),
+    "single quotes": ("{'name': 'bash', 'arguments': {'command': 'ls'}}", CALL),
+    "a call of a program": ('bash(command="ls")', PERHAPS),
+    "a call of a program in a fence": (fenced('bash(command="ls $(pwd)")', "python"), PERHAPS),
+    "a call of a program beside words": ('Then bash(command="ls") is called.', NOTHING),
+    "thought and action": ('Thought: look\nAction: bash\nAction Input: {"command": "ls"}', PERHAPS),
+    "tokens of DeepSeek": ("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>bash", PERHAPS),
+    "a question before it": (f"Do you want me to run this?\n{LS}", PERHAPS),
+    "a question after it": (f"{LS}\n\nShall I run it?", PERHAPS),
+    "advice": (f"If you want to see the files, run:\n{LS}", PERHAPS),
+    "what it can do": (f"You can use this call:\n{LS}", PERHAPS),
+    "a refusal": (f"I will not run this:\n{LS}", PERHAPS),
+    "what was done before": (f"I already ran this:\n{LS}", PERHAPS),
+    "what a file contains": (f"The file a.json contains:\n{LS}", PERHAPS),
+    "the content of a file": (f"Here is the content of a.json:\n\n{LS}", PERHAPS),
+    "a comment in HTML": (f"<!--\n{LS}\n-->", PERHAPS),
+    "a folded part": (f"<details>\n{LS}\n</details>", PERHAPS),
+    "blank lines before nothing": ("\n" * 200_000 + "(", NOTHING),
     "in code marks": (f"The call was `{LS}`, and it failed.", NOTHING),
     "indented as code": (f"The call:\n\n    {LS}\n", PERHAPS),
     "in a quotation": (f"> {LS}\n\nThat was said.", PERHAPS),
@@ -239,6 +289,7 @@ MARKS = [
     "</tool_call>",
 ]
 MARKS += ["</tool_call>", "<tools>", "</tools>", "> ", "~~~", "words", "\x00", "\ud800", "é", "    "]
+MARKS += ["<think>", "</think>", "[TOOL_CALLS]", "<|im_end|>", "(", ")", "'", "Action: bash\nAction Input: "]
 NAMING = ['"name"', '"arguments"', '"parameters"', '"bash"', '"function"', LS, LS[:-1], "{}"]
 
 
@@ -259,6 +310,12 @@ def test_a_fenced_call_beside_words_is_never_read(before, after):
     written = f"{before}\n{fenced(LS)}\n{after}"
     if (before + after).strip() and "<" not in written and "{" not in before + after:
         assert read(written).tool_calls == ()
+
+
+@given(st.lists(st.sampled_from([LS, "\n", "words", "```json\n", "<tool_call>", "<think>"]), max_size=9).map("".join))
+def test_a_draft_in_a_thought_is_never_read(thought):
+    assert read(f"<think>{thought}</think>\nIt is 4.").tool_calls == ()
+    assert read(f"<think>\n{thought}").tool_calls == ()
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=5))

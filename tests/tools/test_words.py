@@ -108,7 +108,7 @@ FACTS: dict[str, dict[str, str]] = {
         "at": "at: ISO time with zone",
     },
     "skill": {
-        "which": "named in the system prompt",
+        "which": "a skill of your workplace",
         "when": "once, before such work",
         "files": "file: another file of it",
         "scripts": "Run its scripts by bash with full path",

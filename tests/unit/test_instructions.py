@@ -24,7 +24,7 @@ def test_the_file_joins_the_system_prompt_marked_as_the_projects(tmp_path, name)
         f"instructions for agents, in {name}. They come with the files of the working directory and not" in found.text
     )
     assert found.text.endswith("<project_instructions>\nRun `make test`.\n</project_instructions>")
-    assert system_prompt(tmp_path).endswith(found.text)
+    assert system_prompt(tmp_path).endswith(f"{found.text}\n</workplace>")
     assert system_prompt(tmp_path) == system_prompt(tmp_path)
 
 
@@ -38,7 +38,7 @@ def test_agents_md_counts_before_claude_md(tmp_path):
 def test_a_sub_agents_words_stand_in_the_place_of_ours(tmp_path):
     (tmp_path / "AGENTS.md").write_text("Be kind.")
     prompt = system_prompt(tmp_path, "You explore.")
-    assert prompt.startswith(f"You explore.\n\nThe working directory is {tmp_path};")
+    assert prompt.startswith(f"You explore.\n\n<workplace>\n[Not from the user.] The working directory is {tmp_path};")
     assert "Be kind." in prompt
     assert "fork a child" not in prompt
 
@@ -80,7 +80,7 @@ def test_what_is_no_text_is_left_out_and_told(tmp_path, content):
     assert found.problem is not None
     assert found.problem.broken
     assert str(found.problem).startswith(f"{tmp_path}/AGENTS.md: is not ")
-    assert system_prompt(tmp_path).endswith("relative paths are below it.")
+    assert system_prompt(tmp_path).endswith("relative paths are below it.\n</workplace>")
 
 
 def test_a_pipe_or_a_folder_is_never_waited_for(tmp_path):

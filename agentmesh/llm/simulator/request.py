@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from agentmesh.domain import jsontext
+from agentmesh.domain import jsontext, workplace
 from agentmesh.llm.picture import FOLLOWS
 
 _NAME = "[\"'`\u201c](?P<{0}>[^\"'`\u201c\u201d\n]+)[\"'`\u201d]"
@@ -118,9 +118,10 @@ class ChatRequestView:
 
     @cached_property
     def system(self) -> str:
-        """The system prompt."""
-        texts = (content_text(m) for m in self.messages if m.get("role") in ("system", "developer"))
-        return "\n\n".join(texts)
+        """The system prompt, with its part in the first message."""
+        texts = [content_text(m) for m in self.messages if m.get("role") in ("system", "developer")]
+        parts = (workplace.parted(content_text(m))[0] for m in self.messages if m.get("role") == "user")
+        return "\n\n".join([*texts, *filter(None, parts)])
 
     @cached_property
     def fork(self) -> Fork | None:
@@ -128,7 +129,7 @@ class ChatRequestView:
         for index in range(len(self.messages) - 1, -1, -1):
             if self.messages[index].get("role") != "user":
                 continue
-            text = content_text(self.messages[index])
+            text = said(self.messages[index])
             if found := _FORK.search(text):
                 intro, _, prompt = text[found.end() :].partition("\n\n")
                 return Fork(
@@ -144,7 +145,7 @@ class ChatRequestView:
     @property
     def last_text(self) -> str:
         """Text of the last message of any role."""
-        return content_text(self.messages[-1]) if self.messages else ""
+        return said(self.messages[-1]) if self.messages else ""
 
     @cached_property
     def last_input(self) -> int:
@@ -154,7 +155,7 @@ class ChatRequestView:
     @property
     def input_text(self) -> str:
         """Text of the last message from the user or another agent."""
-        return content_text(self.messages[self.last_input]) if self.last_input >= 0 else ""
+        return said(self.messages[self.last_input]) if self.last_input >= 0 else ""
 
     @property
     def step(self) -> int:
@@ -185,7 +186,7 @@ class ChatRequestView:
         start = self.fork.index if self.fork else 0
         for index in range(start, len(self.messages)):
             if self.messages[index].get("role") == "user":
-                yield index, content_text(self.messages[index])
+                yield index, said(self.messages[index])
 
 
 def content_text(message: Mapping[str, Any]) -> str:
@@ -196,6 +197,12 @@ def content_text(message: Mapping[str, Any]) -> str:
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
     return ""
+
+
+def said(message: Mapping[str, Any]) -> str:
+    """Return the words of a message, without what agentmesh tells an agent about its directory before them."""
+    text = content_text(message)
+    return workplace.parted(text)[1] if message.get("role") == "user" else text
 
 
 def _is_input(message: Mapping[str, Any]) -> bool:
