@@ -75,7 +75,7 @@ class _Contest:
         self._models = models
         self._workdir = bench.place.folder
         self._server_pid = bench.place.server_pid
-        self._later = bench.size(4, 1)
+        self._later = bench.size(3, 1, 5)
         self._bare = url
         home = bench.place.folder / "home"
         home.mkdir(exist_ok=True)
@@ -197,7 +197,7 @@ def _figure(form: str, children: int) -> Figure:
         units,
         [Target(_ratio(later), "<=", 0.6 if children >= 200 else 0.7), Target(_ratio(first), "<=", 1.3)],
         repetitions=3,
-        ordinary=1 if children >= 200 else 2,
+        ordinary=2 if form == "tasks" else 1,
         note="A program opens a mesh, enters mesh.worker() with the default concurrency, and begins a session for each "
         "job, within the time measured. The first job begins when the program has imported agentmesh, and is in "
         "mesh.worker(), or has imported openai and made a client. The time from the process's start holds all imports. "
