@@ -24,6 +24,7 @@ from bench import (
     long_mailbox,
     orchestration,
     prefixes,
+    programs,
     report,
     resident,
     scale,
@@ -75,6 +76,7 @@ GROUPS: Final[Mapping[str, Group]] = {
     "takeover": Group(takeover.run, 10),
     "orchestration": Group(orchestration.run, 47),
     "stepping": Group(stepping.run, 20),
+    "programs": Group(programs.run, 15),
     "streaming": Group(streaming.run, 22),
     "tui": Group(tui.run, 128),
     "board": Group(tui_board.run, 12),
@@ -95,7 +97,7 @@ _FORMS: Final = (
 
 
 def main() -> int:
-    """Run the groups asked for; return 1 when a target was missed or a group failed."""
+    """Run the groups asked for; return 1 when a target was missed or a group failed; peers may be absent."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__, epilog=_FORMS)
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}; all without")
     how_much = parser.add_mutually_exclusive_group()

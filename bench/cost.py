@@ -79,7 +79,7 @@ def _profiles(bench: Bench, models: ModelServer, children: int, runs: int) -> No
     try:
         spy = environment("py_spy").with_name("py-spy")
     except NotInstalledError as error:
-        bench.failed("profile", "the profile of the worker", str(error))
+        bench.failed("profile", "the profile of the worker", str(error), absent=True)
         return
     with bench.place.mesh() as mesh:
         name = sql.Identifier(mesh.bare.info.dbname)

@@ -20,7 +20,7 @@ Values = Mapping[str, float]
 
 FOREIGN_LIMIT: Final = 0.20
 """Share of all processors that others may use during a repetition."""
-PATIENCE: Final = 33.0
+PATIENCE: Final = 18.0
 """Seconds that a run which is not full spends in all on making void repetitions again, so that it ends in time."""
 _SHORT: Final = 1.0
 """Seconds below which a void repetition is made again in any case."""
@@ -67,6 +67,8 @@ class Figure:
     """No repetition was undisturbed: what is shown is not judged."""
     failed: str = ""
     """Why it could not be measured."""
+    absent: bool = False
+    """Because what it measures cannot be installed here: the run has not failed by that."""
 
     def column(self, value: str) -> list[float]:
         """Return a value of all repetitions."""
@@ -161,9 +163,9 @@ class Bench:
         self.figures.append(figure)
         _tell(figure)
 
-    def failed(self, key: str, title: str, why: str) -> None:
-        """Note a group that could not be measured."""
-        figure = Figure(key, title, {}, failed=" ".join(why.split()))
+    def failed(self, key: str, title: str, why: str, *, absent: bool = False) -> None:
+        """Note what could not be measured; ``absent``: a peer that cannot be installed on this machine."""
+        figure = Figure(key, title, {}, failed=" ".join(why.split()), absent=absent)
         self.figures.append(figure)
         _tell(figure)
 

@@ -24,6 +24,8 @@ from agentmesh.llm.simulator.server import Simulator
 
 START: Final = "START"
 """First word of the root's prompt; the number of children follows."""
+TASKS: Final = "TASKS"
+"""First word in its place, for children that are sub-agents of the tool ``task``."""
 WORK: Final = "WORK"
 """The children's prompt."""
 STEPS: Final = "STEPS"
@@ -96,6 +98,21 @@ def calls(children: int) -> int:
     return ROOT_CALLS + CHILD_CALLS * children
 
 
+def task_calls(children: int) -> int:
+    """Return how many model calls an orchestration by tasks is: the root's wait is none of its own."""
+    return calls(children) - 1
+
+
+def program_work(asked: int, children: int, *, waits: bool) -> tuple[int, int, int, int, int]:
+    """Return what so many model calls are, apart from their tools and system prompts.
+
+    These are the model calls, those that streamed, the tool calls, their results, and the characters of all answers.
+    ``waits``: the root calls the tool ``wait`` too.
+    """
+    called = children * CHILD_CALLS + waits
+    return asked, asked, called, called, (children + 1) * len(_ANSWER)
+
+
 def work(children: int, tools: int, system: int) -> Counts:
     """Return what an orchestration is, where each request carries so many tools and characters of system prompt."""
     asked, called = calls(children), children + 1 + (CHILD_CALLS - 1) * children
@@ -136,6 +153,10 @@ def _respond(view: ChatRequestView) -> ScriptedReply:
                 tool_calls=(ScriptedCall("read", {"path": NOTE, "offset": view.step + 1, "limit": 1}),)
             )
         return ScriptedReply(text="done")
+    elif told.split()[-2] == TASKS:
+        if view.step == 0:
+            given = ({"description": f"child {n}", "prompt": WORK} for n in range(1, int(told.split()[-1]) + 1))
+            return ScriptedReply(tool_calls=tuple(ScriptedCall("task", each) for each in given))
     elif view.step == 0:
         children = int(told.split()[-1])
         calls = (ScriptedCall("fork", {"name": f"child-{n}", "prompt": WORK}) for n in range(1, children + 1))

@@ -17,6 +17,7 @@ from bench import cost
 from bench.harness import Bench, Figure, Target, Values, ratio
 from bench.machine import memory, tree_seconds
 from bench.model_server import NOTE, START, Counts, ModelServer, calls, work
+from bench.peers.environments import NotInstalledError
 from bench.peers.frameworks.rivals import SDK, Rival, rivals
 from bench.peers.process import PeerError
 from bench.pictures import Bars, Wanted
@@ -43,8 +44,9 @@ def run(bench: Bench) -> None:
                 "tools": toolset.definitions(toolset.builtin(mesh.database)),
             }
             others, absent = contest.enter_context(rivals(told))
-            for name, why in absent.items():
-                bench.failed(f"P23 {name}", "orchestration, this framework", why)
+            for name, error in absent.items():
+                absent_here = isinstance(error, NotInstalledError)
+                bench.failed(f"P23 {name}", "orchestration, this framework", str(error), absent=absent_here)
             full = [200] if bench.full else []
             ours = _Contest(mesh, worker, models, bench.place.server_pid, told)
             _measure(bench, ours, others, [1, bench.size(20, 5), *full])

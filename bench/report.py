@@ -15,14 +15,20 @@ from bench.place import LIMITS
 
 
 def write(folder: Path, machine: Mapping[str, str], bench: Bench, quick: bool, any_load: bool) -> bool:
-    """Write both files; return whether a target was missed or something was not measured."""
+    """Write both files; return whether the run has failed.
+
+    It has if a target was missed or could not be judged, or if something could not be measured, except peers that
+    cannot be installed here.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     verdicts = [figure.verdict(target) for figure in bench.figures for target in figure.targets]
     (folder / "results.json").write_text(json.dumps(_data(machine, bench.figures), indent=1) + "\n")
     pictures = _pictures(folder / "pictures", bench.figures)
     lines = [*_head(machine, bench, quick, any_load), *_summary(bench.figures), *_details(bench.figures, pictures)]
     (folder / "RESULTS.md").write_text("\n".join(lines) + "\n")
-    return any(verdict != "pass" for verdict in verdicts) or any(figure.failed for figure in bench.figures)
+    return any(verdict != "pass" for verdict in verdicts) or any(
+        figure.failed and not figure.absent for figure in bench.figures
+    )
 
 
 def _head(machine: Mapping[str, str], bench: Bench, quick: bool, any_load: bool) -> Iterator[str]:
@@ -123,6 +129,7 @@ def _data(machine: Mapping[str, str], figures: list[Figure]) -> dict[str, Any]:
                 "key": figure.key,
                 "title": figure.title,
                 "failed": figure.failed,
+                "absent": figure.absent,
                 "voided": figure.voided,
                 "disturbed": figure.disturbed,
                 "foreign_load": [round(share, 3) for share in figure.foreign],

@@ -88,7 +88,7 @@ def run(bench: Bench, mesh: Mesh) -> None:
         except NotInstalledError as error:
             missing.append(str(error))
     if not here:
-        bench.failed("start, peers", title, "; ".join(missing))
+        bench.failed("start, peers", title, "; ".join(missing), absent=True)
         return
     names = {"agentmesh": f"agentmesh {version('agentmesh')}"}
     names |= {each.name: f"{each.shown} {_release(path)}" for each, path in here.items()}

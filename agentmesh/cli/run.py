@@ -25,6 +25,7 @@ from agentmesh.domain.ids import short
 from agentmesh.domain.rows import Session
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import one_line, printable
+from agentmesh.llm.ahead import import_ahead
 from agentmesh.tools.environment import conceal_process
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ def run(
     piped = beside_prompt(timeout) if prompt not in (None, "-") else None
     flags = {"max_cost_usd": new["max_cost"], "concurrency": new["concurrency"]}
     conceal_process()
+    import_ahead()
     with place.mesh("run", pool_size=8, **flags) as mesh:
         if go_on or which:
             session = mesh.find_session(session=which, workdir=Path.cwd())
@@ -132,6 +134,7 @@ def demo(timeout: float | None, *, as_json: bool, place: PlaceOptions) -> int:
 
     say("The model of this demo is a script; everything else is real. In another terminal: agentmesh tree")
     conceal_process()
+    import_ahead()
     with place.mesh("demo", pool_size=8) as mesh:
         session = mesh.start_session(Path.cwd(), model=DEMO_MODEL, title="demo")
         code = _run(mesh, session, DEMO_PROMPT, (), concurrency=None, timeout=timeout, as_json=as_json)

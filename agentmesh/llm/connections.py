@@ -18,7 +18,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Future
 
 import httpx2
-import openai
+
+from agentmesh.llm.sdk import openai
 
 _LONGEST_REFUSAL = 256 * 1024
 """Bytes of an error's body that are read; the body may have no end."""

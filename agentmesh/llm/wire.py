@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 import httpx2
-import openai
 
 from agentmesh.domain import jsontext
 from agentmesh.llm import listed
@@ -23,6 +22,7 @@ from agentmesh.llm.exchange import Exchange
 from agentmesh.llm.failure import AttemptFailed, FailedAnswer, explain
 from agentmesh.llm.provider import Provider
 from agentmesh.llm.retry import retry_after
+from agentmesh.llm.sdk import openai
 
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 _WRITE_TIMEOUT = 60.0

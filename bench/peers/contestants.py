@@ -124,7 +124,8 @@ def installed(bench: Bench, stack: ExitStack, contestants: Sequence[Contestant])
             )
             running.install()
         except (NotInstalledError, PeerError) as error:
-            bench.failed("P3", f"{contestant.name}: messages side by side", str(error))
+            absent = isinstance(error, NotInstalledError)
+            bench.failed("P3", f"{contestant.name}: messages side by side", str(error), absent=absent)
         else:
             found.append(running)
     return found

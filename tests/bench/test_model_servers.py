@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from bench.metronome import Metronome, told
-from bench.model_server import NOTE, START, STEPS, Counts, ModelServer, work
+from bench.model_server import NOTE, START, STEPS, TASKS, Counts, ModelServer, program_work, task_calls, work
 from bench.peers.process import Peer
 
 _TOOL = {"type": "function", "function": {"name": "read", "description": "Reads.", "parameters": {"type": "object"}}}
@@ -79,3 +79,17 @@ def _ask(base_url: str, prompt: str, *, stream: bool = True) -> str:
         return connection.getresponse().read().decode()
     finally:
         connection.close()
+
+
+@pytest.mark.timeout(180)
+def test_the_bare_sdk_gives_tasks_to_sub_agents_with_their_own_prompt_and_tools(sdk, tmp_path) -> None:
+    (tmp_path / NOTE).write_text("one line\n")
+    with ModelServer() as models:
+        told = {"base_url": models.base_url, "workdir": str(tmp_path), "system": "Be brief.", "tools": [_TOOL]}
+        sdk.ask({**told, "sub_agent": {"system": "Be.", "tools": []}})
+        done = sdk.ask({"prompt": f"{TASKS} 2"})
+        did = models.counts()
+    expected = program_work(task_calls(2), 2, waits=False)
+    assert (did.model_calls, did.streamed, did.tool_calls, did.results, did.answered) == expected
+    assert (did.tools, did.system) == (2, 2 * len("Be brief.") + 8 * len("Be."))
+    assert done["events"] == 50 * 3

@@ -71,7 +71,7 @@ def test_who_has_waited_long_enough_takes_a_slot_of_its_own(rig: Rig, monkeypatc
     answers = Answers(rig)
     fork_all(rig)
     rig.worker(**SLOTS)
-    rig.until(lambda: len(answers.asked) == 2, "a second request, while the first one is not answered")
+    rig.until(lambda: len(answers.asked) >= 2, "a second request, while the first one is not answered")
     answers.go_on.set()
     rig.rest()
     assert sorted(answers.asked) == sorted(NAMES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,28 +28,35 @@ class _Work:
         """How many pieces of text were streamed."""
         return sum(self._events)
 
-    def converse(self, prompt: str) -> None:
-        """Call the model and the tools that it asks for until it answers."""
-        messages: list[Any] = [{"role": "system", "content": self._told["system"]}, {"role": "user", "content": prompt}]
+    def converse(self, prompt: str, told: Mapping[str, Any] | None = None) -> str:
+        """Call the model and the tools that it asks for until it answers; return that.
+
+        ``told``: the system prompt and the tools of a sub-agent, otherwise those of all.
+        """
+        told = told or self._told
+        messages: list[Any] = [{"role": "system", "content": told["system"]}, {"role": "user", "content": prompt}]
         while True:
-            answer, calls = self._ask(messages)
+            answer, calls = self._ask(messages, told["tools"])
             messages.append(
                 {"role": "assistant", "content": answer or None, **({"tool_calls": calls} if calls else {})}
             )
             if not calls:
                 self.answer = len(answer)  # the root's comes last
-                return
-            for call in calls:
-                result = self._call(call["function"]["name"], json.loads(call["function"]["arguments"]))
-                messages.append({"role": "tool", "tool_call_id": call["id"], "content": json.dumps(result)})
+                return answer
+            results = [
+                self._call(call["function"]["name"], json.loads(call["function"]["arguments"])) for call in calls
+            ]
+            for call, result in zip(calls, results, strict=True):
+                content = json.dumps(result() if callable(result) else result)
+                messages.append({"role": "tool", "tool_call_id": call["id"], "content": content})
 
-    def _ask(self, messages: list[Any]) -> tuple[str, list[dict[str, Any]]]:
+    def _ask(self, messages: list[Any], tools: list[Any]) -> tuple[str, list[dict[str, Any]]]:
         text: list[str] = []
         calls: dict[int, dict[str, Any]] = {}
         stream = self._client.chat.completions.create(
             model="model",
             messages=messages,
-            tools=self._told["tools"],
+            tools=tools,
             stream=True,
             stream_options={"include_usage": True},
         )
@@ -67,7 +74,10 @@ class _Work:
         self._events.append(len(text))
         return "".join(text), list(calls.values())
 
-    def _call(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def _call(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any] | Callable[[], dict[str, Any]]:
+        """Return a tool's result; a task goes on beside the others, so it returns what waits for its result."""
+        if name == "task":
+            return self._task(arguments["prompt"])
         if name == "fork":
             thread = threading.Thread(target=self.converse, args=[arguments["prompt"]])
             thread.start()
@@ -78,6 +88,17 @@ class _Work:
                 thread.join()
             return {"outcome": "complete", "results": []}
         return {"content": Path(self._told["workdir"], arguments["path"]).read_text()}
+
+    def _task(self, prompt: str) -> Callable[[], dict[str, Any]]:
+        answers: list[str] = []
+        thread = threading.Thread(target=lambda: answers.append(self.converse(prompt, self._told["sub_agent"])))
+        thread.start()
+
+        def result() -> dict[str, Any]:
+            thread.join()
+            return {"status": "completed", "output": answers[0]}
+
+        return result
 
 
 def main() -> None:
@@ -91,7 +112,7 @@ def main() -> None:
 
             client = openai.OpenAI(base_url=value["base_url"], api_key="none", max_retries=0, timeout=PATIENCE)
             state.append((client, value))
-            return {"processor": time.process_time()}
+            return {"processor": time.process_time(), "seconds": time.perf_counter() - began}
         work = _Work(*state[0])
         work.converse(value["prompt"])
         return {

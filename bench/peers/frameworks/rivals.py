@@ -61,10 +61,10 @@ class Rival:
 
 
 @contextmanager
-def rivals(told: Mapping[str, Any]) -> Iterator[tuple[list[Rival], dict[str, str]]]:
+def rivals(told: Mapping[str, Any]) -> Iterator[tuple[list[Rival], dict[str, NotInstalledError | PeerError]]]:
     """Lend the bare SDK, which comes first, and every framework that can be had; and say why the others cannot."""
     with ExitStack() as stack:
-        found, absent = [], dict[str, str]()
+        found, absent = [], dict[str, NotInstalledError | PeerError]()
         sdk = stack.enter_context(Peer(Path(sys.executable), f"{_MODULES}.bare_sdk"))
         found.append(Rival(SDK, version("openai"), sdk, told))
         for name, module in FRAMEWORKS.items():
@@ -72,7 +72,7 @@ def rivals(told: Mapping[str, Any]) -> Iterator[tuple[list[Rival], dict[str, str
                 peer = stack.enter_context(Peer(environment(module), f"{_MODULES}.{module}"))
                 found.append(Rival(name, _release(name, module), peer, told))
             except (NotInstalledError, PeerError) as error:
-                absent[name] = str(error)
+                absent[name] = error
         yield found, absent
 
 
