@@ -10,6 +10,7 @@ from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.talk import say
+from agentmesh.domain.figures import plural
 from agentmesh.domain.text import one_line, printable
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def state_words(one: Process) -> str:
     if one.without_worker:
         return "running without a worker"
     words = f"exited {one.exit_code}" if one.state == "exited" and one.exit_code is not None else one.state
-    return f"{words}, {one.matches} lines matched" if one.watch else words
+    return f"{words}, {plural(one.matches, 'line')} matched" if one.watch else words
 
 
 def _line(one: Process) -> str:

@@ -27,7 +27,9 @@ from agentmesh.store.pool import KeptConnection, connect, describe
 
 READER: Final = "agentmesh_reader"
 _VIEWS: Final = (
-    "v_agents, v_mail, v_transcript, v_waits, v_cost, v_budgets, v_timeline, v_stuck, v_requests, v_sessions"
+    "v_agents, v_mail, v_transcript, v_waits, v_cost, v_budgets, v_timeline, v_stuck, v_requests, "
+    "v_sessions, v_batch_items, v_batches, v_changes, v_conflicts, v_forms, v_images, v_limits, "
+    "v_merges, v_processes, v_tasks, v_timers, v_todos, v_workspaces"
 )
 _ADVICE: Final = MappingProxyType(
     {

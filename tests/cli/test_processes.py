@@ -21,9 +21,11 @@ def test_without_a_process_it_says_so(am, here):
     assert (shown.code, shown.out, shown.err) == (0, "", "No command was started in the background.\n")
 
 
-def test_a_process_is_listed_with_its_command_as_it_is(am, process):
+def test_a_process_is_listed_with_its_command_as_it_is(am, mesh, process):
     assert "7  running, 0 lines matched" in am("processes").out
     assert "root: npm run [red]dev[/red] ünï" in am("processes").out
+    mesh.conn.execute("update agentmesh.processes set matches = 1")
+    assert "7  running, 1 line matched" in am("processes").out
     (shown,) = am("processes", "--json").data
     assert (shown["process_id"], shown["state"], shown["agent"]["name"]) == (7, "running", "root")
 

@@ -75,6 +75,7 @@ def test_a_call_in_one_line(name, arguments, said_of_it):
     [
         ("bash", {"exit_code": 0, "output": "one\n"}, "one", False),
         ("bash", {"exit_code": 2, "output": ""}, "exit 2, no output", True),
+        ("bash", {"process_id": 3, "state": "running"}, "process 3, in the background", False),
         ("glob", {"files": ["a"]}, "1 file", False),
         ("grep", {"matches": ["a", "b"]}, "2 matches", False),
         ("send", {"status": "sent", "to": {"name": "root"}}, "sent to root", False),

@@ -171,6 +171,8 @@ def _diff_size(result: Mapping[str, Any]) -> str:
 
 
 def _bash(result: Mapping[str, Any]) -> str:
+    if "process_id" in result:
+        return f"process {result['process_id']}, in the background"
     code = result.get("exit_code")
     return f"exit {code}, {_lines(result.get('output'))}" if code else _lines(result.get("output"))
 
