@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import re
 
 import psycopg
 import pytest
@@ -20,6 +21,11 @@ def test_a_query_is_a_table_csv_or_json(am, mesh, here):
     assert table.err == "(1 row)\n"
     assert am("sql", "--json", query).data == [{"name": "root", "status": "idle", "unread": 0}]
     assert list(csv.reader(io.StringIO(am("sql", "--csv", "-", stdin=query).out)))[1] == ["root", "idle", "0"]
+
+
+def test_the_hint_names_all_views(am, mesh, here, conn):
+    views = conn.execute("select table_name from information_schema.views where table_name like 'v\\_%'").fetchall()
+    assert set(re.findall(r"v_\w+", am("sql", "select * from agents").err)) == {name for (name,) in views}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentmesh.domain.ids import AgentId
-from agentmesh.store import slots
+from agentmesh.store import agents, slots
 from tests.fixtures.mesh import Mesh
 
 KEY, OTHER = "a" * 64, "b" * 64
@@ -44,6 +44,17 @@ def test_other_prefixes_go_at_once_while_a_slot_is_free(mesh: Mesh, team):
     assert take(mesh, team[1], OTHER) is None
     assert take(mesh, team[2], "c" * 64) is not None
     assert take(mesh, team[3], "c" * 64, free=3) is None
+
+
+def test_who_was_killed_or_interrupted_meanwhile_gets_no_slot(mesh: Mesh, team):
+    assert take(mesh, team[0]) is None
+    assert take(mesh, team[1]) is not None
+    assert take(mesh, team[2]) is not None
+    mesh.run(agents.kill, team[1])
+    mesh.run(agents.interrupt, team[2])
+    leave(mesh, team[0])
+    assert (take(mesh, team[1]), take(mesh, team[2])) == (1.0, 1.0)
+    assert take(mesh, team[3]) is None
 
 
 def test_nobody_waits_longer_than_another_reading_takes(mesh: Mesh, team):

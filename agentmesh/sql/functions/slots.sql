@@ -15,6 +15,9 @@ begin
   select * into me from agentmesh.agents a where a.id = take_slot.agent;
   delete from agentmesh.slots s where s.model = me.model
     and not exists (select from agentmesh.agents a where a.id = s.agent_id and a.epoch = s.epoch and a.status = 'running');
+  if me.status <> 'running' or me.interrupt_turn = me.turn then
+    return 1;  -- its worker is about to hear of that; a call would be paid for nothing
+  end if;
   insert into agentmesh.slots as s (agent_id, epoch, model, key, tokens) values (me.id, me.epoch, me.model, take_slot.key, take_slot.tokens)
   on conflict (agent_id) do update set epoch = excluded.epoch, model = excluded.model, key = excluded.key, tokens = excluded.tokens, entered_at = null,
     since = case when s.entered_at is null and s.key = excluded.key then s.since else excluded.since end
