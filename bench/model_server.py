@@ -26,6 +26,8 @@ TASKS: Final = "TASKS"
 """First word in its place, for children that are sub-agents of the tool ``task``."""
 WORK: Final = "WORK"
 """The children's prompt."""
+HI: Final = "hi"
+"""A prompt that is answered at once."""
 NOTE: Final = "note.txt"
 """The file that they read, in the working directory."""
 ROOT_CALLS, CHILD_CALLS = 3, 4
@@ -143,6 +145,8 @@ def _respond(view: ChatRequestView) -> ScriptedReply:
     if told.endswith(WORK):
         if view.step < CHILD_CALLS - 1:
             return ScriptedReply(tool_calls=(ScriptedCall("read", {"path": NOTE}),))
+    elif told == HI:
+        pass
     elif told.split()[-2] == TASKS:
         if view.step == 0:
             given = ({"description": f"child {n}", "prompt": WORK} for n in range(1, int(told.split()[-1]) + 1))
