@@ -67,7 +67,7 @@ GROUPS: Final[Mapping[str, Group]] = {
     "loaded": Group(loaded.run, 25),
     "idle": Group(idle.run, 35),
     "resident": Group(resident.run, 6),
-    "start": Group(start.run, 1),
+    "start": Group(start.run, 9),
     "forking": Group(forking.run, 1),
     "killing": Group(killing.run, 2),
     "prefixes": Group(prefixes.run, 7),

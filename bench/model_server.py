@@ -30,6 +30,8 @@ WORK: Final = "WORK"
 """The children's prompt."""
 STEPS: Final = "STEPS"
 """Begins the prompt of an agent that only makes steps; their number follows."""
+HI: Final = "hi"
+"""A prompt that is answered at once."""
 NOTE: Final = "note.txt"
 """The file that they read, in the working directory."""
 ROOT_CALLS, CHILD_CALLS = 3, 4
@@ -153,6 +155,8 @@ def _respond(view: ChatRequestView) -> ScriptedReply:
                 tool_calls=(ScriptedCall("read", {"path": NOTE, "offset": view.step + 1, "limit": 1}),)
             )
         return ScriptedReply(text="done")
+    elif told == HI:
+        pass
     elif told.split()[-2] == TASKS:
         if view.step == 0:
             given = ({"description": f"child {n}", "prompt": WORK} for n in range(1, int(told.split()[-1]) + 1))
