@@ -41,6 +41,7 @@ from bench import (
     waking,
     walls,
     workers,
+    year,
 )
 from bench.harness import Bench
 from bench.machine import facts
@@ -85,6 +86,7 @@ GROUPS: Final[Mapping[str, Group]] = {
     "context": Group(scale_context.run, 4),
     "scale": Group(scale.run, 14),
     "workers": Group(workers.run, 31),
+    "year": Group(year.run, 8),
 }
 LIMIT: Final = 600
 """Seconds that an ordinary run of all groups may take."""

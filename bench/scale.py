@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from bench.harness import Bench, Figure, Target, Values, ratio
 from bench.machine import memory
 from bench.pictures import Curve
 from bench.place import Mesh
+from bench.statements import rows_read, timed
 from bench.waking import Waiters, waiters
 from bench.worker import WorkerProcess
 
@@ -29,10 +31,6 @@ _GROUPS: Final = 100
 """Children of the root; all others are theirs."""
 _SAMPLES: Final = 7
 """Of each statement that shows something, for each size."""
-_ROWS: Final = (
-    "select coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0) from pg_stat_xact_user_tables"
-    " where schemaname = 'agentmesh'"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ class Crowd:
     group: AgentId
 
 
-Show = Callable[[psycopg.Connection, Crowd], Any]
+Show = Callable[..., Any]
 """A statement that shows something of a crowd."""
 
 
@@ -177,10 +175,10 @@ def _shown(bench: Bench, crowds: Mapping[int, Crowd]) -> None:
             for what, show in shown.items():
                 took: dict[int, list[float]] = {size: [] for size in crowds}
                 for size, crowd in crowds.items():  # first, so that all connections are warm
-                    values[f"{what}: rows read of {size:,}"] = _rows_read(conns[size], show, crowd)
+                    values[f"{what}: rows read of {size:,}"] = rows_read(conns[size], partial(show, crowd=crowd))
                 for _ in range(_SAMPLES):
                     for size, crowd in crowds.items():
-                        took[size].append(_timed(conns[size], show, crowd))
+                        took[size].append(timed(conns[size], partial(show, crowd=crowd)))
                 values |= {f"{what}: {size:,} agents": statistics.median(times) for size, times in took.items()}
         for name, what in more.items():
             values[name] = ratio(values[f"{what}: {large:,} agents"], values[f"{what}: {smaller:,} agents"])
@@ -188,25 +186,6 @@ def _shown(bench: Bench, crowds: Mapping[int, Crowd]) -> None:
         return values
 
     bench.measure(repeat, figure)
-
-
-def _timed(conn: psycopg.Connection, show: Show, crowd: Crowd) -> float:
-    """Return the milliseconds of a statement, which is rolled back."""
-    began = time.perf_counter()
-    show(conn, crowd)
-    took = time.perf_counter() - began
-    conn.rollback()
-    return took * 1e3
-
-
-def _rows_read(conn: psycopg.Connection, show: Show, crowd: Crowd) -> float:
-    before = conn.execute(_ROWS).fetchone()
-    show(conn, crowd)
-    after = conn.execute(_ROWS).fetchone()
-    conn.rollback()
-    assert before is not None
-    assert after is not None
-    return float(after[0] - before[0])
 
 
 def _first_line(mesh: Mesh) -> float:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-GROUPS = ("sending", "appending", "forking", "killing", "context", "programs")
-"""Those that need no other program and little time: 20 s in all, of which a server's start takes 4."""
+GROUPS = ("sending", "appending", "forking", "killing", "context", "programs", "stepping", "year")
+"""Those that need no other program and little time: 40 s in all, of which a server's start takes 4."""
 
 
 @pytest.mark.slow
