@@ -25,6 +25,7 @@
     │   └── ConfigError, NoModel, NotAPerson, BadImage
     ├── DatabaseError           the database cannot be reached or used
     │   ├── DatabaseUnreachable, DatabaseBusy, SchemaBehind, SchemaDiffers, ReaderMissing, EmbeddedServerError
+    │   │   └── ServerReplaced   is a DatabaseUnreachable
     │   └── SchemaAhead
     │       └── SchemaReplaced   under a worker that runs
     ├── TreeError               files or objects of a workspace cannot be read or written

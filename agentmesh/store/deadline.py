@@ -143,7 +143,8 @@ class BoundedConnection(psycopg.Connection[TupleRow]):
     def _look_for_standby(self) -> None:
         """Warn if commits wait for a standby; it uses a thread and a connection of its own."""
         try:
-            pid, info = self.info.backend_pid, self.info
+            info = self.info
+            pid, database = info.backend_pid, info.dbname  # this connection may be closed meanwhile
             with psycopg.connect(info.dsn, password=info.password, autocommit=True, connect_timeout=5) as looking:
                 found = looking.execute(_STANDBY, [pid]).fetchone()
         except psycopg.Error as error:
@@ -151,7 +152,7 @@ class BoundedConnection(psycopg.Connection[TupleRow]):
             return
         if found:
             self._standby = f"synchronous_standby_names is {found[0]!r}"
-            _say_once(info.dbname, self._standby)
+            _say_once(database, self._standby)
 
 
 def _joined(failures: list[psycopg.OperationalError]) -> psycopg.OperationalError:

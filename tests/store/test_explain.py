@@ -361,6 +361,8 @@ CALLS: dict[str, Callable[[psycopg.Connection, Scene], Any]] = {
     "seen": lambda c, s: person.see(c, s.idle),
     "details for a board": lambda c, s: board.details(c, [s.root, s.child, s.long]),
     "strips for a board": lambda c, s: board.ran(c, [s.root, s.finishing], 600),
+    "the newest sessions": lambda c, _s: sessions.list_sessions(c, None, 5),
+    "the newest session": lambda c, _s: sessions.list_sessions(c, None, 1),
     "all sessions for a board": lambda c, s: board.everywhere(c, 5, 5),
     "screen": lambda c, s: _screen(c, s.session, s.child),
     "view": lambda c, s: agents.view(c, s.session),

@@ -18,14 +18,19 @@ select id, title, workdir, host, os_user, root_id, permission_mode, created_at, 
 where workdir = %(workdir)s and host = %(host)s and os_user = %(os_user)s and ended_at is null order by created_at desc limit 1;
 
 -- name: all
--- Sessions with their figures, newest first, except those that are being erased.
-select s.id, s.title, s.workdir, s.created_at, s.ended_at, s.pinned, count(a.id) as agents, count(*) filter (where a.status = 'running') as running,
-  sum(a.input_tokens - a.cached_tokens + a.output_tokens)::bigint as tokens,
-  case when sum(a.unpriced_calls) = 0 or sum(a.cost_usd) > 0 then sum(a.cost_usd) end as cost_usd,
-  max(greatest(a.created_at, a.died_at, a.queued_at)) as active_at
-from agentmesh.sessions s join agentmesh.agents a on a.session_id = s.id
-where (%(workdir)s::text is null or s.workdir = %(workdir)s) and s.erasing_at is null
-group by s.id order by s.created_at desc limit %(limit)s;
+-- Sessions with their figures, newest first, except those that are being erased. Only agents of the listed ones are read.
+select s.id, s.title, s.workdir, s.created_at, s.ended_at, s.pinned, f.agents, f.running, f.tokens, f.cost_usd, f.active_at
+from (
+  select * from agentmesh.sessions n where (%(workdir)s::text is null or n.workdir = %(workdir)s) and n.erasing_at is null
+    and exists (select from agentmesh.agents a where a.session_id = n.id)
+  order by n.created_at desc limit %(limit)s) s
+cross join lateral (
+  select count(*) as agents, count(*) filter (where a.status = 'running') as running,
+    sum(a.input_tokens - a.cached_tokens + a.output_tokens)::bigint as tokens,
+    case when sum(a.unpriced_calls) = 0 or sum(a.cost_usd) > 0 then sum(a.cost_usd) end as cost_usd,
+    max(greatest(a.created_at, a.died_at, a.queued_at)) as active_at
+  from agentmesh.agents a where a.session_id = s.id) f
+order by s.created_at desc;
 
 -- name: set_mode
 -- Change what tools may do without asking.
