@@ -75,8 +75,8 @@ GROUPS: Final[Mapping[str, Group]] = {
     "walls": Group(walls.run, 4),
     "trees": Group(trees.run, 11),
     "takeover": Group(takeover.run, 10),
-    "orchestration": Group(orchestration.run, 47),
-    "stepping": Group(stepping.run, 20),
+    "orchestration": Group(orchestration.run, 36),
+    "stepping": Group(stepping.run, 10),
     "programs": Group(programs.run, 15),
     "streaming": Group(streaming.run, 22),
     "tui": Group(tui.run, 128),
@@ -86,7 +86,7 @@ GROUPS: Final[Mapping[str, Group]] = {
     "context": Group(scale_context.run, 4),
     "scale": Group(scale.run, 14),
     "workers": Group(workers.run, 31),
-    "year": Group(year.run, 8),
+    "year": Group(year.run, 5),
 }
 LIMIT: Final = 600
 """Seconds that an ordinary run of all groups may take."""

@@ -20,7 +20,7 @@ Values = Mapping[str, float]
 
 FOREIGN_LIMIT: Final = 0.20
 """Share of all processors that others may use during a repetition."""
-PATIENCE: Final = 10.0
+PATIENCE: Final = 6.0
 """Seconds that a run which is not full spends in all on making void repetitions again, so that it ends in time."""
 _SHORT: Final = 1.0
 """Seconds below which a void repetition is made again in any case."""

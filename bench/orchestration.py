@@ -124,7 +124,7 @@ class _Contest:
 def _measure(bench: Bench, contest: _Contest, others: Sequence[Rival], sizes: Sequence[int]) -> None:
     """Everybody in turn, some rounds in each repetition."""
     others = _warmed(bench, contest, others, sizes)
-    rounds = bench.size(3, 1, 1)
+    rounds = bench.size(2, 1, 1)
     figures = [_seconds(others, k, rounds) for k in sizes]
 
     def repeat() -> Values:

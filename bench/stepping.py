@@ -20,7 +20,7 @@ from bench.sending import owned_recipients, pgbench
 from bench.worker import WorkerProcess
 
 _AGENTS: Final = 16
-_MOST_ROUNDS: Final = 10
+_MOST_ROUNDS: Final = 5
 """Before the measurement, at most: until a round is no faster than those before."""
 
 _FIRST: Final = 2
@@ -40,7 +40,7 @@ select agentmesh.finish_step('{agent}', row({worker}, {epoch}, null, null, null)
 
 def run(bench: Bench) -> None:
     """Measure P33."""
-    steps, rounds = bench.size(40, 5), bench.size(4, 1, 8)
+    steps, rounds = bench.size(24, 5, 40), bench.size(2, 1, 8)
     (bench.place.folder / NOTE).write_text("".join(f"line {n}\n" for n in range(1, steps + 1)))
     figure = Figure(
         "P33",
