@@ -127,6 +127,10 @@ def _statement(name: str, used: Used) -> Statement:
             board.agents(conn, session, [used.root]),
             board.used(conn, session, [used.root]),
             board.newest(conn, used.root, 50),
+            board.waits(conn, [used.root, idle]),
+            board.pending(conn, [used.root, idle]),
+            board.working(conn, session),
+            board.left(conn, session),
         ),
     }
     return calls[name]
