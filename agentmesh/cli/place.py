@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,6 +11,7 @@ from agentmesh.cli.talk import complain
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
+    from agentmesh.app.databases import Databases
     from agentmesh.config.settings import Settings
     from agentmesh.domain.rows import Session
 
@@ -26,6 +28,8 @@ class PlaceOptions(NamedTuple):
     log_file: str | None = None
     command: str | None = None
     """With its group: ``agentmesh db url``; None for the terminal UI."""
+    database: str | None = None
+    """The name of one of several databases."""
 
     def settings(self, *, of_project: bool = True, **flags: Any) -> Settings:
         """Read the configuration, with this directory's project file if asked; print warnings about ignored parts.
@@ -37,6 +41,8 @@ class PlaceOptions(NamedTuple):
 
         place = {"database_url": self.database_url, "data_dir": self.data_dir, "log_file": self.log_file}
         settings = load({**place, **flags}, os.environ, Path.cwd() if of_project else None)
+        if self.database is not None:
+            settings = settings.of_database(self.database)
         require_person(settings, self._what)
         for warning in settings.warnings:
             complain(warning)
@@ -55,13 +61,46 @@ class PlaceOptions(NamedTuple):
         return settings
 
     def mesh(
-        self, role: str, *, migrate: bool = True, pool_size: int = 2, of_project: bool = True, **flags: Any
+        self,
+        role: str,
+        *,
+        who: Sequence[str] = (),
+        begins: bool = False,
+        migrate: bool = True,
+        pool_size: int = 2,
+        of_project: bool = True,
+        **flags: Any,
     ) -> Mesh:
-        """Open the database; ``flags`` are settings from options, ``of_project`` as in ``settings``."""
+        """Open the database of the session, or of the agent that the first of ``who`` names.
+
+        ``begins``: of a new session instead. ``flags`` are settings from options, ``of_project`` as in ``settings``. Of
+        several databases, say which ones did not answer.
+        """
         from agentmesh.app import open_mesh
 
         settings = self.settings(of_project=of_project, **flags)
-        return open_mesh(settings, role=role, what=self._what, migrate=migrate, pool_size=pool_size)
+        if not settings.has_several_databases:
+            return open_mesh(settings, role=role, what=self._what, migrate=migrate, pool_size=pool_size)
+        databases = self._databases(settings, role, pool_size)
+        try:
+            found = databases.for_new_session() if begins else databases.find(self.session, who, Path.cwd())
+        except BaseException:
+            databases.close()
+            raise
+        if begins or self.session is None:
+            complain_of_silent(databases)
+        databases.close(keep=found)
+        return found
+
+    def databases(self, role: str, *, pool_size: int = 2, **flags: Any) -> Databases | None:
+        """Return the databases of the mesh for a command that looks into all, not opened; None if there is one only."""
+        settings = self.settings(**flags)
+        return self._databases(settings, role, pool_size) if settings.has_several_databases else None
+
+    def _databases(self, settings: Settings, role: str, pool_size: int) -> Databases:
+        from agentmesh.app.databases import Databases
+
+        return Databases(settings, role=role, what=self._what, pool_size=pool_size)
 
     @property
     def _what(self) -> str:
@@ -71,3 +110,9 @@ class PlaceOptions(NamedTuple):
     def find_session(self, mesh: Mesh) -> Session:
         """Return the session; raise UnknownSession."""
         return mesh.find_session(session=self.session, workdir=Path.cwd())
+
+
+def complain_of_silent(databases: Databases) -> None:
+    """Print a warning for each database that did not answer: what follows is without it."""
+    for name, error in databases.silent.items():
+        complain(f"Without the database {name}: {error.message}", error.hint)

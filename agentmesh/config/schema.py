@@ -55,7 +55,16 @@ _LINE: Final = matching(r".*\S.*", "should be one line of text, not empty")
 _ADDRESS: Final = matching(r"https?://[^\s/]+\S*", "should be a URL, as in https://api.openai.com/v1")
 _HEADER: Final = matching(r"[\x20-\x7e]*", "should be printable ASCII")
 _HOST: Final = matching(r"[^\s/@\[\]]+|\[[^\s/@\[\]]+\](:\d+)?", "should be a host, as in localhost or wiki.corp:8080")
+_DATABASE_NAME: Final = matching(r"[a-z0-9][a-z0-9_-]{0,31}", "should be a name of a-z, 0-9, '_' and '-'")
 _PROVIDER_NAME: Final = matching(r"[A-Za-z0-9][\w.-]*", "should be a name of letters, digits, '.', '_' and '-'")
+
+
+def _databases(value: Any) -> dict[str, Database]:
+    given: dict[str, Database] = entries(_DATABASE_NAME, table(Database))(value)
+    without = [name for name, one in given.items() if one.url is None]
+    if len(without) > 1:
+        raise Refused("needs a url: only one database may leave it out", (without[1],))
+    return given
 
 
 def _url(value: Any) -> str:
@@ -357,6 +366,24 @@ class Logs(NamedTuple):
     """Lowest level of the records in it."""
 
 
+class Database(NamedTuple):
+    """One of several databases that make the mesh. Each session is wholly in one of them."""
+
+    url: Annotated[str | None, optional(_LINE)] = None
+    """Its PostgreSQL; one of them may leave it out: the one that `database_url` names, or the embedded server."""
+    direct_url: Annotated[str | None, optional(_LINE)] = None
+    """A way around a pooler in transaction mode, for LISTEN; by default ``url``."""
+    weight: Annotated[float, decimal(ge=0, le=1000)] = 1
+    """Its share of new sessions, against the weights of the others; 0 for none."""
+    read_only: Annotated[bool, boolean] = False
+    """Whether it is only looked into: no session begins in it, no agent runs, and nothing is changed."""
+    draining: Annotated[bool, boolean] = False
+    """Whether no session begins in it any more; those that are there go on."""
+
+    def __repr__(self) -> str:
+        return shown(self, hidden=("url", "direct_url"))
+
+
 class Document(NamedTuple):
     """A whole configuration."""
 
@@ -370,6 +397,8 @@ class Document(NamedTuple):
     """A way around a pooler in transaction mode, for LISTEN; by default ``database_url``."""
     reader_url: Annotated[str | None, optional(_LINE)] = None
     """A login that may only read, for ``agentmesh sql``; by default made from ``database_url``."""
+    databases: Annotated[Mapping[str, Database], _databases] = _NONE
+    """The databases of the mesh, if there are several."""
     model: Annotated[str | None, optional(_LINE)] = None
     """Model of new sessions: ``NAME``, or ``PROVIDER/NAME``."""
     effort: Annotated[str | None, optional(word(*EFFORTS))] = None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from agentmesh.config import forms, sources
 from agentmesh.config.mcp import Mcp, McpServer
 from agentmesh.config.schema import (
+    Database,
     Limits,
     Logs,
     ModelCalls,
@@ -23,6 +24,7 @@ from agentmesh.config.schema import (
 )
 from agentmesh.domain.errors import ConfigError
 from agentmesh.domain.states import PermissionMode
+from agentmesh.domain.text import one_line
 
 if TYPE_CHECKING:
     from agentmesh.config.rules import SourcedRule
@@ -46,6 +48,10 @@ class Settings(NamedTuple):
     """For LISTEN and a worker's lock, if ``database_url`` goes through a pooler in transaction mode."""
     reader_url: str | None = None
     """For ``agentmesh sql``: a role that may only read the views."""
+    databases: Mapping[str, Database] = _NONE
+    """The databases of the mesh by name, if there are several; empty: only that of ``database_url``."""
+    database: str | None = None
+    """Which of them ``database_url`` is; None if there is only one, or none is chosen."""
     model: str | None = None
     effort: str | None = None
     """How hard the models of new sessions think; None: the server decides."""
@@ -76,6 +82,26 @@ class Settings(NamedTuple):
     """What was ignored and why, one sentence each, for people."""
     elsewhere: Elsewhere | None = None
     """Reads the settings again with another directory's project file, or None for no project; may raise ConfigError."""
+
+    def of_database(self, name: str) -> Settings:
+        """Return the settings for one of the databases; raise ConfigError if there is none of this name."""
+        one = self.databases.get(name)
+        if one is None:
+            known = f"There are {', '.join(self.databases)}." if self.databases else "[databases] names none."
+            raise ConfigError(f"There is no database {one_line(name, 40)!r}.", hint=known)
+        if one.url is None:
+            return self._replace(database=name)
+        return self._replace(database=name, database_url=one.url, direct_database_url=one.direct_url, reader_url=None)
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the database is only to be looked into."""
+        return self.database is not None and self.databases[self.database].read_only
+
+    @property
+    def has_several_databases(self) -> bool:
+        """Whether these settings name several databases, and do not say which one is meant."""
+        return bool(self.databases) and self.database is None
 
     def __repr__(self) -> str:
         return forms.shown(self, hidden=("database_url", "direct_database_url", "reader_url", "elsewhere"))
@@ -117,6 +143,7 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], workdir: Path | N
         database_url=document.database_url,
         direct_database_url=document.direct_database_url,
         reader_url=document.reader_url,
+        databases=_NONE if read.is_one_database else document.databases,
         model=document.model,
         effort=document.effort,
         permission_mode=document.permission_mode,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from agentmesh.config import forms, paths
 from agentmesh.config.mcp import Mcp, McpServer
 from agentmesh.config.schema import (
+    Database,
     Document,
     Limits,
     Logs,
@@ -48,6 +49,7 @@ _OPENAI_URL_KEY = ("providers", "openai", "base_url")
 _DOCUMENT = forms.table(Document)
 _RULES = forms.table(PermissionRules)
 _ONLY_IN_FILES = (
+    "databases",
     "tui",
     "providers",
     "permissions",
@@ -68,6 +70,8 @@ class Read(NamedTuple):
     document: Document
     openai_configured: bool
     """Whether the user's file has a provider named openai."""
+    is_one_database: bool
+    """Whether the environment or a flag names the database to use: then it is the only one."""
     rules: tuple[SourcedRule, ...]
     """Permission rules of all files; those of ``document`` are only the user's."""
     warnings: tuple[str, ...]
@@ -125,6 +129,7 @@ def read(flags: Values, environ: Mapping[str, str], workdir: Path | None) -> Rea
     return Read(
         document=_document(values),
         openai_configured="openai" in user.get("providers", {}),
+        is_one_database=("database_url",) in {**from_environ, **from_flags},
         rules=rules,
         warnings=(*ignored, *_misspelled(environ, names)),
     )
@@ -179,6 +184,7 @@ def _unknown_key(key: Key, name: str) -> ConfigError:
     tables: dict[str, type] = {
         "limits": Limits,
         "model_calls": ModelCalls,
+        "databases": Database,
         "tui": Tui,
         "providers": Provider,
         "permissions": PermissionRules,

@@ -23,6 +23,12 @@ def beginning_with(text: str) -> tuple[uuid.UUID, uuid.UUID] | None:
     return uuid.UUID(digits.ljust(32, "0")), uuid.UUID(digits.ljust(32, "f"))
 
 
+def full_id(text: str) -> uuid.UUID | None:
+    """Return the id that a text is; None if it is only the beginning of one, or none."""
+    ends = beginning_with(text)
+    return ends[0] if ends and ends[0] == ends[1] else None
+
+
 def short(id_: uuid.UUID) -> str:
     """Return the eight characters that people name an agent by."""
     return str(id_)[:8]

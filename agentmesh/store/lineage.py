@@ -137,5 +137,16 @@ def read(connection: psycopg.Connection[Any]) -> Lineage | None:
     return None if system is None or timeline is None else Lineage(system, timeline)
 
 
+def identity(connection: psycopg.Connection[Any]) -> str:
+    """Return which database this is, alike for a primary and its standbys; empty where the server does not say."""
+    try:
+        row = connection.execute(
+            "select system_identifier::text || '/' || pg_catalog.current_database() from pg_catalog.pg_control_system()"
+        ).fetchone()
+    except psycopg.errors.InsufficientPrivilege:
+        return ""
+    return str(row[0]) if row else ""
+
+
 def _address(info: psycopg.ConnectionInfo) -> str:
     return f"{info.host or info.hostaddr}:{info.port}"

@@ -28,6 +28,14 @@ def local_files(url: str) -> list[str]:
     ]
 
 
+def read_only(url: str) -> str:
+    """Return the URL with the option that makes the server refuse changes; a pooler's server needs it itself."""
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+    options = str(conninfo_to_dict(url).get("options") or "")
+    return make_conninfo(url, options=f"{options} -c default_transaction_read_only=on".strip())
+
+
 def open_database(
     settings: Settings, *, role: str, migrate: bool = True, pool_size: int = 8
 ) -> tuple[Database, EmbeddedServer | None]:
@@ -44,16 +52,18 @@ def open_database(
 
         server = EmbeddedServer(settings.data_dir)
         url = server.acquire()
+    direct_url = settings.direct_database_url
+    if settings.is_read_only:
+        url, direct_url = read_only(url), direct_url and read_only(direct_url)
     try:
         first = None
         if migrate:
-            direct, folder = settings.direct_database_url or url, server.home if server else None
+            direct, folder = direct_url or url, server.home if server else None
             first = schema.connect_ensured(direct, role=role, automatic=server is not None, folder=folder)
             if direct != url:
                 first.close()
                 first = None
         revive = server.acquire if server else None
-        direct_url = settings.direct_database_url
         return Database(url, direct_url, role=role, pool_size=pool_size, revive=revive, first=first), server
     except BaseException:
         if server:

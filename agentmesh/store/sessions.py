@@ -95,12 +95,17 @@ def get(conn: Connection, session: SessionId) -> Session:
     return found[0]
 
 
-def resolve(conn: Connection, prefix: str) -> Session:
-    """Return the session whose id is this or begins with it; raise UnknownSession, or UsageError if it is empty."""
+def matching(conn: Connection, prefix: str) -> list[Session]:
+    """Return the sessions whose id is this or begins with it, at most 10; raise UsageError if it is empty."""
     if not prefix.strip():
         raise UsageError("the id of a session is empty", hint="Is a variable not set? agentmesh sessions lists them.")
     ids = beginning_with(prefix)
-    found = _sessions(conn, statement("sessions.by_prefix"), {"first": ids[0], "last": ids[1]}) if ids else []
+    return _sessions(conn, statement("sessions.by_prefix"), {"first": ids[0], "last": ids[1]}) if ids else []
+
+
+def resolve(conn: Connection, prefix: str) -> Session:
+    """Return the session whose id is this or begins with it; raise UnknownSession, or UsageError if it is empty."""
+    found = matching(conn, prefix)
     if len(found) == 1:
         return found[0]
     if found:

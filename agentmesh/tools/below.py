@@ -123,6 +123,8 @@ def _guard_above() -> Process | None:
 
 def _is_the_users_own(settings: Settings, environ: Mapping[str, str]) -> bool:
     """Whether these settings name the same database as the user's configuration without variables and flags."""
+    if settings.databases:
+        return True  # only that configuration names several
     from agentmesh.config.settings import load
 
     without = {name: value for name, value in environ.items() if not name.startswith("AGENTMESH_")}

@@ -17,6 +17,7 @@ from scripts.reference.pages import code, table
 _TABLES: Mapping[str, type] = {
     "limits": schema.Limits,
     "model_calls": schema.ModelCalls,
+    "databases.NAME": schema.Database,
     "providers.NAME": schema.Provider,
     "tui": schema.Tui,
     "permissions": schema.PermissionRules,

@@ -11,6 +11,7 @@ TYPES = (DOCS / "how-to" / "agent-types.md").read_text(encoding="utf-8")
 TABLES = {
     "limits": schema.Limits,
     "model_calls": schema.ModelCalls,
+    "databases.NAME": schema.Database,
     "providers.NAME": schema.Provider,
     "tui": schema.Tui,
     "agent_types.NAME": schema.TypeSettings,

@@ -1,0 +1,368 @@
+"""The databases of a mesh that has several. Each session is wholly in one of them, and no verb reaches beyond it."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Self, TypeVar
+
+from agentmesh.app.mesh import Mesh, open_mesh
+from agentmesh.app.whereabouts import Whereabouts
+from agentmesh.config.settings import Settings
+from agentmesh.domain.errors import (
+    AgentmeshError,
+    ConfigError,
+    DatabaseError,
+    DatabaseUnreachable,
+    UnknownAgent,
+    UnknownSession,
+    UsageError,
+)
+from agentmesh.domain.ids import beginning_with, full_id
+from agentmesh.domain.text import one_line
+from agentmesh.store import agents, lineage, sessions
+
+if TYPE_CHECKING:
+    from agentmesh.domain.ids import SessionId
+    from agentmesh.domain.rows import Session
+
+Answer = TypeVar("Answer")
+
+_PATIENCE: Final = 2.0
+"""Seconds that all wait for the slowest database. The embedded server may take longer, because it may have to start."""
+_AGAIN: Final = 10.0
+"""Seconds before a database that did not answer is asked again."""
+
+
+class Answers(NamedTuple, Generic[Answer]):
+    """What databases have answered to a question, in the order of the configuration."""
+
+    given: Mapping[str, Answer]
+    missing: Mapping[str, AgentmeshError]
+    """Why the others have not."""
+
+
+class Databases:
+    """Opens a mesh for each database when it is wanted, and finds the one that has a session; thread-safe."""
+
+    def __init__(
+        self, settings: Settings, *, role: str, what: str, environ: Mapping[str, str] = os.environ, pool_size: int = 2
+    ) -> None:
+        """Connect to nothing yet; the arguments are those of ``open_mesh``."""
+        self.settings = settings
+        self._role, self._what, self._environ, self._pool_size = role, what, environ, pool_size
+        self._meshes = {name: _Slot() for name in settings.databases}
+        self._closed = threading.Event()
+        self.whereabouts = Whereabouts()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self, keep: Mesh | None = None) -> None:
+        """Close all meshes, except one that the caller closes; one that is being opened is closed once it is open."""
+        self._closed.set()
+        for slot in self._meshes.values():
+            if slot.lock.acquire(blocking=False):
+                try:
+                    if slot.mesh is not keep:
+                        slot.close()
+                finally:
+                    slot.lock.release()
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The databases, in the order of the configuration."""
+        return tuple(self._meshes)
+
+    @property
+    def silent(self) -> Mapping[str, AgentmeshError]:
+        """The databases that did not answer when they were last asked, and why."""
+        return {name: slot.failure for name, slot in self._meshes.items() if slot.failure is not None}
+
+    def mesh(self, name: str) -> Mesh:
+        """Return the mesh of one database, opened at the first call; raise ConfigError, or a DatabaseError."""
+        settings = self.settings.of_database(name)
+        slot = self._meshes[name]
+        with slot.lock:
+            if slot.mesh is None:
+                if self._closed.is_set():
+                    raise DatabaseError(f"The database {name} was not opened: this process is ending.")
+                slot.mesh = open_mesh(
+                    settings, role=self._role, what=self._what, environ=self._environ, pool_size=self._pool_size
+                )
+                if self._closed.is_set():
+                    slot.close()
+                    raise DatabaseError(f"The database {name} was closed: this process is ending.")
+            return slot.mesh
+
+    def ask(
+        self, question: Callable[[Mesh], Answer], names: Collection[str] | None = None, *, patience: float = _PATIENCE
+    ) -> Answers[Answer]:
+        """Ask all databases (or these) at the same time; one that is slow or dead does not hold up the rest.
+
+        A question only reads. Of names that mean the same database only the first one is asked. An error that is none
+        of the database is raised.
+        """
+        wanted = [name for name in self._meshes if names is None or name in names]
+        now = time.monotonic()
+        missing: dict[str, AgentmeshError] = {
+            name: failure for name in wanted if (failure := self._meshes[name].recent_failure(now)) is not None
+        }
+        inbox: SimpleQueue[tuple[str, _Reply[Answer] | BaseException]] = SimpleQueue()
+        asked = [name for name in wanted if name not in missing]
+        for name in asked:
+            threading.Thread(
+                target=self._ask_one, args=(name, question, inbox), name=f"ask {name}", daemon=True
+            ).start()
+        replies: dict[str, _Reply[Answer]] = {}
+        for name, reply in self._received(inbox, asked, now + patience):
+            match reply:
+                case DatabaseError():
+                    missing[name] = self._meshes[name].failed(reply)
+                case BaseException():
+                    raise reply
+                case _:
+                    replies[name] = reply
+                    self._meshes[name].failure = None
+        for name in asked:
+            if name not in replies and name not in missing:
+                late = DatabaseUnreachable(f"The database {name} has not answered for {patience:g} s.")
+                missing[name] = self._meshes[name].failed(late)
+        return self._without_twins(replies, missing)
+
+    def _ask_one(
+        self,
+        name: str,
+        question: Callable[[Mesh], Answer],
+        inbox: SimpleQueue[tuple[str, _Reply[Answer] | BaseException]],
+    ) -> None:
+        try:
+            mesh = self.mesh(name)
+            identity = mesh.database.run(lineage.identity, idempotent=True)
+            inbox.put((name, _Reply(identity, question(mesh))))
+        except BaseException as error:  # noqa: BLE001  the asker raises it
+            inbox.put((name, error))
+
+    def _received(
+        self,
+        inbox: SimpleQueue[tuple[str, _Reply[Answer] | BaseException]],
+        asked: Sequence[str],
+        until: float,
+    ) -> Iterator[tuple[str, _Reply[Answer] | BaseException]]:
+        """Yield replies until all are there; after the patience wait only for an embedded server that starts."""
+        outstanding = set(asked)
+        while outstanding:
+            may_start = any(self.settings.of_database(name).database_url is None for name in outstanding)
+            try:
+                name, reply = inbox.get(timeout=None if may_start else max(until - time.monotonic(), 0))
+            except Empty:
+                return
+            outstanding.discard(name)
+            yield name, reply
+
+    def _without_twins(
+        self, replies: Mapping[str, _Reply[Answer]], missing: dict[str, AgentmeshError]
+    ) -> Answers[Answer]:
+        given: dict[str, Answer] = {}
+        names: dict[str, str] = {}
+        for name in self._meshes:
+            if name not in replies:
+                continue
+            identity, answer = replies[name]
+            twin = names.setdefault(identity, name) if identity else name
+            if twin == name:
+                given[name] = answer
+            else:
+                missing[name] = ConfigError(
+                    f"The databases {twin} and {name} are the same one, so {name} is left out.",
+                    hint="Name it once in [databases].",
+                )
+        return Answers(given, missing)
+
+    # Which database
+
+    def for_new_session(self) -> Mesh:
+        """Return the mesh of a database for a new session, drawn by weight from those that answer."""
+        weights = {
+            name: one.weight
+            for name, one in self.settings.databases.items()
+            if not (one.read_only or one.draining) and one.weight > 0
+        }
+        if not weights:
+            raise UsageError(
+                "No session can begin: each database is read-only, draining, or has the weight 0.",
+                hint="Change [databases] in your configuration.",
+            )
+        failures: list[DatabaseError] = []
+        while weights:
+            [name] = random.choices(list(weights), list(weights.values()))  # noqa: S311  spreads load
+            try:
+                return self.mesh(name)
+            except DatabaseError as error:
+                self._meshes[name].failed(error)
+                failures.append(error)
+                del weights[name]
+        raise failures[0]
+
+    def find(self, session: str | None, who: Sequence[str], workdir: Path) -> Mesh:
+        """Return the mesh that has a session, named by its id or by default the newest of a directory.
+
+        Without ``session``, an agent that is named by its id leads to its own session's database, as it leads to its
+        session in a single one. Raise UnknownSession, or UnknownAgent.
+        """
+        if session is not None:
+            return self.of_session(session)
+        newest = self.newest(workdir)
+        if newest and (not who or self._knows(*newest, who[0])):
+            return newest[0]
+        if who and (found := self.of_agent(who[0])):
+            return found
+        if newest:
+            return newest[0]  # which says that it has no such agent
+        raise UnknownSession(
+            f"there is no session in {workdir.resolve()}{self._but_silent()}",
+            hint='Start one: agentmesh run "prompt". agentmesh sessions lists the others; --session names one.',
+        )
+
+    def newest(self, workdir: Path) -> tuple[Mesh, Session] | None:
+        """Return the newest session of a directory in all databases that answer, and its mesh."""
+        where = str(workdir.resolve())
+
+        def newest_in(mesh: Mesh) -> tuple[Mesh, Session] | None:
+            found = mesh.database.run(sessions.newest, where, mesh.place.host, mesh.place.os_user, idempotent=True)
+            return (mesh, found) if found else None
+
+        known = [found for found in self.ask(newest_in).given.values() if found]
+        return max(known, key=lambda found: found[1].created_at, default=None)
+
+    def of_session(self, session: str) -> Mesh:
+        """Return the mesh of the database that has the session whose id is this or begins with it.
+
+        A whole id is looked for where it was last found. Raise UnknownSession.
+        """
+        whole = full_id(session)
+        if whole and (found := self._remembered(str(whole), lambda mesh: mesh.database.run(sessions.resolve, session))):
+            return found
+        answers = self.ask(lambda mesh: (mesh, mesh.database.run(sessions.matching, session, idempotent=True)))
+        matching = [(name, mesh, one) for name, (mesh, several) in answers.given.items() for one in several]
+        if len(matching) > 1:
+            raise UnknownSession(
+                f"{one_line(session, 60)!r} fits more than one session",
+                hint="Give more of the id: " + ", ".join(f"{one.id} ({name})" for name, _, one in matching[:5]),
+            )
+        if not matching:
+            raise self._no_session(session, str(whole) if whole else None)
+        name, mesh, found_session = matching[0]
+        self.whereabouts.remember(str(found_session.id), name)
+        return mesh
+
+    def of_agent(self, who: str) -> Mesh | None:
+        """Return the mesh of the database that has the agent whose id is this or begins with it; None if none has.
+
+        Raise UnknownAgent if the beginning fits agents of several databases.
+        """
+        if beginning_with(who) is None:
+            return None
+        whole = full_id(who)
+        if whole and (found := self._remembered(str(whole), lambda mesh: _require_agent(mesh, who))):
+            return found
+        answers = self.ask(lambda mesh: (mesh, mesh.database.run(agents.anywhere, who.strip(), idempotent=True)))
+        having = [(name, mesh) for name, (mesh, several) in answers.given.items() if several]
+        if len(having) > 1:
+            raise UnknownAgent(
+                f"{one_line(who, 60)!r} fits agents of the databases {' and '.join(name for name, _ in having)}",
+                hint="Give more of the id.",
+            )
+        if not having:
+            return None
+        name, mesh = having[0]
+        if whole:
+            self.whereabouts.remember(str(whole), name)
+        return mesh
+
+    def _remembered(self, whole: str, look: Callable[[Mesh], object]) -> Mesh | None:
+        """Return the mesh where an id was last found, if it is still there."""
+        name = self.whereabouts.of(whole)
+        if name is None or name not in self._meshes:
+            return None
+        mesh = self.mesh(name)
+        try:
+            look(mesh)
+        except (UnknownSession, UnknownAgent):
+            return None  # it was moved, or erased
+        return mesh
+
+    @staticmethod
+    def _knows(mesh: Mesh, session: Session, who: str) -> bool:
+        try:
+            mesh.database.run(agents.resolve, session.id, who, idempotent=True)
+        except UnknownAgent:
+            return False
+        except AgentmeshError:
+            return True  # that session has something to say about the name
+        return True
+
+    def _no_session(self, session: str, whole: str | None) -> UnknownSession:
+        name = self.whereabouts.of(whole) if whole else None
+        if name is not None and name not in self._meshes:
+            return UnknownSession(
+                f"the session {one_line(session, 60)} is in the database {name}, which your configuration"
+                " does not name",
+                hint=f"Put [databases.{name}] back, or name it by --database-url.",
+            )
+        return UnknownSession(
+            f"there is no session {one_line(session, 60)!r} in {', '.join(self._meshes)}{self._but_silent()}",
+            hint="agentmesh sessions lists them; give the id or 4 or more digits of it.",
+        )
+
+    def _but_silent(self) -> str:
+        silent = list(self.silent)
+        return f" (not asked: {', '.join(silent)}, without an answer)" if silent else ""
+
+
+class _Reply(NamedTuple, Generic[Answer]):
+    """What one database has answered."""
+
+    identity: str
+    """Says which database it is; empty if the server does not tell."""
+    answer: Answer
+
+
+class _Slot:
+    """The place of one database's mesh."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.mesh: Mesh | None = None
+        self.failure: AgentmeshError | None = None
+        """Why it did not answer when it was last asked."""
+        self._failed_at = 0.0
+
+    def failed(self, error: AgentmeshError) -> AgentmeshError:
+        """Keep the failure for a while; return it."""
+        self.failure, self._failed_at = error, time.monotonic()
+        return error
+
+    def recent_failure(self, now: float) -> AgentmeshError | None:
+        """Return the failure if it is too recent to ask again."""
+        return self.failure if self.failure and now - self._failed_at < _AGAIN else None
+
+    def close(self) -> None:
+        if self.mesh is not None:
+            self.mesh.close()
+            self.mesh = None
+
+
+def _require_agent(mesh: Mesh, who: str) -> SessionId:
+    found = mesh.database.run(agents.anywhere, who.strip(), idempotent=True)
+    if not found:
+        raise UnknownAgent(f"there is no agent {who}")
+    return found[0][1]
