@@ -39,12 +39,16 @@ begin
   end if;
   if mail_id is null then
     perform agentmesh.require_body(send.body);
-    perform agentmesh.require_images(to_agent.session_id, send.images) where send.images is not null;
+    if send.images is not null then
+      perform agentmesh.require_images(to_agent.session_id, send.images);
+    end if;
     if from_agent.status = 'dead' or to_agent.status = 'dead' then
       perform agentmesh.require_living(from_agent, send.sender) where send.sender is not null;
       perform agentmesh.require_living(to_agent, send.recipient);
     end if;
-    perform agentmesh.require_answerable(send.sender, to_agent.session_id, send.reply_to) where send.reply_to is not null;
+    if send.reply_to is not null then
+      perform agentmesh.require_answerable(send.sender, to_agent.session_id, send.reply_to);
+    end if;
     perform agentmesh.require_room_in_mailbox(to_agent, send.sender);
     mail_id := agentmesh.deliver(to_agent, send.sender, send.body, send.key, images => send.images, urgent => send.urgent, reply_to => send.reply_to);
     if from_agent.owes_report then
@@ -189,8 +193,8 @@ language plpgsql as $$
 declare
   new_id bigint;
 begin
-  if deliver.automatic and agentmesh.is_halted((select a from agentmesh.agents a where a.id = deliver.sender)) then
-    about := 'halt';
+  if deliver.automatic then
+    about := case when agentmesh.is_halted((select a from agentmesh.agents a where a.id = deliver.sender)) then 'halt' else about end;
   end if;
   insert into agentmesh.mail (session_id, sender, recipient, body, key, automatic, failed, images, urgent, about, reply_to)
   values (recipient.session_id, deliver.sender, recipient.id, deliver.body, deliver.key, deliver.automatic, deliver.failed, deliver.images, deliver.urgent, deliver.about, deliver.reply_to)
