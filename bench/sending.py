@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final
 
 import psycopg
@@ -286,12 +287,17 @@ def _most_notifies(mesh: Mesh, recipients: Sequence[AgentId], send: Callable[[],
     return max(heard.values(), default=0)
 
 
-def pgbench(bench: Bench, mesh: Mesh, statements: Sequence[str], each: int, **variables: int) -> float:
-    """Return the transactions per second of pgbench, one client for each statement; each has these variables."""
+def pgbench(
+    bench: Bench, mesh: Mesh, statements: Sequence[str], each: int, folder: Path | None = None, **variables: int
+) -> float:
+    """Return the transactions per second of pgbench, one client for each statement; each has these variables.
+
+    ``folder``: of its own, for one that runs beside another.
+    """
     choices = [
         f"\\{'if' if n == 0 else 'elif'} :client_id = {n}\n{statement}" for n, statement in enumerate(statements)
     ]
-    script = bench.place.folder / "script.pgbench"
+    script = (folder or bench.place.folder) / "script.pgbench"
     script.write_text("\n".join([*choices, "\\endif\n"]))
     count = str(len(statements))
     options = ["-n", "-M", "prepared", "-c", count, "-j", "2", "-t", str(each), "-f", str(script)]

@@ -108,8 +108,8 @@ class Databases:
     ) -> Answers[Answer]:
         """Ask all databases (or these) at the same time; one that is slow or dead does not hold up the rest.
 
-        A question only reads. Of names that mean the same database only the first one is asked. An error that is none
-        of the database is raised.
+        A question only reads. If several names mean the same database, the first one counts. Errors other than those of
+        a database are raised.
         """
         wanted = [name for name in self._meshes if names is None or name in names]
         now = time.monotonic()

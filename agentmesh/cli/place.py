@@ -73,8 +73,8 @@ class PlaceOptions(NamedTuple):
     ) -> Mesh:
         """Open the database of the session, or of the agent that the first of ``who`` names.
 
-        ``begins``: of a new session instead. ``flags`` are settings from options, ``of_project`` as in ``settings``. Of
-        several databases, say which ones did not answer.
+        ``begins``: that of a new session instead. ``flags`` are settings from options, ``of_project`` as in
+        ``settings``. If there are several databases, print which ones did not answer.
         """
         from agentmesh.app import open_mesh
 

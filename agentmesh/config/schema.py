@@ -374,7 +374,7 @@ class Database(NamedTuple):
     direct_url: Annotated[str | None, optional(_LINE)] = None
     """A way around a pooler in transaction mode, for LISTEN; by default ``url``."""
     weight: Annotated[float, decimal(ge=0, le=1000)] = 1
-    """Its share of new sessions, against the weights of the others; 0 for none."""
+    """Its share of new sessions, against the weights of the others; at 0 no session begins in it."""
     read_only: Annotated[bool, boolean] = False
     """Whether it is only looked into: no session begins in it, no agent runs, and nothing is changed."""
     draining: Annotated[bool, boolean] = False

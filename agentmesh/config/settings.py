@@ -84,7 +84,7 @@ class Settings(NamedTuple):
     """Reads the settings again with another directory's project file, or None for no project; may raise ConfigError."""
 
     def of_database(self, name: str) -> Settings:
-        """Return the settings for one of the databases; raise ConfigError if there is none of this name."""
+        """Return the settings for one of the databases; raise ConfigError if the name is unknown."""
         one = self.databases.get(name)
         if one is None:
             known = f"There are {', '.join(self.databases)}." if self.databases else "[databases] names none."

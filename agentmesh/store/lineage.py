@@ -138,7 +138,7 @@ def read(connection: psycopg.Connection[Any]) -> Lineage | None:
 
 
 def identity(connection: psycopg.Connection[Any]) -> str:
-    """Return which database this is, alike for a primary and its standbys; empty where the server does not say."""
+    """Return which database this is, alike for a primary and its standbys; empty if the server does not say."""
     try:
         row = connection.execute(
             "select system_identifier::text || '/' || pg_catalog.current_database() from pg_catalog.pg_control_system()"

@@ -39,16 +39,12 @@ begin
   end if;
   if mail_id is null then
     perform agentmesh.require_body(send.body);
-    if send.images is not null then
-      perform agentmesh.require_images(to_agent.session_id, send.images);
-    end if;
+    if send.images is not null then perform agentmesh.require_images(to_agent.session_id, send.images); end if;
     if from_agent.status = 'dead' or to_agent.status = 'dead' then
       perform agentmesh.require_living(from_agent, send.sender) where send.sender is not null;
       perform agentmesh.require_living(to_agent, send.recipient);
     end if;
-    if send.reply_to is not null then
-      perform agentmesh.require_answerable(send.sender, to_agent.session_id, send.reply_to);
-    end if;
+    if send.reply_to is not null then perform agentmesh.require_answerable(send.sender, to_agent.session_id, send.reply_to); end if;
     perform agentmesh.require_room_in_mailbox(to_agent, send.sender);
     mail_id := agentmesh.deliver(to_agent, send.sender, send.body, send.key, images => send.images, urgent => send.urgent, reply_to => send.reply_to);
     if from_agent.owes_report then
