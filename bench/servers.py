@@ -45,9 +45,9 @@ def _steps(bench: Bench, one: Mesh, two: Mesh) -> None:
         {"one server": "steps/s", "two servers": "steps/s", "two / one": "x"},
         [Target("two / one", ">=", 1.7)],
         any_load=True,  # the second server would count as others
-        note="pgbench with the statements of steps. The second commit of each step notifies. Such commits take turns at "
-        "one lock of their server, and each holds it until its log is flushed. Both servers are on this machine and "
-        "disk; commit_delay is off.",
+        note="pgbench with the statements of steps. The second commit of each step notifies. Such commits take turns "
+        "at one lock of their server, and each holds it until its log is flushed. Both servers are on this machine "
+        "and disk; commit_delay is off.",
         picture=Bars(
             {"one server": "one server", "two servers": "two servers"}, Wanted("≥ 1.7 × one server", 1.7, "one server")
         ),
