@@ -35,6 +35,8 @@ Answer = TypeVar("Answer")
 
 _PATIENCE: Final = 2.0
 """Seconds that all wait for the slowest database. The embedded server may take longer, because it may have to start."""
+_ANSWER: Final = 90.0
+"""Seconds that a database which has let us in may take to answer. Statements have shorter limits of their own."""
 _AGAIN: Final = 10.0
 """Seconds before a database that did not answer is asked again."""
 
@@ -108,15 +110,15 @@ class Databases:
     ) -> Answers[Answer]:
         """Ask all databases (or these) at the same time; one that is slow or dead does not hold up the rest.
 
-        A question only reads. If several names mean the same database, the first one counts. Errors other than those of
-        a database are raised.
+        A question only reads. ``patience``: seconds until a database must have let us in; then it has time to answer.
+        If several names mean the same database, the first one counts. Errors other than those of a database are raised.
         """
         wanted = [name for name in self._meshes if names is None or name in names]
         now = time.monotonic()
         missing: dict[str, AgentmeshError] = {
             name: failure for name in wanted if (failure := self._meshes[name].recent_failure(now)) is not None
         }
-        inbox: SimpleQueue[tuple[str, _Reply[Answer] | BaseException]] = SimpleQueue()
+        inbox: _Inbox[Answer] = SimpleQueue()
         asked = [name for name in wanted if name not in missing]
         for name in asked:
             threading.Thread(
@@ -138,35 +140,43 @@ class Databases:
                 missing[name] = self._meshes[name].failed(late)
         return self._without_twins(replies, missing)
 
-    def _ask_one(
-        self,
-        name: str,
-        question: Callable[[Mesh], Answer],
-        inbox: SimpleQueue[tuple[str, _Reply[Answer] | BaseException]],
-    ) -> None:
+    def _ask_one(self, name: str, question: Callable[[Mesh], Answer], inbox: _Inbox[Answer]) -> None:
         try:
             mesh = self.mesh(name)
             identity = mesh.database.run(lineage.identity, idempotent=True)
+            inbox.put((name, None))
             inbox.put((name, _Reply(identity, question(mesh))))
         except BaseException as error:  # noqa: BLE001  the asker raises it
             inbox.put((name, error))
 
     def _received(
-        self,
-        inbox: SimpleQueue[tuple[str, _Reply[Answer] | BaseException]],
-        asked: Sequence[str],
-        until: float,
+        self, inbox: _Inbox[Answer], asked: Sequence[str], until: float
     ) -> Iterator[tuple[str, _Reply[Answer] | BaseException]]:
-        """Yield replies until all are there; after the patience wait only for an embedded server that starts."""
-        outstanding = set(asked)
-        while outstanding:
-            may_start = any(self.settings.of_database(name).database_url is None for name in outstanding)
+        """Yield replies until all are there.
+
+        A database that lets nobody in until then is left behind, unless it is an embedded server, which may have to
+        start.
+        """
+        waiting, answering = set(asked), set[str]()
+        while waiting or answering:
+            may_start = any(self.settings.of_database(name).database_url is None for name in waiting)
+            patience = max(until - time.monotonic(), 0) if waiting and not may_start else _ANSWER
             try:
-                name, reply = inbox.get(timeout=None if may_start else max(until - time.monotonic(), 0))
+                name, reply = inbox.get(timeout=patience)
             except Empty:
-                return
-            outstanding.discard(name)
-            yield name, reply
+                if not answering or not waiting or may_start:
+                    return
+                waiting.clear()
+                continue
+            if reply is None:
+                if name in waiting:
+                    waiting.discard(name)
+                    answering.add(name)
+                continue
+            if name in waiting or name in answering:
+                waiting.discard(name)
+                answering.discard(name)
+                yield name, reply
 
     def _without_twins(
         self, replies: Mapping[str, _Reply[Answer]], missing: dict[str, AgentmeshError]
@@ -334,6 +344,10 @@ class _Reply(NamedTuple, Generic[Answer]):
     identity: str
     """Says which database it is; empty if the server does not tell."""
     answer: Answer
+
+
+_Inbox = SimpleQueue[tuple[str, _Reply[Answer] | BaseException | None]]
+"""What the threads of a question report: None as soon as a database has let them in, then its reply or an error."""
 
 
 class _Slot:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agentmesh.cli.everywhere import everywhere
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options, text_argument
 from agentmesh.cli.place import PlaceOptions
@@ -19,6 +20,7 @@ from agentmesh.domain.text import one_line
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
+    from agentmesh.domain.ids import SessionId
     from agentmesh.domain.rows import Request
 
 _DECISIONS = ("once", "always", "no")
@@ -61,10 +63,13 @@ def answer(
     given = {"--reason": reason, "--arguments": arguments}
     if answer is None and (wrong := [name for name, value in given.items() if value is not None]):
         raise UsageError(f"Without an ANSWER there is no use for {' and '.join(wrong)}.")
-    with place.mesh("answer") as mesh:
+    if not chosen and everything and place.session is None:
+        _list(_everywhere(place), as_json=as_json)
+        return
+    with _opened(place, chosen) as mesh:
         requests = [_resolve(mesh, place, who) for who in chosen]
         if not requests:
-            _list(_pending(mesh, place, everything=everything), as_json=as_json)
+            _list(_pending(mesh, place.find_session(mesh).id), as_json=as_json)
         elif answer is None:
             _show(requests[0], as_json=as_json)
         else:
@@ -72,14 +77,50 @@ def answer(
             _answer(mesh, requests, answer, reason=reason, arguments=arguments, as_json=as_json)
 
 
-def _pending(mesh: Mesh, place: PlaceOptions, *, everything: bool) -> list[Request]:
-    from agentmesh.store import requests, sessions
+def _opened(place: PlaceOptions, chosen: Sequence[str]) -> Mesh:
+    """Open the database that has the first of these requests, or that of the session."""
+    from agentmesh.store import requests
 
-    if everything and place.session is None:
-        chosen = [session.id for session in mesh.database.run(sessions.list_sessions, idempotent=True)]
-    else:
-        chosen = [place.find_session(mesh).id]
-    return [one for session in chosen for one in mesh.database.run(requests.pending, session, idempotent=True)]
+    settings = place.settings()
+    databases = place.databases(settings, "answer")
+    if databases is None:
+        return place.open(settings, "answer")
+    if not chosen or place.session is not None:
+        return place.mesh("answer")
+
+    def has_it(mesh: Mesh) -> bool:
+        try:
+            mesh.database.run(requests.resolve, chosen[0], idempotent=True)
+        except UnknownRequest:
+            return False
+        return True
+
+    try:
+        having = [name for name, known in databases.ask(has_it).given.items() if known]
+        mesh = databases.mesh(having[0] if having else next(iter(databases.names)))
+        databases.close(keep=mesh)
+    except BaseException:
+        databases.close()
+        raise
+    return mesh
+
+
+def _everywhere(place: PlaceOptions) -> list[Request]:
+    """Return the requests of the newest sessions of all databases."""
+    from agentmesh.store import sessions
+
+    def pending_in(mesh: Mesh) -> list[Request]:
+        newest = mesh.database.run(sessions.list_sessions, idempotent=True)
+        return [one for session in newest for one in _pending(mesh, session.id)]
+
+    with everywhere(place, "answer") as every:
+        return [one for some in every.ask(pending_in).values() for one in some]
+
+
+def _pending(mesh: Mesh, session: SessionId) -> list[Request]:
+    from agentmesh.store import requests
+
+    return mesh.database.run(requests.pending, session, idempotent=True)
 
 
 def _resolve(mesh: Mesh, place: PlaceOptions, who: str) -> Request:

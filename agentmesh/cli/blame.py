@@ -33,7 +33,7 @@ def blame(path: str, *, agent: str | None, as_json: bool, place: PlaceOptions) -
     brought it names the agent that wrote it. A line without a name is older than the first snapshot; "others" is
     somebody who is no agent here.
     """
-    with place.mesh("blame") as mesh:
+    with place.mesh("blame", who=[agent or "root"]) as mesh:
         ref, _ = find_agent(mesh, place, agent or "root")
         from agentmesh.workspace import blame as reading
 

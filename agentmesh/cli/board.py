@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from agentmesh.cli.everywhere import everywhere as open_everywhere
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.place import PlaceOptions
-from agentmesh.cli.render.data import agent_data, emit
+from agentmesh.cli.render.data import agent_data, emit, in_database
 from agentmesh.cli.serving import tell_unserved
 from agentmesh.cli.talk import say
 from agentmesh.domain.attention import Need
@@ -33,18 +34,18 @@ def board(*, everywhere: bool, silents: bool, as_json: bool, place: PlaceOptions
     If a session is large, only the agents that you may look for are shown. In the terminal UI, F12 does so live.
     """
     folded = 0
-    with place.mesh("board") as mesh:
-        if everywhere and place.session is None:
-            lines = _everywhere(mesh)
-            if not silents and not as_json:
-                count, lines = len(lines), [line for line in lines if not is_folded(line.agent, line.need)]
-                folded = count - len(lines)
-        else:
+    if everywhere and place.session is None:
+        lines = _everywhere(place)
+        if not silents and not as_json:
+            count, lines = len(lines), [line for line in lines if not is_folded(line.agent, line.need)]
+            folded = count - len(lines)
+    else:
+        with place.mesh("board") as mesh:
             session = place.find_session(mesh)
             lines, folded = _of_session(mesh, session.id, silents=silents or as_json)
             if not as_json:
                 say(f"session {short(session.id)}  {session.title or session.workdir}")
-        tell_unserved(mesh, [line.agent for line in lines], one_session=not everywhere)
+            tell_unserved(mesh, [line.agent for line in lines])
     if as_json:
         emit([_data(line) for line in lines])
         return
@@ -69,11 +70,20 @@ def _of_session(mesh: Mesh, session: SessionId, *, silents: bool) -> tuple[list[
     return _lines(mesh, [(agent, agent.id in asking, "") for agent in agents]), len(folded)
 
 
-def _everywhere(mesh: Mesh) -> list[BoardLine]:
+def _everywhere(place: PlaceOptions) -> list[BoardLine]:
+    """Return the lines of all open sessions in all databases."""
     from agentmesh.store import board as store
 
-    found = mesh.database.run(store.everywhere, idempotent=True)
-    return _lines(mesh, [(one.view, one.asks, one.session) for one in found])
+    def lines_in(mesh: Mesh) -> list[BoardLine]:
+        found = mesh.database.run(store.everywhere, idempotent=True)
+        return _lines(mesh, [(one.view, one.asks, one.session) for one in found])
+
+    with open_everywhere(place, "board") as every:
+        answers = every.ask(lines_in)
+        for name, lines in answers.items():
+            tell_unserved(every.mesh(name), [line.agent for line in lines], one_session=False)
+    found = [line._replace(database=name) for name, lines in answers.items() for line in lines]
+    return sorted(found, key=lambda line: line.need.rank)
 
 
 def _lines(mesh: Mesh, agents: list[tuple[AgentView, bool, str]]) -> list[BoardLine]:
@@ -96,6 +106,7 @@ def _lines(mesh: Mesh, agents: list[tuple[AgentView, bool, str]]) -> list[BoardL
 def _data(line: BoardLine) -> dict[str, object]:
     return {
         **agent_data(line.agent),
+        **in_database(line.database),
         "need": line.need.value,
         "since_seconds": round(line.detail.since, 1) if line.detail else None,
         "said": line.detail.said if line.detail else "",

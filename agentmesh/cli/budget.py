@@ -37,7 +37,7 @@ def budget(words: tuple[str, ...], *, as_json: bool, place: PlaceOptions) -> Non
     A cap applies from the next model call on. A call that would exceed it is refused, and the agent's turn ends.
     """
     who, cap = parse_words(words)
-    with place.mesh("budget") as mesh:
+    with place.mesh("budget", who=[who] if who else ()) as mesh:
         ref: Ref | None = None
         if who is None:
             session = place.find_session(mesh)

@@ -22,7 +22,7 @@ def context(agent: str, *, as_json: bool, place: PlaceOptions) -> None:
     from agentmesh.store import agents
     from agentmesh.store import context as contexts
 
-    with place.mesh("context") as mesh:
+    with place.mesh("context", who=[agent]) as mesh:
         ref, _session = find_agent(mesh, place, agent)
         model = mesh.database.run(agents.get, ref.id, idempotent=True).model
         parts = mesh.database.run(contexts.filling, ref.id, idempotent=True)

@@ -39,7 +39,7 @@ def diff(agent: str, *, since: int | None, as_net: bool, as_json: bool, place: P
     --net shows how the files where AGENT works differ from before. In a tree of its own that is what a merge would
     bring. In the session's directory it shows the files that AGENT and all below it changed.
     """
-    with place.mesh("diff") as mesh:
+    with place.mesh("diff", who=[agent]) as mesh:
         ref, _ = find_agent(mesh, place, agent)
         if as_net:
             _net(mesh, ref, since, as_json=as_json)

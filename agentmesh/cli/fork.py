@@ -126,7 +126,7 @@ def _fork(
     from agentmesh.store import agents
 
     text = text_argument(prompt, "prompt") if prompt is not None else None
-    with place.mesh("fork") as mesh:
+    with place.mesh("fork", who=[parent]) as mesh:
         above, session = find_agent(mesh, place, parent)
         child = trees.fork(mesh, above.id, name, text, own=own or None, shape=shape, report=report)
         cache = mesh.database.run(agents.fork_cache, child, idempotent=True)
@@ -159,7 +159,7 @@ def _fork_at(
 
     who, at = agent_and_row(point)
     text = text_argument(prompt, "prompt") if prompt is not None else None
-    with place.mesh("fork") as mesh:
+    with place.mesh("fork", who=[who]) as mesh:
         source, session = find_agent(mesh, place, who)
         is_dead = mesh.database.run(agents.get, source.id, idempotent=True).status == AgentStatus.DEAD
         if new_session or is_dead or session.ended_at is not None:

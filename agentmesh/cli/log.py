@@ -49,7 +49,7 @@ def log(
     With --json, each row is printed as stored; the result of a wait also has `mail`, the messages that the wait took.
     """
     show, tell_task = (_show_json, None) if as_json else _shower(full, numbered=rows)
-    with place.mesh("log") as mesh:
+    with place.mesh("log", who=[agent]) as mesh:
         ref, session = find_agent(mesh, place, agent)
         if not as_json:
             say(f"{ref.name} ({short(ref.id)}) in session {short(session.id)}")

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from agentmesh.cli.everywhere import everywhere
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.place import PlaceOptions
-from agentmesh.cli.render.data import agent_data, emit
+from agentmesh.cli.render.data import agent_data, emit, in_database
 from agentmesh.cli.serving import tell_unserved
 from agentmesh.cli.talk import say
 from agentmesh.domain.figures import plural
@@ -67,27 +68,41 @@ silent_option = click.option("--silent", "silents", is_flag=True, help="Include 
 @place_options()
 def ps(*, everything: bool, silents: bool, limit: int, as_json: bool, place: PlaceOptions) -> None:
     """List the living agents of the session, without sub-agents whose task is over, and without silent ones."""
-    from agentmesh.store import sessions
-
-    with place.mesh("ps") as mesh:
-        if everything and place.session is None:
-            chosen = [session.id for session in mesh.database.run(sessions.list_sessions, idempotent=True)]
-        else:
-            chosen = [place.find_session(mesh).id]
-        rows = [row for one in chosen for row in _agents(mesh, one, limit, 0, everybody=everything, sums=as_json)]
-        tell_unserved(mesh, rows, one_session=len(chosen) == 1)
-    at_rest = resting(rows)
-    shown = [row for row in rows if everything or not (row.status == AgentStatus.DEAD or row.id in at_rest)]
+    if everything and place.session is None:
+        found = _everywhere(place, limit, sums=as_json)
+    else:
+        with place.mesh("ps") as mesh:
+            session = place.find_session(mesh).id
+            rows = _agents(mesh, session, limit, 0, everybody=everything, sums=as_json)
+            tell_unserved(mesh, rows)
+        found = [("", row) for row in rows]
+    at_rest = resting([row for _, row in found])
+    shown = [one for one in found if everything or not (one[1].status == AgentStatus.DEAD or one[1].id in at_rest)]
     if as_json:
-        emit([agent_data(agent) for agent in shown])
+        emit([{**agent_data(agent), **in_database(name)} for name, agent in shown])
         return
-    folded = frozenset() if everything or silents else silent(rows)
-    count, shown = len(shown), [row for row in shown if row.id not in folded]
+    folded = frozenset() if everything or silents else silent([row for _, row in found])
+    count, shown = len(shown), [one for one in shown if one[1].id not in folded]
     from agentmesh.cli.render.agents import print_agents
 
     print_agents(shown, sessions=everything)
     if count > len(shown):
         say(f"{silent_note(count - len(shown))}: --silent")
+
+
+def _everywhere(place: PlaceOptions, limit: int, *, sums: bool) -> list[tuple[str, AgentView]]:
+    """Return the agents of the newest sessions of all databases, each with its database."""
+    from agentmesh.store import sessions
+
+    def agents_in(mesh: Mesh) -> list[AgentView]:
+        newest = mesh.database.run(sessions.list_sessions, idempotent=True)
+        return [row for one in newest for row in _agents(mesh, one.id, limit, 0, everybody=True, sums=sums)]
+
+    with everywhere(place, "ps") as every:
+        answers = every.ask(agents_in)
+        for name, rows in answers.items():
+            tell_unserved(every.mesh(name), rows, one_session=len({row.session_id for row in rows}) == 1)
+    return [(name, row) for name, rows in answers.items() for row in rows]
 
 
 @click.command()

@@ -34,7 +34,7 @@ def mail(agent: str, *, as_json: bool, place: PlaceOptions) -> None:
     """
     from agentmesh.store.peek import peek
 
-    with place.mesh("mail") as mesh:
+    with place.mesh("mail", who=[agent]) as mesh:
         ref, _ = find_agent(mesh, place, agent)
         found = mesh.database.run(peek, ref.id, idempotent=True)
     if as_json:

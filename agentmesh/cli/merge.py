@@ -50,7 +50,7 @@ def merge(
 
     if check is not None and preview:
         raise UsageError("--preview changes nothing, so there is nothing to --check.", hint="Leave one of them out.")
-    with place.mesh("merge") as mesh:
+    with place.mesh("merge", who=[agent]) as mesh:
         ref, session = find_agent(mesh, place, agent)
         result = trees.merge(mesh, session, ref.id, down=down, preview=True)
         if not preview and result.status is not MergeStatus.NOTHING:

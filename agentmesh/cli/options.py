@@ -26,12 +26,13 @@ _HOW_TO_GIVE = "Give it as an argument, or `-` to read it from stdin."
 def place_options(
     *, session: bool = True, session_help: str = "Session; by default the newest of this directory.", logs: bool = False
 ) -> Callable[[Function], Function]:
-    """Add --database-url, --data-dir and --session, with ``logs`` the log options; pass them on as ``place``."""
+    """Add the options that name a database and a session, with ``logs`` the log options; pass them as ``place``."""
     options = [
         click.option(
             "--database-url", type=NAMED, metavar="URL", help="PostgreSQL to use instead of the embedded one."
         ),
         click.option("--data-dir", type=NAMED, metavar="FOLDER", help="Folder of the embedded PostgreSQL."),
+        click.option("--database", type=NAMED, metavar="NAME", help="The only one to use of several configured ones."),
     ]
     if session:
         options.insert(0, click.option("--session", type=NAMED, metavar="ID", help=session_help))
@@ -49,13 +50,14 @@ def place_options(
             *args: Any,
             database_url: str | None,
             data_dir: str | None,
+            database: str | None,
             session: str | None = None,
             verbose: bool = False,
             log_file: str | None = None,
             **kwargs: Any,
         ) -> Any:
             named = click.get_current_context().command_path
-            place = PlaceOptions(database_url, data_dir, session, verbose, log_file, named)
+            place = PlaceOptions(database_url, data_dir, session, verbose, log_file, named, database)
             return command(*args, place=place, **kwargs)
 
         return functools.reduce(lambda decorated, option: option(decorated), reversed(options), with_place)

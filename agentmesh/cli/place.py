@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentmesh.cli.talk import complain
+from agentmesh.domain.errors import UsageError
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
@@ -42,6 +43,8 @@ class PlaceOptions(NamedTuple):
         place = {"database_url": self.database_url, "data_dir": self.data_dir, "log_file": self.log_file}
         settings = load({**place, **flags}, os.environ, Path.cwd() if of_project else None)
         if self.database is not None:
+            if self.database_url is not None:
+                raise UsageError("--database and --database-url each name the database to use; give one of them.")
             settings = settings.of_database(self.database)
         require_person(settings, self._what)
         for warning in settings.warnings:
@@ -76,28 +79,35 @@ class PlaceOptions(NamedTuple):
         ``begins``: that of a new session instead. ``flags`` are settings from options, ``of_project`` as in
         ``settings``. If there are several databases, print which ones did not answer.
         """
-        from agentmesh.app import open_mesh
-
         settings = self.settings(of_project=of_project, **flags)
-        if not settings.has_several_databases:
-            return open_mesh(settings, role=role, what=self._what, migrate=migrate, pool_size=pool_size)
-        databases = self._databases(settings, role, pool_size)
+        databases = self.databases(settings, role, pool_size=pool_size)
+        if databases is None:
+            return self.open(settings, role, migrate=migrate, pool_size=pool_size)
         try:
             found = databases.for_new_session() if begins else databases.find(self.session, who, Path.cwd())
         except BaseException:
             databases.close()
             raise
         if begins or self.session is None:
-            complain_of_silent(databases)
+            for name, error in databases.silent.items():
+                complain(f"Without the database {name}: {error.message}", error.hint)
         databases.close(keep=found)
         return found
 
-    def databases(self, role: str, *, pool_size: int = 2, **flags: Any) -> Databases | None:
-        """Return the databases of the mesh for a command that looks into all, not opened; None if there is one only."""
-        settings = self.settings(**flags)
-        return self._databases(settings, role, pool_size) if settings.has_several_databases else None
+    def open(self, settings: Settings, role: str, *, migrate: bool = True, pool_size: int = 2) -> Mesh:
+        """Open the one database that the settings name; raise UsageError if they name several."""
+        from agentmesh.app import open_mesh
 
-    def _databases(self, settings: Settings, role: str, pool_size: int) -> Databases:
+        if settings.has_several_databases:
+            raise UsageError(
+                f"There are several databases: {', '.join(settings.databases)}.", hint="--database NAME says which."
+            )
+        return open_mesh(settings, role=role, what=self._what, migrate=migrate, pool_size=pool_size)
+
+    def databases(self, settings: Settings, role: str, *, pool_size: int = 2) -> Databases | None:
+        """Return the databases of the mesh, not opened; None if there is only one."""
+        if not settings.has_several_databases:
+            return None
         from agentmesh.app.databases import Databases
 
         return Databases(settings, role=role, what=self._what, pool_size=pool_size)
@@ -110,9 +120,3 @@ class PlaceOptions(NamedTuple):
     def find_session(self, mesh: Mesh) -> Session:
         """Return the session; raise UnknownSession."""
         return mesh.find_session(session=self.session, workdir=Path.cwd())
-
-
-def complain_of_silent(databases: Databases) -> None:
-    """Print a warning for each database that did not answer: what follows is without it."""
-    for name, error in databases.silent.items():
-        complain(f"Without the database {name}: {error.message}", error.hint)

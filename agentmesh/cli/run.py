@@ -96,7 +96,8 @@ def run(
     flags = {"max_cost_usd": new["max_cost"], "concurrency": new["concurrency"]}
     conceal_process()
     import_ahead()
-    with place.mesh("run", pool_size=8, **flags) as mesh:
+    place = place._replace(session=which)
+    with place.mesh("run", begins=not (go_on or which), pool_size=8, **flags) as mesh:
         if go_on or which:
             session = mesh.find_session(session=which, workdir=Path.cwd())
             require_provider(mesh, session)
@@ -135,7 +136,7 @@ def demo(timeout: float | None, *, as_json: bool, place: PlaceOptions) -> int:
     say("The model of this demo is a script; everything else is real. In another terminal: agentmesh tree")
     conceal_process()
     import_ahead()
-    with place.mesh("demo", pool_size=8) as mesh:
+    with place.mesh("demo", begins=True, pool_size=8) as mesh:
         session = mesh.start_session(Path.cwd(), model=DEMO_MODEL, title="demo")
         code = _run(mesh, session, DEMO_PROMPT, (), concurrency=None, timeout=timeout, as_json=as_json)
     say('With a real model:  OPENAI_BASE_URL=... OPENAI_API_KEY=... agentmesh run --model NAME "prompt"')

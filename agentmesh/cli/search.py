@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING
 import click
 
 from agentmesh.cli.address import find_agent
+from agentmesh.cli.everywhere import everywhere
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options, text_argument
 from agentmesh.cli.place import PlaceOptions
-from agentmesh.cli.render.data import emit
+from agentmesh.cli.render.data import emit, in_database
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.figures import plural
 
 if TYPE_CHECKING:
-    from agentmesh.store.search import Hit
+    from agentmesh.app import Mesh
+    from agentmesh.store.search import Hit, Reach
 
 _MOST = 1000
 
@@ -41,33 +43,55 @@ def search(
     wanted = text_argument(" ".join(words) if words else None, "word to look for")
     if everything and (who is not None or place.session is not None):
         raise UsageError("--all looks into all sessions.", hint="Leave it out, or --agent and --session.")
-    with place.mesh("search") as mesh:
-        agent = find_agent(mesh, place, who)[0].id if who is not None else None
-        session = None if agent or everything else place.find_session(mesh).id
-        hits = mesh.database.run(store.search, wanted, session, agent, limit, idempotent=True)
-        reach = mesh.database.run(store.reach, idempotent=True) if everything else None
+    reach: list[store.Reach] = []
+    if everything:
+        hits, reach = _everywhere(place, wanted, limit)
+    else:
+        with place.mesh("search", who=[who] if who else ()) as mesh:
+            agent = find_agent(mesh, place, who)[0].id if who is not None else None
+            session = None if agent else place.find_session(mesh).id
+            hits = [
+                ("", hit) for hit in mesh.database.run(store.search, wanted, session, agent, limit, idempotent=True)
+            ]
     if as_json:
-        emit([_data(hit) for hit in hits])
+        emit([{**_data(hit), **in_database(name)} for name, hit in hits])
     else:
         _print(hits, everything)
     if not hits:
         say("Nothing found." if everything or who else "Nothing found in this session; --all looks into all.")
     elif len(hits) == limit:
         say(f"The newest {limit}: --limit shows more.")
-    if reach and reach.looked_into < reach.all_of_them:
+    looked_into, all_of_them = sum(one.looked_into for one in reach), sum(one.all_of_them for one in reach)
+    if looked_into < all_of_them:
         say(
-            f"Looked into the newest {plural(reach.looked_into, 'session')} of {reach.all_of_them}; "
+            f"Looked into the newest {plural(looked_into, 'session')} of {all_of_them}; "
             "--session ID looks into one of the others."
         )
 
 
-def _print(hits: list[Hit], everything: bool) -> None:
+def _everywhere(place: PlaceOptions, wanted: str, limit: int) -> tuple[list[tuple[str, Hit]], list[Reach]]:
+    """Return the newest hits of all databases, each with its database, and how far each was looked into."""
+    from agentmesh.store import search as store
+
+    def search_in(mesh: Mesh) -> tuple[list[Hit], Reach]:
+        run = mesh.database.run
+        return run(store.search, wanted, None, None, limit, idempotent=True), run(store.reach, idempotent=True)
+
+    with everywhere(place, "search") as every:
+        answers = every.ask(search_in)
+    hits = [(name, hit) for name, (some, _) in answers.items() for hit in some]
+    if every.are_several:
+        hits = sorted(hits, key=lambda one: one[1].at, reverse=True)[:limit]
+    return hits, [reach for _, reach in answers.values()]
+
+
+def _print(hits: list[tuple[str, Hit]], everything: bool) -> None:
     from agentmesh.cli.render.hits import hit_text
     from agentmesh.cli.render.screen import console
 
     out = console()
-    for hit in hits:
-        out.print(hit_text(hit, sessions=everything), soft_wrap=not out.is_terminal)
+    for name, hit in hits:
+        out.print(hit_text(hit, sessions=everything, database=name), soft_wrap=not out.is_terminal)
 
 
 def _data(hit: Hit) -> dict[str, object]:

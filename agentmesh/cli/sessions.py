@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from agentmesh.cli.confirm import confirmed, yes_option
+from agentmesh.cli.everywhere import everywhere
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.place import PlaceOptions
-from agentmesh.cli.render.data import emit, session_data
+from agentmesh.cli.render.data import emit, in_database, session_data
 from agentmesh.cli.stopping import stoppable
 from agentmesh.cli.talk import say
 from agentmesh.domain import spans
@@ -50,15 +51,17 @@ def list_sessions(*, here: bool, limit: int, as_json: bool, place: PlaceOptions)
     """List sessions, the newest first."""
     from agentmesh.store import sessions as store
 
-    with place.mesh("sessions") as mesh:
-        workdir = str(Path.cwd().resolve()) if here else None
-        found = mesh.database.run(store.list_sessions, workdir, limit, idempotent=True)
+    workdir = str(Path.cwd().resolve()) if here else None
+    with everywhere(place, "sessions") as every:
+        answers = every.ask(lambda mesh: mesh.database.run(store.list_sessions, workdir, limit, idempotent=True))
+    listed = [(name, session) for name, some in answers.items() for session in some]
+    listed = sorted(listed, key=lambda one: one[1].created_at, reverse=True)[:limit]
     if as_json:
-        emit([session_data(session) for session in found])
+        emit([{**session_data(session), **in_database(name)} for name, session in listed])
         return
     from agentmesh.cli.render.agents import print_sessions
 
-    print_sessions(found)
+    print_sessions(listed)
 
 
 @sessions.command()
@@ -70,7 +73,7 @@ def end(session_id: str, *, yes: bool, as_json: bool, place: PlaceOptions) -> in
     """Kill all agents of session ID, including the root. Everything stays readable. On a terminal it asks first."""
     from agentmesh.store import sessions as store
 
-    with place.mesh("sessions") as mesh:
+    with place._replace(session=session_id).mesh("sessions") as mesh:
         session = mesh.find_session(session=session_id, workdir=Path.cwd())
         if not confirmed(f"This ends {_described(mesh, session)}", yes=yes):
             return 1
@@ -94,7 +97,7 @@ def delete(session_id: str, *, yes: bool, as_json: bool, place: PlaceOptions) ->
     """
     from agentmesh.workspace.deleting import delete_session
 
-    with place.mesh("sessions") as mesh:
+    with place._replace(session=session_id).mesh("sessions") as mesh:
         session = mesh.find_session(session=session_id, workdir=Path.cwd())
         if not confirmed(f"This erases {_described(mesh, session)}", yes=yes):
             return 1
@@ -143,20 +146,22 @@ def prune(*, age_text: str | None, dry_run: bool, yes: bool, as_json: bool, plac
     from agentmesh.workspace import retention
 
     wanted = None if age_text is None else _age(age_text)
-    with place.mesh("sessions") as mesh:
-        age = wanted if wanted is not None else mesh.settings.retention.seconds
+    with everywhere(place, "sessions") as every:
+        meshes = every.ask(lambda mesh: mesh).values()
+        age = wanted if wanted is not None else next(iter(meshes)).settings.retention.seconds
         if age is None:
             raise UsageError(
                 "No age is given, and none is set.", hint='Give --older-than 90d, or set [retention] sessions = "90d".'
             )
-        found = list(retention.expired(mesh.workspaces, age))
+        trees = [mesh.workspaces for mesh in meshes if not mesh.settings.is_read_only]
+        found = [one for each in trees for one in retention.expired(each, age)]
         if dry_run:
             _print_pruned(found, as_json=as_json, is_done=False)
             return 0
         if found and not confirmed(f"This erases {_several(found)}", yes=yes):
             return 1
         with stoppable(lambda: None) as stop:
-            gone = list(retention.prune(mesh.workspaces, age, lambda: stop.asked))
+            gone = [one for each in trees for one in retention.prune(each, age, lambda: stop.asked)]
     _print_pruned(gone, as_json=as_json, is_done=True)
     return 130 if stop.asked else 0
 
@@ -164,7 +169,7 @@ def prune(*, age_text: str | None, dry_run: bool, yes: bool, as_json: bool, plac
 def _pin(session_id: str, place: PlaceOptions, *, pinned: bool) -> None:
     from agentmesh.store import sessions as store
 
-    with place.mesh("sessions") as mesh:
+    with place._replace(session=session_id).mesh("sessions") as mesh:
         session = mesh.find_session(session=session_id, workdir=Path.cwd())
         mesh.database.run(store.pin, session.id, pinned=pinned, idempotent=True)
     say(f"Session {short(session.id)} {'stays for good' if pinned else 'may expire'}.")

@@ -40,7 +40,7 @@ def timeline(*, agent: str | None, width: int | None, as_json: bool, place: Plac
     from agentmesh.export import lanes, secrets
     from agentmesh.store.export import snapshot
 
-    with place.mesh("timeline") as mesh:
+    with place.mesh("timeline", who=[agent] if agent else ()) as mesh:
         if agent is None:
             session, chosen = place.find_session(mesh), None
         else:

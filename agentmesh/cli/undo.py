@@ -86,7 +86,7 @@ def redo(agent: str, *, files: bool, conversation: bool, yes: bool, as_json: boo
     from agentmesh.workspace import undo as undoing
 
     parts = _parts(files=files, conversation=conversation)
-    with place.mesh("redo") as mesh:
+    with place.mesh("redo", who=[agent]) as mesh:
         ref, _ = find_agent(mesh, place, agent)
         result = undoing.redo(mesh.workspaces, ref.id, **parts, preview=True)
         if not result.refused:
@@ -112,7 +112,7 @@ def _take_back(
     if paths and how["conversation"]:
         raise UsageError("With PATHs only files are taken back.", hint="Leave out --conversation, or the PATHs.")
     parts["conversation"] = parts["conversation"] and not paths
-    with place.mesh("undo") as mesh:
+    with place.mesh("undo", who=[agent]) as mesh:
         ref, _ = find_agent(mesh, place, agent)
         result = back(mesh.workspaces, ref.id, **parts, preview=True)
         if result.status is not UndoStatus.REFUSED and not how["preview"]:

@@ -77,7 +77,7 @@ def send(
         raise UsageError("A later message answers none and is not urgent.", hint="Leave that out, or send it now.")
     who, words = (None, agent) if answered and message is None else (agent, message)
     text = text_argument(words, "message")
-    with place.mesh("send") as mesh:
+    with place.mesh("send", who=who.split(",") if who else ()) as mesh:
         if who and goes_to_several(who):
             require_plain(when, images, answered)
             send_to_several(mesh, place, who, text, key, urgent=urgent, as_json=as_json)
@@ -108,7 +108,7 @@ def kill(agent: str, *, as_json: bool, place: PlaceOptions) -> None:
     """End AGENT and all its descendants for good. Prints the agents that died."""
     from agentmesh.store import agents
 
-    with place.mesh("kill") as mesh:
+    with place.mesh("kill", who=[agent]) as mesh:
         ref, _ = find_agent(mesh, place, agent)
         killed = mesh.database.run(agents.kill, ref.id, idempotent=True)
     if as_json:
@@ -129,7 +129,7 @@ def rename(agent: str, name: str, *, as_json: bool, place: PlaceOptions) -> None
     """Give AGENT another NAME, by the rule of fork. Its id, mail and waits stay. Prints the name."""
     from agentmesh.store import agents
 
-    with place.mesh("rename") as mesh:
+    with place.mesh("rename", who=[agent]) as mesh:
         ref, _ = find_agent(mesh, place, agent)
         named = Ref(ref.id, mesh.database.run(agents.rename, ref.id, name, idempotent=True))
     if as_json:
@@ -147,7 +147,7 @@ def reap(agent: str | None, *, as_json: bool, place: PlaceOptions) -> None:
     """Hide the session's dead agents, or only AGENT. Their conversations stay readable."""
     from agentmesh.store import sessions
 
-    with place.mesh("reap") as mesh:
+    with place.mesh("reap", who=[agent] if agent else ()) as mesh:
         if agent is None:
             ref, session = None, place.find_session(mesh)
         else:
@@ -167,7 +167,7 @@ def background(agent: str, *, as_json: bool, place: PlaceOptions) -> None:
     """Let the task of the sub-agent AGENT go on while its parent goes on too; the result comes to that as a message."""
     from agentmesh.store import agents
 
-    with place.mesh("background") as mesh:
+    with place.mesh("background", who=[agent]) as mesh:
         ref = find_agent(mesh, place, agent)[0]
         mesh.database.run(agents.background, ref.id)
     if as_json:
@@ -187,7 +187,7 @@ def interrupt(agent: str | None, *, everybody: bool, as_json: bool, place: Place
 
     if (agent is None) == (not everybody):
         raise UsageError("Which agent should be interrupted?", hint="Name one agent, or give --all.")
-    with place.mesh("interrupt") as mesh:
+    with place.mesh("interrupt", who=[agent] if agent else ()) as mesh:
         if agent is not None:
             refs = [find_agent(mesh, place, agent)[0]]
         else:

@@ -44,7 +44,7 @@ def wait(
     Nothing is consumed. With --as it is that agent's own wait: for a message from each of AGENTS, or from anyone if
     none is named; the messages that it takes become part of its conversation.
     """
-    with place.mesh("wait") as mesh:
+    with place.mesh("wait", who=agents if waiter is None else [waiter]) as mesh:
         if waiter is None:
             outcome = _watch(mesh, place, agents, timeout)
         else:

@@ -9,6 +9,7 @@ from uuid import UUID
 import click
 
 from agentmesh.cli.confirm import confirmed, yes_option
+from agentmesh.cli.everywhere import everywhere
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.outcome import DONE, FAILED
@@ -21,6 +22,7 @@ from agentmesh.domain.text import one_line
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
+    from agentmesh.domain.ids import SessionId
     from agentmesh.domain.workspaces import WorkspaceView
     from agentmesh.workspace.results import Finding, Mended
 
@@ -109,11 +111,18 @@ def _named(given: str, known: Sequence[WorkspaceView]) -> WorkspaceView:
 def _list(place: PlaceOptions, *, everything: bool, as_json: bool) -> int:
     from agentmesh.store import workspaces as rows
 
-    with place.mesh("workspaces") as mesh:
-        everywhere = everything and place.session is None
-        session = None if everywhere else place.find_session(mesh).id
+    def known_in(mesh: Mesh, session: SessionId | None = None) -> tuple[list[WorkspaceView], dict[UUID, list[str]]]:
         known = mesh.database.run(rows.listing, session, idempotent=True)
-        conflicts = _conflicts(mesh, {one.session_id for one in known})
+        return known, _conflicts(mesh, {one.session_id for one in known})
+
+    if everything and place.session is None:
+        with everywhere(place, "workspaces") as every:
+            answers = list(every.ask(known_in).values())
+    else:
+        with place.mesh("workspaces") as mesh:
+            answers = [known_in(mesh, place.find_session(mesh).id)]
+    known = [one for some, _ in answers for one in some]
+    conflicts = {one: paths for _, some in answers for one, paths in some.items()}
     shown = [one for one in known if everything or one.state != "removed"]
     if as_json:
         emit([_json(one, conflicts.get(one.id, [])) for one in shown])

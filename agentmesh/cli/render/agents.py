@@ -25,6 +25,7 @@ _AGENT = (
     Column("MODEL", least=8, spare=6),
 )
 _CHANGED = Column("CHANGED", right=True, spare=1)
+_DATABASE = Column("DATABASE")
 _SESSION = (
     Column("SESSION"),
     Column("STARTED", spare=1),
@@ -38,13 +39,25 @@ _SESSION = (
 )
 
 
-def print_agents(agents: Iterable[AgentView], *, sessions: bool) -> None:
-    """Print agents, one per line; with ``sessions``, the session of each."""
+def print_agents(agents: Iterable[tuple[str, AgentView]], *, sessions: bool) -> None:
+    """Print agents with their databases, one per line; with ``sessions``, the session of each."""
     shown = list(agents)
-    has_changes = any(agent.changed for agent in shown)
-    columns = [*([Column("SESSION")] if sessions else []), *_AGENT, *([_CHANGED] if has_changes else [])]
+    several = any(name for name, _ in shown)
+    has_changes = any(agent.changed for _, agent in shown)
+    columns = [
+        *([_DATABASE] if several else []),
+        *([Column("SESSION")] if sessions else []),
+        *_AGENT,
+        *([_CHANGED] if has_changes else []),
+    ]
     rows = (
-        [*([short(a.session_id)] if sessions else []), *_agent(a), *([a.changed] if has_changes else [])] for a in shown
+        [
+            *([name] if several else []),
+            *([short(a.session_id)] if sessions else []),
+            *_agent(a),
+            *([a.changed] if has_changes else []),
+        ]
+        for name, a in shown
     )
     print_block(Grid(columns, rows))
 
@@ -63,9 +76,15 @@ def _agent(agent: AgentView) -> list[str | Text]:
     ]
 
 
-def print_sessions(sessions: Iterable[SessionSummary]) -> None:
-    """Print sessions, one per line."""
-    print_block(Grid(_SESSION, map(_session, sessions)))
+def print_sessions(sessions: Iterable[tuple[str, SessionSummary]]) -> None:
+    """Print sessions with their databases, one per line; a single database has no name."""
+    shown = list(sessions)
+    several = any(name for name, _ in shown)
+    columns = [*_SESSION[:1], *([_DATABASE] if several else []), *_SESSION[1:]]
+    rows = (
+        [first, *([name] if several else []), *rest] for name, session in shown for first, *rest in [_session(session)]
+    )
+    print_block(Grid(columns, rows))
 
 
 def _session(session: SessionSummary) -> list[str | Text]:

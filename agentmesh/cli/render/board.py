@@ -43,6 +43,8 @@ class BoardLine(NamedTuple):
     """The share of the model's window that is free; None if that is not known."""
     session: str = ""
     """The title of its session, on a board of all."""
+    database: str = ""
+    """The name of its database, if there are several."""
 
     @property
     def conflicts(self) -> int:
@@ -53,6 +55,7 @@ class BoardLine(NamedTuple):
 def print_board(lines: Sequence[BoardLine]) -> None:
     """Print agents, one a line; with the session of each if there are several."""
     several = any(line.session for line in lines)
+    has_databases = any(line.database for line in lines)
     has_changes = any(line.agent.changed for line in lines)
     has_conflicts = any(line.conflicts for line in lines)
     columns = [
@@ -60,6 +63,7 @@ def print_board(lines: Sequence[BoardLine]) -> None:
         *([_CHANGED] if has_changes else []),
         *([_CONFLICTS] if has_conflicts else []),
         *([Column("SESSION", least=8, spare=2)] if several else []),
+        *([Column("DATABASE", spare=2)] if has_databases else []),
     ]
     rows = [
         [
@@ -67,6 +71,7 @@ def print_board(lines: Sequence[BoardLine]) -> None:
             *([line.agent.changed] if has_changes else []),
             *([Text(str(line.conflicts or ""), "yellow")] if has_conflicts else []),
             *([cell(line.session)] if several else []),
+            *([line.database] if has_databases else []),
         ]
         for line in lines
     ]

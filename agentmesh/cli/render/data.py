@@ -77,6 +77,11 @@ def request_data(request: Request) -> dict[str, Any]:
     }
 
 
+def in_database(name: str) -> dict[str, str]:
+    """Return the key that says in which of several databases something is; nothing if there is only one."""
+    return {"database": name} if name else {}
+
+
 def session_data(session: SessionSummary) -> dict[str, Any]:
     """Return a session as ``sessions --json`` prints it."""
     return {

@@ -1,0 +1,60 @@
+"""What a command asks all databases of the mesh at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from agentmesh.app import Mesh
+from agentmesh.cli.place import PlaceOptions
+from agentmesh.cli.talk import complain
+
+if TYPE_CHECKING:
+    from agentmesh.app.databases import Databases
+
+Answer = TypeVar("Answer")
+
+
+class Everywhere:
+    """All databases of the mesh: several with names, or a single one whose name is empty."""
+
+    def __init__(self, databases: Mesh | Databases) -> None:
+        """With a mesh, it is the only one."""
+        self._databases = databases
+        self._told: set[str] = set()
+
+    @property
+    def are_several(self) -> bool:
+        """Whether the databases have names."""
+        return not isinstance(self._databases, Mesh)
+
+    def ask(self, question: Callable[[Mesh], Answer]) -> Mapping[str, Answer]:
+        """Return what each database answers; print a warning for each that does not. Raise the error if none does."""
+        if isinstance(self._databases, Mesh):
+            return {"": question(self._databases)}
+        answers = self._databases.ask(question)
+        for name, error in answers.missing.items():
+            if name not in self._told:
+                self._told.add(name)
+                complain(f"Without the database {name}: {error.message}", error.hint)
+        if not answers.given:
+            raise next(iter(answers.missing.values()))
+        return answers.given
+
+    def mesh(self, name: str) -> Mesh:
+        """Return the mesh of a database that has answered."""
+        return self._databases if isinstance(self._databases, Mesh) else self._databases.mesh(name)
+
+
+@contextmanager
+def everywhere(place: PlaceOptions, role: str) -> Iterator[Everywhere]:
+    """Open all databases of the mesh."""
+    settings = place.settings()
+    databases = place.databases(settings, role)
+    if databases is None:
+        with place.open(settings, role) as mesh:
+            yield Everywhere(mesh)
+    else:
+        with databases:
+            yield Everywhere(databases)
