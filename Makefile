@@ -7,7 +7,10 @@ BIN := .venv/bin
 PARALLEL := -n $(or $(JOBS),logical) --maxprocesses 8
 PYTEST := $(BIN)/pytest $(PARALLEL)
 # What tells most in the least time: real rows, races and model servers, but few processes and no terminals.
-QUICK := $(addprefix tests/,api architecture engine llm migrations store unit)
+TURNS := answers calls database forks requests steering stopping tasks threads waits wakes
+QUICK := $(addprefix tests/,api architecture llm migrations store unit) $(TURNS:%=tests/engine/test_%.py)
+# These wait for rows and servers half of the time, so each processor takes two at once.
+TWICE := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 # What a version of PostgreSQL can make different: the SQL, and what stands right on it.
 ON_EACH_VERSION := $(addprefix tests/,api engine migrations races store)
 PG15 := $(or $(AGENTMESH_PG15_BIN),/usr/lib/postgresql/15/bin)
@@ -22,7 +25,7 @@ demo: venv  ## let a root agent and three children work on this directory; needs
 	@$(BIN)/agentmesh demo
 
 test: venv  ## run the tests of the verbs, the engine and the models in some minutes; JOBS=n processes, ARGS="-k word" for some
-	$(PYTEST) $(QUICK) $(ARGS)
+	$(BIN)/pytest -n $(or $(JOBS),$(TWICE)) -m 'not slow' $(QUICK) $(ARGS)
 
 test-all: venv  ## run the whole test suite on the embedded PostgreSQL: also terminals, commands, documents, faults and walls
 	$(PYTEST) $(ARGS)

@@ -88,9 +88,10 @@ class BackgroundWorker:
         options = [] if lock is None else ["--starting-lock", str(lock)]
         workdir = Path(session.workdir)
         environ = helper.environment(self._environ, workdir)
-        if self._settings.database_url:
+        # If there are several databases, the worker reads the configuration and serves all of them.
+        if self._settings.database_url and not self._settings.databases:
             environ["AGENTMESH_DATABASE_URL"] = self._settings.database_url
-        if self._settings.direct_database_url:
+        if self._settings.direct_database_url and not self._settings.databases:
             environ["AGENTMESH_DIRECT_DATABASE_URL"] = self._settings.direct_database_url
         environ["AGENTMESH_DATA_DIR"] = str(self._settings.data_dir)
         if self._settings.log.file:

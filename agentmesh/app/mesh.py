@@ -26,6 +26,7 @@ from agentmesh.store.tx import Database
 from agentmesh.tools.below import open_as_person
 
 if TYPE_CHECKING:
+    from agentmesh.app.model_client import ModelClient
     from agentmesh.config.agent_types import AgentType
     from agentmesh.config.catalog import Catalog, Loaded
     from agentmesh.config.custom_commands import CustomCommands
@@ -59,9 +60,10 @@ def open_mesh(
 ) -> Mesh:
     """Connect to the configured database, or start the embedded one, and ensure that its schema is up to date.
 
-    Raise NotAPerson below a worker (``what`` names the refused action), or a DatabaseError. ``migrate=False`` leaves
-    the schema unchecked.
+    Raise NotAPerson below a worker (``what`` names the refused action), a DatabaseError, or UsageError if the settings
+    name several databases. ``migrate=False`` leaves the schema unchecked.
     """
+    settings.require_one_database()
     opened = open_as_person(settings, role=role, what=what, environ=environ, migrate=migrate, pool_size=pool_size)
     return Mesh(settings, *opened, environ)
 
@@ -359,22 +361,20 @@ class Mesh:
         concurrency: int | None = None,
         on_event: Callable[[str], None] = lambda _: None,
         metrics: WorkerMetrics | None = None,
+        client: ModelClient | None = None,
     ) -> Worker:
         """Return a worker, not started; it stops when the mesh closes. ``metrics`` report it from now on.
+
+        It asks its models through ``client``, which the caller closes after it, or by default through one of its own.
 
         A project's file applies only to the sessions of its directory. Its limits of an answer's length apply only in a
         worker for one session.
         """
-        from agentmesh.engine.capabilities import SharedCapabilities
+        from agentmesh.app.model_client import ModelClient
         from agentmesh.engine.engine import Engine
         from agentmesh.engine.feed import Feed
-        from agentmesh.engine.pauses import SharedPauses
         from agentmesh.engine.tool import Effect
         from agentmesh.engine.worker import Worker
-        from agentmesh.llm.capabilities import Capabilities
-        from agentmesh.llm.models import Models
-        from agentmesh.llm.pauses import Pauses
-        from agentmesh.llm.retry import RetryPolicy
         from agentmesh.store import workers
         from agentmesh.store.link import Pulse
         from agentmesh.telemetry import observer
@@ -384,14 +384,11 @@ class Mesh:
         from agentmesh.tools.starts import starts
 
         where = None if session is None else Path(self.database.run(sessions.get, session, idempotent=True).workdir)
-        usable = ConfiguredModels(self.projects.of(where), self._environ).providers()
-        calls = self.settings.model_calls
-        policy = RetryPolicy(retries=calls.retries, longest_pause=calls.longest_pause)
-        pauses = Pauses(policy)
-        capabilities = Capabilities()
-        me = f"{self.place.host} pid {os.getpid()}"
-        shared = SharedPauses(self.database, pauses, me), SharedCapabilities(self.database, capabilities, me)
-        models = Models(usable, policy, pauses, capabilities)
+        if client is None:
+            providers = ConfiguredModels(self.projects.of(where), self._environ).providers()
+            client = ModelClient(self.settings, providers, self.place)
+            self._closers.append(client.close)
+        usable = client.providers
         observing = observer(self._environ)
         tools = self._tools()
         if metrics is not None:
@@ -400,7 +397,7 @@ class Mesh:
             observing = Both(observing, metrics.counts)
         engine = Engine(
             self.database,
-            models,
+            client.models,
             tools,
             ToolGate(
                 (name for name, tool in self.own_tools.items() if tool.effect is Effect.READ),
@@ -414,7 +411,7 @@ class Mesh:
             foreign=partial(tool_of, hub=self.mcp),  # create the hub now, so that it closes after the worker
             observer=observing,
             workspaces=self.workspaces,
-            prefix_gate=calls.prefix_gate,
+            prefix_gate=self.settings.model_calls.prefix_gate,
         )
         identity = workers.Identity(
             host=self.place.host,
@@ -433,12 +430,12 @@ class Mesh:
             identity,
             listener,
             on_event,
-            heed=lambda: [each.read() for each in shared],
+            heed=client.news.share(self.database),
             tend=self._tending(session),
         )
         if metrics is not None:
             metrics.watch(made, self.database, identity.concurrency)
-        self._closers += [observing.close, models.close, made.stop]
+        self._closers += [observing.close, made.stop]
         return made
 
     def _tending(self, session: SessionId | None) -> Callable[[], None]:

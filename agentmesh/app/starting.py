@@ -25,7 +25,9 @@ def lock_file(settings: Settings) -> Path | None:
     import platformdirs
 
     folder = platformdirs.user_state_path("agentmesh", appauthor=False)
-    database = settings.database_url or str(settings.data_dir.resolve())
+    # A worker serves all databases of a configuration that names several, so they share one lock.
+    several = " ".join(f"{name}={one.url}" for name, one in settings.databases.items())
+    database = several or settings.database_url or str(settings.data_dir.resolve())
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError:

@@ -7,7 +7,7 @@ import shutil
 import statistics
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -77,18 +77,23 @@ def all_checks(place: PlaceOptions) -> Iterator[Finding]:
         return
     tools: list[str] = []
     servers: list[Check] = []
-    try:
-        with place.mesh("doctor", migrate=False) as mesh:
-            tools = mesh.tool_names(Path.cwd())
-            with health.look(mesh.database.url):
-                pass  # fails at once, and with the reason; the pool would keep trying
-            yield from _database_checks(mesh)
-            servers += mcp_checks(mesh, Path.cwd())
-    except NotAPerson:
-        raise
-    except AgentmeshError as error:
-        yield _broken("server", error)
-    if not settings.database_url:
+    for one in place.each(settings):
+        named = f"{one.database}: " if one.database else ""
+        try:
+            with place.open(one, "doctor", migrate=False) as mesh:
+                tools = mesh.tool_names(Path.cwd())
+                with health.look(mesh.database.url):
+                    pass  # fails at once, and with the reason; the pool would keep trying
+                for finding in _database_checks(mesh):
+                    yield replace(finding, words=f"{named}{finding.words}")
+                servers = list(mcp_checks(mesh, Path.cwd()))
+        except NotAPerson:
+            raise
+        except AgentmeshError as error:
+            yield replace(_broken("server", error), words=f"{named}{error.message}")
+    if settings.has_several_databases:
+        yield _beginnings(settings)
+    if any(one.database_url is None for one in place.each(settings)):
         yield _disk(settings.data_dir)
     yield _sandbox(settings)
     for state, about, words, hint in (
@@ -98,6 +103,19 @@ def all_checks(place: PlaceOptions) -> Iterator[Finding]:
         *telemetry_checks(settings),
     ):
         yield Finding(State(state), about, words, hint)
+
+
+def _beginnings(settings: Settings) -> Finding:
+    """Return in which databases new sessions begin."""
+    of_kind: dict[str, list[str]] = {}
+    for name, one in settings.databases.items():
+        kind = "read-only" if one.read_only else "draining" if one.draining else "" if one.weight else "weight 0"
+        of_kind.setdefault(kind, []).append(name)
+    begin = of_kind.pop("", [])
+    others = "".join(f"; {kind}: {', '.join(names)}" for kind, names in of_kind.items())
+    if not begin:
+        return Finding(State.BROKEN, "databases", f"no session can begin{others}", "Change [databases].")
+    return Finding(State.OK, "databases", f"new sessions begin in {', '.join(begin)}{others}")
 
 
 def _database_checks(mesh: Mesh) -> Iterator[Finding]:

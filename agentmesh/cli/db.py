@@ -9,8 +9,8 @@ import click
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
-from agentmesh.cli.talk import say
-from agentmesh.domain.errors import UsageError
+from agentmesh.cli.talk import complain, say
+from agentmesh.domain.errors import DatabaseError, UsageError
 
 if TYPE_CHECKING:
     from agentmesh.config.settings import Settings
@@ -43,11 +43,21 @@ def upgrade(place: PlaceOptions) -> None:
     """Bring the schema up to date. Safe at any time, even from several places at once."""
     from agentmesh.store import roles, schema
 
-    with place.mesh("db", migrate=False, pool_size=1) as mesh:
-        schema.upgrade(mesh.database.direct_url, mesh.server.home if mesh.server else None)
-        say(f"The schema of {mesh.database.where} is at {schema.needed()}.")
-        if missing := mesh.database.run(roles.settle):
-            say(f"{_MISSING}\n" + "\n".join(f"  {statement}" for statement in missing))
+    failure: DatabaseError | None = None
+    for one in place.each(place.settings()):
+        try:
+            with place.open(one, "db", migrate=False, pool_size=1) as mesh:
+                schema.upgrade(mesh.database.direct_url, mesh.server.home if mesh.server else None)
+                say(f"The schema of {mesh.database.where} is at {schema.needed()}.")
+                if missing := mesh.database.run(roles.settle):
+                    say(f"{_MISSING}\n" + "\n".join(f"  {statement}" for statement in missing))
+        except DatabaseError as error:
+            if one.database is None:
+                raise
+            complain(f"{one.database}: {error.message}", error.hint)
+            failure = error
+    if failure:
+        raise failure
 
 
 @db.command()
@@ -57,7 +67,7 @@ def status(*, as_json: bool, place: PlaceOptions) -> None:
     """Show which database this is, and its state. Starts nothing."""
     from agentmesh.cli.render.status import print_facts
 
-    settings = place.settings_without_mesh()
+    settings = place.settings_of_one()
     server = _embedded(settings)
     facts: dict[str, object] = {}
     if server:
@@ -85,9 +95,9 @@ def status(*, as_json: bool, place: PlaceOptions) -> None:
 @place_options(session=False)
 def start(*, linger: float, place: PlaceOptions) -> None:
     """Start the embedded server, and keep it while it has clients and for --linger after the last one."""
-    if place.settings_without_mesh().database_url:
+    if place.settings_of_one().database_url:
         raise UsageError("A database given by URL is not ours to start.", hint="Start it where it is.")
-    with place.mesh("db", pool_size=1) as mesh:
+    with place.open(place.settings(), "db", pool_size=1) as mesh:
         assert mesh.server is not None  # noqa: S101  no URL is given
         mesh.server.keep(linger)
     say(f"The embedded server runs; it ends when it has had no client for {linger:g} s.")
@@ -104,9 +114,9 @@ def show_url(*, as_reader: bool, linger: float, place: PlaceOptions) -> None:
     """
     from agentmesh.store.reader import READER, reader_url
 
-    settings = place.settings_without_mesh()
+    settings = place.settings_of_one()
     if not settings.database_url:
-        with place.mesh("db", pool_size=1) as mesh:
+        with place.open(settings, "db", pool_size=1) as mesh:
             assert mesh.server is not None  # noqa: S101  no URL is given
             mesh.server.keep(linger)
             print(mesh.server.url(role=READER) if as_reader else mesh.server.url())
@@ -121,7 +131,7 @@ def show_url(*, as_reader: bool, linger: float, place: PlaceOptions) -> None:
 @place_options(session=False)
 def stop(*, force: bool, place: PlaceOptions) -> None:
     """Stop the embedded server."""
-    server = _embedded(place.settings_without_mesh())
+    server = _embedded(place.settings_of_one())
     if server is None:
         raise UsageError("A database given by URL is not ours to stop.", hint="Stop it where it was started.")
     say("Stopped the embedded server." if server.stop(force=force) else "The embedded server was not running.")

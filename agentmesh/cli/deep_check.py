@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from agentmesh.cli.place import PlaceOptions
 
 if TYPE_CHECKING:
+    from agentmesh.config.settings import Settings
     from agentmesh.store.checks import Invariant
     from agentmesh.workspace.results import Finding
 
@@ -14,20 +15,20 @@ _SHOWN = 20
 """Rows of one invariant that people see; JSON has more."""
 
 
-def look(place: PlaceOptions) -> list[Invariant]:
+def look(place: PlaceOptions, settings: Settings) -> list[Invariant]:
     """Check every row of the database, in one snapshot; return an empty list if the schema is not this program's.
 
     Raise the error that makes the check impossible.
     """
     from agentmesh.store import checks, schema
 
-    with place.mesh("doctor", migrate=False) as mesh:
+    with place.open(settings, "doctor", migrate=False) as mesh:
         if mesh.database.run(schema.state, idempotent=True) is not schema.SchemaState.CURRENT:
             return []
         return mesh.database.run(checks.look, idempotent=True)
 
 
-def files(place: PlaceOptions) -> list[Finding]:
+def files(place: PlaceOptions, settings: Settings) -> list[Finding]:
     """Return what is wrong between rows and the directories of this host (I27); look at nothing if the schema differs.
 
     Raise the error that makes the look impossible.
@@ -35,7 +36,7 @@ def files(place: PlaceOptions) -> list[Finding]:
     from agentmesh.store import schema
     from agentmesh.workspace import repair
 
-    with place.mesh("doctor", migrate=False) as mesh:
+    with place.open(settings, "doctor", migrate=False) as mesh:
         if mesh.database.run(schema.state, idempotent=True) is not schema.SchemaState.CURRENT:
             return []
         return repair.look(mesh.workspaces)

@@ -63,13 +63,17 @@ def _deep(place: PlaceOptions, invariants: list[Invariant]) -> Iterator[Finding]
     from agentmesh.cli import deep_check
     from agentmesh.cli.checks import Finding, State
 
-    try:
-        invariants += deep_check.look(place)
-    except AgentmeshError as error:
-        yield Finding(State.BROKEN, "rows", f"they cannot be checked: {error.message}", error.hint)
-    for one in invariants:
-        state = State.BROKEN if one.breaches else State.OK
-        yield Finding(state, "rows", f"{one.meaning} ({one.name})", deep_check.rows(one))
+    for settings in place.each(place.settings()):
+        named = f"{settings.database}: " if settings.database else ""
+        try:
+            found = deep_check.look(place, settings)
+        except AgentmeshError as error:
+            yield Finding(State.BROKEN, "rows", f"{named}they cannot be checked: {error.message}", error.hint)
+            continue
+        invariants += found
+        for one in found:
+            state = State.BROKEN if one.breaches else State.OK
+            yield Finding(state, "rows", f"{named}{one.meaning} ({one.name})", deep_check.rows(one))
 
 
 def _trees(place: PlaceOptions) -> Iterator[Finding]:
@@ -78,18 +82,20 @@ def _trees(place: PlaceOptions) -> Iterator[Finding]:
     from agentmesh.cli.checks import Finding, State
     from agentmesh.workspace.results import Fault
 
-    try:
-        found = deep_check.files(place)
-    except AgentmeshError as error:
-        yield Finding(State.BROKEN, "trees", f"they cannot be checked: {error.message}", error.hint)
-        return
-    for one in found:
-        hint = "`agentmesh workspaces --repair` " + one.remedy if one.remedy else one.advice
-        # A directory that no row knows may be that of another database with the same data folder.
-        state = State.NOTE if one.fault is Fault.NO_ROW else State.BROKEN
-        yield Finding(state, "trees", one.words, hint)
-    if not found:
-        yield Finding(State.OK, "trees", "rows, directories and snapshots of this host agree (I27)")
+    for settings in place.each(place.settings()):
+        named = f"{settings.database}: " if settings.database else ""
+        try:
+            found = deep_check.files(place, settings)
+        except AgentmeshError as error:
+            yield Finding(State.BROKEN, "trees", f"{named}they cannot be checked: {error.message}", error.hint)
+            continue
+        for one in found:
+            hint = "`agentmesh workspaces --repair` " + one.remedy if one.remedy else one.advice
+            # A directory that no row knows may be that of another database with the same data folder.
+            state = State.NOTE if one.fault is Fault.NO_ROW else State.BROKEN
+            yield Finding(state, "trees", f"{named}{one.words}", hint)
+        if not found:
+            yield Finding(State.OK, "trees", f"{named}rows, directories and snapshots of this host agree (I27)")
 
 
 def _print(glyph: str, about: str, words: str, hint: str) -> None:

@@ -66,7 +66,7 @@ def mcp(
     # Report what is wrong at once, but leave a database that is away to the client's first call.
     with contextlib.suppress(DatabaseError):
         place.settings_without_mesh()
-    member = Member(lambda: place.mesh("mcp", pool_size=4), wanted)
+    member = Member(lambda: place.mesh("mcp", begins=place.session is None, pool_size=4), wanted)
     try:
         if place.session:
             member.join()

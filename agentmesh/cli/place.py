@@ -60,7 +60,14 @@ class PlaceOptions(NamedTuple):
         from agentmesh.tools.below import require_person_there
 
         settings = self.settings()
-        require_person_there(settings, self._what)
+        for one in self.each(settings):
+            require_person_there(one, self._what)
+        return settings
+
+    def settings_of_one(self) -> Settings:
+        """Read the configuration for a command about one database, without opening it; raise UsageError for several."""
+        settings = self.settings_without_mesh()
+        settings.require_one_database()
         return settings
 
     def mesh(
@@ -98,11 +105,14 @@ class PlaceOptions(NamedTuple):
         """Open the one database that the settings name; raise UsageError if they name several."""
         from agentmesh.app import open_mesh
 
-        if settings.has_several_databases:
-            raise UsageError(
-                f"There are several databases: {', '.join(settings.databases)}.", hint="--database NAME says which."
-            )
         return open_mesh(settings, role=role, what=self._what, migrate=migrate, pool_size=pool_size)
+
+    @staticmethod
+    def each(settings: Settings) -> Sequence[Settings]:
+        """Return the settings for each of several databases; if there is only one, these alone."""
+        if not settings.has_several_databases:
+            return [settings]
+        return [settings.of_database(name) for name in settings.databases]
 
     def databases(self, settings: Settings, role: str, *, pool_size: int = 2) -> Databases | None:
         """Return the databases of the mesh, not opened; None if there is only one."""

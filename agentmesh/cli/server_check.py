@@ -85,11 +85,13 @@ def _store(place: PlaceOptions, found: Capability) -> bool:
     """Tell all workers; say what is in the way if that fails."""
     from agentmesh.store import capabilities
 
-    try:
-        with place.mesh("doctor") as mesh:
-            me = f"{mesh.place.host} pid {os.getpid()}"
-            mesh.database.run(capabilities.learn, found, me, idempotent=True)
-    except AgentmeshError as error:
-        complain(f"what was found out is not remembered: {error.message}", error.advice)
-        return False
-    return True
+    is_stored = True
+    for one in place.each(place.settings()):
+        try:
+            with place.open(one, "doctor") as mesh:
+                me = f"{mesh.place.host} pid {os.getpid()}"
+                mesh.database.run(capabilities.learn, found, me, idempotent=True)
+        except AgentmeshError as error:
+            complain(f"what was found out is not remembered: {error.message}", error.advice)
+            is_stored = False
+    return is_stored

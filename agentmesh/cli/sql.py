@@ -60,12 +60,14 @@ def sql(query: str | None, *, as_csv: bool, as_json: bool, timeout: float, place
 @contextmanager
 def _reader(place: PlaceOptions) -> Iterator[str]:
     """Yield the reader's URL; the embedded server runs meanwhile."""
-    if own := place.settings().reader_url:
+    settings = place.settings()
+    settings.require_one_database()
+    if own := settings.reader_url:
         yield own
         return
     from agentmesh.store.reader import READER, reader_url
 
-    with place.mesh("sql", pool_size=1) as mesh:
+    with place.open(settings, "sql", pool_size=1) as mesh:
         yield mesh.server.url(role=READER) if mesh.server else reader_url(mesh.database.url)
 
 

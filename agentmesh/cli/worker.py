@@ -5,30 +5,29 @@ from __future__ import annotations
 import os
 import socket
 import time
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from agentmesh.cli.hands import Hands
 from agentmesh.cli.metrics import serving
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import place_options
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.stopping import stoppable
 from agentmesh.cli.talk import say, write_aside
+from agentmesh.domain.errors import DatabaseError, UsageError
 from agentmesh.domain.figures import plural
-from agentmesh.domain.ids import SessionId
 from agentmesh.domain.log import logger
 from agentmesh.telemetry.record_ids import EVENT
 from agentmesh.tools.environment import conceal_process
 
 if TYPE_CHECKING:
-    from agentmesh.app import Mesh
     from agentmesh.config.settings import Settings
-    from agentmesh.engine.worker import Worker
     from agentmesh.telemetry.metrics import WorkerMetrics
 
 LOG = logger(__name__)
@@ -107,33 +106,38 @@ def _work(
 
     wakes: SimpleQueue[None] = SimpleQueue()
     # Not the project's file: that of this directory does not apply to the sessions of others.
-    with place.mesh("worker", pool_size=8, of_project=False, concurrency=concurrency) as mesh:
-        session: SessionId | None = None
-        tell = partial(_tell, aloud=not place.verbose and not on_stderr(mesh.settings))
-        if place.session:
-            session = mesh.find_session(session=place.session, workdir=Path.cwd()).id
-        running = mesh.worker(
-            session=session, serves_any=serves_any, concurrency=concurrency, on_event=tell, metrics=metrics
-        )
+    settings = place.settings(of_project=False, concurrency=concurrency)
+    tell = partial(_tell, aloud=not place.verbose and not on_stderr(settings))
+    how: dict[str, Any] = {"serves_any": serves_any, "concurrency": concurrency, "on_event": tell, "metrics": metrics}
+    with ExitStack() as stack:
+        databases = None if place.session else place.databases(settings, "worker", pool_size=8)
+        if databases is None:
+            mesh = stack.enter_context(place.mesh("worker", pool_size=8, of_project=False, concurrency=concurrency))
+            session = mesh.find_session(session=place.session, workdir=Path.cwd()).id if place.session else None
+            hands = Hands.of_one(mesh, mesh.worker(session=session, **how))
+        else:
+            if metrics is not None:
+                raise UsageError("Metrics are those of one database.", hint="--database NAME says which.")
+            hands = Hands.of_several(stack.enter_context(databases), tell, how)
         with stoppable(lambda: wakes.put(None)) as stop:
-            running.start()
+            hands.start()
             _release(starting_lock)
             seen = time.monotonic()
-            while not stop.asked and not running.failed:
-                if linger is not None and running.idle_since is not None:
-                    seen = _needed_at(mesh, seen)
-                    if _has_lingered(running, seen, linger):  # checked again: the look may have waited for the database
+            while not stop.asked and not hands.failed:
+                if linger is not None and hands.idle_since is not None:
+                    seen = time.monotonic() if hands.are_needed() else seen
+                    if _has_lingered(hands, seen, linger):  # checked again: the look may have waited for the database
                         break
-                if linger is not None and time.monotonic() - running.beat_at >= _AWAY * max(linger, 1):
+                if linger is not None and time.monotonic() - hands.beat_at >= _AWAY * max(linger, 1):
                     tell("ended: the database has been away for too long")
                     break
                 try:
                     wakes.get(timeout=_TICK)
                 except Empty:
-                    continue
-            running.stop()
-    if running.failed:
-        raise running.failed
+                    hands.join_again()
+            hands.stop()
+    if hands.failed:
+        raise hands.failed
 
 
 def _keep_from_children(lock: int | None) -> None:
@@ -149,7 +153,21 @@ def _release(lock: int | None) -> None:
 
 
 def _check(settings: Settings) -> int:
-    """Print whether a worker of this host beats in the database and leaves no agent alone; starts nothing."""
+    """Print for each database whether a worker of this host beats in it and leaves no agent alone; starts nothing."""
+    if not settings.has_several_databases:
+        return _check_one(settings, "")
+    results = []
+    for name, one in settings.databases.items():
+        if not one.read_only:
+            try:
+                results.append(_check_one(settings.of_database(name), f"{name}: "))
+            except DatabaseError as error:
+                say(f"{name}: {error.message}")
+                results.append(1)
+    return max(results, default=1)
+
+
+def _check_one(settings: Settings, named: str) -> int:
     from agentmesh.store import health, workers
     from agentmesh.store.embedded import EmbeddedServer
 
@@ -157,7 +175,7 @@ def _check(settings: Settings) -> int:
     if not url:
         server = EmbeddedServer(settings.data_dir)
         if not server.running():
-            say("No worker runs here: the embedded server does not run.")
+            say(f"{named}No worker runs here: the embedded server does not run.")
             return 1
         url = server.url()
     host = socket.gethostname()
@@ -166,32 +184,15 @@ def _check(settings: Settings) -> int:
         left = workers.left_alone(connection, host) if count else 0
     beating = f"{plural(count, 'worker')} of {host} at work"
     if left:
-        say(f"{beating}, but {plural(left, 'agent')} that it could run is left: agentmesh doctor.")
+        say(f"{named}{beating}, but {plural(left, 'agent')} that it could run is left: agentmesh doctor.")
     else:
-        say(f"{beating}." if count else f"No worker of {host} is at work.")
+        say(f"{named}{beating}." if count else f"{named}No worker of {host} is at work.")
     return 0 if count and not left else 1
 
 
-def _has_lingered(running: Worker, seen: float, seconds: float) -> bool:
-    since = running.idle_since
+def _has_lingered(hands: Hands, seen: float, seconds: float) -> bool:
+    since = hands.idle_since
     return since is not None and time.monotonic() - max(since, seen) >= seconds
-
-
-def _needed_at(mesh: Mesh, before: float) -> float:
-    """Return when a screen, a process or a pending timer was last seen: now, if there is one."""
-    from agentmesh.domain.errors import DatabaseError
-    from agentmesh.store import timers, workers
-
-    run = mesh.database.run
-    try:
-        needed = (
-            mesh.processes.any_running
-            or run(workers.screens, idempotent=True)
-            or run(timers.any_pending, idempotent=True)
-        )
-        return time.monotonic() if needed else before
-    except DatabaseError:
-        return before
 
 
 def _tell(words: str, *, aloud: bool) -> None:

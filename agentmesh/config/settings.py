@@ -22,7 +22,7 @@ from agentmesh.config.schema import (
     Web,
     Workspace,
 )
-from agentmesh.domain.errors import ConfigError
+from agentmesh.domain.errors import ConfigError, UsageError
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import one_line
 
@@ -102,6 +102,13 @@ class Settings(NamedTuple):
     def has_several_databases(self) -> bool:
         """Whether these settings name several databases, and do not say which one is meant."""
         return bool(self.databases) and self.database is None
+
+    def require_one_database(self) -> None:
+        """Raise UsageError if they name several databases, and do not say which one is meant."""
+        if self.has_several_databases:
+            raise UsageError(
+                f"There are several databases: {', '.join(self.databases)}.", hint="--database NAME says which."
+            )
 
     def __repr__(self) -> str:
         return forms.shown(self, hidden=("database_url", "direct_database_url", "reader_url", "elsewhere"))

@@ -38,9 +38,10 @@ class Capabilities:
             self._known[known[:3]] = known._replace(**news)
         self.on_news(Capability(*known[:3], **news))
 
-    def heed(self, found: Capability) -> None:
-        """Take over what other processes know of a server."""
+    def heed(self, found: Capability) -> bool:
+        """Take over what other processes know of a server; return whether something of it was news."""
         with self._lock:
             key = found[:3]
-            news = {name: each for name, each in found._asdict().items() if each is not None}
-            self._known[key] = self._known.get(key, Capability(*key))._replace(**news)
+            before = self._known.get(key, Capability(*key))
+            self._known[key] = before._replace(**{n: each for n, each in found._asdict().items() if each is not None})
+            return self._known[key] != before

@@ -65,9 +65,9 @@ class Pauses:
                 self._gates[provider, model] = PauseGate(provider, model, self._policy, self._taken, self._tell)
             return self._gates[provider, model]
 
-    def heed(self, pause: Pause) -> None:
-        """Take over a pause from another process."""
-        self.gate(pause.provider, pause.model).heed(pause)
+    def heed(self, pause: Pause) -> bool:
+        """Take over a pause from another process; return whether it was news."""
+        return self.gate(pause.provider, pause.model).heed(pause)
 
     def _tell(self, pause: Pause) -> None:
         self.on_pause(pause)
@@ -158,13 +158,14 @@ class PauseGate:
         if visit.paused + asked >= self._policy.longest_pause:
             raise self._gave_up(visit)
 
-    def heed(self, pause: Pause) -> None:
-        """Pause because another process was refused."""
+    def heed(self, pause: Pause) -> bool:
+        """Pause because another process was refused; return whether that was news."""
         with self._changed:
             end = time.monotonic() + pause.seconds
-            if end > self._until + _SAME:
-                self._strikes += time.monotonic() >= self._until
-                self._close(pause.seconds, pause.reason, None)
+            if end <= self._until + _SAME:
+                return False
+            self._strikes += time.monotonic() >= self._until
+            return self._close(pause.seconds, pause.reason, None)
 
     def taken(self, entered: Pass) -> None:
         """Record that the server accepted a request."""

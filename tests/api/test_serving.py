@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import agentmesh
 from agentmesh.app.serving import Service
 from tests.api.conftest import InThread, Open
@@ -21,6 +23,7 @@ def _begun(mesh: agentmesh.Mesh, model: str | None = None):
     return mesh.core.find_session(session=str(session.id), workdir=Path.cwd())
 
 
+@pytest.mark.slow
 def test_the_threads_of_one_process_start_one_worker(open_mesh: Open):
     core = open_mesh().core
     session = _begun(open_mesh(), model="demo")

@@ -72,6 +72,7 @@ def test_a_fork_is_waited_for_and_its_result_read(rig: Rig, mesh: agentmesh.Mesh
     assert [one.name for one in session.list_agents()] == ["root", "reader"]
 
 
+@pytest.mark.slow
 def test_several_are_waited_for_in_the_order_asked(rig: Rig, mesh: agentmesh.Mesh):
     go = threading.Event()
     rig.script("a", when(go, say("from a")))
@@ -205,6 +206,7 @@ def test_a_wait_that_nobody_will_end_says_so(mesh: agentmesh.Mesh):
     assert "mesh.worker()" in caught.value.hint
 
 
+@pytest.mark.slow
 def test_a_worker_in_the_background_is_started_when_none_serves(machine, mesh: agentmesh.Mesh):
     with agentmesh.open() as other:
         session = session_of(other, model="demo")
@@ -274,6 +276,7 @@ def test_errors_are_the_domains_with_their_advice(mesh: agentmesh.Mesh):
         agentmesh.open("postgresql://nobody@127.0.0.1:1/none")
 
 
+@pytest.mark.slow
 def test_interrupt_stops_one_or_all(rig: Rig, mesh: agentmesh.Mesh):
     go = threading.Event()
     for name in "abc":

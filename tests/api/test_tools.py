@@ -210,6 +210,7 @@ def test_a_program_answers_before_many_agents_start(rig: Rig, open_mesh: Open):
     assert [one["error"] for one in results(session)] == ["the user refused to start 2 agents: one is enough"] * 2
 
 
+@pytest.mark.slow
 def test_reads_that_hang_do_not_keep_their_program_from_ending(rig: Rig, machine):
     rig.script("root", do(call("hang"), call("hang")), say("done"))
     program = """

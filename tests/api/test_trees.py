@@ -22,6 +22,7 @@ def shop(rig: Rig, open_mesh: Open, tmp_path: Path, monkeypatch) -> agentmesh.Me
     return open_mesh()
 
 
+@pytest.mark.slow
 def test_a_program_merges_looks_and_takes_back(shop: agentmesh.Mesh, tmp_path: Path):
     price = tmp_path / "shop" / "price.py"
     with shop.worker():

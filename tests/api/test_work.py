@@ -98,6 +98,7 @@ def test_a_task_that_nobody_would_do_is_refused_and_leaves_nobody(session: agent
     assert [one.name for one in session.list_agents()] == ["root"]
 
 
+@pytest.mark.slow
 def test_commands_in_the_background_are_listed_read_and_stopped(rig: Rig, open_mesh: Open):
     loud = call("bash", command="echo ready; exec sleep 1000", background=True)
     rig.script("root", do(loud), say("started"), say("seen"))

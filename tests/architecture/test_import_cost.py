@@ -154,6 +154,7 @@ def test_what_is_typed_is_understood_by_what_comes_after_the_first_frame():
     assert not later & set(imported)
 
 
+@pytest.mark.slow
 def test_rows_and_what_shows_them_come_while_the_database_answers():
     shown = {"agentmesh.domain.rows"} | screen("conversation.entries", "session.feed", "conversation.scrollback")
     before = run("import agentmesh.cli.screen\n" + FIRST_FRAME + "print(*sys.modules)").split()
@@ -173,6 +174,7 @@ def test_a_start_imports_nothing_but_what_is_listed(database_url, entry, argumen
     assert "psycopg" in imported, "it was at the database"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "imported"), [("", ""), ("none", "genai_prices openai")])
 def test_a_worker_gets_ready_for_a_first_call_behind_its_start(database_url, key, imported):
     lines = run(

@@ -57,11 +57,13 @@ def test_a_private_name_of_a_library_is_noticed(text):
     assert private_uses(text)
 
 
+@pytest.mark.slow
 def test_no_private_name_of_the_sdk_or_its_http_client_is_used():
     used = {str(path.relative_to(ROOT)): private_uses(path.read_text()) for path in sources()}
     assert {path: names for path, names in used.items() if names} == {}
 
 
+@pytest.mark.slow
 def test_the_layer_below_the_http_client_is_not_imported():
     known = {path.name for path in sources() for name in imported(ast.parse(path.read_text())) if "httpcore" in name}
     assert known == set()

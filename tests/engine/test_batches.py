@@ -61,6 +61,7 @@ def test_one_thread_is_enough_and_side_by_side_is_what_was_asked(rig: Rig):
     assert max(most) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "failpoint",
     [
@@ -81,6 +82,7 @@ def test_a_crash_at_any_commit_of_a_batch_loses_and_doubles_nothing(rig: Rig, fa
     ran_once(rig, 50)
 
 
+@pytest.mark.slow
 def test_workers_that_die_at_every_end_of_an_item_get_it_done(rig: Rig):
     script(rig, 6, side=2)
     rig.prompt()

@@ -227,6 +227,7 @@ def test_raising_the_cap_lets_waiting_calls_go(rig: Rig):
     rig.rest()
 
 
+@pytest.mark.slow
 def test_a_first_call_whose_server_falls_silent_holds_the_others_until_it_is_given_up(new: Rig):
     silent = ScriptedReply("half of", fault=Fault(FaultKind.HANG_STREAM, after=1))
     new.script("root", silent, silent, say("not asked"))

@@ -112,6 +112,7 @@ def test_an_interrupted_call_frees_what_was_reserved_for_it(rig: Rig):
 USED = Usage(input_tokens=2300, output_tokens=100)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", ["finish_step", "fail_turn", "stop_turn", "summarize"])
 def test_the_cost_of_an_answer_whose_commit_is_fenced_is_booked(rig: Rig, ends: str):
     """The worker is taken for dead while the model answers: the answer is lost, and paid all the same."""

@@ -73,6 +73,7 @@ COMMITS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("name", COMMITS)
 def test_a_commit_that_is_lost_or_whose_answer_is_lost(rig: Rig, when, name):
@@ -193,6 +194,7 @@ def test_all_connections_are_cut_in_the_middle_of_everything(rig: Rig):
     assert rig.one(f"select count(*) {BACKENDS}", "^agentmesh/listener") == 1
 
 
+@pytest.mark.slow
 def test_the_database_is_away_for_a_while(rig: Rig, proxy: Proxy):
     """What ends while it is away is stored when it is back: a command, a model's answer, a wait's time."""
     (rig.workdir / "hold").touch()
@@ -223,6 +225,7 @@ def test_the_database_is_away_for_a_while(rig: Rig, proxy: Proxy):
     parts.worker.stop()
 
 
+@pytest.mark.slow
 def test_more_threads_than_connections_is_no_deadlock(rig: Rig):
     names = [f"c{n}" for n in range(12)]
     rig.root = rig.session(max_children=len(names))

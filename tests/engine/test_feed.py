@@ -138,6 +138,7 @@ def repeated(mesh: Mesh, channel: str, length: int) -> str:
     raise AssertionError(f"only {len(text)} characters came")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said", ["short", "x" * 100_000, "🙂\n" * 9_000])
 def test_a_screen_that_comes_late_is_told_all_of_it_on_its_own_channel(mesh: Mesh, feed: Feed, said: str):
     message = feed.message(mesh.session, mesh.root, after=7)
@@ -238,6 +239,7 @@ def test_what_many_calls_write_fits_into_one_notification(mesh: Mesh, feed: Feed
     assert all(str(text).endswith("end") for _, _, text in outputs_in(payload).values())
 
 
+@pytest.mark.slow
 def test_a_command_that_runs_tells_which_call_writes_what(rig: Rig):
     rig.root = rig.session(mode=PermissionMode.ALL)
     session = rig.one("select session_id from agentmesh.agents where id = %s", rig.root)

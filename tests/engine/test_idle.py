@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from agentmesh.store import waits
 from tests.fixtures.engine import Rig, call, do, say
 
 WAITING = 200
 
 
+@pytest.mark.slow
 def test_two_hundred_waiting_agents_hold_no_thread_and_ask_nothing(rig: Rig):
     rig.root = rig.session(max_children=WAITING, max_agents=WAITING + 1)
     for n in range(WAITING):

@@ -217,6 +217,7 @@ def test_a_retry_asks_the_model_once_more(rig: Rig):
     assert rig.last()[0] == "well"
 
 
+@pytest.mark.slow
 def test_a_loop_is_seen_by_the_worker_that_takes_over(rig: Rig):
     rig.script("root", *[GLOB] * 9)
     dying = rig.process(f"before finish_calls {ENDS}")

@@ -36,6 +36,7 @@ FAILURES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failure", FAILURES)
 def test_a_failure_ends_the_turn_and_everybody_is_told_the_same(rig: Rig, failure):
     fault, kind = FAILURES[failure]

@@ -35,6 +35,7 @@ def test_what_one_worker_was_refused_no_other_asks(rig: Rig, hears):
     assert len(rig.model.requests) == 1
 
 
+@pytest.mark.slow
 def test_a_worker_that_starts_in_a_pause_keeps_to_it(rig: Rig):
     rig.script("root", REFUSED)
     first = rig.worker(longest_pause=PATIENT)

@@ -78,6 +78,7 @@ def test_the_others_wait_for_the_first_answer_to_begin(rig: Rig):
     assert sorted(answers.asked) == sorted(NAMES)
 
 
+@pytest.mark.slow
 def test_the_first_token_is_enough(rig: Rig):
     answers = Answers(rig)
     answers.first = ScriptedReply("one two three", chunk_size=4, chunk_delay=PATIENCE)
@@ -187,6 +188,7 @@ def test_a_model_that_never_answers_is_waited_for_only_so_long(rig: Rig, monkeyp
     rig.rest()
 
 
+@pytest.mark.slow
 def test_the_worker_of_the_first_one_is_killed(rig: Rig):
     """Its process has the real patience: five seconds after its death the others go."""
     answers = Answers(rig)

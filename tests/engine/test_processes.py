@@ -82,6 +82,7 @@ def test_a_process_that_ignores_sigterm_is_killed_with_its_agent(rig: Rig):
     rig.until(lambda: is_gone(pid), "its end")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("watch", ["", "never"])
 @pytest.mark.parametrize("command", ["yes", "trap '' TERM INT HUP; (setsid sleep 987 &); while :; do sleep 1; done"])
 def test_a_process_that_floods_or_ignores_sigterm_can_be_stopped(rig: Rig, command: str, watch: str):
@@ -125,6 +126,7 @@ def works_in(entry: str, folder: Path) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_a_pattern_that_never_ends_stops_only_the_watching(rig: Rig):
     rig.script(
         "root",
@@ -162,6 +164,7 @@ def test_a_line_that_matches_while_the_database_is_away_is_told_once_it_is_back(
     assert rig.one("select matches from agentmesh.processes") == 1
 
 
+@pytest.mark.slow
 def test_a_line_whose_reply_is_lost_is_told_once(rig: Rig):
     lost = threading.Event()
 
@@ -236,6 +239,7 @@ def test_a_worker_that_stops_tells_that_its_processes_are_lost(rig: Rig):
     assert rig.last()[0] == "seen"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "failpoint", ["before start 1", "after start 1", "before finish_calls 1", "after finish_calls 1"]
 )

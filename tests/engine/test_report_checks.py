@@ -215,6 +215,7 @@ def test_a_stopped_worker_leaves_the_check_to_the_next(rig: Rig):
     assert of_task(rig) == ("completed", {"files": 1}, 1, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failpoint", ["before report 1", "after report 1", "before report 2", "after report 2"])
 @pytest.mark.parametrize("make", [task, fork])
 def test_a_crash_runs_the_check_again_and_loses_nothing(rig: Rig, failpoint: str, make: Any):

@@ -26,6 +26,7 @@ def test_they_take_turns_in_all_workers(rig: Rig, workers):
     assert rig.one("select count(*) from agentmesh.slots") == 0
 
 
+@pytest.mark.slow
 def test_the_first_token_is_not_enough(rig: Rig):
     answers = Answers(rig)
     answers.first = ScriptedReply("one two three", chunk_size=4, chunk_delay=1.0)

@@ -86,6 +86,7 @@ def test_an_agent_sends_to_several_by_one_call(rig: Rig):
     assert rig.one(to_b) == ["x", "y"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failpoint", ["before send_many 1", "after send_many 1"])
 def test_a_crash_around_a_message_to_several_sends_it_once(rig: Rig, failpoint: str):
     for name in ("a", "b"):
@@ -207,6 +208,7 @@ def test_another_worker_builds_the_same_bytes_from_the_rows(rig: Rig):
     assert requests[2].raw.startswith(requests[1].raw.removesuffix(b"]}"))
 
 
+@pytest.mark.slow
 def test_two_agents_that_thank_each_other_end(rig: Rig):
     rig.fork("a")
     rig.fork("b")

@@ -174,6 +174,7 @@ def running(parts: Parts, rig: Rig) -> Runner:
     return hosted.runner
 
 
+@pytest.mark.slow
 def test_an_interrupt_that_comes_after_its_turn_leaves_no_call_without_a_result(rig: Rig):
     """It reaches the runner in the next turn: what it cut short has a result, and what it kept from running runs."""
     workers: list[Parts] = []

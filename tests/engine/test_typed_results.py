@@ -99,6 +99,7 @@ def _nested(depth: int) -> Any:
     return {"type": "array", "items": _nested(depth - 1)} if depth else {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("schema", "error"),
     [

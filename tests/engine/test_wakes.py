@@ -40,6 +40,7 @@ def test_a_hint_concerns_those_it_names_and_else_anybody(mesh: Mesh, wakes: Chan
     assert wakes.wait(4) == expected
 
 
+@pytest.mark.slow
 def test_what_a_running_call_writes_concerns_nobody_who_follows_rows(mesh: Mesh, wakes: Changes):
     while wakes.wait(0.2) != set():
         pass

@@ -178,6 +178,7 @@ def test_the_connection_of_a_stopped_answer_is_not_used_again():
     assert server.chats[0].client != server.chats[1].client
 
 
+@pytest.mark.slow
 def test_a_packed_answer_is_unpacked_in_small_pieces():
     packed = gzip.compress(data(delta(content="Hi")) + b": " + b"x" * (400 * MEGABYTE) + b"\n\n")
 

@@ -250,6 +250,7 @@ def test_props_that_are_none_do_no_harm(answer):
         assert ask_llama(server) == (None, 8192)
 
 
+@pytest.mark.slow
 def test_props_that_hang_are_given_up_soon(monkeypatch):
     monkeypatch.setattr(openai_chat, "_WINDOW_TIMEOUT", 0.3)
     with misbehaving(good()) as server:

@@ -78,6 +78,7 @@ GOOD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "differs"),
     [

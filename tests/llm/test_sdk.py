@@ -8,6 +8,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 LOADED = "len([name for name in sys.modules if name.startswith('openai.types.')])"
 
 
@@ -17,12 +19,14 @@ def _run(code: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_our_client_loads_few_of_the_sdks_types() -> None:
     ours = int(_run(f"import sys, agentmesh.llm.wire; print({LOADED})"))
     whole = int(_run(f"import sys, openai; print({LOADED})"))
     assert ours < whole / 3
 
 
+@pytest.mark.slow
 def test_every_name_of_the_types_is_the_same_as_after_a_plain_import() -> None:
     names = (
         "from importlib import import_module\n"
@@ -38,6 +42,7 @@ def test_every_name_of_the_types_is_the_same_as_after_a_plain_import() -> None:
     assert _run(f"import agentmesh.llm.sdk\n{names}") == _run(f"import openai\n{names}")
 
 
+@pytest.mark.slow
 def test_threads_that_ask_at_once_all_get_the_name() -> None:
     code = (
         "import agentmesh.llm.sdk, openai, threading\n"

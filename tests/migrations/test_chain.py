@@ -31,6 +31,7 @@ def test_the_revisions_are_one_chain_numbered_from_0001(chain):
     assert schema.head() == chain[-1].revision
 
 
+@pytest.mark.slow
 def test_down_step_by_step_and_up_again_gives_the_same_schema(database_url, conn, chain):
     expected = dump(database_url)
     for each in chain[::-1]:
@@ -69,6 +70,7 @@ def test_code_that_was_another_ends_as_the_same_schema(database_url, conn, monke
     assert code.differences(conn) == []
 
 
+@pytest.mark.slow
 def test_alembics_own_command_line_works_with_a_url_in_the_environment(empty_database_url):
     environ = {**os.environ, "AGENTMESH_DATABASE_URL": empty_database_url}
     command_line = [sys.executable, "-m", "alembic", "upgrade", "head"]

@@ -215,6 +215,7 @@ def test_who_may_make_nothing_temporary_still_learns_what_is_missing(conn, datab
         assert code.differences(other) == ["function context is missing"]
 
 
+@pytest.mark.slow
 def test_an_upgrade_puts_back_what_somebody_changed(database_url, conn):
     conn.execute("drop function agentmesh.context")
     conn.execute("drop view agentmesh.v_stuck")

@@ -172,6 +172,7 @@ class History:
         return self.mesh.run(budgets.view, self.session)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)  # a minute on a machine that is busy
 @settings(
     max_examples=60,

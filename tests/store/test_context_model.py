@@ -186,6 +186,7 @@ class Conversations(RuleBasedStateMachine):
         return [(names[row.agent_id], row.seq) for row in self.mesh.run(transcript.context, agent, upto)]
 
 
+@pytest.mark.slow
 def test_the_rows_say_what_is_sent(mesh: Mesh):
     run_state_machine_as_test(
         cast("type[Conversations]", lambda: Conversations(mesh)),

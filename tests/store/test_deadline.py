@@ -68,6 +68,7 @@ def test_a_statement_that_nobody_answers_ends_with_the_connection(database_url):
         assert connection.closed
 
 
+@pytest.mark.slow
 def test_a_server_that_goes_on_telling_has_all_the_time_that_it_needs(database_url):
     with connect(database_url, role="test") as connection:
         connection.answer_seconds = 0.5

@@ -276,6 +276,7 @@ def test_stop_is_refused_while_others_hold_the_server_unless_forced(
     assert not server.running()
 
 
+@pytest.mark.slow
 def test_ten_processes_at_once_share_one_server(
     new_server: NewServer, holder: Callable[..., subprocess.Popen[str]]
 ) -> None:
@@ -303,6 +304,7 @@ def test_a_killed_server_starts_again_with_its_data(new_server: NewServer) -> No
     assert server.status().holders == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("made_before")
 def test_a_database_in_use_starts_its_killed_server_again(new_server: NewServer) -> None:
     server = new_server()
@@ -315,6 +317,7 @@ def test_a_database_in_use_starts_its_killed_server_again(new_server: NewServer)
         assert server.status().pid != postmaster
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("made_before")
 def test_a_backend_that_outlived_its_server_does_not_block_the_next(new_server: NewServer) -> None:
     server = new_server()
@@ -398,6 +401,7 @@ assert not server.running()
     leave(holder(script, folder / "mesh"))
 
 
+@pytest.mark.slow
 def test_initdb_killed_half_way_leaves_nothing_in_the_way(
     new_server: NewServer, holder: Callable[..., subprocess.Popen[str]]
 ) -> None:
@@ -418,6 +422,7 @@ def test_initdb_killed_half_way_leaves_nothing_in_the_way(
     assert query(server.acquire(), "select 1") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("made_before")
 def test_a_folder_deleted_under_its_server_gives_a_new_one(new_server: NewServer, folder: Path) -> None:
     lost = new_server()
@@ -432,6 +437,7 @@ def test_a_folder_deleted_under_its_server_gives_a_new_one(new_server: NewServer
     assert query(server.url(), "select 1") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ['we ird $HOME `id` "q" \'ü\\n', "x" * 150], ids=["shell characters", "too long"])
 def test_a_hostile_environment_changes_nothing(
     folder: Path, name: str, new_server: NewServer, holder: Callable[..., subprocess.Popen[str]]
@@ -449,6 +455,7 @@ def test_a_hostile_environment_changes_nothing(
     assert not server.running()
 
 
+@pytest.mark.slow
 def test_two_folders_have_two_servers(new_server: NewServer, folder: Path) -> None:
     # Both with paths too long for a socket.
     one, two = new_server(folder / ("x" * 120) / "one"), new_server(folder / ("x" * 120) / "two")
@@ -567,6 +574,7 @@ def test_another_user_is_kept_out_by_folder_and_by_socket(new_server: NewServer)
     assert denied()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("made_before")
 @pytest.mark.skipif(not AS_ROOT, reason="needs a wheel that the server's user cannot read")
 def test_programs_in_a_closed_folder_are_copied_and_the_folder_stays_closed(

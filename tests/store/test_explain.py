@@ -446,6 +446,7 @@ def reads(probe: psycopg.Connection, call: Callable[[psycopg.Connection], Any]) 
 
 
 # One test, because making that database is what takes the time.
+@pytest.mark.slow
 def test_no_call_reads_a_growing_table_from_end_to_end(big_url: str):
     with psycopg.connect(big_url, autocommit=True) as conn, psycopg.connect(big_url) as probe:
         scene = Scene(Mesh(conn))

@@ -230,6 +230,7 @@ def test_listen_gives_up_after_its_timeout_and_leaves_nothing_behind(ear_on, pro
     assert ear.next() == ("marker", "")
 
 
+@pytest.mark.slow
 def test_a_peer_that_falls_silent_without_closing_is_replaced(ear_on, proxy, conn):
     ear = ear_on(proxy.url, pulse=QUICK)
     ear.listener.listen("kept")
@@ -242,6 +243,7 @@ def test_a_peer_that_falls_silent_without_closing_is_replaced(ear_on, proxy, con
     ear.skip_to(("kept", ""))
 
 
+@pytest.mark.slow
 def test_a_connection_that_lost_its_listens_is_replaced(database_url, conn):
     connections: list[psycopg.Connection] = []
     events: queue.Queue[str] = queue.Queue()

@@ -111,6 +111,7 @@ def test_a_failing_upgrade_changes_nothing(empty_database_url, connect):
     assert rows.fetchall() == [("workers",)]
 
 
+@pytest.mark.slow
 def test_processes_that_start_at_once_upgrade_once(empty_database_url):
     command = [sys.executable, "-c", WHEN_TOLD, empty_database_url]
     processes = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(4)]

@@ -188,6 +188,7 @@ HUGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", HUGE.values(), ids=HUGE)
 def test_no_text_is_too_large_to_be_written_or_searched(mesh: Mesh, text: str):
     mesh.finish(mesh.call(mesh.root, "bash")[0], {"output": f"{text} needle {text[:1000]} end"})

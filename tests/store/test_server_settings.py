@@ -66,6 +66,7 @@ def test_a_setting_that_we_depend_on_is_ours_on_every_connection(strange, conn, 
         assert ours == usual or ours == ("0",)
 
 
+@pytest.mark.slow
 def test_sessions_are_made_shown_and_waited_for_in_such_a_database(am, strange):
     done = am("run", "--model", "demo", "Look around", AGENTMESH_DATABASE_URL=strange)
     assert (done.code, "bug in agentmesh" in done.err) == (0, False)
@@ -109,6 +110,7 @@ def test_two_hundred_megabytes_are_too_large_at_once(mesh: Mesh):
     assert mesh.send(None, mesh.root, "ü" * 131_072)
 
 
+@pytest.mark.slow
 def test_a_full_queue_of_notifications_names_the_process_to_end(shaken, cluster, tmp_path):
     """One listener that stays in a transaction is enough, in any database of the server."""
     if shaken.conn.info.server_version < 170000:

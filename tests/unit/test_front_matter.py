@@ -55,6 +55,7 @@ def test_a_colon_in_unquoted_text_is_read_as_it_is_meant():
     assert found.values["tools"] == "Read, Bash"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [

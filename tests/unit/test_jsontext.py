@@ -56,6 +56,7 @@ def test_strings_may_have_line_breaks_where_that_is_asked_for():
     assert parse('["a\nb"]', strict=False) == ["a\nb"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["agentmesh", "tui"])
 def test_who_reads_text_that_may_be_no_json_reads_it_by_parse(package):
     """``json.loads`` of foreign text needs RecursionError in each place where it is called; ten had it, ten had not."""

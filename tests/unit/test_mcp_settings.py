@@ -113,6 +113,7 @@ def test_17_6_nothing_else_of_the_file_counts(running, config, work):
     assert names(running, work) == ["theirs"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not has_library(), reason="needs the extra mcp")
 @pytest.mark.timeout(120)
 def test_17_6_a_program_that_runs_starts_what_is_trusted_and_calls_nothing_that_is_not(running, config, work):
