@@ -279,9 +279,11 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
             return
         from agentmesh.tui.board.session_chooser import choose_session
 
-        database, quiet = self.opened.mesh.database, self.main.quiet
         try:
-            if session := await choose_session(self, database, quiet, self.session.id, asked_at):
+            opened, quiet = (self.opened.mesh, self.opened.databases), self.main.quiet
+            if found := await choose_session(self, opened, quiet, self.session.id, asked_at):
+                session, mesh = found
+                self.opened = self.opened._replace(mesh=mesh)
                 await self._switch(session)
         except AgentmeshError as error:
             self.main.say(str(error), "$text-error")

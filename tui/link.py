@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from textual.message import Message
 
     from agentmesh.app import Mesh
+    from agentmesh.app.databases import Databases
     from agentmesh.config.agent_types import AgentType
     from agentmesh.config.custom_commands import CustomCommands
     from agentmesh.domain.rows import Session
@@ -32,6 +33,8 @@ class Opened(NamedTuple):
     """Shown at the top of an empty root (three lines at the first start without a model); it is no row."""
     board: Board | None = None
     """The first board, read while other modules were imported."""
+    databases: Databases | None = None
+    """All databases, if there are several; ``mesh`` is that of the session in view."""
 
 
 class Link:

@@ -24,6 +24,7 @@ from agentmesh.tui.input.keys import Keymap
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
+    from agentmesh.app.databases import Databases
     from agentmesh.config.settings import Settings
     from agentmesh.domain.rows import Session
     from agentmesh.domain.states import PermissionMode
@@ -74,7 +75,10 @@ def main(
             from agentmesh.tui.input.history import History, history_path
 
             choice = partial(choose, workdir=workdir, go_on=go_on, resume=resume, pick=pick, model=model, mode=mode)
-            opening = partial(_open, settings, environ, keymap, choice)
+            find = None
+            if settings.has_several_databases:
+                find = partial(_find, workdir=workdir, begins=not (go_on or pick or resume), resume=resume, pick=pick)
+            opening = partial(_open, settings, environ, keymap, choice, find)
             history = History(partial(history_path, state, workdir))
             app = MeshApp(opening, keymap=keymap, look=settings.tui.theme, history=history, pick=pick)
             app.run()
@@ -145,31 +149,59 @@ def _open(
     environ: Mapping[str, str],
     keymap: Keymap,
     choice: Callable[[Mesh], tuple[Session, bool]],
+    find: Callable[[Databases], Mesh] | None = None,
 ) -> Opened:
-    """Open database and session, and have at hand what reads and acts in it."""
+    """Open database and session, and have at hand what reads and acts in it.
+
+    ``find`` chooses the mesh if there are several databases.
+    """
     from agentmesh.tools.below import open_as_person
 
     # All that is imported then takes 25 ms, and the database as long to answer: at the same time. What is asked first
     # is imported first, so that the database need not wait either.
     threading.Thread(target=_import_the_rest, name="imports", daemon=True).start()
-    database, server = open_as_person(
-        settings, role="tui", what="use the terminal UI", environ=environ, pool_size=_POOL
-    )
-    from agentmesh.app import Mesh
+    databases = None
+    if find is None:
+        database, server = open_as_person(
+            settings, role="tui", what="use the terminal UI", environ=environ, pool_size=_POOL
+        )
+        from agentmesh.app import Mesh
 
-    mesh = Mesh(settings, database, server, environ)
+        mesh = Mesh(settings, database, server, environ)
+    else:
+        from agentmesh.app.databases import Databases
+
+        databases = Databases(settings, role="tui", what="use the terminal UI", environ=environ, pool_size=_POOL)
+        try:
+            mesh = find(databases)
+        except BaseException:
+            databases.close()
+            raise
     try:
         session, is_scripted = choice(mesh)
         from agentmesh.tui.session.reading import read_board
 
-        board = read_board(database, session.id)
+        board = read_board(mesh.database, session.id)
         from agentmesh.tui.link import Opened
 
         welcome = _welcome(keymap) if is_scripted else mesh.start_warning
-        return Opened(mesh, session, welcome, board)
+        return Opened(mesh, session, welcome, board, databases)
     except BaseException:
-        mesh.close()
+        (databases or mesh).close()
         raise
+
+
+def _find(databases: Databases, *, workdir: Path, begins: bool, resume: str | None, pick: bool) -> Mesh:
+    """Return the mesh of the session to begin with: a drawn one for a new session."""
+    if begins:
+        return databases.for_new_session()
+    if not pick:
+        return databases.find(resume, (), workdir)
+    from agentmesh.store import sessions
+
+    answers = databases.ask(lambda mesh: mesh.database.run(sessions.list_sessions, None, 1, idempotent=True))
+    newest = {name: some[0].created_at for name, some in answers.given.items() if some}
+    return databases.mesh(max(newest, key=lambda name: newest[name])) if newest else databases.find(None, (), workdir)
 
 
 def _import_the_rest() -> None:
@@ -184,7 +216,7 @@ def _left(opened: Opened | None, shown: Session | None) -> str:
         return ""
     from agentmesh.tui.commands.closing import close
 
-    with opened.mesh:
+    with opened.databases or opened.mesh:
         return close(opened.mesh, shown or opened.session)
 
 

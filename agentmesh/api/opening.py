@@ -11,7 +11,7 @@ from agentmesh import app
 from agentmesh.api.mesh import Mesh
 from agentmesh.config import sources
 from agentmesh.config.settings import load
-from agentmesh.domain.errors import ConfigError
+from agentmesh.domain.errors import ConfigError, UsageError
 from agentmesh.domain.log import logger
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def open(  # noqa: A001  agentmesh.open, as in webbrowser.open
     database_url: str | None = None,
     *,
     data_dir: str | os.PathLike[str] | None = None,
+    database: str | None = None,
     tools: Iterable[Callable[..., Any]] = (),
     agent_types: Iterable[AgentType] = (),
     settings: Mapping[str, Any] | None = None,
@@ -34,7 +35,7 @@ def open(  # noqa: A001  agentmesh.open, as in webbrowser.open
     ``settings`` override the configuration; their names are those of the variables in lower case (``{"model":
     "gpt-5-mini", "max_agents": 8}``). ``tools`` are plain functions and ``agent_types`` are types of sub-agents; only
     the workers of this process have them. ``background_workers=False``: never start a worker process for a session
-    without one.
+    without one. ``database`` names one of the databases, if the configuration has several; a mesh is on one of them.
     """
     given = {"database_url": database_url, "data_dir": None if data_dir is None else str(data_dir), **(settings or {})}
     if unknown := [name for name in given if name not in sources.settable()]:
@@ -43,6 +44,12 @@ def open(  # noqa: A001  agentmesh.open, as in webbrowser.open
             hint=f"Settings are: {', '.join(sorted(sources.settable()))}.",
         )
     loaded = load(given, os.environ, Path.cwd())
+    if database is not None:
+        loaded = loaded.of_database(database)
+    elif loaded.has_several_databases:
+        raise UsageError(
+            f"There are several databases: {', '.join(loaded.databases)}.", hint="open(database=NAME) says which."
+        )
     for warning in loaded.warnings:
         LOG.warning("%s", warning)
     core = app.open_mesh(loaded, role="python", what="use `agentmesh.open()`")

@@ -250,7 +250,7 @@ class Databases:
             found = mesh.database.run(sessions.newest, where, mesh.place.host, mesh.place.os_user, idempotent=True)
             return (mesh, found) if found else None
 
-        known = [found for found in self.ask(newest_in).given.values() if found]
+        known = [found for found in self._some(newest_in).values() if found]
         return max(known, key=lambda found: found[1].created_at, default=None)
 
     def of_session(self, session: str) -> Mesh:
@@ -261,8 +261,8 @@ class Databases:
         whole = full_id(session)
         if whole and (found := self._remembered(str(whole), lambda mesh: mesh.database.run(sessions.resolve, session))):
             return found
-        answers = self.ask(lambda mesh: (mesh, mesh.database.run(sessions.matching, session, idempotent=True)))
-        matching = [(name, mesh, one) for name, (mesh, several) in answers.given.items() for one in several]
+        answers = self._some(lambda mesh: (mesh, mesh.database.run(sessions.matching, session, idempotent=True)))
+        matching = [(name, mesh, one) for name, (mesh, several) in answers.items() for one in several]
         if len(matching) > 1:
             raise UnknownSession(
                 f"{one_line(session, 60)!r} fits more than one session",
@@ -284,8 +284,8 @@ class Databases:
         whole = full_id(who)
         if whole and (found := self._remembered(str(whole), lambda mesh: _require_agent(mesh, who))):
             return found
-        answers = self.ask(lambda mesh: (mesh, mesh.database.run(agents.anywhere, who.strip(), idempotent=True)))
-        having = [(name, mesh) for name, (mesh, several) in answers.given.items() if several]
+        answers = self._some(lambda mesh: (mesh, mesh.database.run(agents.anywhere, who.strip(), idempotent=True)))
+        having = [(name, mesh) for name, (mesh, several) in answers.items() if several]
         if len(having) > 1:
             raise UnknownAgent(
                 f"{one_line(who, 60)!r} fits agents of the databases {' and '.join(name for name, _ in having)}",
@@ -297,6 +297,13 @@ class Databases:
         if whole:
             self.whereabouts.remember(str(whole), name)
         return mesh
+
+    def _some(self, question: Callable[[Mesh], Answer]) -> Mapping[str, Answer]:
+        """Return the answers of those that answer; raise the error of the first one if none does."""
+        answers = self.ask(question)
+        if not answers.given:
+            raise next(iter(answers.missing.values()))
+        return answers.given
 
     def _remembered(self, whole: str, look: Callable[[Mesh], object]) -> Mesh | None:
         """Return the mesh where an id was last found, if it is still there."""

@@ -153,6 +153,7 @@ class _LazyGroup(click.Group):
 @click.option("--permission-mode", type=click.Choice(["ask", "edits", "all", "plan"]), help="Mode of a new session.")
 @click.option("--database-url", type=NAMED, metavar="URL", help="PostgreSQL to use instead of the embedded one.")
 @click.option("--data-dir", type=NAMED, metavar="FOLDER", help="Folder of the embedded PostgreSQL.")
+@click.option("--database", type=NAMED, metavar="NAME", help="The only one to use of several configured ones.")
 @click.pass_context
 def cli(context: click.Context, /, **options: Any) -> int | None:
     """Several LLM agents at once, from a terminal. Agents, their mail and their conversations are rows in PostgreSQL.

@@ -18,6 +18,7 @@ def open_screen(
     permission_mode: str | None = None,
     database_url: str | None = None,
     data_dir: str | None = None,
+    database: str | None = None,
 ) -> int:
     """Open the TUI on a session of this directory; return its exit code."""
     if go_on and resume is not None:
@@ -25,7 +26,7 @@ def open_screen(
     if (go_on or resume is not None) and (model or permission_mode):
         raise UsageError("--model and --permission-mode are for a new session.", hint="In the UI: /model, /mode.")
     mode = PermissionMode(permission_mode) if permission_mode else None
-    place = PlaceOptions(database_url, data_dir)
+    place = PlaceOptions(database_url, data_dir, database=database)
     settings = place.settings()
     pick = resume == PICK
     named = None if pick else resume
