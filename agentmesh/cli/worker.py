@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentmesh.cli.hands import Hands
 from agentmesh.cli.metrics import serving
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import place_options
 from agentmesh.cli.place import PlaceOptions
+from agentmesh.cli.served_databases import ServedDatabases
 from agentmesh.cli.stopping import stoppable
 from agentmesh.cli.talk import say, write_aside
 from agentmesh.domain.errors import DatabaseError, UsageError
@@ -114,30 +114,30 @@ def _work(
         if databases is None:
             mesh = stack.enter_context(place.mesh("worker", pool_size=8, of_project=False, concurrency=concurrency))
             session = mesh.find_session(session=place.session, workdir=Path.cwd()).id if place.session else None
-            hands = Hands.of_one(mesh, mesh.worker(session=session, **how))
+            served = ServedDatabases.of_one(mesh, mesh.worker(session=session, **how))
         else:
             if metrics is not None:
                 raise UsageError("Metrics are those of one database.", hint="--database NAME says which.")
-            hands = Hands.of_several(stack.enter_context(databases), tell, how)
+            served = ServedDatabases.of_several(stack.enter_context(databases), tell, how)
         with stoppable(lambda: wakes.put(None)) as stop:
-            hands.start()
+            served.start()
             _release(starting_lock)
             seen = time.monotonic()
-            while not stop.asked and not hands.failed:
-                if linger is not None and hands.idle_since is not None:
-                    seen = time.monotonic() if hands.are_needed() else seen
-                    if _has_lingered(hands, seen, linger):  # checked again: the look may have waited for the database
+            while not stop.asked and not served.failed:
+                if linger is not None and served.idle_since is not None:
+                    seen = time.monotonic() if served.are_needed() else seen
+                    if _has_lingered(served, seen, linger):  # checked again: the look may have waited for the database
                         break
-                if linger is not None and time.monotonic() - hands.beat_at >= _AWAY * max(linger, 1):
+                if linger is not None and time.monotonic() - served.beat_at >= _AWAY * max(linger, 1):
                     tell("ended: the database has been away for too long")
                     break
                 try:
                     wakes.get(timeout=_TICK)
                 except Empty:
-                    hands.join_again()
-            hands.stop()
-    if hands.failed:
-        raise hands.failed
+                    served.join_again()
+            served.stop()
+    if served.failed:
+        raise served.failed
 
 
 def _keep_from_children(lock: int | None) -> None:
@@ -190,8 +190,8 @@ def _check_one(settings: Settings, named: str) -> int:
     return 0 if count and not left else 1
 
 
-def _has_lingered(hands: Hands, seen: float, seconds: float) -> bool:
-    since = hands.idle_since
+def _has_lingered(served: ServedDatabases, seen: float, seconds: float) -> bool:
+    since = served.idle_since
     return since is not None and time.monotonic() - max(since, seen) >= seconds
 
 

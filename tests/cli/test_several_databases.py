@@ -195,7 +195,7 @@ def test_a_worker_serves_all_databases_and_joins_one_that_comes_back(am, urls):
         conn.execute(f'alter database "{name}" rename to "{name}_away"')
         try:
             with am.start("worker", "-v") as worker:
-                told = iter(lambda: worker.stderr.readline().decode(), "")  # type: ignore[union-attr]
+                told = iter(lambda: worker.stderr.readline().decode(), "")
                 assert any("the database b is not served" in line for line in told)
                 conn.execute(f'alter database "{name}_away" rename to "{name}"')
                 assert any("the database b answers: its agents run" in line for line in told)

@@ -21,25 +21,25 @@ _AGAIN: Final = 10.0
 """Seconds before a database that could not be served is tried again."""
 
 
-class _Hand(NamedTuple):
+class _DatabaseWorker(NamedTuple):
     """One worker, with the mesh of its database."""
 
     mesh: Mesh
     worker: Worker
 
 
-class Hands:
+class ServedDatabases:
     """Starts and stops the workers together. A database that is away is joined when it is back."""
 
-    def __init__(self, one: _Hand | None, several: _Several | None) -> None:
+    def __init__(self, one: _DatabaseWorker | None, several: _Several | None) -> None:
         self._several = several
-        self._hands: dict[str, _Hand] = {} if one is None else {"": one}
+        self._workers: dict[str, _DatabaseWorker] = {} if one is None else {"": one}
         self._tried_at = -math.inf
 
     @classmethod
     def of_one(cls, mesh: Mesh, worker: Worker) -> Self:
         """Serve one database, or one session in it."""
-        return cls(_Hand(mesh, worker), None)
+        return cls(_DatabaseWorker(mesh, worker), None)
 
     @classmethod
     def of_several(cls, databases: Databases, tell: Callable[[str], None], how: Mapping[str, Any]) -> Self:
@@ -49,31 +49,31 @@ class Hands:
     @property
     def failed(self) -> SchemaReplaced | WorkerFailed | None:
         """Why one of them stopped by itself."""
-        return next((hand.worker.failed for hand in self._hands.values() if hand.worker.failed), None)
+        return next((each.worker.failed for each in self._workers.values() if each.worker.failed), None)
 
     @property
     def idle_since(self) -> float | None:
         """Since when (monotonic) none of them has had an agent; None while one has some."""
-        idle = [hand.worker.idle_since for hand in self._hands.values()]
+        idle = [each.worker.idle_since for each in self._workers.values()]
         return None if None in idle else max((since for since in idle if since is not None), default=None)
 
     @property
     def beat_at(self) -> float:
         """When one of the databases last answered a heartbeat."""
-        return max(hand.worker.beat_at for hand in self._hands.values())
+        return max(each.worker.beat_at for each in self._workers.values())
 
     def are_needed(self) -> bool:
         """Return whether a screen is open, a process runs in the background, or a timer is pending."""
-        return any(_is_needed(hand.mesh) for hand in self._hands.values())
+        return any(_is_needed(each.mesh) for each in self._workers.values())
 
     def start(self) -> None:
         """Register; raise a DatabaseError if no database can be served."""
         if self._several is None:
-            for hand in self._hands.values():
-                hand.worker.start()
+            for each in self._workers.values():
+                each.worker.start()
             return
         self._join(self._several)
-        if not self._hands:
+        if not self._workers:
             raise self._several.failure()
 
     def join_again(self) -> None:
@@ -83,21 +83,21 @@ class Hands:
 
     def stop(self) -> None:
         """Hand all agents over."""
-        for hand in self._hands.values():
-            hand.worker.stop()
+        for each in self._workers.values():
+            each.worker.stop()
         if self._several:
             self._several.close()
 
     def _join(self, several: _Several) -> None:
         self._tried_at = time.monotonic()
-        for name, mesh in several.meshes(self._hands).items():
+        for name, mesh in several.meshes(self._workers).items():
             try:
                 worker = several.worker(mesh)
                 worker.start()
             except DatabaseError as error:
                 several.tell_away(name, error)
                 continue
-            self._hands[name] = _Hand(mesh, worker)
+            self._workers[name] = _DatabaseWorker(mesh, worker)
             several.tell_served(name)
 
 
