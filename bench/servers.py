@@ -44,6 +44,8 @@ def _steps(bench: Bench, one: Mesh, two: Mesh) -> None:
         f"steps per second that notify: {_CLIENTS} clients at one server, and {_CLIENTS // 2} at each of two",
         {"one server": "steps/s", "two servers": "steps/s", "two / one": "x"},
         [Target("two / one", ">=", 1.7)],
+        repetitions=3,
+        ordinary=2,
         any_load=True,  # the second server would count as others
         note="pgbench with the statements of steps. The second commit of each step notifies. Such commits take turns "
         "at one lock of their server, and each holds it until its log is flushed. Both servers are on this machine "
@@ -94,6 +96,8 @@ def _lists(bench: Bench, one: Mesh, two: Mesh) -> None:
         "agentmesh ps --all with one database and with two",
         {"one database": "s", "two databases": "s", "two / one": "x"},
         [Target("two / one", "<=", 1.2)],
+        repetitions=3,
+        ordinary=1,
         any_load=True,
         note="Process start to end, in turn; medians. Both databases have as many agents.",
     )
