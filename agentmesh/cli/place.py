@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentmesh.cli.talk import complain
-from agentmesh.domain.errors import UsageError
+from agentmesh.domain.errors import DatabaseError, UsageError
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
@@ -60,8 +61,10 @@ class PlaceOptions(NamedTuple):
         from agentmesh.tools.below import require_person_there
 
         settings = self.settings()
+        several = settings.has_several_databases
         for one in self.each(settings):
-            require_person_there(one, self._what)
+            with suppress(DatabaseError) if several else nullcontext():  # one that is away has no worker
+                require_person_there(one, self._what)
         return settings
 
     def settings_of_one(self) -> Settings:

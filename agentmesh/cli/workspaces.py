@@ -56,7 +56,7 @@ def remove(workspace: str, *, yes: bool, as_json: bool, place: PlaceOptions) -> 
     from agentmesh.store import workspaces as rows
     from agentmesh.workspace import repair
 
-    with place.mesh("workspaces") as mesh:
+    with place.open(place.settings(), "workspaces") as mesh:
         known = mesh.database.run(rows.listing, None, own_only=True, idempotent=True)
         stray = _stray(mesh, workspace, known)
         if stray is not None:
@@ -170,7 +170,7 @@ def _repair(place: PlaceOptions, *, yes: bool, as_json: bool) -> int:
     from agentmesh.workspace import repair
     from agentmesh.workspace.results import Fault
 
-    with place.mesh("workspaces") as mesh:
+    with place.open(place.settings(), "workspaces") as mesh:
         found = repair.look(mesh.workspaces)
         curable = [one for one in found if one.remedy]
         if not as_json:
