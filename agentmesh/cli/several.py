@@ -46,7 +46,12 @@ def send_to_several(
             send_many, None, audience, text, key, around=session.root_id, urgent=urgent, idempotent=once
         )
     else:
-        found = [find_agent(mesh, place, one) for one in who.split(",")]
+        names = who.split(",")
+        if not all(name.strip() for name in names):
+            raise UsageError(
+                "A name in the list is empty.", hint="Is a shell variable not set? agentmesh ps lists the agents."
+            )
+        found = [find_agent(mesh, place, one) for one in names]
         session = found[0][1]
         whom = [ref.id for ref, _ in found]
         sent = mesh.database.run(send_many, None, whom, text, key, urgent=urgent, idempotent=once)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 
+import pytest
 from psycopg.types.json import Jsonb
 
 from agentmesh.domain.states import AgentStatus
@@ -61,13 +62,21 @@ def test_send_to_several_sends_one_mail_to_each_or_none(am, mesh, here):
     assert len(am("send", "session", "all").out.splitlines()) == 3
     before = mesh.one("select count(*) from agentmesh.mail")
     assert am("send", "a,nobody", "x").code == 1
-    assert am("send", "a,,b", "x").code == 1
+    assert am("send", "a,,b", "x").code == 2
     assert am("send", "a,b", "x", "--after", "10m").code == 2
     mesh.kill(b)
     refused = am("send", "a,b", "x").err
     assert "b (" in refused
     assert "is dead" in refused
     assert mesh.one("select count(*) from agentmesh.mail") == before
+
+
+@pytest.mark.parametrize("who", [",", " , ", "root,", ",root", "root,,root"])
+def test_a_list_with_an_empty_name_is_a_usage_error_and_sends_nothing(am, mesh, here, who):
+    done = am("send", who, "hi")
+    assert done.code == 2
+    assert "A name in the list is empty." in done.err
+    assert mesh.unread(here) == []
 
 
 def test_send_answers_a_message_and_goes_to_its_sender(am, mesh, here):

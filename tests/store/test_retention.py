@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agentmesh.domain.errors import UnknownSession
+from agentmesh.domain.errors import SessionEnded, UnknownSession
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.timers import When
 from agentmesh.store import agents, checks, context, sessions, timers, todos
@@ -166,6 +166,15 @@ def test_a_pin_is_listed_and_can_be_taken_back(mesh: Mesh, quiet: AgentId):
         mesh.run(sessions.pin, session, pinned=pinned)
         assert {one.id: one.pinned for one in mesh.run(sessions.list_sessions)}[session] is pinned
     assert expired(mesh) == [session]
+
+
+def test_a_session_that_is_being_erased_cannot_be_pinned_any_more(mesh: Mesh, quiet: AgentId):
+    session = mesh.session_of(quiet)
+    assert mesh.run(sessions.begin_erasing, session, AGE)
+    with pytest.raises(SessionEnded, match="is being erased"):
+        mesh.run(sessions.pin, session, pinned=True)
+    with pytest.raises(UnknownSession):
+        mesh.run(sessions.pin, SessionId(unknown()), pinned=True)
 
 
 def test_each_table_that_grows_or_changes_has_thresholds_of_its_own(mesh: Mesh):

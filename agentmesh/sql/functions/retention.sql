@@ -95,9 +95,10 @@ create function agentmesh.pin_session(session uuid, pinned boolean) returns void
 language plpgsql as $$
 #variable_conflict use_column
 begin
-  update agentmesh.sessions s set pinned = pin_session.pinned where s.id = pin_session.session;
+  update agentmesh.sessions s set pinned = pin_session.pinned where s.id = pin_session.session and s.erasing_at is null;
   if not found then
-    perform agentmesh.require_session(null, pin_session.session);
+    perform agentmesh.require_session(s, pin_session.session) from (select) one left join agentmesh.sessions s on s.id = pin_session.session;
+    perform agentmesh.refuse('AM016', 'the session is being erased', 'It cannot be kept any more.');
   end if;
 end $$;
 
