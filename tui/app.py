@@ -152,6 +152,8 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
             self.main.begin(Path(self.session.workdir), self.opened.welcome)
             self._news.begin(self.opened.mesh.settings.tui, os.environ)
             self._connect(self.opened.board)
+            if self.opened.remark:
+                self.main.say(self.opened.remark)
         self._unchanged.close()
         if self._pick:
             self._pick_session()
@@ -283,7 +285,8 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
             opened, quiet = (self.opened.mesh, self.opened.databases), self.main.quiet
             if found := await choose_session(self, opened, quiet, self.session.id, asked_at):
                 session, mesh = found
-                self.opened = self.opened._replace(mesh=mesh)
+                if mesh is not self.opened.mesh:
+                    self.opened = self.opened._replace(mesh=mesh, welcome="")
                 await self._switch(session)
         except AgentmeshError as error:
             self.main.say(str(error), "$text-error")

@@ -35,6 +35,8 @@ class Opened(NamedTuple):
     """The first board, read while other modules were imported."""
     databases: Databases | None = None
     """All databases, if there are several; ``mesh`` is that of the session in view."""
+    remark: str = ""
+    """What the person should know of them at the start."""
 
 
 class Link:

@@ -160,7 +160,7 @@ def _open(
     # All that is imported then takes 25 ms, and the database as long to answer: at the same time. What is asked first
     # is imported first, so that the database need not wait either.
     threading.Thread(target=_import_the_rest, name="imports", daemon=True).start()
-    databases = None
+    databases, remark = None, ""
     if find is None:
         database, server = open_as_person(
             settings, role="tui", what="use the terminal UI", environ=environ, pool_size=_POOL
@@ -177,6 +177,8 @@ def _open(
         except BaseException:
             databases.close()
             raise
+        if silent := ", ".join(databases.silent):
+            remark = f"without the database {silent}, which does not answer: agentmesh doctor says why"
     try:
         session, is_scripted = choice(mesh)
         from agentmesh.tui.session.reading import read_board
@@ -185,7 +187,7 @@ def _open(
         from agentmesh.tui.link import Opened
 
         welcome = _welcome(keymap) if is_scripted else mesh.start_warning
-        return Opened(mesh, session, welcome, board, databases)
+        return Opened(mesh, session, welcome, board, databases, remark)
     except BaseException:
         (databases or mesh).close()
         raise

@@ -211,15 +211,14 @@ class Databases:
                 "No session can begin: each database is read-only, draining, or has the weight 0.",
                 hint="Change [databases] in your configuration.",
             )
-        failures: list[DatabaseError] = []
+        failures: list[AgentmeshError] = []
         while weights:
             [name] = random.choices(list(weights), list(weights.values()))  # noqa: S311  spreads load
-            try:
-                return self.mesh(name)
-            except DatabaseError as error:
-                self._meshes[name].failed(error)
-                failures.append(error)
-                del weights[name]
+            answers = self.ask(lambda mesh: mesh, [name])
+            if name in answers.given:
+                return answers.given[name]
+            failures += answers.missing.values()
+            del weights[name]
         raise failures[0]
 
     def find(self, session: str | None, who: Sequence[str], workdir: Path) -> Mesh:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -61,10 +61,16 @@ class PlaceOptions(NamedTuple):
         from agentmesh.tools.below import require_person_there
 
         settings = self.settings()
-        several = settings.has_several_databases
-        for one in self.each(settings):
-            with suppress(DatabaseError) if several else nullcontext():  # one that is away has no worker
-                require_person_there(one, self._what)
+        databases = self.databases(settings, "look", pool_size=1)
+        if databases is None:
+            require_person_there(settings, self._what)
+            return settings
+        with databases:
+            running = [name for name, one in settings.databases.items() if one.url is not None]
+            databases.ask(lambda _mesh: None, running)  # opening it is the check; one that is away has no worker
+        for name in set(databases.names) - set(running):
+            with suppress(DatabaseError):
+                require_person_there(settings.of_database(name), self._what)
         return settings
 
     def settings_of_one(self) -> Settings:

@@ -60,12 +60,13 @@ def serve(*, port: int, place: PlaceOptions) -> None:
 
 def _session(place: PlaceOptions) -> Session:
     """Return the session to show; begin one if the directory has none."""
-    with place.mesh("serve") as mesh:
-        try:
+    try:
+        with place.mesh("serve") as mesh:
             return place.find_session(mesh)
-        except UnknownSession:
-            if place.session is not None:
-                raise
-            from agentmesh.tui.main import choose
+    except UnknownSession:
+        if place.session is not None:
+            raise
+    from agentmesh.tui.main import choose
 
-            return choose(mesh, Path.cwd())[0]
+    with place.mesh("serve", begins=True) as mesh:
+        return choose(mesh, Path.cwd())[0]

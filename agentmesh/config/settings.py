@@ -139,18 +139,19 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], workdir: Path | N
     """
     read = sources.read(flags, environ, workdir)
     document = read.document
+    databases = _NONE if read.is_one_database else document.databases
     prefixes = set(document.providers)
     if not read.openai_configured and document.providers[_DEFAULT_PROVIDER].base_url != sources.OPENAI_URL:
         # OPENAI_BASE_URL alone moved it, maybe to a server that has models named openai/gpt-oss-20b itself.
         prefixes.discard(_DEFAULT_PROVIDER)
-    return Settings(
+    settings = Settings(
         data_dir=document.data_dir,
         providers=document.providers,
         provider_prefixes=frozenset(prefixes),
         database_url=document.database_url,
         direct_database_url=document.direct_database_url,
         reader_url=document.reader_url,
-        databases=_NONE if read.is_one_database else document.databases,
+        databases=databases,
         model=document.model,
         effort=document.effort,
         permission_mode=document.permission_mode,
@@ -173,6 +174,7 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], workdir: Path | N
         warnings=read.warnings,
         elsewhere=Elsewhere(flags, environ),
     )
+    return settings.of_database(*databases) if len(databases) == 1 else settings
 
 
 def resolve_model(settings: Settings, name: str) -> tuple[str, str]:

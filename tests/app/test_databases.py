@@ -174,6 +174,22 @@ def test_a_new_session_begins_elsewhere_if_a_database_is_dead(mesh_of):
         assert list(databases.silent) == ["c"]
 
 
+def test_a_new_session_waits_for_no_database_that_says_nothing(mesh_of):
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        c = f"url = 'postgresql://u@127.0.0.1:{silent.getsockname()[1]}/db'\nweight = 1000"
+        databases = mesh_of(c=c, a="weight = 0.001", b="weight = 0")
+        assert databases.for_new_session() is databases.mesh("a")
+        assert "has not answered" in str(databases.silent["c"])
+
+
+def test_a_single_named_database_is_like_one_without_a_name(tmp_path):
+    settings = configured(tmp_path, "[databases.x]\nurl = 'postgresql://h/x'\n")
+    assert not settings.has_several_databases
+    assert settings.database_url == "postgresql://h/x"
+
+
 def test_a_read_only_database_refuses_changes_and_can_be_read(mesh_of, tmp_path):
     session = begin(mesh_of().mesh("b"), tmp_path)
     databases = mesh_of(b="read_only = true")

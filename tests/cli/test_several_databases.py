@@ -149,6 +149,13 @@ def test_a_new_session_begins_where_it_may(am, urls):
     assert "no session can begin; draining: a; weight 0: b" in am("doctor").out
 
 
+def test_a_screen_in_a_browser_begins_a_session_where_the_directory_has_none(am):
+    with am.start("serve") as serving:
+        address = serving.stdout.readline().decode()
+        assert address.startswith("http://127.0.0.1:")
+        assert len(am("sessions", "--json").data) == 1
+
+
 def test_a_read_only_database_is_looked_into_and_never_changed(am, urls):
     session, root = begin(urls["a"], am.folder)
     configure(am, urls, a="read_only = true")

@@ -8,13 +8,20 @@ from typing import Any
 
 import pytest
 
-from agentmesh.app.databases import Databases
+from agentmesh.app.databases import Answers, Databases
 from agentmesh.app.mesh import Mesh
 from agentmesh.config.settings import load
+from agentmesh.domain.errors import DatabaseUnreachable
+from agentmesh.domain.rows import Session
 from agentmesh.store import agents, sessions
+from agentmesh.tui.app import MeshApp
 from agentmesh.tui.board.session_chooser import _listed
 from agentmesh.tui.commands.closing import close
+from agentmesh.tui.input.keys import Keymap
+from agentmesh.tui.link import Opened
 from agentmesh.tui.main import _find
+from agentmesh.tui.widgets.chooser import Chooser
+from tests.tui.piloting import enter, play, shown
 
 
 @pytest.fixture
@@ -62,3 +69,44 @@ def test_the_line_at_leaving_names_the_session(databases, tmp_path):
     session = mesh.find_session(session=begin(mesh, tmp_path, "x"), workdir=tmp_path)
     mesh.database.run(agents.fork, session.root_id, "child", None)
     assert f"agentmesh --resume {str(session.id)[:8]}" in close(mesh, session)
+
+
+def test_a_chosen_session_of_another_database_is_shown_and_written_to(databases, tmp_path):
+    here, there = databases.mesh("a"), databases.mesh("b")
+    begun = {
+        mesh: mesh.find_session(session=begin(mesh, tmp_path, name), workdir=tmp_path)
+        for mesh, name in ((there, "of b"), (here, "of a"))
+    }
+
+    async def whole() -> None:
+        opened = Opened(here, begun[here], "", None, databases, "without the database c")
+        async with shown(MeshApp(lambda: opened, keymap=Keymap()), (100, 30)) as show:
+            await show.sees("without the database c")
+            await enter(show, "/sessions")
+            await show.until(lambda: isinstance(show.app.screen, Chooser))
+            await show.sees("of a", "of b", " b · ")
+            await show.press("down", "enter")
+            await show.until(lambda: show.app.session and show.app.session.id == begun[there].id)
+            assert show.app.opened
+            assert show.app.opened.mesh is there
+            await show.until(lambda: show.app.main.navigation.face)
+            await enter(show, "hello b")
+            await show.until(lambda: _mail(there, begun[there]) == ["hello b"])
+            assert _mail(here, begun[here]) == []
+
+    play(whole())
+
+
+def test_the_list_of_sessions_says_why_no_database_answers(databases):
+    class Silent:
+        def ask(self, _question: object) -> Answers[Any]:
+            return Answers({}, {"a": DatabaseUnreachable("The database a cannot be reached.")})
+
+    with pytest.raises(DatabaseUnreachable, match="cannot be reached"):
+        _listed(databases.mesh("a"), Silent())  # type: ignore[arg-type]
+
+
+def _mail(mesh: Mesh, session: Session) -> list[str]:
+    with mesh.database.connection() as conn:
+        query = "select body from agentmesh.mail where recipient = %s order by id"
+        return [row[0] for row in conn.execute(query, [session.root_id])]
