@@ -86,7 +86,7 @@ def _opened(place: PlaceOptions, chosen: Sequence[str]) -> Mesh:
     if databases is None:
         return place.open(settings, "answer")
     if not chosen or place.session is not None:
-        return place.mesh("answer")
+        return place.mesh_of(settings, "answer")
 
     def has_it(mesh: Mesh) -> bool:
         try:

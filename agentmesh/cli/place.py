@@ -96,6 +96,19 @@ class PlaceOptions(NamedTuple):
         ``settings``. If there are several databases, print which ones did not answer.
         """
         settings = self.settings(of_project=of_project, **flags)
+        return self.mesh_of(settings, role, who=who, begins=begins, migrate=migrate, pool_size=pool_size)
+
+    def mesh_of(
+        self,
+        settings: Settings,
+        role: str,
+        *,
+        who: Sequence[str] = (),
+        begins: bool = False,
+        migrate: bool = True,
+        pool_size: int = 2,
+    ) -> Mesh:
+        """Do as ``mesh`` does, with settings that are read already."""
         databases = self.databases(settings, role, pool_size=pool_size)
         if databases is None:
             return self.open(settings, role, migrate=migrate, pool_size=pool_size)

@@ -112,7 +112,7 @@ def _work(
     with ExitStack() as stack:
         databases = None if place.session else place.databases(settings, "worker", pool_size=8)
         if databases is None:
-            mesh = stack.enter_context(place.mesh("worker", pool_size=8, of_project=False, concurrency=concurrency))
+            mesh = stack.enter_context(place.mesh_of(settings, "worker", pool_size=8))
             session = mesh.find_session(session=place.session, workdir=Path.cwd()).id if place.session else None
             served = ServedDatabases.of_one(mesh, mesh.worker(session=session, **how))
         else:
