@@ -29,7 +29,7 @@ def run(bench: Bench) -> None:
         {"p50": "ms", "p99": "ms", "idle p50": "ms", "idle p99": "ms"},
         [Target("p99", "<=", 30.0)],
         repetitions=3,
-        ordinary=2,
+        ordinary=1,
         note=f"{messages} messages each, as in P1; idle: before they begin. The interpreter is shared: a thread that "
         "reads a stream keeps the one that wakes from running.",
     )

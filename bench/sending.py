@@ -238,7 +238,7 @@ def _p31(bench: Bench, mesh: Mesh, recipients: Sequence[AgentId]) -> None:
             Wanted("≥ 0.9 × no NOTIFY", 0.9, none),
         ),
     )
-    each = bench.size(1000, 40)
+    each = bench.size(600, 40, 1000)
     calls = [_CALL.format(recipient, _BODY) for recipient in recipients]
     mesh_bodies = {ours: _body(mesh), **_RINGS}
 

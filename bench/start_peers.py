@@ -93,7 +93,7 @@ def run(bench: Bench, mesh: Mesh) -> None:
     names = {"agentmesh": f"agentmesh {version('agentmesh')}"}
     names |= {each.name: f"{each.shown} {_release(path)}" for each, path in here.items()}
     compared = "toad" in names
-    runs = bench.size(2, 1, 5)
+    runs = bench.size(1, 1, 5)
     figure = Figure(
         "start, peers",
         title,

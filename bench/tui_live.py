@@ -91,7 +91,7 @@ def _fast(bench: Bench) -> None:
         {"behind": "ms", "key p50": "ms", "key p99": "ms"},
         [Target("behind", "<=", 1000), Target("key p99", "<=", 60)],
         repetitions=3,
-        ordinary=2,
+        ordinary=1,
         note="Behind: from the commit of the whole answer until its last word was on the screen. The target on the "
         "event loop's lag is asked of keys typed meanwhile, which wait for the loop and are drawn too.",
     )

@@ -162,7 +162,7 @@ def run(bench: Bench) -> None:
         picture=Curve("worker processes", {"model calls per second": {count: _name(count) for count in several}}),
     )
     # More agents than all slots: else the first workers claim all of them, and the last has none.
-    agents, slots, rounds = bench.size(40, 6, 200), bench.size(8, 2), bench.size(_ROUNDS, 1)
+    agents, slots, rounds = bench.size(30, 6, 200), bench.size(8, 2), bench.size(_ROUNDS, 1)
 
     def repeat() -> Values:
         done = {name: Done() for name in crews}
