@@ -122,13 +122,14 @@ class _Several:
 
     def meshes(self, served: Mapping[str, object]) -> Mapping[str, Mesh]:
         """Return the meshes of the databases that are not served yet and answer."""
-        left = [name for name in self._served if name not in served]
-        if not left:
+        if all(name in served for name in self._served):
             return {}
-        answers = self._databases.ask(lambda mesh: mesh, left)
+        # All are asked, also those that are served: only so is a second name of one of them seen as such.
+        answers = self._databases.ask(lambda mesh: mesh, self._served)
         for name, error in answers.missing.items():
-            self.tell_away(name, error)
-        return answers.given
+            if name not in served:
+                self.tell_away(name, error)
+        return {name: mesh for name, mesh in answers.given.items() if name not in served}
 
     def worker(self, mesh: Mesh) -> Worker:
         """Return a worker, not started."""

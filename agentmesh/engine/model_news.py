@@ -40,7 +40,8 @@ class ModelNews:
 
     def share(self, database: Database) -> Callable[[], None]:
         """Tell this database's workers from now on; return a function that reads what they have told."""
-        self._databases = (*self._databases, database)
+        if database not in self._databases:
+            self._databases = (*self._databases, database)
         return partial(self._read, database)
 
     def _read(self, database: Database) -> None:

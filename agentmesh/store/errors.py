@@ -33,7 +33,10 @@ _UPGRADE_HINT = "Run `agentmesh db upgrade`."
 
 _ADVICE: MappingProxyType[str, tuple[type[errors.DatabaseError], str]] = MappingProxyType(
     {
-        "25006": (errors.DatabaseError, "This server takes no writes (a standby?); use the URL of the primary."),
+        "25006": (
+            errors.DatabaseError,
+            "It is configured as read_only, or its server is a standby: then use the URL of the primary.",
+        ),
         "3F000": (errors.SchemaBehind, _UPGRADE_HINT),
         "40001": (errors.DatabaseBusy, "Others changed the same rows again and again; try once more."),
         "40P01": (errors.DatabaseBusy, "Others locked the same rows again and again; try once more."),

@@ -13,10 +13,14 @@ import psycopg
 import pytest
 
 from agentmesh.app import HostAndUser
+from agentmesh.app.databases import Databases
 from agentmesh.cli.commands import cli
+from agentmesh.cli.served_databases import ServedDatabases
+from agentmesh.config.settings import load
 from agentmesh.store import agents, sessions
 from tests.cli.conftest import CommandLine
 
+_TWINS = "The databases a and twin are the same one, so twin is left out."
 ALL = ("sessions", "ps --all", "board --all", "search --all hello", "answer --all", "workspaces --all")
 """What asks all databases."""
 
@@ -162,7 +166,7 @@ def test_a_read_only_database_is_looked_into_and_never_changed(am, urls):
     assert am("log", root).code == 0
     done = am("send", root, "hello")
     assert done.code == 1
-    assert "read-only" in done.err
+    assert "It is configured as read_only" in done.err
     assert mail_of(urls["a"], root) == []
     assert am("sessions", "end", session, "--yes").code == 1
 
@@ -222,6 +226,24 @@ def test_a_worker_serves_all_databases_and_joins_one_that_comes_back(am, urls):
             found = conn.execute("select from pg_database where datname = %s", [f"{name}_away"])
             if found.rowcount:
                 conn.execute(f'alter database "{name}_away" rename to "{name}"')
+
+
+def test_a_second_name_of_a_database_is_never_served(urls, tmp_path, monkeypatch):
+    """Also not at a later look, when only that name is not served yet."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    text = f"[databases.a]\nurl = '{urls['a']}'\n[databases.twin]\nurl = '{urls['a']}'\n"
+    (tmp_path / "config.toml").write_text(text)
+    environ = {"AGENTMESH_CONFIG_DIR": str(tmp_path), "AGENTMESH_DATA_DIR": str(tmp_path / "data")}
+    told: list[str] = []
+    with Databases(load({}, environ, None), role="worker", what="test", environ={}) as databases:
+        served = ServedDatabases.of_several(databases, told.append, {})
+        served.start()
+        served._tried_at = float("-inf")
+        served.join_again()
+        served.stop()
+    with psycopg.connect(urls["a"]) as conn:
+        assert conn.execute("select count(*) from agentmesh.workers").fetchone() == (1,)
+    assert told == ["the database twin is not served: " + _TWINS]
 
 
 def test_every_command_can_name_a_database():
