@@ -48,6 +48,12 @@ class Answers(NamedTuple, Generic[Answer]):
     missing: Mapping[str, AgentmeshError]
     """Why the others have not."""
 
+    def some(self) -> Mapping[str, Answer]:
+        """Return what was answered; raise the error of the first database if none has answered."""
+        if not self.given:
+            raise next(iter(self.missing.values()))
+        return self.given
+
 
 class Databases:
     """Opens a mesh for each database when it is wanted, and finds the one that has a session; thread-safe."""
@@ -249,7 +255,7 @@ class Databases:
             found = mesh.database.run(sessions.newest, where, mesh.place.host, mesh.place.os_user, idempotent=True)
             return (mesh, found) if found else None
 
-        known = [found for found in self._some(newest_in).values() if found]
+        known = [found for found in self.ask(newest_in).some().values() if found]
         return max(known, key=lambda found: found[1].created_at, default=None)
 
     def of_session(self, session: str) -> Mesh:
@@ -260,7 +266,7 @@ class Databases:
         whole = full_id(session)
         if whole and (found := self._remembered(str(whole), lambda mesh: mesh.database.run(sessions.resolve, session))):
             return found
-        answers = self._some(lambda mesh: (mesh, mesh.database.run(sessions.matching, session, idempotent=True)))
+        answers = self.ask(lambda mesh: (mesh, mesh.database.run(sessions.matching, session, idempotent=True))).some()
         matching = [(name, mesh, one) for name, (mesh, several) in answers.items() for one in several]
         if len(matching) > 1:
             raise UnknownSession(
@@ -283,7 +289,7 @@ class Databases:
         whole = full_id(who)
         if whole and (found := self._remembered(str(whole), lambda mesh: _require_agent(mesh, who))):
             return found
-        answers = self._some(lambda mesh: (mesh, mesh.database.run(agents.anywhere, who.strip(), idempotent=True)))
+        answers = self.ask(lambda mesh: (mesh, mesh.database.run(agents.anywhere, who.strip(), idempotent=True))).some()
         having = [(name, mesh) for name, (mesh, several) in answers.items() if several]
         if len(having) > 1:
             raise UnknownAgent(
@@ -296,13 +302,6 @@ class Databases:
         if whole:
             self.whereabouts.remember(str(whole), name)
         return mesh
-
-    def _some(self, question: Callable[[Mesh], Answer]) -> Mapping[str, Answer]:
-        """Return the answers of those that answer; raise the error of the first one if none does."""
-        answers = self.ask(question)
-        if not answers.given:
-            raise next(iter(answers.missing.values()))
-        return answers.given
 
     def _remembered(self, whole: str, look: Callable[[Mesh], object]) -> Mesh | None:
         """Return the mesh where an id was last found, if it is still there."""

@@ -18,7 +18,6 @@ def hidden_paths(settings: Settings, environ: Mapping[str, str]) -> list[Path]:
     from agentmesh.store.embedded.places import Places
     from agentmesh.store.opening import local_files
 
-    urls = (settings.database_url, settings.direct_database_url, settings.reader_url)
     named = [environ[name] for name in ("PGPASSFILE", "PGSERVICEFILE") if environ.get(name)]
     found = [
         settings.data_dir,
@@ -26,7 +25,7 @@ def hidden_paths(settings: Settings, environ: Mapping[str, str]) -> list[Path]:
         paths.user_config(environ).parent,
         platformdirs.user_state_path("agentmesh", appauthor=False),
         *map(Path, named),
-        *(Path(path) for url in urls if url for path in local_files(url)),
+        *(Path(path) for url in settings.database_urls for path in local_files(url)),
         *(Path(path).expanduser() for path in _PASSWORD_FILES),
     ]
     if settings.log.file and settings.log.file != "-":

@@ -10,7 +10,7 @@ import click
 from agentmesh.cli.everywhere import everywhere
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options, text_argument
-from agentmesh.cli.place import PlaceOptions
+from agentmesh.cli.place import PlaceOptions, complain_without
 from agentmesh.cli.render.data import emit, request_data
 from agentmesh.cli.serving import start_worker_if_none
 from agentmesh.cli.talk import say
@@ -96,8 +96,11 @@ def _opened(place: PlaceOptions, chosen: Sequence[str]) -> Mesh:
         return True
 
     try:
-        having = [name for name, known in databases.ask(has_it).given.items() if known]
-        mesh = databases.mesh(having[0] if having else next(iter(databases.names)))
+        answers = databases.ask(has_it).some()
+        having = [name for name, known in answers.items() if known]
+        if not having:
+            complain_without(databases.silent)
+        mesh = databases.mesh((having or list(answers))[0])
         databases.close(keep=mesh)
     except BaseException:
         databases.close()

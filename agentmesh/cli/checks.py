@@ -77,7 +77,7 @@ def all_checks(place: PlaceOptions) -> Iterator[Finding]:
         return
     tools: list[str] = []
     servers: list[Check] = []
-    for one in place.each(settings):
+    for one in settings.each_database():
         named = f"{one.database}: " if one.database else ""
         try:
             with place.open(one, "doctor", migrate=False) as mesh:
@@ -93,7 +93,7 @@ def all_checks(place: PlaceOptions) -> Iterator[Finding]:
             yield replace(_broken("server", error), words=f"{named}{error.message}")
     if settings.has_several_databases:
         yield _beginnings(settings)
-    if any(one.database_url is None for one in place.each(settings)):
+    if any(one.database_url is None for one in settings.each_database()):
         yield _disk(settings.data_dir)
     yield _sandbox(settings)
     for state, about, words, hint in (

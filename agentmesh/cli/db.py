@@ -44,7 +44,7 @@ def upgrade(place: PlaceOptions) -> None:
     from agentmesh.store import roles, schema
 
     failure: DatabaseError | None = None
-    for one in place.each(place.settings()):
+    for one in place.settings().each_database():
         try:
             with place.open(one, "db", migrate=False, pool_size=1) as mesh:
                 schema.upgrade(mesh.database.direct_url, mesh.server.home if mesh.server else None)

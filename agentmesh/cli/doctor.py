@@ -63,7 +63,7 @@ def _deep(place: PlaceOptions, invariants: list[Invariant]) -> Iterator[Finding]
     from agentmesh.cli import deep_check
     from agentmesh.cli.checks import Finding, State
 
-    for settings in place.each(place.settings()):
+    for settings in place.settings().each_database():
         named = f"{settings.database}: " if settings.database else ""
         try:
             found = deep_check.look(place, settings)
@@ -82,7 +82,7 @@ def _trees(place: PlaceOptions) -> Iterator[Finding]:
     from agentmesh.cli.checks import Finding, State
     from agentmesh.workspace.results import Fault
 
-    for settings in place.each(place.settings()):
+    for settings in place.settings().each_database():
         named = f"{settings.database}: " if settings.database else ""
         try:
             found = deep_check.files(place, settings)

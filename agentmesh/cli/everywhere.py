@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from agentmesh.app import Mesh
-from agentmesh.cli.place import PlaceOptions
-from agentmesh.cli.talk import complain
+from agentmesh.cli.place import PlaceOptions, complain_without
 
 if TYPE_CHECKING:
     from agentmesh.app.databases import Databases
@@ -34,13 +33,10 @@ class Everywhere:
         if isinstance(self._databases, Mesh):
             return {"": question(self._databases)}
         answers = self._databases.ask(question)
-        for name, error in answers.missing.items():
-            if name not in self._told:
-                self._told.add(name)
-                complain(f"Without the database {name}: {error.message}", error.hint)
-        if not answers.given:
-            raise next(iter(answers.missing.values()))
-        return answers.given
+        given = answers.some()
+        complain_without({name: why for name, why in answers.missing.items() if name not in self._told})
+        self._told |= answers.missing.keys()
+        return given
 
     def mesh(self, name: str) -> Mesh:
         """Return the mesh of a database that has answered."""

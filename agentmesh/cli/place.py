@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agentmesh.app import Mesh
     from agentmesh.app.databases import Databases
     from agentmesh.config.settings import Settings
+    from agentmesh.domain.errors import AgentmeshError
     from agentmesh.domain.rows import Session
 
 
@@ -118,8 +119,7 @@ class PlaceOptions(NamedTuple):
             databases.close()
             raise
         if begins or self.session is None:
-            for name, error in databases.silent.items():
-                complain(f"Without the database {name}: {error.message}", error.hint)
+            complain_without(databases.silent)
         databases.close(keep=found)
         return found
 
@@ -128,13 +128,6 @@ class PlaceOptions(NamedTuple):
         from agentmesh.app import open_mesh
 
         return open_mesh(settings, role=role, what=self._what, migrate=migrate, pool_size=pool_size)
-
-    @staticmethod
-    def each(settings: Settings) -> Sequence[Settings]:
-        """Return the settings for each of several databases; if there is only one, these alone."""
-        if not settings.has_several_databases:
-            return [settings]
-        return [settings.of_database(name) for name in settings.databases]
 
     def databases(self, settings: Settings, role: str, *, pool_size: int = 2) -> Databases | None:
         """Return the databases of the mesh, not opened; None if there is only one."""
@@ -152,3 +145,9 @@ class PlaceOptions(NamedTuple):
     def find_session(self, mesh: Mesh) -> Session:
         """Return the session; raise UnknownSession."""
         return mesh.find_session(session=self.session, workdir=Path.cwd())
+
+
+def complain_without(missing: Mapping[str, AgentmeshError]) -> None:
+    """Print a warning for each database that did not answer: what follows is without it."""
+    for name, error in missing.items():
+        complain(f"Without the database {name}: {error.message}", error.hint)

@@ -44,7 +44,11 @@ def serve(*, port: int, place: PlaceOptions) -> None:
         ) from error
     conceal_process()
     session = _session(place)
-    options = [("--database-url", place.database_url), ("--data-dir", place.data_dir)]
+    options = [
+        ("--database-url", place.database_url),
+        ("--data-dir", place.data_dir),
+        ("--database", place.database),
+    ]
     given = [word for name, value in options if value is not None for word in (name, value)]
     command = shlex.join([sys.executable, "-m", "agentmesh", "--resume", str(session.id), *given])
     try:

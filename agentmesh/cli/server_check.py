@@ -86,7 +86,7 @@ def _store(place: PlaceOptions, found: Capability) -> bool:
     from agentmesh.store import capabilities
 
     is_stored = True
-    for one in place.each(place.settings()):
+    for one in place.settings().each_database():
         try:
             with place.open(one, "doctor") as mesh:
                 me = f"{mesh.place.host} pid {os.getpid()}"

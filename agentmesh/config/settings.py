@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -92,6 +92,17 @@ class Settings(NamedTuple):
         if one.url is None:
             return self._replace(database=name)
         return self._replace(database=name, database_url=one.url, direct_database_url=one.direct_url, reader_url=None)
+
+    def each_database(self) -> Sequence[Settings]:
+        """Return the settings for each of several databases; if there is only one, these alone."""
+        return [self.of_database(name) for name in self.databases] if self.has_several_databases else [self]
+
+    @property
+    def database_urls(self) -> Sequence[str]:
+        """Every URL of a database that these settings name, whichever of them is meant."""
+        several = (url for one in self.databases.values() for url in (one.url, one.direct_url))
+        own = (self.database_url, self.direct_database_url, self.reader_url)
+        return [url for url in (*own, *several) if url]
 
     @property
     def is_read_only(self) -> bool:

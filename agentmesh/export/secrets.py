@@ -179,8 +179,8 @@ def _configured(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]
         for header, value in provider.headers.items():
             if _SECRET_NAME.search(header):
                 yield value.removeprefix("Bearer ")
-    for url in (settings.database_url, settings.direct_database_url, settings.reader_url):
-        yield from _of_url(url or "")
+    for url in settings.database_urls:
+        yield from _of_url(url)
 
 
 def _of_url(url: str) -> Iterator[str]:

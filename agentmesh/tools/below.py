@@ -122,13 +122,13 @@ def _guard_above() -> Process | None:
 
 
 def _is_the_users_own(settings: Settings, environ: Mapping[str, str]) -> bool:
-    """Whether these settings name the same database as the user's configuration without variables and flags."""
+    """Whether these settings name a database of the user's configuration without variables and flags."""
     if settings.databases:
         return True  # only that configuration names several
     from agentmesh.config.settings import load
 
     without = {name: value for name, value in environ.items() if not name.startswith("AGENTMESH_")}
-    return _where(settings) == _where(load({}, without, Path.cwd()))
+    return _where(settings) in map(_where, load({}, without, Path.cwd()).each_database())
 
 
 def _where(settings: Settings) -> str:

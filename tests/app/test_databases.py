@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agentmesh.app.databases import Databases
+from agentmesh.app.hidden import hidden_paths
 from agentmesh.app.mesh import Mesh
 from agentmesh.app.whereabouts import Whereabouts
 from agentmesh.config.settings import Settings, load
@@ -21,6 +22,7 @@ from agentmesh.domain.errors import (
     UsageError,
 )
 from agentmesh.domain.rows import Session
+from agentmesh.export import secrets
 from agentmesh.store import agents, sessions
 
 MODEL = "demo/demo"
@@ -244,6 +246,28 @@ def test_settings_show_no_url_of_a_database(tmp_path):
     settings = configured(tmp_path, "[databases.b]\nurl = 'postgresql://u:hunter2@h/b'\n")
     assert "hunter2" not in repr(settings)
     assert "hunter2" not in repr(settings.of_database("b"))
+
+
+_TWO = """
+[databases.a]
+url = "postgresql://u:hunter2@/db?host=/run/a"
+direct_url = "postgresql://u:hunter3@/db?host=/run/direct&passfile=/etc/pass"
+[databases.b]
+url = "postgresql://u:hunter4@/db?host=/run/b"
+"""
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_commands_of_agents_see_the_files_of_no_database(tmp_path, name):
+    settings = configured(tmp_path, _TWO).of_database(name)
+    hidden = set(map(str, hidden_paths(settings, {})))
+    assert {"/run/a", "/run/direct", "/etc/pass", "/run/b"} <= hidden
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_an_export_shows_the_password_of_no_database(tmp_path, name):
+    settings = configured(tmp_path, _TWO).of_database(name)
+    assert {"hunter2", "hunter3", "hunter4"} <= secrets.configured(settings, {})
 
 
 def test_the_memory_stays_small_and_its_loss_is_no_failure(tmp_path, monkeypatch):

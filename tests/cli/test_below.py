@@ -240,6 +240,20 @@ def test_the_users_own_server_is_not_started(below: Below, how: str):
     assert not Path(home, "agentmesh").exists()
 
 
+@pytest.mark.parametrize("own", ["[databases.b]\nurl = '{}'\n", "[databases.a]\n[databases.b]\nurl = '{}'\n"])
+def test_each_database_of_the_users_configuration_is_the_users_own(below: Below, foreign_url: str, own: str):
+    """The agent's worker serves none of them, and the command names one by its URL."""
+    home = below.am.environ["HOME"]
+    config = Path(home, "agentmesh", "config.toml")
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(own.format(foreign_url))
+    line = program("-m", "agentmesh", "ps", "--all", hiding=HIDING["without any"], HOME=home, XDG_CONFIG_HOME=home,
+                   AGENTMESH_DATABASE_URL=foreign_url)  # fmt: skip
+    ((code, out),) = below.run([line])
+    assert code == 2, out
+    assert "only a person may use `agentmesh ps`" in out
+
+
 def test_help_version_and_a_scripted_model_are_for_everybody(below: Below):
     words = [["--version"], ["--help"], ["kill", "--help"], ["simulate", "--help"]]
     for code, out in below.run([program("-m", "agentmesh", *each, hiding="") for each in words]):

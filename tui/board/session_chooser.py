@@ -52,9 +52,7 @@ def _listed(mesh: Mesh, databases: Databases | None) -> tuple[list[tuple[Session
     if databases is None:
         return [(one, mesh, "") for one in mesh.database.run(sessions.list_sessions)], ""
     answers = databases.ask(lambda mesh: (mesh, mesh.database.run(sessions.list_sessions)))
-    if not answers.given:
-        raise next(iter(answers.missing.values()))
-    listed = [(one, mesh, name) for name, (mesh, some) in answers.given.items() for one in some]
+    listed = [(one, mesh, name) for name, (mesh, some) in answers.some().items() for one in some]
     return sorted(listed, key=lambda each: each[0].created_at, reverse=True), ", ".join(answers.missing)
 
 
