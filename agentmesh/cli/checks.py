@@ -6,7 +6,7 @@ import os
 import shutil
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -78,19 +78,17 @@ def all_checks(place: PlaceOptions) -> Iterator[Finding]:
     tools: list[str] = []
     servers: list[Check] = []
     for one in settings.each_database():
-        named = f"{one.database}: " if one.database else ""
         try:
             with place.open(one, "doctor", migrate=False) as mesh:
                 tools = mesh.tool_names(Path.cwd())
                 with health.look(mesh.database.url):
                     pass  # fails at once, and with the reason; the pool would keep trying
-                for finding in _database_checks(mesh):
-                    yield replace(finding, words=f"{named}{finding.words}")
+                yield from naming(one, _database_checks(mesh))
                 servers = list(mcp_checks(mesh, Path.cwd()))
         except NotAPerson:
             raise
         except AgentmeshError as error:
-            yield replace(_broken("server", error), words=f"{named}{error.message}")
+            yield from naming(one, [_broken("server", error)])
     if settings.has_several_databases:
         yield _beginnings(settings)
     if any(one.database_url is None for one in settings.each_database()):
@@ -103,6 +101,13 @@ def all_checks(place: PlaceOptions) -> Iterator[Finding]:
         *telemetry_checks(settings),
     ):
         yield Finding(State(state), about, words, hint)
+
+
+def naming(settings: Settings, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield findings with the name of their database, if it is one of several."""
+    name = settings.name_among_several
+    for finding in findings:
+        yield replace(finding, words=f"{name}: {finding.words}") if name else finding
 
 
 def _beginnings(settings: Settings) -> Finding:

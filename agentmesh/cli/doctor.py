@@ -12,12 +12,13 @@ import click
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.place import PlaceOptions
-from agentmesh.cli.render.data import emit
+from agentmesh.cli.render.data import emit, in_database
 from agentmesh.domain.errors import AgentmeshError, UsageError
 from agentmesh.domain.text import one_line
 
 if TYPE_CHECKING:
     from agentmesh.cli.checks import Finding
+    from agentmesh.config.settings import Settings
     from agentmesh.store.checks import Invariant
 
 
@@ -44,58 +45,66 @@ def doctor(*, model: str | None, deep: bool, as_json: bool, place: PlaceOptions)
             raise UsageError("--model asks a model server, --deep looks at the database's rows.", hint="Give one.")
         return check_server(place, model, as_json=as_json)
     findings = []
-    invariants: list[Invariant] = []
-    for finding in chain(all_checks(place), chain(_deep(place, invariants), _trees(place)) if deep else ()):
+    invariants: list[tuple[str, Invariant]] = []
+    for finding in chain(all_checks(place), _deep(place, invariants) if deep else ()):
         findings.append(finding)
         if not as_json:
             _print(finding.state.glyph, finding.about, finding.words, finding.hint)
     broken = list(dict.fromkeys(finding.about for finding in findings if finding.state is State.BROKEN))
     if as_json:
         found = {"healthy": not broken, "findings": [asdict(finding) for finding in findings]}
-        emit({**found, "invariants": [asdict(one) for one in invariants]} if deep else found)
+        emit(
+            {**found, "invariants": [{**asdict(one), **in_database(name)} for name, one in invariants]}
+            if deep
+            else found
+        )
     else:
         print(f"\nBroken: {', '.join(broken)}." if broken else "\nNothing is broken.")
     return 1 if broken else 0
 
 
-def _deep(place: PlaceOptions, invariants: list[Invariant]) -> Iterator[Finding]:
+def _deep(place: PlaceOptions, invariants: list[tuple[str, Invariant]]) -> Iterator[Finding]:
+    """Yield findings about the rows and trees of each database, and collect the invariants with its name."""
+    from agentmesh.cli.checks import naming
+
+    for settings in place.settings().each_database():
+        found: list[Invariant] = []
+        yield from naming(settings, chain(_rows(place, settings, found), _trees(place, settings)))
+        invariants += [(settings.name_among_several, one) for one in found]
+
+
+def _rows(place: PlaceOptions, settings: Settings, invariants: list[Invariant]) -> Iterator[Finding]:
     """Yield a finding for each invariant, and collect them in ``invariants``."""
     from agentmesh.cli import deep_check
     from agentmesh.cli.checks import Finding, State
 
-    for settings in place.settings().each_database():
-        named = f"{settings.database}: " if settings.database else ""
-        try:
-            found = deep_check.look(place, settings)
-        except AgentmeshError as error:
-            yield Finding(State.BROKEN, "rows", f"{named}they cannot be checked: {error.message}", error.hint)
-            continue
-        invariants += found
-        for one in found:
-            state = State.BROKEN if one.breaches else State.OK
-            yield Finding(state, "rows", f"{named}{one.meaning} ({one.name})", deep_check.rows(one))
+    try:
+        invariants += deep_check.look(place, settings)
+    except AgentmeshError as error:
+        yield Finding(State.BROKEN, "rows", f"they cannot be checked: {error.message}", error.hint)
+    for one in invariants:
+        state = State.BROKEN if one.breaches else State.OK
+        yield Finding(state, "rows", f"{one.meaning} ({one.name})", deep_check.rows(one))
 
 
-def _trees(place: PlaceOptions) -> Iterator[Finding]:
+def _trees(place: PlaceOptions, settings: Settings) -> Iterator[Finding]:
     """Yield a finding for each difference between rows and directories; one that says so if there is none."""
     from agentmesh.cli import deep_check
     from agentmesh.cli.checks import Finding, State
     from agentmesh.workspace.results import Fault
 
-    for settings in place.settings().each_database():
-        named = f"{settings.database}: " if settings.database else ""
-        try:
-            found = deep_check.files(place, settings)
-        except AgentmeshError as error:
-            yield Finding(State.BROKEN, "trees", f"{named}they cannot be checked: {error.message}", error.hint)
-            continue
-        for one in found:
-            hint = "`agentmesh workspaces --repair` " + one.remedy if one.remedy else one.advice
-            # A directory that no row knows may be that of another database with the same data folder.
-            state = State.NOTE if one.fault is Fault.NO_ROW else State.BROKEN
-            yield Finding(state, "trees", f"{named}{one.words}", hint)
-        if not found:
-            yield Finding(State.OK, "trees", f"{named}rows, directories and snapshots of this host agree (I27)")
+    try:
+        found = deep_check.files(place, settings)
+    except AgentmeshError as error:
+        yield Finding(State.BROKEN, "trees", f"they cannot be checked: {error.message}", error.hint)
+        return
+    for one in found:
+        hint = "`agentmesh workspaces --repair` " + one.remedy if one.remedy else one.advice
+        # A directory that no row knows may be that of another database with the same data folder.
+        state = State.NOTE if one.fault is Fault.NO_ROW else State.BROKEN
+        yield Finding(state, "trees", one.words, hint)
+    if not found:
+        yield Finding(State.OK, "trees", "rows, directories and snapshots of this host agree (I27)")
 
 
 def _print(glyph: str, about: str, words: str, hint: str) -> None:

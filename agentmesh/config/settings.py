@@ -93,6 +93,11 @@ class Settings(NamedTuple):
             return self._replace(database=name)
         return self._replace(database=name, database_url=one.url, direct_database_url=one.direct_url, reader_url=None)
 
+    @property
+    def name_among_several(self) -> str:
+        """The name of the database that is meant; empty if there is only one, or none is chosen."""
+        return self.database if self.database and len(self.databases) > 1 else ""
+
     def each_database(self) -> Sequence[Settings]:
         """Return the settings for each of several databases; if there is only one, these alone."""
         return [self.of_database(name) for name in self.databases] if self.has_several_databases else [self]

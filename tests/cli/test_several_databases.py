@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import socket
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -195,6 +196,12 @@ def test_an_upgrade_and_the_doctor_go_over_all(am, urls, empty_database_url):
     for name in ("a", "b", "new"):
         assert re.search(rf"server +{name}: PostgreSQL", found)
     assert "new sessions begin in a, b, new" in found
+    invariants = am("doctor", "--deep", "--json").data["invariants"]
+    counts = Counter(one["database"] for one in invariants)
+    assert counts.keys() == {"a", "b", "new"}
+    assert len(set(counts.values())) == 1
+    configure(am, {"a": urls["a"]})
+    assert re.search(r"server +PostgreSQL", am("doctor").out), "one is not named"
 
 
 def test_a_worker_serves_all_databases_and_joins_one_that_comes_back(am, urls):

@@ -62,7 +62,7 @@ def _interrupt(mesh: Mesh, session: Session) -> str:
 
 def _is_newest(mesh: Mesh, session: Session) -> bool:
     """Return whether ``-c`` leads back here; with several databases, another one may have a newer session."""
-    if len(mesh.settings.databases) > 1:
+    if mesh.settings.name_among_several:
         return False
     newest = mesh.database.run(sessions.newest, session.workdir, mesh.place.host, mesh.place.os_user, idempotent=True)
     return newest is not None and newest.id == session.id
