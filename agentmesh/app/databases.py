@@ -103,13 +103,19 @@ class Databases:
             if slot.mesh is None:
                 if self._closed.is_set():
                     raise DatabaseError(f"The database {name} was not opened: this process is ending.")
-                slot.mesh = open_mesh(
-                    settings, role=self._role, what=self._what, environ=self._environ, pool_size=self._pool_size
-                )
+                slot.mesh = self._open(settings)
                 if self._closed.is_set():
                     slot.close()
                     raise DatabaseError(f"The database {name} was closed: this process is ending.")
             return slot.mesh
+
+    def _open(self, settings: Settings) -> Mesh:
+        try:
+            return open_mesh(
+                settings, role=self._role, what=self._what, environ=self._environ, pool_size=self._pool_size
+            )
+        except ConfigError as error:
+            raise ConfigError(f"databases.{settings.database}: {error.message}", hint=error.hint) from None
 
     def ask(
         self, question: Callable[[Mesh], Answer], names: Collection[str] | None = None, *, patience: float = _PATIENCE
@@ -243,7 +249,7 @@ class Databases:
         if newest:
             return newest[0]  # which says that it has no such agent
         raise UnknownSession(
-            f"there is no session in {workdir.resolve()}{self._but_silent()}",
+            f"there is no session of {workdir.resolve()} in {self._asked()}",
             hint='Start one: agentmesh run "prompt". agentmesh sessions lists the others; --session names one.',
         )
 
@@ -334,13 +340,15 @@ class Databases:
                 hint=f"Put [databases.{name}] back, or name it by --database-url.",
             )
         return UnknownSession(
-            f"there is no session {one_line(session, 60)!r} in {', '.join(self._meshes)}{self._but_silent()}",
+            f"there is no session {one_line(session, 60)!r} in {self._asked()}",
             hint="agentmesh sessions lists them; give the id or 4 or more digits of it.",
         )
 
-    def _but_silent(self) -> str:
-        silent = list(self.silent)
-        return f" (not asked: {', '.join(silent)}, without an answer)" if silent else ""
+    def _asked(self) -> str:
+        """Return ``the databases a and b; c has not answered``."""
+        asked = " and ".join(name for name in self._meshes if name not in self.silent)
+        silent = "".join(f"; {name} has not answered" for name in self.silent)
+        return f"the databases {asked}{silent}"
 
 
 class _Reply(NamedTuple, Generic[Answer]):

@@ -80,9 +80,14 @@ def worker(
     conceal_process()
     write_aside()
     _keep_from_children(starting_lock)
+    # Not the project's file: that of this directory does not apply to the sessions of others.
+    settings = place.settings(of_project=False, concurrency=concurrency)
+    if metrics_at is not None and settings.has_several_databases and place.session is None:
+        raise UsageError("Metrics are those of one database.", hint="--database NAME says which.")
     with nullcontext() if metrics_at is None else serving(metrics_at) as metrics:
         _work(
             place,
+            settings,
             serves_any=serves_any,
             concurrency=concurrency,
             linger=linger,
@@ -94,6 +99,7 @@ def worker(
 
 def _work(
     place: PlaceOptions,
+    settings: Settings,
     *,
     serves_any: bool,
     concurrency: int | None,
@@ -105,8 +111,6 @@ def _work(
     from agentmesh.cli.logs import on_stderr
 
     wakes: SimpleQueue[None] = SimpleQueue()
-    # Not the project's file: that of this directory does not apply to the sessions of others.
-    settings = place.settings(of_project=False, concurrency=concurrency)
     tell = partial(_tell, aloud=not place.verbose and not on_stderr(settings))
     how: dict[str, Any] = {"serves_any": serves_any, "concurrency": concurrency, "on_event": tell, "metrics": metrics}
     with ExitStack() as stack:
@@ -116,8 +120,6 @@ def _work(
             session = mesh.find_session(session=place.session, workdir=Path.cwd()).id if place.session else None
             served = ServedDatabases.of_one(mesh, mesh.worker(session=session, **how))
         else:
-            if metrics is not None:
-                raise UsageError("Metrics are those of one database.", hint="--database NAME says which.")
             served = ServedDatabases.of_several(stack.enter_context(databases), tell, how)
         with stoppable(lambda: wakes.put(None)) as stop:
             served.start()

@@ -98,7 +98,7 @@ def test_a_memory_that_is_wrong_is_corrected(mesh_of, tmp_path):
 
 def test_the_newest_session_of_a_directory_is_that_of_all_databases(mesh_of, tmp_path):
     databases = mesh_of()
-    with pytest.raises(UnknownSession, match="no session in"):
+    with pytest.raises(UnknownSession, match=r"no session of .* in the databases a and b$"):
         databases.find(None, (), tmp_path)
     begin(databases.mesh("a"), tmp_path)
     assert databases.find(None, (), tmp_path) is databases.mesh("a")
@@ -128,11 +128,16 @@ def test_a_dead_database_is_named_and_holds_up_nobody(mesh_of, tmp_path):
         assert list(answers.given) == ["a", "b"]
         assert isinstance(answers.missing["c"], DatabaseUnreachable)
         assert databases.find(None, (), tmp_path) is databases.mesh("a")
-        with pytest.raises(UnknownSession, match=r"in a, b, c \(not asked: c, without an answer\)"):
+        with pytest.raises(UnknownSession, match=r"in the databases a and b; c has not answered"):
             databases.of_session("0123456789")
         databases.whereabouts.remember(str(session.id), "c")
         with pytest.raises(DatabaseUnreachable):
             databases.of_session(str(session.id))
+
+
+def test_a_url_that_is_wrong_is_named(mesh_of):
+    with pytest.raises(ConfigError, match=r"databases.c: The database URL is not valid"):
+        mesh_of(c="url = 'not a url'").ask(lambda mesh: mesh.database.where)
 
 
 def test_a_database_that_says_nothing_is_left_behind(mesh_of):

@@ -177,6 +177,9 @@ def test_a_command_about_one_database_wants_its_name(am):
         done = am(*command.replace("'", "").split(" ", 1 if command.startswith("sql") else -1))
         assert (done.code, "There are several databases: a, b." in done.err) == (2, True), command
         assert "--database NAME says which." in done.err
+    done = am("worker", "--metrics", "0")
+    assert done.code == 2
+    assert done.err == "agentmesh: Metrics are those of one database.\n  --database NAME says which.\n"
     assert am("sql", "--database", "a", "select 1 as one").code == 0
     done = am("ps", "--database", "c")
     assert done.code == 2
