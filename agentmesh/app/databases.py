@@ -19,13 +19,14 @@ from agentmesh.domain.errors import (
     ConfigError,
     DatabaseError,
     DatabaseUnreachable,
+    SessionMoved,
     UnknownAgent,
     UnknownSession,
     UsageError,
 )
 from agentmesh.domain.ids import beginning_with, full_id
 from agentmesh.domain.text import one_line
-from agentmesh.store import agents, lineage, sessions
+from agentmesh.store import agents, lineage, moves, sessions
 
 if TYPE_CHECKING:
     from agentmesh.domain.ids import SessionId
@@ -280,7 +281,7 @@ class Databases:
                 hint="Give more of the id: " + ", ".join(f"{one.id} ({name})" for name, _, one in matching[:5]),
             )
         if not matching:
-            raise self._no_session(session, str(whole) if whole else None)
+            raise self._moved(session) or self._no_session(session, str(whole) if whole else None)
         name, mesh, found_session = matching[0]
         self.whereabouts.remember(str(found_session.id), name)
         return mesh
@@ -330,6 +331,24 @@ class Databases:
         except AgentmeshError:
             return True  # that session has something to say about the name
         return True
+
+    def _moved(self, session: str) -> SessionMoved | None:
+        """Return the error that says where a session has gone that no database has; None if none knows it."""
+        answers = self.ask(lambda mesh: mesh.database.run(moves.departed, session, idempotent=True)).given
+        found = [(gone.departed_at, name, gone) for name, gone in answers.items() if gone and gone.departed_at]
+        last = max(found, key=lambda one: one[0], default=None)
+        if last is None:
+            return None
+        _, name, gone = last
+        if gone.destination in answers:
+            return SessionMoved(
+                f"the session {gone.session_id} has left the database {name} for {gone.destination}, and is not there",
+                hint="If its move was cut short: agentmesh sessions move --resume",
+            )
+        return SessionMoved(
+            f"the session {gone.session_id} has moved from the database {name} to {gone.destination}, which"
+            f" {'has not answered' if gone.destination in self._meshes else 'your configuration does not name'}"
+        )
 
     def _no_session(self, session: str, whole: str | None) -> UnknownSession:
         name = self.whereabouts.of(whole) if whole else None

@@ -1,10 +1,10 @@
-"""``agentmesh sessions``: list, end, delete, pin, prune."""
+"""``agentmesh sessions``: list, end, delete, pin, prune, move."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -24,6 +24,7 @@ from agentmesh.domain.text import one_line
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
+    from agentmesh.app.moving import Resumed
     from agentmesh.domain.rows import Session
     from agentmesh.store.sessions import ExpiredSession
 
@@ -39,7 +40,7 @@ class _ListByDefault(click.Group):
 
 @click.group(cls=_ListByDefault)
 def sessions() -> None:
-    """List, end, delete, pin and prune sessions; `agentmesh sessions` alone lists them."""
+    """List, end, delete, pin, prune and move sessions; `agentmesh sessions` alone lists them."""
 
 
 @sessions.command("list")
@@ -164,6 +165,67 @@ def prune(*, age_text: str | None, dry_run: bool, yes: bool, as_json: bool, plac
             gone = [one for each in trees for one in retention.prune(each, age, lambda: stop.asked)]
     _print_pruned(gone, as_json=as_json, is_done=True)
     return 130 if stop.asked else 0
+
+
+@sessions.command()
+@click.argument("session_id", type=NAMED, metavar="ID", required=False)
+@click.argument("to", type=NAMED, metavar="DATABASE", required=False)
+@click.option("--resume", "is_resumed", is_flag=True, help="Finish or undo the moves that were cut short.")
+@json_option
+@place_options(session=False)
+def move(session_id: str | None, to: str | None, *, is_resumed: bool, as_json: bool, place: PlaceOptions) -> int:
+    """Move session ID, in which nothing runs, to another DATABASE of your configuration: whole or not at all.
+
+    Its messages, todos, timers and snapshots get numbers that are free there: the last three digits stay. Files stay
+    where they are.
+    """
+    from agentmesh.app import moving
+
+    if is_resumed == bool(session_id or to) or (session_id and not to):
+        raise UsageError("Give the session and the database, or --resume alone.")
+    databases = place.databases(place.settings(), "sessions")
+    if databases is None:
+        place.settings_without_mesh()  # says so if an agent runs this
+        raise UsageError(
+            "There is one database only.", hint="Name the others in [databases]: docs/how-to/several-databases.md"
+        )
+    with databases:
+        if session_id is None or to is None:
+            return _print_resumed(list(moving.resume(databases)), as_json=as_json)
+        source = databases.of_session(session_id)
+        session = source.find_session(session=session_id, workdir=Path.cwd())
+        moved = moving.move(databases, session, source, to)
+    if as_json:
+        emit(moved._asdict())
+        return 0
+    sentence = f"Moved session {short(moved.session_id)} from {moved.source} to {moved.destination}"
+    grown = [f"{name} by {by:,}" for name, by in moved.offsets.items() if by and name in _NUMBERED]
+    numbers = f" Numbers have grown: {', '.join(grown)}." if grown else ""
+    say(f"{sentence}: {plural(moved.rows, 'row')}.{numbers}")
+    return 0
+
+
+_NUMBERED: Final = ("mail", "todos", "timers", "snapshots", "merges")
+"""Tables whose numbers people and agents see."""
+
+
+def _print_resumed(found: Sequence[Resumed], *, as_json: bool) -> int:
+    """Print what became of moves that were cut short; return 1 if one is still unfinished."""
+    from agentmesh.app.moving import Outcome
+
+    words = {
+        Outcome.ARRIVED: "has arrived in {0.destination}",
+        Outcome.STAYED: "has stayed in {0.source}",
+        Outcome.UNKNOWN: "is between {0.source} and {0.destination}, one of which is away or not configured",
+    }
+    if as_json:
+        emit([one._asdict() for one in found])
+    else:
+        for one in found:
+            say(f"Session {short(one.session_id)} {words[one.outcome].format(one)}.")
+        if not found:
+            say("No move was cut short.")
+    return 1 if any(one.outcome is Outcome.UNKNOWN for one in found) else 0
 
 
 def _pin(session_id: str, place: PlaceOptions, *, pinned: bool) -> None:

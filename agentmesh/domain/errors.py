@@ -6,7 +6,8 @@
     │   ├── CallClosed          the tool call already has its result
     │   ├── WrongIsolation, BadArgument, TurnInterrupted
     │   ├── UnknownAgent, AmbiguousAgent, DeadAgent, OtherSession, SelfTarget
-    │   ├── UnknownSession, SessionEnded, SessionRunning
+    │   ├── UnknownSession, SessionEnded, SessionRunning, SessionChanged, SessionThere, MoveOver
+    │   │   └── SessionMoved     is an UnknownSession
     │   ├── EmptyMessage, MessageTooLarge, KeyReused, MailRead, UnknownImage, NoRecipients
     │   ├── UnknownMessage
     │   ├── BadName, ReservedName, NameFixed, NameTaken
@@ -155,6 +156,30 @@ class SessionRunning(Refused):
     """Agents of the session still live."""
 
     code = "AM017"
+
+
+class SessionMoved(UnknownSession):
+    """The session lives in another database now."""
+
+    code = "AM044"
+
+
+class MoveOver(Refused):
+    """The move of the session was called off."""
+
+    code = "AM046"
+
+
+class SessionChanged(Refused):
+    """The session has changed while it was copied."""
+
+    code = "AM047"
+
+
+class SessionThere(Refused):
+    """The session is in the database already."""
+
+    code = "AM048"
 
 
 class EmptyMessage(Refused):

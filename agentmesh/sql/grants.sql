@@ -18,6 +18,8 @@ begin
     grant usage on schema agentmesh to agentmesh_person;
     grant execute on function agentmesh.start_session, agentmesh.set_mode, agentmesh.set_budget, agentmesh.set_limits, agentmesh.answer, agentmesh.allow, agentmesh.forget_rules,
       agentmesh.set_endpoints, agentmesh.forget_bills, agentmesh.rename, agentmesh.set_leases, agentmesh.workspace_moved, agentmesh.place_root, agentmesh.pin_session to agentmesh_person;
+    grant execute on function agentmesh.begin_move, agentmesh.call_off_move, agentmesh.depart, agentmesh.end_move, agentmesh.arrive, agentmesh.number_arrival, agentmesh.unpack, agentmesh.discard_arrival to agentmesh_person;
+    grant insert on agentmesh.arrival_rows to agentmesh_person;
     grant insert on agentmesh.sessions to agentmesh_person;
     grant delete on agentmesh.model_bills to agentmesh_person;
     grant update (permission_mode, rules, max_tokens, max_cost_usd, endpoints, leases, max_depth, max_children, max_agents, max_living, ask_agents, max_unread, max_spawns, max_turns, max_turn_seconds, deadline, pinned) on agentmesh.sessions to agentmesh_person;
@@ -32,7 +34,8 @@ begin
   grant usage on schema agentmesh to agentmesh_worker;
   grant execute on all functions in schema agentmesh to agentmesh_worker;
   revoke execute on function agentmesh.grant_roles, agentmesh.grant_to_workers, agentmesh.start_session, agentmesh.set_mode, agentmesh.set_budget, agentmesh.set_limits, agentmesh.answer, agentmesh.allow,
-    agentmesh.forget_rules, agentmesh.set_endpoints, agentmesh.forget_bills, agentmesh.rename, agentmesh.set_leases, agentmesh.workspace_moved, agentmesh.place_root, agentmesh.pin_session from agentmesh_worker;
+    agentmesh.forget_rules, agentmesh.set_endpoints, agentmesh.forget_bills, agentmesh.rename, agentmesh.set_leases, agentmesh.workspace_moved, agentmesh.place_root, agentmesh.pin_session,
+    agentmesh.begin_move, agentmesh.call_off_move, agentmesh.depart, agentmesh.end_move, agentmesh.arrive, agentmesh.number_arrival, agentmesh.unpack, agentmesh.discard_arrival from agentmesh_worker;
   grant select on all tables in schema agentmesh to agentmesh_worker;
   grant insert on agentmesh.settings, agentmesh.workers, agentmesh.agents, agentmesh.activity, agentmesh.transcript, agentmesh.mail, agentmesh.wait,
     agentmesh.waits, agentmesh.tool_calls, agentmesh.tasks, agentmesh.model_calls, agentmesh.file_seen, agentmesh.pauses, agentmesh.session_usage,

@@ -34,8 +34,16 @@ FOR_PERSONS: Final = (
     "workspace_moved",
     "place_root",
     "pin_session",
+    "begin_move",
+    "call_off_move",
+    "depart",
+    "end_move",
+    "arrive",
+    "number_arrival",
+    "unpack",
+    "discard_arrival",
 )
-"""Functions that decide what agents may do and spend, their names, and what stays. A worker may not call them."""
+"""Functions that decide what agents may do and spend, their names, what stays and where. No worker may call them."""
 
 _MADE_BY: Final = {
     READER: f"create role {READER} login;  -- reads the views; `agentmesh sql` logs in as it",

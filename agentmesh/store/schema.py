@@ -21,7 +21,7 @@ from psycopg import errors as pg
 import agentmesh
 from agentmesh.domain.errors import SchemaAhead, SchemaBehind, SchemaDiffers
 from agentmesh.sql import statement
-from agentmesh.store import code
+from agentmesh.store import code, moves
 from agentmesh.store.errors import translated
 from agentmesh.store.pool import KeptConnection, connect, describe
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _LOCK_KEY: Final = 0x61676D73_63686D61  # "agmschma": one upgrade at a time per database
 _UPGRADE_SECONDS: Final = 120.0
+_FIRST_WITH_ARRIVALS: Final = "0026"
 _SHOWN: Final = 3
 """How many differences a sentence names."""
 
@@ -222,11 +223,23 @@ def _upgrade(connection: KeptConnection, where: str, folder: Path | None) -> Non
         code.bring_up_to_date(connection, where)
         connection.commit()
         return
+    _require_nothing_sealed(connection, where, there)
     from alembic import command
 
     config = alembic_config(connection)
     config.attributes["where"] = where
     command.upgrade(config, "head")
+
+
+def _require_nothing_sealed(connection: psycopg.Connection, where: str, there: Schema | None) -> None:
+    """Refuse to change the tables while a session arrives: its rows have the form that the tables have now."""
+    if there is None or there.revision < _FIRST_WITH_ARRIVALS:
+        return
+    if sealed := moves.arrivals(connection):
+        raise SchemaDiffers(
+            f"In the database {where} sessions are still arriving ({len(sealed)}), so its schema cannot change now.",
+            hint=f"Run `agentmesh sessions move --resume` with agentmesh {there.version}; then upgrade.",
+        )
 
 
 def _unreleased(there: Schema, where: str, folder: Path | None) -> SchemaDiffers:

@@ -12,12 +12,13 @@ from psycopg import Connection
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from agentmesh.domain.errors import UnknownSession, UsageError
+from agentmesh.domain.errors import SessionMoved, UnknownSession, UsageError
 from agentmesh.domain.ids import AgentId, SessionId, beginning_with
 from agentmesh.domain.rows import Session, SessionSummary
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import storable
 from agentmesh.sql import statement
+from agentmesh.store import moves
 from agentmesh.store.call import scalar, typed_row
 from agentmesh.store.jsonb import jsonb
 
@@ -88,10 +89,12 @@ def start_session(conn: Connection, new: NewSession) -> AgentId:
 
 
 def get(conn: Connection, session: SessionId) -> Session:
-    """Return the session or raise UnknownSession."""
+    """Return the session or raise UnknownSession; SessionMoved, which is one, says where it is."""
     found = _sessions(conn, statement("sessions.by_id"), {"session": session})
     if not found:
-        raise UnknownSession(f"there is no session {session}", hint="agentmesh sessions lists them.")
+        raise _moved(conn, str(session)) or UnknownSession(
+            f"there is no session {session}", hint="agentmesh sessions lists them."
+        )
     return found[0]
 
 
@@ -104,7 +107,10 @@ def matching(conn: Connection, prefix: str) -> list[Session]:
 
 
 def resolve(conn: Connection, prefix: str) -> Session:
-    """Return the session whose id is this or begins with it; raise UnknownSession, or UsageError if it is empty."""
+    """Return the session whose id is this or begins with it; raise UnknownSession, or UsageError if it is empty.
+
+    SessionMoved, which is an UnknownSession, says in which database it is.
+    """
     found = matching(conn, prefix)
     if len(found) == 1:
         return found[0]
@@ -113,7 +119,7 @@ def resolve(conn: Connection, prefix: str) -> Session:
             f"{prefix!r} fits more than one session",
             hint="Give more of the id: " + ", ".join(str(s.id) for s in found[:5]),
         )
-    raise UnknownSession(
+    raise _moved(conn, prefix) or UnknownSession(
         f"there is no session {prefix!r}", hint="agentmesh sessions lists them; give the id or 4 or more digits of it."
     )
 
@@ -195,3 +201,12 @@ def reap(conn: Connection, session: SessionId, agent: AgentId | None = None) -> 
 def _sessions(conn: Connection, query: LiteralString, values: Mapping[str, Any]) -> list[Session]:
     with conn.cursor(row_factory=typed_row(Session)) as cursor:
         return cursor.execute(query, values).fetchall()
+
+
+def _moved(conn: Connection, prefix: str) -> SessionMoved | None:
+    """Return the error that says where a session has gone; None if none has that fits."""
+    gone = moves.departed(conn, prefix)
+    return gone and SessionMoved(
+        f"the session {gone.session_id} has moved to the database {gone.destination}",
+        hint=f"Look for it there: --database {gone.destination}",
+    )

@@ -41,6 +41,7 @@ ARGUMENTS: dict[str, Sequence[str]] = {
     "sessions pin": ("SESSION",),
     "sessions unpin": ("SESSION",),
     "sessions prune": ("--older-than", "90d"),
+    "sessions move": ("SESSION", "other"),
     "fork": ("helper", "work"),
     "send": ("root", "hello"),
     "todo": ("--add", "x"),

@@ -61,4 +61,6 @@ insert into agentmesh.processes (session_id, id, agent_id, seq, ordinal, worker_
   select session, row_number() over (partition by session), id, k, 0, 1, 'x', 'exited', 0, now() from a, generate_series(1, 11) k;
 insert into agentmesh.processes (session_id, id, agent_id, seq, ordinal, worker_id, command)
   select session, 1000 + n, id, 99, 0, (select id from agentmesh.workers where host = 'elsewhere'), 'x' from a;
+insert into agentmesh.moves (session_id, destination, departed_at, arrived_at) select gen_random_uuid(), 'x', now(), now() from generate_series(1, 110000);
+insert into agentmesh.arrivals (id, session_id, source, unpacked_at) select gen_random_uuid(), gen_random_uuid(), 'x', now() from generate_series(1, 110000);
 set session_replication_role = origin;

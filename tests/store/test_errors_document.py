@@ -15,7 +15,7 @@ import pytest
 from agentmesh.domain import errors
 from agentmesh.domain.audience import Audience
 from agentmesh.domain.errors import AgentmeshError
-from agentmesh.domain.ids import AgentId, MailId
+from agentmesh.domain.ids import AgentId, MailId, SessionId
 from agentmesh.domain.shape import Shape
 from agentmesh.domain.timers import When
 from agentmesh.store import (
@@ -26,10 +26,12 @@ from agentmesh.store import (
     limits,
     mailbox,
     merges,
+    moves,
     processes,
     requests,
     schema,
     send_many,
+    sessions,
     snapshots,
     steps,
     timers,
@@ -149,6 +151,50 @@ def session_ended(mesh: Mesh) -> None:
 def session_running(mesh: Mesh) -> None:
     mesh.send(None, mesh.root)
     mesh.conn.execute("select agentmesh.delete_session(%s)", [mesh.session])
+
+
+def erased(mesh: Mesh) -> SessionId:
+    mesh.conn.execute("update agentmesh.sessions set erasing_at = now() where id = %s", [mesh.session])
+    return mesh.session
+
+
+def moved_while_it_runs(mesh: Mesh) -> None:
+    mesh.send(None, mesh.root)
+    mesh.run(moves.begin, mesh.session, "other")
+
+
+def moved_with_a_process(mesh: Mesh) -> None:
+    mesh.conn.execute(
+        "insert into agentmesh.processes (session_id, id, agent_id, seq, ordinal, worker_id, command)"
+        " values (%s, 1, %s, 1, 0, 1, 'x')",
+        [mesh.session, mesh.root],
+    )
+    mesh.run(moves.begin, mesh.session, "other")
+
+
+def moved_amid_a_merge(mesh: Mesh) -> None:
+    trees, child = worked(mesh)
+    trees.begin(mesh.root, child)
+    mesh.conn.execute("update agentmesh.agents set status = 'idle', worker_id = null")
+    mesh.run(moves.begin, mesh.session, "other")
+
+
+def moved_away(mesh: Mesh) -> None:
+    mesh.conn.execute(
+        "insert into agentmesh.moves (session_id, destination, departed_at) values (%s, 'other', now())",
+        [gone := uuid4()],
+    )
+    mesh.run(sessions.end_session, SessionId(gone))
+
+
+def called_off(mesh: Mesh) -> None:
+    move = mesh.run(moves.begin, mesh.session, "other")
+    assert mesh.run(moves.call_off, move) == "called off"
+    mesh.run(moves.depart, move, {})
+
+
+def changed(mesh: Mesh) -> None:
+    mesh.run(moves.depart, mesh.run(moves.begin, mesh.session, "other"), {})
 
 
 def mailbox_full(mesh: Mesh) -> None:
@@ -495,8 +541,16 @@ SCENES: dict[str, list[Callable[[Mesh], Any]]] = {
     ],
     "AmbiguousAgent": [ambiguous],
     "UnknownSession": [sql(f"select agentmesh.reap('{uuid4()}')")],
-    "SessionEnded": [session_ended],
-    "SessionRunning": [session_running],
+    "SessionEnded": [
+        session_ended,
+        lambda mesh: mesh.run(sessions.pin, erased(mesh), pinned=True),
+        lambda mesh: mesh.run(moves.begin, erased(mesh), "other"),
+    ],
+    "SessionRunning": [session_running, moved_while_it_runs, moved_with_a_process, moved_amid_a_merge],
+    "SessionMoved": [moved_away],
+    "MoveOver": [called_off],
+    "SessionChanged": [changed],
+    "SessionThere": [lambda mesh: mesh.conn.execute("select agentmesh.arrive(%s, %s, 'x')", [uuid4(), mesh.session])],
     "EmptyMessage": [lambda mesh: mesh.send(None, mesh.root, " ")],
     "MessageTooLarge": [lambda mesh: mesh.send(None, mesh.root, "x" * 262145)],
     "MailboxFull": [mailbox_full],

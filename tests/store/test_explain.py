@@ -38,6 +38,7 @@ from agentmesh.store import (
     mailbox,
     merges,
     metrics,
+    moves,
     peek,
     person,
     processes,
@@ -66,7 +67,7 @@ pytestmark = pytest.mark.timeout(400)
 GROWING = ["agents", "file_seen", "mail", "model_calls", "requests", "sessions", "tasks", "tool_calls"]
 GROWING += ["bookings", "model_bills", "reservations", "session_usage", "transcript", "waits"]
 GROWING += ["changes", "conflicts", "forms", "leases", "merges", "snapshots", "timers", "todos", "workspaces"]
-GROWING += ["batches", "batch_items", "processes"]
+GROWING += ["arrivals", "batches", "batch_items", "moves", "processes"]
 """Not `wait`: it has a row only while an agent waits, and is read whole where that is cheaper."""
 MOST_ROWS = 600
 """Rows that a statement may read for its small session; a walk through somebody else's is far more."""
@@ -238,6 +239,19 @@ def _erasing(conn: psycopg.Connection, scene: Scene) -> None:
     assert sessions.erase_some(conn, scene.expired, 100) == 100
 
 
+def _moving(conn: psycopg.Connection, scene: Scene) -> None:
+    """Copy a session's rows, and let it depart."""
+    digests: dict[str, str] = {}
+    for (relation,) in conn.execute("select relation from agentmesh.moved_rows()").fetchall():
+        rows = conn.execute("select * from agentmesh.session_rows(%s, %s)", [scene.expired, relation]).fetchall()
+        row = conn.execute(
+            "select agentmesh.rows_digest(array(select agentmesh.row_hash(r) from unnest(%s::text[]) r))",
+            [[text for (text,) in rows]],
+        ).fetchone()
+        digests[relation] = row[0] if row else ""
+    moves.depart(conn, moves.begin(conn, scene.expired, "other"), digests)
+
+
 CALLS: dict[str, Callable[[psycopg.Connection, Scene], Any]] = {
     "send": lambda c, s: mailbox.send(c, None, s.idle, "x", "key"),
     "send later": lambda c, s: timers.send_later(c, None, s.idle, "x", When(after=60)),
@@ -392,6 +406,8 @@ CALLS: dict[str, Callable[[psycopg.Connection, Scene], Any]] = {
     "busy": lambda c, s: agents.busy(c, s.session),
     "expired sessions": lambda c, _s: (sessions.expired(c, 0, HOST, USER), sessions.half_erased(c, HOST, USER)),
     "erase a session": _erasing,
+    "moves": lambda c, s: (moves.departed(c, str(s.session)[:8]), moves.unfinished(c), moves.arrivals(c)),
+    "move a session": _moving,
     "output": lambda c, s: agents.last_output(c, s.finishing),
     "who works": lambda c, s: agents.working(c, [s.child, s.finishing], [s.session]),
     "how they ended": lambda c, s: agents.endings(c, [s.child, s.finishing], [s.session]),

@@ -20,13 +20,19 @@ end $$;
 
 create function agentmesh.require_session(session agentmesh.sessions, id uuid) returns void
 language plpgsql as $$
+declare
+  moved_to text;
 begin
   if session.id is null then
+    select m.destination into moved_to from agentmesh.moves m where m.session_id = require_session.id and m.departed_at is not null order by m.departed_at desc limit 1;
+    if moved_to is not null then
+      perform agentmesh.refuse('AM044', format('the session %s has moved to the database %s', require_session.id, moved_to), 'Look for it there: --database ' || moved_to);
+    end if;
     perform agentmesh.refuse('AM015', format('there is no session %s', coalesce(require_session.id::text, 'null')), 'agentmesh sessions lists them.');
   end if;
 end $$;
 
-comment on function agentmesh.require_session is 'Refuse an id without a session.';
+comment on function agentmesh.require_session is 'Refuse an id without a session; if the session has moved, say where.';
 
 create function agentmesh.require_living(agent agentmesh.agents, id uuid) returns void
 language plpgsql as $$
