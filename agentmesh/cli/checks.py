@@ -144,6 +144,7 @@ def _database_checks(mesh: Mesh) -> Iterator[Finding]:
         yield from _reader(mesh)
         yield _workers(mesh)
         yield from _stuck(mesh)
+        yield from _moves(mesh)
 
 
 def _notify_queue(mesh: Mesh) -> Iterator[Finding]:
@@ -278,6 +279,25 @@ def _stuck(mesh: Mesh) -> Iterator[Finding]:
         else:
             left = f"{words}; nothing has happened to it since {moment(one.at)}"
             yield Finding(State.NOTE, "old session", left, f"agentmesh sessions end {one.session_id} ends it.")
+
+
+def _moves(mesh: Mesh) -> Iterator[Finding]:
+    """Say which sessions are between two databases."""
+    from agentmesh.app.moving import RESUME
+    from agentmesh.store import moves
+
+    for left in mesh.database.run(moves.unfinished, idempotent=True):
+        session = f"session {str(left.session_id)[:8]}"
+        if left.departed_at is None:
+            yield Finding(
+                State.NOTE, "move", f"{session} is to move to {left.destination}; somebody may be at it", RESUME
+            )
+        else:
+            words = f"{session} has departed for {left.destination}, and nobody has told that it arrived"
+            yield Finding(State.BROKEN, "move", words, RESUME)
+    for one in mesh.database.run(moves.arrivals, idempotent=True):
+        words = f"session {str(one.session_id)[:8]} lies sealed here, on its way from {one.source}"
+        yield Finding(State.NOTE, "move", words, RESUME)
 
 
 def _sandbox(settings: Settings) -> Finding:

@@ -22,16 +22,6 @@ _MISSING = (
 )
 
 
-_linger_option = click.option(
-    "--linger",
-    type=click.FloatRange(min=1),
-    default=600.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Keep the embedded server this long after its last client.",
-)
-
-
 @click.group()
 def db() -> None:
     """The database: its schema, its state, its URL; start and stop the embedded server."""
@@ -91,7 +81,14 @@ def status(*, as_json: bool, place: PlaceOptions) -> None:
 
 
 @db.command()
-@_linger_option
+@click.option(
+    "--linger",
+    type=click.FloatRange(min=1),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Keep the embedded server this long after its last client.",
+)
 @place_options(session=False)
 def start(*, linger: float, place: PlaceOptions) -> None:
     """Start the embedded server, and keep it while it has clients and for --linger after the last one."""
@@ -105,9 +102,14 @@ def start(*, linger: float, place: PlaceOptions) -> None:
 
 @db.command("url")
 @click.option("--reader", "as_reader", is_flag=True, help="For the role that can only read the views.")
-@_linger_option
+@click.option(
+    "--linger",
+    type=click.FloatRange(min=1),
+    metavar="SECONDS",
+    help="Keep the embedded server this long after its last client; by default as long as it is kept now, or 600 s.",
+)
 @place_options(session=False)
-def show_url(*, as_reader: bool, linger: float, place: PlaceOptions) -> None:
+def show_url(*, as_reader: bool, linger: float | None, place: PlaceOptions) -> None:
     """Print the URL for psql and other programs. It may hold a password.
 
     It starts the embedded server, and keeps it while it has clients and for --linger after the last one.

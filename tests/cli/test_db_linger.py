@@ -93,6 +93,15 @@ def test_17_7_a_later_start_keeps_it_for_longer(alone, data):
     assert EmbeddedServer(data).running()
 
 
+def test_17_7_who_only_asks_for_the_url_does_not_shorten_what_was_asked_for(alone, data):
+    assert alone("db", "start", "--linger", "3600").code == 0
+    assert _url(alone)
+    wish = data / "postgres" / "keeper.seconds"
+    assert float(wish.read_text()) == 3600
+    assert _url(alone, "--linger", "700")
+    assert float(wish.read_text()) == 700
+
+
 def test_17_7_a_server_with_a_client_is_not_stopped_under_it(alone, data):
     with psycopg.connect(_url(alone), autocommit=True) as client:
         first = _keeper(data)

@@ -149,6 +149,9 @@ def test_a_session_between_two_databases_is_told_and_its_schema_is_kept(am: Comm
     lost = am("log", "root", "--session", str(two.session))
     assert (lost.code, "has left the database a for b, and is not there" in lost.err) == (1, True), lost.err
     assert "agentmesh sessions move --resume" in lost.err
+    told = am("doctor").out
+    assert f"session {str(two.session)[:8]} has departed for b, and nobody has told that it arrived" in told
+    assert f"session {str(two.session)[:8]} lies sealed here, on its way from a" in told
     done = am("sessions", "move", "--resume", "--json")
     assert (done.code, [one["outcome"] for one in done.data]) == (0, ["arrived"])
     assert two.is_whole()

@@ -98,8 +98,10 @@ create function agentmesh.renumbered(kind text, content jsonb, offsets jsonb) re
 language sql immutable as $$
 -- Results of foreign tools may have keys of the same names, so only those of ours are touched.
   select case
-    when kind in ('mail', 'user') then agentmesh.shift_keys(content, jsonb_build_object('mail_id', offsets -> 'mail', 'message_id', offsets -> 'mail'))
-      || case when content ? 'copied' then jsonb_build_object('copied', content -> 'copied') else '{}' end
+    when kind in ('mail', 'user') then content
+      || case when content ? 'mail_id' then jsonb_build_object('mail_id', (content -> 'mail_id')::bigint + (offsets -> 'mail')::bigint) else '{}' end
+      || case when content ? 'reply_to' then jsonb_build_object('reply_to', content -> 'reply_to'
+           || jsonb_build_object('message_id', (content #> '{reply_to,message_id}')::bigint + (offsets -> 'mail')::bigint)) else '{}' end
     when kind = 'tool_result' and content ->> 'name' in ('send', 'wait', 'peek') then content || jsonb_build_object('result',
       agentmesh.shift_keys(content -> 'result', jsonb_build_object('message_id', offsets -> 'mail', 'timer_id', offsets -> 'timers')))
     when kind = 'tool_result' and content ->> 'name' = 'todo' then content || jsonb_build_object('result',

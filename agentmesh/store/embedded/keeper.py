@@ -48,10 +48,15 @@ class _Wish(NamedTuple):
     """When the file was last written (ns); a process that writes it again counts as a client."""
 
 
-def keep(places: Places, seconds: float) -> None:
-    """Have the running server kept by the present keeper or a new one. Call it under the start lock."""
-    places.keeper_wish.write_text(f"{seconds}\n", encoding="ascii")
+def keep(places: Places, seconds: float | None) -> None:
+    """Have the running server kept by the present keeper or a new one. Call it under the start lock.
+
+    Without ``seconds`` the present keeper stays as long as it would, counted from now; a new one has the default.
+    """
     lock = _take(places)
+    if seconds is None:
+        seconds = LINGER if lock is not None else _read_wish(places, _Wish(LINGER, 0)).seconds
+    places.keeper_wish.write_text(f"{seconds}\n", encoding="ascii")
     if lock is None:
         return
     try:
@@ -145,7 +150,7 @@ class _Keeper:
 
     def _look(self, connection: psycopg.Connection) -> None:
         """Note whether a client is there, or was there since the last look."""
-        wish = self._read_wish()
+        wish = _read_wish(self._places, self._wish)
         sessions = _scalar(connection, _SESSIONS)
         if _count(connection) or sessions != self._sessions or wish != self._wish:
             self._seen = time.monotonic()
@@ -154,7 +159,7 @@ class _Keeper:
     def _stop(self) -> bool:
         """Stop the server unless a client came meanwhile; return whether the keeper is done."""
         with locks.exclusive(self._places.start_lock, _LOCK_SECONDS):
-            if self._read_wish() != self._wish or clients(self._cluster):
+            if _read_wish(self._places, self._wish) != self._wish or clients(self._cluster):
                 return False
             if not locks.held(self._places.shares):  # otherwise the process with the last share stops it
                 self._cluster.stop()
@@ -166,12 +171,14 @@ class _Keeper:
         with locks.exclusive(self._places.start_lock, _LOCK_SECONDS):
             return self._cluster.postmaster() is None
 
-    def _read_wish(self) -> _Wish:
-        try:
-            text = self._places.keeper_wish.read_text(encoding="ascii")
-            return _Wish(float(text), self._places.keeper_wish.stat().st_mtime_ns)
-        except (OSError, ValueError):
-            return self._wish  # it is being written
+
+def _read_wish(places: Places, last: _Wish) -> _Wish:
+    """Return what the file says; the last wish if it is being written."""
+    try:
+        text = places.keeper_wish.read_text(encoding="ascii")
+        return _Wish(float(text), places.keeper_wish.stat().st_mtime_ns)
+    except (OSError, ValueError):
+        return last
 
 
 def _connect(cluster: Cluster) -> psycopg.Connection:

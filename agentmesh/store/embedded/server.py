@@ -115,8 +115,11 @@ class EmbeddedServer:
             with self._changing():
                 return self._stop(force=force)
 
-    def keep(self, seconds: float) -> None:
-        """Keep the server, which this process holds a share in, until it has had no client for this many seconds."""
+    def keep(self, seconds: float | None) -> None:
+        """Keep the server, which this process holds a share in, until it has had no client for this many seconds.
+
+        None: as long as somebody else has asked for, or for 600 s.
+        """
         with self._guard, self._disk_errors_translated(), self._changing():
             keeper.keep(self._places, seconds)
 
