@@ -59,11 +59,19 @@ class Databases:
     """Opens a mesh for each database when it is wanted, and finds the one that has a session; thread-safe."""
 
     def __init__(
-        self, settings: Settings, *, role: str, what: str, environ: Mapping[str, str] = os.environ, pool_size: int = 2
+        self,
+        settings: Settings,
+        *,
+        role: str,
+        what: str,
+        environ: Mapping[str, str] = os.environ,
+        pool_size: int = 2,
+        opened: Callable[[Mesh], None] = lambda _: None,
     ) -> None:
-        """Connect to nothing yet; the arguments are those of ``open_mesh``."""
+        """Connect to nothing yet; the arguments are those of ``open_mesh``. ``opened`` gets each mesh first."""
         self.settings = settings
         self._role, self._what, self._environ, self._pool_size = role, what, environ, pool_size
+        self._opened = opened
         self._meshes = {name: _Slot() for name in settings.databases}
         self._closed = threading.Event()
         self.whereabouts = Whereabouts()
@@ -107,6 +115,7 @@ class Databases:
                 if self._closed.is_set():
                     slot.close()
                     raise DatabaseError(f"The database {name} was closed: this process is ending.")
+                self._opened(slot.mesh)
             return slot.mesh
 
     def _open(self, settings: Settings) -> Mesh:
