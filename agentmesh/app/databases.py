@@ -16,6 +16,7 @@ from agentmesh.app.whereabouts import Whereabouts
 from agentmesh.config.settings import Settings
 from agentmesh.domain.errors import (
     AgentmeshError,
+    AmbiguousAgent,
     ConfigError,
     DatabaseError,
     DatabaseUnreachable,
@@ -270,8 +271,12 @@ class Databases:
             found = mesh.database.run(sessions.newest, where, mesh.place.host, mesh.place.os_user, idempotent=True)
             return (mesh, found) if found else None
 
-        known = [found for found in self.ask(newest_in).some().values() if found]
-        return max(known, key=lambda found: found[1].created_at, default=None)
+        known = {name: found for name, found in self.ask(newest_in).some().items() if found}
+        newest = max(known.values(), key=lambda found: found[1].created_at, default=None)
+        names = [name for name, found in known.items() if newest and found[1].id == newest[1].id]
+        if newest and len(names) > 1:
+            raise _copied(UnknownSession, "session", str(newest[1].id), names)
+        return newest
 
     def of_session(self, session: str) -> Mesh:
         """Return the mesh of the database that has the session whose id is this or begins with it.
@@ -284,6 +289,8 @@ class Databases:
         answers = self.ask(lambda mesh: (mesh, mesh.database.run(sessions.matching, session, idempotent=True))).some()
         matching = [(name, mesh, one) for name, (mesh, several) in answers.items() for one in several]
         if len(matching) > 1:
+            if len({one.id for _, _, one in matching}) == 1:
+                raise _copied(UnknownSession, "session", str(matching[0][2].id), [name for name, *_ in matching])
             raise UnknownSession(
                 f"{one_line(session, 60)!r} fits more than one session",
                 hint="Give more of the id: " + ", ".join(f"{one.id} ({name})" for name, _, one in matching[:5]),
@@ -297,7 +304,7 @@ class Databases:
     def of_agent(self, who: str) -> Mesh | None:
         """Return the mesh of the database that has the agent whose id is this or begins with it; None if none has.
 
-        Raise UnknownAgent if the beginning fits agents of several databases.
+        Raise AmbiguousAgent if the beginning fits agents of several databases.
         """
         if beginning_with(who) is None:
             return None
@@ -307,9 +314,13 @@ class Databases:
         answers = self.ask(lambda mesh: (mesh, mesh.database.run(agents.anywhere, who.strip(), idempotent=True))).some()
         having = [(name, mesh) for name, (mesh, several) in answers.items() if several]
         if len(having) > 1:
-            raise UnknownAgent(
-                f"{one_line(who, 60)!r} fits agents of the databases {' and '.join(name for name, _ in having)}",
-                hint="Give more of the id.",
+            names = [name for name, _ in having]
+            fits = [(name, ref) for name in names for ref, _ in answers[name][1]]
+            if len({ref.id for _, ref in fits}) == 1:
+                raise _copied(AmbiguousAgent, "agent", str(fits[0][1].id), names)
+            raise AmbiguousAgent(
+                f"{one_line(who, 60)!r} fits agents of the databases {' and '.join(names)}",
+                hint="Give more of the id: " + ", ".join(f"{ref.name} {ref.id} ({name})" for name, ref in fits[:5]),
             )
         if not having:
             return None
@@ -395,6 +406,14 @@ class _Slot:
         if self.mesh is not None:
             self.mesh.close()
             self.mesh = None
+
+
+def _copied(error: type[AgentmeshError], what: str, whole: str, names: Sequence[str]) -> AgentmeshError:
+    """Return what to say of an id that several databases have."""
+    return error(
+        f"the {what} {whole} is in the databases {' and '.join(names)}: one is a copy of the other",
+        hint="--database NAME says which is meant. Take the copy out of [databases]: its agents would run too.",
+    )
 
 
 def _require_agent(mesh: Mesh, who: str) -> SessionId:
