@@ -214,4 +214,4 @@ def _warn_without(missing: Mapping[str, AgentmeshError]) -> None:
 
 
 def _log(words: str) -> None:
-    LOG.info("%s", words)
+    LOG.warning("%s", words)  # a database is away, or is back

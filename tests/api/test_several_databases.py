@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -188,3 +189,28 @@ def test_a_closed_mesh_ends_its_workers_and_its_waits(configure, open_mesh: Open
         session.send("anybody there?")
     with pytest.raises(agentmesh.AgentmeshError):
         mesh.start_session()
+
+
+def test_a_database_that_says_nothing_holds_up_no_program(configure, open_mesh: Open, caplog):
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()  # it accepts, and never says a word
+        configure(c=f"url = 'postgresql://u@127.0.0.1:{silent.getsockname()[1]}/db'")
+        took = {"": time.monotonic()}
+        with caplog.at_level(logging.WARNING):
+            mesh = open_mesh()
+        took["open"] = time.monotonic()
+        assert "Without the database c: The database c has not answered for 2 s." in caplog.messages
+        session = mesh.start_session(database="b")
+        with mesh.worker():
+            assert session.run("go", timeout=60) == "done"
+            took["work"] = time.monotonic()
+        took["end"] = time.monotonic()
+        with pytest.raises(agentmesh.DatabaseUnreachable):
+            mesh.start_session(database="c")
+        took["named"] = time.monotonic()
+        mesh.close()
+        took["close"] = time.monotonic()
+    steps = list(took.items())
+    seconds = {name: round(at - steps[number][1], 1) for number, (name, at) in enumerate(steps[1:])}
+    assert max(seconds.values()) < 25, seconds
