@@ -7,37 +7,49 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from agentmesh import app
 from agentmesh.api import declaring
 from agentmesh.api.declaring import Effects, Function
-from agentmesh.api.runtime import Runtime
+from agentmesh.api.runtimes import Runtimes
 from agentmesh.api.session import Session
-from agentmesh.domain.errors import UsageError
-from agentmesh.domain.ids import SessionId
+from agentmesh.domain.errors import AmbiguousAgent, UnknownAgent, UsageError
+from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.log import logger
 from agentmesh.domain.rows import SessionSummary
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import one_line, storable
-from agentmesh.store import requests, sessions
+from agentmesh.store import agents, requests, sessions
 
 if TYPE_CHECKING:
+    from agentmesh.api.agent import Agent
+    from agentmesh.api.runtime import Runtime
     from agentmesh.config.agent_types import AgentType
 
 LOG = logger(__name__)
 
+_MOST_LISTED = 50
 _TYPE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 
 
 class Mesh:
     """A program's access to everything; a context manager, for any number of threads. ``agentmesh.open`` makes one."""
 
-    def __init__(self, core: app.Mesh, *, background_workers: bool = True) -> None:
-        self.core = core
-        """The composition root; its interface may change."""
-        self._runtime = Runtime(core, background_workers=background_workers)
+    def __init__(self, runtimes: Runtimes) -> None:
+        self._runtimes = runtimes
+
+    @property
+    def core(self) -> app.Mesh:
+        """The composition root of the only database; its interface may change."""
+        return self._runtimes.core
+
+    @property
+    def databases(self) -> tuple[str, ...]:
+        """The names of the databases, if the mesh is on several."""
+        return self._runtimes.names
 
     def __enter__(self) -> Self:
         return self
@@ -50,8 +62,7 @@ class Mesh:
 
         No agent is stopped: running ones go on with the next worker.
         """
-        self._runtime.hearing.close()
-        self.core.close()
+        self._runtimes.close()
 
     # Sessions
 
@@ -63,9 +74,11 @@ class Mesh:
         title: str = "",
         permission_mode: str | None = None,
         attended: bool = False,
+        database: str | None = None,
     ) -> Session:
         """Begin a session in a directory, with an idle root; raise NoModel if no usable model is named.
 
+        If the mesh is on several databases, it begins in the one with this name, by default in one drawn by weight.
         ``permission_mode`` is ``ask``, ``edits``, ``all`` or ``plan``. ``attended``: a person answers requests (see
         ``Session.answer``); otherwise calls that would ask are refused at once.
         """
@@ -74,27 +87,58 @@ class Mesh:
         except ValueError:
             known = ", ".join(PermissionMode)
             raise UsageError(f"there is no permission mode {permission_mode!r}", hint=f"Modes: {known}.") from None
-        row = self.core.start_session(Path(workdir), model=model, title=title, mode=mode)
+        runtime = self._runtimes.for_new_session() if database is None else self._runtimes.named(database)
+        row = runtime.core.start_session(Path(workdir), model=model, title=title, mode=mode)
         if not attended:
-            self.core.database.run(requests.set_attended, row.id, False, idempotent=True)
-        return Session(self._runtime, row)
+            runtime.core.database.run(requests.set_attended, row.id, False, idempotent=True)
+        return Session(runtime, row)
 
     def resume_session(
         self, session: SessionId | str | None = None, *, workdir: str | os.PathLike[str] = "."
     ) -> Session:
         """Return a handle to a session: by its id or its first digits, or by default the newest of a directory.
 
-        Whether a person answers its requests stays unchanged. Raise UnknownSession.
+        It is found in whichever database it is. Whether a person answers its requests stays unchanged. Raise
+        UnknownSession.
         """
-        row = self.core.find_session(session=None if session is None else str(session), workdir=Path(workdir))
-        found = Session(self._runtime, row)
+        named = None if session is None else str(session)
+        runtime = self._runtimes.find(named, Path(workdir))
+        found = Session(runtime, runtime.core.find_session(session=named, workdir=Path(workdir)))
         found.skip_events()
         return found
 
-    def list_sessions(self, workdir: str | os.PathLike[str] | None = None) -> Sequence[SessionSummary]:
-        """Return the newest sessions, or those of one directory if it is given."""
+    def find_agent(self, agent: AgentId | str) -> Agent:
+        """Return a handle to an agent of any session, by its id or its first digits.
+
+        It is found in whichever database it is. Raise UnknownAgent, or AmbiguousAgent if several ids begin so.
+        """
+        who = str(agent)
+        runtime = self._runtimes.of_agent(who)
+        found = runtime.core.database.run(agents.anywhere, who.strip(), idempotent=True) if runtime else []
+        if runtime is None or not found:
+            raise UnknownAgent(f"there is no agent {one_line(who, 60)!r}", hint="Give 4 or more digits of its id.")
+        if len(found) > 1:
+            raise AmbiguousAgent(f"{one_line(who, 60)!r} fits several agents", hint="Give more of the id.")
+        [(ref, session)] = found
+        row = runtime.core.database.run(sessions.get, session, idempotent=True)
+        return Session(runtime, row).agent(ref.id)
+
+    def list_sessions(
+        self, workdir: str | os.PathLike[str] | None = None, *, database: str | None = None
+    ) -> Sequence[SessionSummary]:
+        """Return the newest 50 sessions of all databases, or those of one directory or database.
+
+        A database that does not answer is left out, and the log says so.
+        """
         where = None if workdir is None else str(Path(workdir).resolve())
-        return self.core.database.run(sessions.list_sessions, where, idempotent=True)
+
+        def listed(core: app.Mesh) -> Sequence[SessionSummary]:
+            return core.database.run(sessions.list_sessions, where, idempotent=True)
+
+        if database is not None:
+            return listed(self._runtimes.named(database).core)
+        found = chain.from_iterable(self._runtimes.ask(listed).values())
+        return sorted(found, key=lambda one: one.created_at, reverse=True)[:_MOST_LISTED]
 
     # Workers
 
@@ -102,21 +146,26 @@ class Mesh:
     def worker(self, *, concurrency: int | None = None, session: Session | None = None) -> Iterator[None]:
         """Run agents in this process while the block lasts, for all sessions of this host and user, or for one.
 
-        ``concurrency``: model calls and tools at once. When the block ends, running agents are handed over.
+        ``concurrency``: model calls and tools at once, in each database. Databases that do not answer are served once
+        they do. When the block ends, running agents are handed over.
         """
-        with self._runtime.worker(session.id if session else None, concurrency):
-            yield
+        if session is None:
+            with self._runtimes.worker(concurrency):
+                yield
+        else:
+            with self._runtimes.of_session(session.id).worker(session.id, concurrency):
+                yield
 
     def start_background_worker(self, session: Session) -> bool:
         """Start a worker process if none serves the session; return whether one was started.
 
         It ends by itself when nothing has run and no screen was open for 60 s. It has none of this program's tools.
         """
-        return self._runtime.start_background_worker(session.id)
+        return self._runtimes.of_session(session.id).start_background_worker(session.id)
 
     def ensure_served(self, session: Session, *, must: bool = False) -> None:
         """Make sure that a worker serves the session; with ``must`` raise UsageError if none does and none will."""
-        self._runtime.ensure_served(session.id, session.root.id, must=must)
+        self._runtimes.of_session(session.id).ensure_served(session.id, session.root.id, must=must)
 
     # Tools and types of the program's own
 
@@ -138,9 +187,14 @@ class Mesh:
         from agentmesh.api.tools import PythonTool
 
         def register(declared: Callable[..., Any]) -> Callable[..., Any]:
-            made = PythonTool(declared, self._runtime, declaring.declared(declared, effect, name))
-            self._add(made.name, self.core.tool_names(), "tool")
-            self.core.own_tools[made.name] = made
+            wanted = declaring.declared(declared, effect, name)
+            made = PythonTool(declared, self._runtimes.first, wanted)
+            self._check_new(made.name, self._runtimes.first.core.tool_names(), "tool")
+
+            def give(runtime: Runtime) -> None:
+                runtime.core.own_tools[made.name] = PythonTool(declared, runtime, wanted)
+
+            self._runtimes.give(give)
             return declared
 
         return register if function is None else register(function)
@@ -157,19 +211,25 @@ class Mesh:
             raise UsageError(f"a type cannot be called {one_line(kind.name, 60)!r}", hint="Use a-z, 0-9, _, . and -.")
         if not kind.description.strip() or not kind.system_prompt.strip():
             raise UsageError(f"the type {kind.name} needs a description and a system prompt")
-        if unknown := unknown_tools(kind, self.core.tool_names()):
+        core = self._runtimes.first.core
+        if unknown := unknown_tools(kind, core.tool_names()):
             raise UsageError(
                 f"the type {kind.name} names unknown tools: {', '.join(unknown)}",
-                hint=f"Tools: {', '.join(self.core.tool_names())}. Register your own first.",
+                hint=f"Tools: {', '.join(core.tool_names())}. Register your own first.",
             )
-        self._add(kind.name, self.core.own_types, "type")
+        self._check_new(kind.name, core.own_types, "type")
         said = storable(one_line(kind.description, 1000))
-        self.core.own_types[kind.name] = replace(kind, description=said, source="this program", trusted=True)
+        own = replace(kind, description=said, source="this program", trusted=True)
 
-    def _add(self, name: str, taken: Iterable[str], what: str) -> None:
+        def give(runtime: Runtime) -> None:
+            runtime.core.own_types[own.name] = own
+
+        self._runtimes.give(give)
+
+    def _check_new(self, name: str, taken: Iterable[str], what: str) -> None:
         if name in taken:
             raise UsageError(f"there is a {what} {name} already", hint="Give yours another name.")
-        if self._runtime.has_worker:
+        if self._runtimes.has_worker:
             raise UsageError(
                 f"the {what} {name} comes too late: a worker is running already",
                 hint="Register everything before mesh.worker().",

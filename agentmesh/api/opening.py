@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentmesh import app
 from agentmesh.api.mesh import Mesh
+from agentmesh.api.runtimes import Runtimes
 from agentmesh.config import sources
 from agentmesh.config.settings import load
-from agentmesh.domain.errors import ConfigError, UsageError
+from agentmesh.domain.errors import ConfigError
 from agentmesh.domain.log import logger
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ def open(  # noqa: A001  agentmesh.open, as in webbrowser.open
     ``settings`` override the configuration; their names are those of the variables in lower case (``{"model":
     "gpt-5-mini", "max_agents": 8}``). ``tools`` are plain functions and ``agent_types`` are types of sub-agents; only
     the workers of this process have them. ``background_workers=False``: never start a worker process for a session
-    without one. ``database`` names one of the databases, if the configuration has several; a mesh is on one of them.
+    without one. If the configuration has several databases, the mesh is on all of them, or on the one that ``database``
+    names; one that does not answer is left out, and the log says so.
     """
     given = {"database_url": database_url, "data_dir": None if data_dir is None else str(data_dir), **(settings or {})}
     if unknown := [name for name in given if name not in sources.settable()]:
@@ -46,14 +47,10 @@ def open(  # noqa: A001  agentmesh.open, as in webbrowser.open
     loaded = load(given, os.environ, Path.cwd())
     if database is not None:
         loaded = loaded.of_database(database)
-    elif loaded.has_several_databases:
-        raise UsageError(
-            f"There are several databases: {', '.join(loaded.databases)}.", hint="open(database=NAME) says which."
-        )
     for warning in loaded.warnings:
         LOG.warning("%s", warning)
-    core = app.open_mesh(loaded, role="python", what="use `agentmesh.open()`")
-    mesh = Mesh(core, background_workers=background_workers)
+    what = "use `agentmesh.open()`"
+    mesh = Mesh(Runtimes(loaded, role="python", what=what, background_workers=background_workers))
     try:
         for function in tools:
             mesh.tool(function)

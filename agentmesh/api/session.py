@@ -46,6 +46,8 @@ class Session:
         self.workdir = row.workdir
         self.needs = row.needs
         """Tools and types that a program must have to run the session: ``tool weather``."""
+        self.database = runtime.core.settings.database or ""
+        """The name of the database that it is in; empty for one without a name."""
         self._link = SessionLink(runtime, row.id, row.root_id, around or Surroundings())
         self.root = Agent(self._link, Ref(row.root_id, "root"))
         self._streaming = threading.Lock()

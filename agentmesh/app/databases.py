@@ -16,6 +16,7 @@ from agentmesh.app.whereabouts import Whereabouts
 from agentmesh.config.settings import Settings
 from agentmesh.domain.errors import (
     AgentmeshError,
+    AmbiguousAgent,
     ConfigError,
     DatabaseError,
     DatabaseUnreachable,
@@ -60,11 +61,19 @@ class Databases:
     """Opens a mesh for each database when it is wanted, and finds the one that has a session; thread-safe."""
 
     def __init__(
-        self, settings: Settings, *, role: str, what: str, environ: Mapping[str, str] = os.environ, pool_size: int = 2
+        self,
+        settings: Settings,
+        *,
+        role: str,
+        what: str,
+        environ: Mapping[str, str] = os.environ,
+        pool_size: int = 2,
+        opened: Callable[[Mesh], None] = lambda _: None,
     ) -> None:
-        """Connect to nothing yet; the arguments are those of ``open_mesh``."""
+        """Connect to nothing yet; the arguments are those of ``open_mesh``. ``opened`` gets each mesh first."""
         self.settings = settings
         self._role, self._what, self._environ, self._pool_size = role, what, environ, pool_size
+        self._opened = opened
         self._meshes = {name: _Slot() for name in settings.databases}
         self._closed = threading.Event()
         self.whereabouts = Whereabouts()
@@ -108,6 +117,7 @@ class Databases:
                 if self._closed.is_set():
                     slot.close()
                     raise DatabaseError(f"The database {name} was closed: this process is ending.")
+                self._opened(slot.mesh)
             return slot.mesh
 
     def _open(self, settings: Settings) -> Mesh:
@@ -262,8 +272,12 @@ class Databases:
             found = mesh.database.run(sessions.newest, where, mesh.place.host, mesh.place.os_user, idempotent=True)
             return (mesh, found) if found else None
 
-        known = [found for found in self.ask(newest_in).some().values() if found]
-        return max(known, key=lambda found: found[1].created_at, default=None)
+        known = {name: found for name, found in self.ask(newest_in).some().items() if found}
+        newest = max(known.values(), key=lambda found: found[1].created_at, default=None)
+        names = [name for name, found in known.items() if newest and found[1].id == newest[1].id]
+        if newest and len(names) > 1:
+            raise _copied(UnknownSession, "session", str(newest[1].id), names)
+        return newest
 
     def of_session(self, session: str) -> Mesh:
         """Return the mesh of the database that has the session whose id is this or begins with it.
@@ -276,6 +290,8 @@ class Databases:
         answers = self.ask(lambda mesh: (mesh, mesh.database.run(sessions.matching, session, idempotent=True))).some()
         matching = [(name, mesh, one) for name, (mesh, several) in answers.items() for one in several]
         if len(matching) > 1:
+            if len({one.id for _, _, one in matching}) == 1:
+                raise _copied(UnknownSession, "session", str(matching[0][2].id), [name for name, *_ in matching])
             raise UnknownSession(
                 f"{one_line(session, 60)!r} fits more than one session",
                 hint="Give more of the id: " + ", ".join(f"{one.id} ({name})" for name, _, one in matching[:5]),
@@ -289,7 +305,7 @@ class Databases:
     def of_agent(self, who: str) -> Mesh | None:
         """Return the mesh of the database that has the agent whose id is this or begins with it; None if none has.
 
-        Raise UnknownAgent if the beginning fits agents of several databases.
+        Raise AmbiguousAgent if the beginning fits agents of several databases.
         """
         if beginning_with(who) is None:
             return None
@@ -299,9 +315,13 @@ class Databases:
         answers = self.ask(lambda mesh: (mesh, mesh.database.run(agents.anywhere, who.strip(), idempotent=True))).some()
         having = [(name, mesh) for name, (mesh, several) in answers.items() if several]
         if len(having) > 1:
-            raise UnknownAgent(
-                f"{one_line(who, 60)!r} fits agents of the databases {' and '.join(name for name, _ in having)}",
-                hint="Give more of the id.",
+            names = [name for name, _ in having]
+            fits = [(name, ref) for name in names for ref, _ in answers[name][1]]
+            if len({ref.id for _, ref in fits}) == 1:
+                raise _copied(AmbiguousAgent, "agent", str(fits[0][1].id), names)
+            raise AmbiguousAgent(
+                f"{one_line(who, 60)!r} fits agents of the databases {' and '.join(names)}",
+                hint="Give more of the id: " + ", ".join(f"{ref.name} {ref.id} ({name})" for name, ref in fits[:5]),
             )
         if not having:
             return None
@@ -405,6 +425,14 @@ class _Slot:
         if self.mesh is not None:
             self.mesh.close()
             self.mesh = None
+
+
+def _copied(error: type[AgentmeshError], what: str, whole: str, names: Sequence[str]) -> AgentmeshError:
+    """Return what to say of an id that several databases have."""
+    return error(
+        f"the {what} {whole} is in the databases {' and '.join(names)}: one is a copy of the other",
+        hint="--database NAME says which is meant. Take the copy out of [databases]: its agents would run too.",
+    )
 
 
 def _require_agent(mesh: Mesh, who: str) -> SessionId:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agentmesh.app.served_databases import ServedDatabases
 from agentmesh.cli.metrics import serving
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import place_options
 from agentmesh.cli.place import PlaceOptions
-from agentmesh.cli.served_databases import ServedDatabases
 from agentmesh.cli.stopping import stoppable
 from agentmesh.cli.talk import say, write_aside
 from agentmesh.domain.errors import DatabaseError, UsageError

@@ -26,7 +26,7 @@ def session_of(mesh: agentmesh.Mesh, **options) -> agentmesh.Session:
 
 def waits(mesh: agentmesh.Mesh) -> int:
     """How many waits and streams hear of changes at this moment."""
-    return len(mesh._runtime.hearing._shares)
+    return len(mesh._runtimes.first.hearing._shares)
 
 
 def test_an_answer_goes_to_the_agent_that_sent_the_message(rig: Rig, mesh: agentmesh.Mesh):

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+import psycopg
 import pytest
 
 from agentmesh.app.databases import Databases
 from agentmesh.app.hidden import hidden_paths
-from agentmesh.app.mesh import Mesh
+from agentmesh.app.mesh import Mesh, open_mesh
 from agentmesh.app.whereabouts import Whereabouts
 from agentmesh.config.settings import Settings, load
 from agentmesh.domain.errors import (
+    AmbiguousAgent,
     ConfigError,
     DatabaseError,
     DatabaseUnreachable,
@@ -24,6 +29,7 @@ from agentmesh.domain.errors import (
 from agentmesh.domain.rows import Session
 from agentmesh.export import secrets
 from agentmesh.store import agents, sessions
+from tests.fixtures import tls
 
 MODEL = "demo/demo"
 
@@ -287,3 +293,79 @@ def test_the_memory_stays_small_and_its_loss_is_no_failure(tmp_path, monkeypatch
     file.write_bytes(b"\xff\n\nthree words here\n")
     assert Whereabouts(file).of("three") is None
     Whereabouts(tmp_path / "no" / "folder").remember("x", "a")
+
+
+@pytest.fixture
+def copied(urls: dict[str, str], new_database: Any, tmp_path: Path) -> Iterator[tuple[Session, str]]:
+    """A session of a, and the URL of a copy of a that was made after it began."""
+    with open_mesh(configured(tmp_path, f"database_url = '{urls['a']}'"), role="test", what="test") as mesh:
+        session = begin(mesh, tmp_path)
+    name = psycopg.conninfo.conninfo_to_dict(urls["a"])["dbname"]
+    with new_database(name) as url:
+        yield session, url
+
+
+def test_a_session_that_a_copy_has_too_is_in_neither_until_a_database_is_named(mesh_of, copied, tmp_path):
+    session, url = copied
+    for whole in (str(session.id), str(session.id)[:8]):
+        with pytest.raises(UnknownSession, match=r"is in the databases a and c: one is a copy") as caught:
+            mesh_of(c=f"url = '{url}'").of_session(whole)
+        assert "--database" in caught.value.hint
+    for whole in (str(session.root_id), str(session.root_id)[:8]):
+        with pytest.raises(AmbiguousAgent, match=r"is in the databases a and c: one is a copy") as agent:
+            mesh_of(c=f"url = '{url}'").of_agent(whole)
+        assert "--database" in agent.value.hint
+    with pytest.raises(UnknownSession, match="one is a copy"):
+        mesh_of(c=f"url = '{url}'").find(None, (), tmp_path)
+
+
+def test_a_beginning_that_fits_in_two_databases_names_what_it_fits(mesh_of, tmp_path):
+    databases = mesh_of()
+    made = {name: begin(databases.mesh(name), tmp_path) for name in ("a", "b")}
+    for name, first in (("a", "12345678-0"), ("b", "12345678-1")):
+        for table in ("sessions", "agents"):
+            _renumber(databases.mesh(name), table, made[name], first)
+    with pytest.raises(UnknownSession, match="fits more than one session") as one:
+        databases.of_session("12345678")
+    assert "12345678-0" in one.value.hint
+    assert "(a)" in one.value.hint
+    assert "(b)" in one.value.hint
+    with pytest.raises(AmbiguousAgent, match="fits agents of the databases a and b") as other:
+        databases.of_agent("12345678")
+    assert re.search(r"root 12345678-0\S+ \(a\), root 12345678-1\S+ \(b\)", other.value.hint)
+    assert databases.of_agent("12345678-1") is databases.mesh("b")
+
+
+def _renumber(mesh: Mesh, table: str, session: Session, first: str) -> None:
+    """Give a session or its root an id that begins so."""
+    old = session.id if table == "sessions" else session.root_id
+    with psycopg.connect(mesh.database.direct_url) as conn:
+        conn.execute("set session_replication_role = replica")
+        new = f"{first}{str(old)[len(first) :]}"
+        conn.execute(f"update agentmesh.{table} set id = %s where id = %s", [new, old])
+        if table == "sessions":
+            conn.execute("update agentmesh.agents set session_id = %s where session_id = %s", [new, old])
+        else:
+            conn.execute("update agentmesh.sessions set root_id = %s where root_id = %s", [new, old])
+
+
+def test_a_database_that_falls_silent_holds_up_neither_a_question_nor_the_end(mesh_of, proxy):
+    databases = mesh_of(c=f"url = '{proxy.url}'")
+    assert list(databases.ask(lambda mesh: mesh.database.where).given) == ["a", "b", "c"]
+    proxy.fall_silent()
+    began = time.monotonic()
+    answers = databases.ask(lambda mesh: mesh.database.run(sessions.list_sessions))
+    assert list(answers.given) == ["a", "b"]
+    assert "The database c has not answered for 2 s." in str(answers.missing["c"])
+    databases.close()
+    assert time.monotonic() - began < 12
+
+
+def test_a_wrong_password_is_said_and_not_shown(mesh_of, tls_server):
+    url = tls_server.url(mode="require").replace(quote(tls.PASSWORD), "hunter2")
+    assert "hunter2" in url
+    answers = mesh_of(c=f"url = '{url}'").ask(lambda mesh: mesh.database.where)
+    assert list(answers.given) == ["a", "b"]
+    said = str(answers.missing["c"]) + str(answers.missing["c"].hint)
+    assert "password authentication failed" in said
+    assert "hunter2" not in said

@@ -15,8 +15,8 @@ import pytest
 
 from agentmesh.app import HostAndUser
 from agentmesh.app.databases import Databases
+from agentmesh.app.served_databases import ServedDatabases
 from agentmesh.cli.commands import cli
-from agentmesh.cli.served_databases import ServedDatabases
 from agentmesh.config.settings import load
 from agentmesh.store import agents, sessions
 from tests.cli.conftest import CommandLine

@@ -18,6 +18,10 @@ NOT_RUN: dict[tuple[str, str], str] = {
         "docs/how-to/several-databases.md",
         "agentmesh sessions move 1234abcd team",
     ): "it needs two databases",
+    (
+        "docs/how-to/several-databases.md",
+        "with agentmesh.open() as mesh, mesh.worker():     ",
+    ): "these servers exist nowhere; tests/api/test_several_databases.py has some",
     ("docs/how-to/own-server.md", "The server at db1.example:5432 is not the one that"): "a line of the log",
     ("docs/reference/calls-in-text.md", '{"name": "bash", "arguments": {"command": "ls"}}'): "the form of a call",
     ("docs/how-to/images.md", 'agentmesh run "what is wrong on @shot.png?"'): "needs a model that can see",

@@ -1,0 +1,65 @@
+"""`agentmesh mcp` over several databases: where its session begins, and which one it joins."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.cli.test_several_databases import configure, served
+from tests.mcp.conftest import Desk, run
+
+pytestmark = pytest.mark.timeout(180)  # each starts Python several times
+
+
+@pytest.fixture
+def urls(desk: Desk, database_url: str, new_database: Any, template: str) -> Iterator[dict[str, str]]:
+    """The desk's database is a; nobody listens where dead should be."""
+    with new_database(template) as b, socket.socket() as dead:
+        dead.bind(("127.0.0.1", 0))
+        served(b)
+        del desk.am.environ["AGENTMESH_DATABASE_URL"]
+        yield {"a": database_url, "b": b, "dead": f"postgresql://u@127.0.0.1:{dead.getsockname()[1]}/db"}
+
+
+def sessions_of(url: str) -> int:
+    with psycopg.connect(url) as conn:
+        row = conn.execute("select count(*) from agentmesh.sessions").fetchone()
+        assert row
+        return int(row[0])
+
+
+def test_a_new_session_begins_in_a_database_that_may_have_it_and_answers(desk: Desk, urls):
+    configure(desk.am, urls, a="draining = true", dead="weight = 1000")
+    before = sessions_of(urls["a"])
+
+    async def test():
+        async with desk.guest() as guest:
+            assert [one["name"] for one in (await guest.call("list_agents"))["agents"]] == ["root"]
+
+    run(test)
+    assert (sessions_of(urls["a"]), sessions_of(urls["b"])) == (before, 1)
+    assert "Without the database dead: " in desk.errors
+
+
+def test_the_session_to_join_is_found_in_its_database(desk: Desk, urls):
+    session = desk.session()
+    before = sessions_of(urls["a"])
+    configure(desk.am, urls)
+
+    async def test():
+        async with desk.guest("--session", session[:8], "--name", "guest") as guest:
+            assert {one["name"] for one in (await guest.call("list_agents"))["agents"]} == {"root", "guest"}
+
+    run(test)
+    assert (sessions_of(urls["a"]), sessions_of(urls["b"])) == (before, 0)
+
+
+def test_a_session_that_no_database_has_is_said_at_once(desk: Desk, urls):
+    configure(desk.am, urls)
+    done = desk.am("mcp", "--session", "00000000")
+    assert done.code == 1
+    assert "there is no session '00000000' in the databases a and b; dead has not answered" in done.err
