@@ -187,8 +187,8 @@ _LIST = (
     ),
     Command(
         "search",
-        'Find words in the session\'s conversations and mail: all of them, "a phrase", or, -without',
-        (Parameter("words", Argument.WORDS),),
+        'Find words in the session\'s conversations and mail: all of them, "a phrase", or, -without; --all looks wider',
+        (Parameter("--all", Argument.FLAG, required=False), Parameter("words", Argument.WORDS)),
     ),
     Command(
         "send",
