@@ -73,7 +73,7 @@ def status_line(
     if face.view.changed:
         ranked.append((4, Piece(face.view.changed, "dim")))
     if around.database:
-        ranked.append((4, Piece(one_line(around.database, _DATABASES), "dim")))
+        ranked.append((4, Piece(f"db {one_line(around.database, _DATABASES)}", "dim")))
     if around.place:
         ranked.append((5, Piece(around.place, "dim")))
     if board.root.view.tree_tokens:
