@@ -35,7 +35,7 @@ class EverybodyReader:
         self._missing: set[str] = set()
 
     def read(self, in_sight: Collection[AgentId]) -> None:
-        """Read and post all; of the agents ``in_sight`` the details too, if they are in another database."""
+        """Read and post all, and the details of those agents ``in_sight`` that are in another database."""
         if self._databases is None:
             self._post(EverybodyRead(self._mesh.database.run(store.everywhere, idempotent=True)))
             return
