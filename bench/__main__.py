@@ -14,6 +14,7 @@ from typing import Final
 
 from bench import (
     appending,
+    bloat,
     chaos,
     durable,
     fan_in,
@@ -89,6 +90,7 @@ GROUPS: Final[Mapping[str, Group]] = {
     "scale": Group(scale.run, 14),
     "workers": Group(workers.run, 29),
     "year": Group(year.run, 4),
+    "bloat": Group(bloat.run, 0),
 }
 LIMIT: Final = 600
 """Seconds that an ordinary run of all groups may take."""

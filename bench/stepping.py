@@ -15,7 +15,7 @@ from bench.harness import Bench, Figure, Target, Values, ratio
 from bench.machine import tree_seconds
 from bench.model_server import NOTE, STEPS, ModelServer
 from bench.pictures import Bars, Wanted
-from bench.place import Mesh
+from bench.place import PUPPET, Mesh
 from bench.sending import owned_recipients, pgbench
 from bench.worker import WorkerProcess
 
@@ -23,13 +23,13 @@ _AGENTS: Final = 16
 _MOST_ROUNDS: Final = 5
 """Before the measurement, at most: until a round is no faster than those before."""
 
-_FIRST: Final = 2
+FIRST: Final = 2
 """The row of an agent's first answer; before it comes the mail that began its turn."""
 _BEGIN: Final = "select agentmesh.begin_step(%s, row(%s, %s, null, null, null)::agentmesh.caller, 0)"
 _FINISH: Final = (
     "select agentmesh.finish_step(%s, row(%s, %s, null, null, null)::agentmesh.caller, %s, %s, %s) ->> 'seq'"
 )
-_STEP: Final = """select agentmesh.begin_step('{agent}', row({worker}, {epoch}, :seq, 0, null)::agentmesh.caller,
+STEP: Final = """select agentmesh.begin_step('{agent}', row({worker}, {epoch}, :seq, 0, null)::agentmesh.caller,
   :seq, '{results}', 20000, 32768, null, null);
 select agentmesh.finish_step('{agent}', row({worker}, {epoch}, null, null, null)::agentmesh.caller,
   '{content}', '{calls}', '{usage}');
@@ -152,13 +152,13 @@ def _bare(bench: Bench, step: dict[str, Any], steps: int) -> tuple[float, float]
 
     Return steps a second, and milliseconds of the database's processor per step.
     """
-    written = {name: _literal(value) for name, value in step.items()}
+    written = literals(step)
     with bench.place.mesh() as mesh:
         agents = owned_recipients(mesh, _AGENTS)
-        leases = [_begin(mesh, agent, written) for agent in agents]
+        leases = [begin(mesh, agent, written) for agent in agents]
         mesh.settle_storage()
         server = tree_seconds([bench.place.server_pid])
-        rate = pgbench(bench, mesh, [_STEP.format(**lease, **written) for lease in leases], steps, seq=_FIRST)
+        rate = pgbench(bench, mesh, [STEP.format(**lease, **written) for lease in leases], steps, seq=FIRST)
         used = (tree_seconds([bench.place.server_pid]) - server) / (len(agents) * steps) * 1e3
         calls = mesh.one("select sum(model_calls) from agentmesh.agents")
         if calls != len(agents) * (steps + 1):
@@ -168,18 +168,40 @@ def _bare(bench: Bench, step: dict[str, Any], steps: int) -> tuple[float, float]
         return rate, used
 
 
-def _begin(mesh: Mesh, agent: AgentId, written: dict[str, str]) -> dict[str, Any]:
+def begin(mesh: Mesh, agent: AgentId, written: dict[str, str]) -> dict[str, Any]:
     """Make the first step of an agent, which reads its mail; return what the next ones need."""
     worker, epoch = mesh.bare.execute(
         "select worker_id, epoch from agentmesh.agents where id = %s", [agent]
     ).fetchone() or (None, None)
     mesh.bare.execute(_BEGIN, [agent, worker, epoch])
     seq = mesh.one(_FINISH, agent, worker, epoch, written["content"], written["calls"], written["usage"])
-    if int(seq) != _FIRST:
-        raise RuntimeError(f"the first answer is row {seq}, not {_FIRST}")
+    if int(seq) != FIRST:
+        raise RuntimeError(f"the first answer is row {seq}, not {FIRST}")
     return {"agent": agent, "worker": worker, "epoch": epoch}
 
 
-def _literal(value: Any) -> str:
-    """Return JSON as pgbench takes it between quotes: it reads a colon before a word as one of its variables."""
-    return json.dumps(value).replace("'", "''")
+def example_step() -> dict[str, str]:
+    """Return a step that reads a file, as large as one of P33, for ``STEP``."""
+    result = {"content": "".join(f"{n:>6}\tline {n}\n" for n in range(1, 25)), "is_error": False}
+    arguments = {"path": NOTE}
+    usage = {
+        "model": PUPPET,
+        "finish_reason": "tool_calls",
+        "turn": 1,
+        "input_tokens": 2_000,
+        "output_tokens": 40,
+        "cached_tokens": 1_500,
+    }
+    return literals(
+        {
+            "results": [{"ordinal": 0, "result": result}],
+            "content": {"text": "I look at the next line of the note."},
+            "calls": [{"call_id": "call_1", "name": "read", "arguments": arguments}],
+            "usage": usage,
+        }
+    )
+
+
+def literals(step: dict[str, Any]) -> dict[str, str]:
+    """Return its JSON as pgbench takes it between quotes: it reads a colon before a word as one of its variables."""
+    return {name: json.dumps(value).replace("'", "''") for name, value in step.items()}

@@ -22,7 +22,7 @@ from agentmesh.tui import received
 from agentmesh.tui.board.terminal_news import TerminalNews
 from agentmesh.tui.commands.calls import Done, Failed
 from agentmesh.tui.commands.messages import ActionDone, CallRequested
-from agentmesh.tui.connection import Connection, prepare
+from agentmesh.tui.connection import Connection, find_session, prepare
 from agentmesh.tui.conversation.memory import Tidying, collect_seldom
 from agentmesh.tui.input.bindings import suspend_binding, textual_keymap
 from agentmesh.tui.input.history import History
@@ -35,6 +35,7 @@ from agentmesh.tui.session.messages import BoardChanged, FromFeed, RowsArrived, 
 from agentmesh.tui.themed_app import ThemedApp
 
 if TYPE_CHECKING:
+    from agentmesh.app import Mesh
     from agentmesh.domain.rows import Session
     from agentmesh.tui.board.board_screen import BoardScreen
     from agentmesh.tui.conversation.scrollback import Scrollback
@@ -190,12 +191,16 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
     async def on_board_screen_went(self, event: BoardScreen.Went) -> None:
         """Go to the agent, if need be in its own session. (Named as Textual finds it: the board is imported later.)"""
         if self.session and event.session == self.session.id:
+            if event.seq is not None:
+                self.main.views.seek(event.agent_id, event.seq)
             self.main.navigation.go(event.agent_id, event.name)
         elif self.opened:
-            from agentmesh.store import sessions
-
             try:
-                await self._switch(await asyncio.to_thread(self.opened.mesh.database.run, sessions.get, event.session))
+                mesh, session = await asyncio.to_thread(find_session, self.opened, event.session, event.database)
+                self._use(mesh)
+                await self._switch(session)
+                if event.seq is not None:
+                    self.main.views.seek(event.agent_id, event.seq)
                 self.main.navigation.expect(event.agent_id)
             except AgentmeshError as error:
                 self.main.say(str(error), "$text-error")
@@ -285,11 +290,15 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
             opened, quiet = (self.opened.mesh, self.opened.databases), self.main.quiet
             if found := await choose_session(self, opened, quiet, self.session.id, asked_at):
                 session, mesh = found
-                if mesh is not self.opened.mesh:
-                    self.opened = self.opened._replace(mesh=mesh, welcome="")
+                self._use(mesh)
                 await self._switch(session)
         except AgentmeshError as error:
             self.main.say(str(error), "$text-error")
+
+    def _use(self, mesh: Mesh) -> None:
+        """Use the database of the session that is shown next."""
+        if self.opened and mesh is not self.opened.mesh:
+            self.opened = self.opened._replace(mesh=mesh, welcome="")
 
     async def _switch(self, session: Session, taken: tuple[Sequence[str], str] = ((), "")) -> None:
         """Show another session on a new screen with a new link; ``taken`` is held input and typed text for it."""
@@ -323,7 +332,7 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
     def _make_link(self, opened: Opened, session: Session, board: Board | None, post: Callable[[Message], Any]) -> Link:
         from agentmesh.tui.link import Link
 
-        return Link(opened.mesh, session, post, board)
+        return Link(opened.mesh, session, post, board, opened.databases)
 
     @work(exclusive=True, group="around")
     async def _look_around(self) -> None:

@@ -12,7 +12,8 @@ from agentmesh.tui.session.surroundings import SurroundingsReader
 if TYPE_CHECKING:
     from textual.message import Message
 
-    from agentmesh.domain.ids import AgentId
+    from agentmesh.app import Mesh
+    from agentmesh.domain.ids import AgentId, SessionId
     from agentmesh.domain.rows import Session
     from agentmesh.tui.commands.calls import Call
     from agentmesh.tui.link import Link, Opened
@@ -29,6 +30,16 @@ def prepare(main: MainScreen, opened: Opened, session: Session) -> None:
     presenter.has_files = session.host == opened.mesh.place.host
     if presenter.has_files:
         main.composer.mention_line.workdir = main.views.workdir = Path(session.workdir)
+
+
+def find_session(opened: Opened, session: SessionId, database: str) -> tuple[Mesh, Session]:
+    """Return a session and its mesh, which is that of ``database`` if there are several; may take a moment."""
+    from agentmesh.store import sessions
+
+    if opened.databases is None or not database:
+        return opened.mesh, opened.mesh.database.run(sessions.get, session)
+    answers = opened.databases.ask(lambda mesh: (mesh, mesh.database.run(sessions.get, session)), [database])
+    return answers.some()[database]
 
 
 class Connection:

@@ -43,12 +43,20 @@ class Link:
     """Reads a session and carries out what is asked for in it."""
 
     def __init__(
-        self, mesh: Mesh, session: Session, post: Callable[[Message], Any], board: Board | None = None
+        self,
+        mesh: Mesh,
+        session: Session,
+        post: Callable[[Message], Any],
+        board: Board | None = None,
+        databases: Databases | None = None,
     ) -> None:
-        """``post`` takes every message of ``session.messages``; ``board`` is one that is shown already."""
+        """``post`` takes every message of ``session.messages``; ``board`` is one that is shown already.
+
+        ``databases`` are all of them, if there are several.
+        """
         schema = SchemaWatch(mesh.database)
-        self.feed = Feed(mesh, session, post, schema, board)
-        self.actions = CommandRunner(mesh, session, post, schema)
+        self.feed = Feed(mesh, session, post, schema, board, databases)
+        self.actions = CommandRunner(mesh, session, post, schema, databases)
         self._mesh, self._session = mesh, session
 
     @cached_property

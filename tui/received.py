@@ -55,7 +55,7 @@ def _show_on(board_screen: BoardScreen, message: messages.FromFeed) -> None:
     match message:
         case messages.DetailsRead():
             board_screen.show_details(message.details, message.ran)
-        case messages.EverybodyRead(agents=agents):
-            board_screen.show_everybody(agents)
+        case messages.EverybodyRead(agents=agents, missing=missing):
+            board_screen.show_everybody(agents, missing)
         case messages.LinesStreamed(lines=lines):
             board_screen.show_lines(lines)

@@ -9,9 +9,9 @@ from agentmesh.tui.commands.calls import SAY, Call, Done, Failed, Question, Revi
 from agentmesh.tui.commands.messages import CallRequested
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from agentmesh.domain.ids import AgentId
+    from agentmesh.domain.ids import AgentId, SessionId
     from agentmesh.store.search import Hit
     from agentmesh.store.travel import Point
     from agentmesh.tui.screen import MainScreen
@@ -60,7 +60,9 @@ def _page(screen: MainScreen, call: Call, agent_id: AgentId, done: Done) -> Call
     if done.hits:
         from agentmesh.tui.board.row_choosers import hit_chooser
 
-        return partial(screen.app.push_screen, hit_chooser(done.hits), partial(_go_to_hit, screen))
+        go = partial(_go_to_hit, screen, done.databases or {})
+
+        return partial(screen.app.push_screen, hit_chooser(done.hits, done.databases), go)
     if done.models:
         from agentmesh.tui.board.model_chooser import model_chooser
 
@@ -83,10 +85,16 @@ def _use_model(screen: MainScreen, agent_id: AgentId, name: str | None) -> None:
         screen.post_message(CallRequested(Call("model", (name,)), agent_id))
 
 
-def _go_to_hit(screen: MainScreen, hit: Hit | None) -> None:
-    """Bring what a search has found into view, at its row."""
+def _go_to_hit(screen: MainScreen, databases: Mapping[SessionId, str], hit: Hit | None) -> None:
+    """Bring what a search has found into view, at its row; if need be in its own session."""
     board = screen.navigation.board
     if hit is None or board is None:
+        return
+    if hit.session_id != board.session.id:
+        from agentmesh.tui.board.board_screen import BoardScreen
+
+        database = databases.get(hit.session_id, "")
+        screen.app.post_message(BoardScreen.Went(hit.session_id, hit.agent_id, hit.name, database, hit.seq))
         return
     if hit.seq is not None and (board.get(hit.agent_id) or not board.is_whole):
         screen.views.seek(hit.agent_id, hit.seq)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,14 +17,18 @@ from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.serving import start_worker_if_none, tell_unserved
 from agentmesh.cli.stopping import stoppable
+from agentmesh.cli.talk import say
 from agentmesh.domain.errors import DatabaseUnreachable, Interrupted
-from agentmesh.domain.states import WaitOutcome
+from agentmesh.domain.states import AgentStatus, WaitOutcome
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
+    from agentmesh.domain.rows import AgentView
 
 _TICK = 2.0
 """Seconds between two looks if no notification arrives."""
+_NAMED = 5
+"""Agents that are named, at most."""
 _SETTLE = 10.0
 """Seconds in which an interrupted wait may end."""
 
@@ -70,19 +75,30 @@ def _watch(mesh: Mesh, place: PlaceOptions, names: Sequence[str], timeout: float
     listed = {ref.id: ref for ref, _ in found}
     sessions = {session.id for _, session in found} or {place.find_session(mesh).id}
 
-    def tell() -> bool:
+    def awaited_now() -> list[AgentView]:
         seen = [view for one in sessions for view in mesh.database.run(agents.view, one, idempotent=True)]
-        awaited = [one for one in seen if not listed or one.id in listed]
+        return [one for one in seen if not listed or one.id in listed]
+
+    def tell(awaited: Sequence[AgentView]) -> bool:
         return tell_unserved(mesh, awaited, one_session=len(sessions) == 1)
 
-    is_known = tell()
+    first = awaited_now()
+    _tell_whom([one.name for one in first if one.status is AgentStatus.RUNNING])
+    is_known = tell(first)
 
     def look_again(_first: bool) -> None:
         nonlocal is_known
-        is_known = is_known or tell()
+        is_known = is_known or tell(awaited_now())
 
     with Changes(mesh, sessions) as wakes:
         return until_rest(mesh.database, wakes, sessions, list(listed), timeout, tick=_TICK, serve=look_again).json()
+
+
+def _tell_whom(names: Sequence[str]) -> None:
+    """Say at a terminal for whom it waits: else nothing is to be seen until the end."""
+    if names and sys.stderr is not None and sys.stderr.isatty():
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        say(f"Waiting for {', '.join(names[:_NAMED])}{more}. Ctrl-C ends the wait; the agents go on.")
 
 
 def _wait_as(

@@ -85,6 +85,8 @@ class Elsewhere(NamedTuple):
     """The session's title, or the beginning of its id."""
     asks: bool
     """Whether it waits for the answer to a request."""
+    database: str = ""
+    """The name of the session's database; empty if nobody asked several."""
 
 
 class StandingWait(NamedTuple):

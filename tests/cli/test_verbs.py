@@ -8,6 +8,7 @@ import signal
 import pytest
 from psycopg.types.json import Jsonb
 
+from agentmesh.cli.wait import _tell_whom
 from agentmesh.domain.states import AgentStatus
 from tests.fixtures.mesh import entry
 
@@ -305,6 +306,19 @@ def test_wait_ends_when_the_last_comes_to_rest(am, mesh, here):
         out, _ = process.communicate(timeout=30)
     assert process.returncode == 0
     assert [one["name"] for one in json.loads(out)["results"]] == ["root", "child"]
+
+
+def test_wait_says_at_a_terminal_whom_it_waits_for(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    _tell_whom(["coder", "tester"])
+    _tell_whom([])
+    _tell_whom([f"a{n}" for n in range(7)])
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "Waiting for coder, tester. Ctrl-C ends the wait; the agents go on."
+    assert "a0, a1, a2, a3, a4 and 2 more." in second
+    monkeypatch.setattr("sys.stderr.isatty", lambda: False, raising=False)
+    _tell_whom(["coder"])
+    assert capsys.readouterr().err == ""
 
 
 def test_wait_as_an_agent_takes_the_message(am, mesh, here):

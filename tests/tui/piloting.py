@@ -82,7 +82,7 @@ class Puppet(MeshApp):
         self.hand = Hand()
         self.custom: dict[str, CustomCommand] = {}
         place = SimpleNamespace(host="host", os_user="user")
-        settings = SimpleNamespace(tui=Tui(theme="dark"))
+        settings = SimpleNamespace(tui=Tui(theme="dark"), name_among_several="")
         models = SimpleNamespace(context_window=lambda _model: None)
         mesh: Any = SimpleNamespace(settings=settings, place=place, has_walls=lambda: True, models=models)
         opened = Opened(mesh, board().session, WELCOME)

@@ -12,7 +12,7 @@ from agentmesh.domain.errors import UrgentMailFirst
 from agentmesh.domain.states import AgentStatus, PermissionMode
 from agentmesh.store import agents, person, sessions, steps
 from agentmesh.store.tx import Database
-from agentmesh.tui.commands.calls import END_SHELL, INTERRUPT_TREE, TAKE_BACK, Call, Done, Failed
+from agentmesh.tui.commands.calls import END_SHELL, INTERRUPT_TREE, TAKE_BACK, Call, Done, Failed, Problem
 from agentmesh.tui.commands.context import CommandContext
 from agentmesh.tui.commands.messages import ActionDone
 from agentmesh.tui.commands.parse import parse
@@ -221,6 +221,10 @@ def test_reply_is_from_the_agent_in_view_to_the_newest_mail_or_the_one_named(mes
 
 def test_nobody_has_written_to_one_who_is_to_reply(me: Person):
     assert "No agent has written" in me.types("/reply hello").text
+    alone = parse("/reply")
+    assert isinstance(alone, Problem)
+    assert alone.text == "What is the answer? It goes to the agent that wrote last; after #12 it answers message 12."
+    assert alone.hint == "Usage: /reply message"
 
 
 def test_the_root_has_no_parent_to_send_to(me: Person):
@@ -645,7 +649,15 @@ def test_processes_are_listed_and_stopped(me: Person):
         " select session_id, 3, id, 1, 0, %s, 'npm run dev' from agentmesh.agents where id = %s",
         [me.mesh.worker, me.in_view],
     )
-    assert [(row[0], row[1], row[6]) for row in me.types("/processes").table.rows] == [("3", "running", "npm run dev")]
+    table = me.types("/processes").table
+    assert [(row[0], row[1], row[4]) for row in table.rows] == [("3", "running", "npm run dev")]
+    me.mesh.conn.execute(
+        "update agentmesh.processes set watch = 'x', matches = 2, state = 'exited', exit_code = 127, ended_at = now()"
+    )
+    assert me.types("/processes").table.rows[0][1] == "exited 127, 2 matches"
+    widest = 3 + len("exited 127, 2 matches") + 16 + len("11-26 13:00") + 2 * len(table.columns)
+    assert widest < 72, "the command begins within 80 columns"
+    me.mesh.conn.execute("update agentmesh.processes set state = 'running', exit_code = null, ended_at = null")
     assert me.types("/processes stop 3").text == "Process 3 is being stopped."
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,11 +18,18 @@ from agentmesh.domain.rows import Session
 from agentmesh.store import agents, sessions
 from agentmesh.tui.app import MeshApp
 from agentmesh.tui.board.session_chooser import _listed
+from agentmesh.tui.board.session_line import status_line
 from agentmesh.tui.commands.closing import close
+from agentmesh.tui.commands.context import CommandContext
+from agentmesh.tui.commands.search import search
+from agentmesh.tui.commands.shell import Shells
 from agentmesh.tui.input.keys import Keymap
 from agentmesh.tui.link import Opened
 from agentmesh.tui.main import _find
+from agentmesh.tui.session.surroundings import Surroundings, SurroundingsReader
 from agentmesh.tui.widgets.chooser import Chooser
+from agentmesh.tui.widgets.lines import plain
+from tests.tui.faces import board, id_of
 from tests.tui.piloting import enter, play, shown
 
 
@@ -110,3 +119,137 @@ def _mail(mesh: Mesh, session: Session) -> list[str]:
     with mesh.database.connection() as conn:
         query = "select body from agentmesh.mail where recipient = %s order by id"
         return [row[0] for row in conn.execute(query, [session.root_id])]
+
+
+def test_the_board_shows_the_sessions_of_all_databases_and_leads_into_another(databases, tmp_path):
+    here, there = databases.mesh("a"), databases.mesh("b")
+    begun = {
+        mesh: mesh.find_session(session=begin(mesh, tmp_path, title), workdir=tmp_path)
+        for mesh, title in ((there, "[red]of b[/x]"), (here, "of a"))
+    }
+
+    async def whole() -> None:
+        opened = Opened(here, begun[here], "", None, databases)
+        async with shown(MeshApp(lambda: opened, keymap=Keymap()), (80, 24)) as show:
+            await show.until(lambda: show.app.main.navigation.face)
+            await show.press("f12", "f12")
+            await show.sees("all sessions", "of a", "[red]of b[/x]")
+            assert re.search(r"of a +a$", show.text, re.MULTILINE)
+            assert re.search(r"of b\[/x\] +b$", show.text, re.MULTILINE)
+            await show.press("[", "r", "e", "d")
+            await show.until(lambda: "of a" not in show.text)
+            await show.press("enter")
+            await show.until(lambda: show.app.session and show.app.session.id == begun[there].id)
+            assert show.app.opened
+            assert show.app.opened.mesh is there
+
+    play(whole())
+
+
+def test_the_board_names_a_database_that_hangs_and_shows_the_others(databases, tmp_path, monkeypatch):
+    here = databases.mesh("a")
+    session = here.find_session(session=begin(here, tmp_path, "of a"), workdir=tmp_path)
+    end = threading.Event()
+    usual = databases.mesh
+
+    def hangs(name: str) -> Mesh:
+        if name == "b":
+            end.wait(60)
+        return usual(name)
+
+    monkeypatch.setattr(databases, "mesh", hangs)
+
+    async def whole() -> None:
+        opened = Opened(here, session, "", None, databases)
+        async with shown(MeshApp(lambda: opened, keymap=Keymap()), (80, 24)) as show:
+            await show.until(lambda: show.app.main.navigation.face)
+            await show.press("f12", "f12")
+            await show.sees("1 agent", "of a")
+            await show.sees("without b")
+
+    try:
+        play(whole())
+    finally:
+        end.set()
+
+
+def test_a_thousand_sessions_are_read_without_holding_up_keys(databases, tmp_path):
+    here, there = databases.mesh("a"), databases.mesh("b")
+    session = here.find_session(session=begin(here, tmp_path, "of a"), workdir=tmp_path)
+    like = there.find_session(session=begin(there, tmp_path, "of b"), workdir=tmp_path)
+    with there.database.connection() as conn:
+        conn.execute(
+            "select agentmesh.start_session(s.workdir || '/' || n, s.host, s.os_user, a.model, t.system_prompt,"
+            " t.tools)"
+            " from agentmesh.sessions s join agentmesh.agents a on a.id = s.root_id"
+            " join agentmesh.settings t on t.id = a.settings_id, generate_series(1, 1000) n where s.id = %s",
+            [like.id],
+        )
+
+    async def whole() -> None:
+        opened = Opened(here, session, "", None, databases)
+        async with shown(MeshApp(lambda: opened, keymap=Keymap()), (80, 24)) as show:
+            await show.until(lambda: show.app.main.navigation.face)
+            await show.press("f12", "f12")
+            await show.until(lambda: re.search(r"all sessions · (\d{2,}) agents", show.text))
+            await show.press("escape")
+            await show.until(lambda: show.app.screen is show.app.main)
+
+    play(whole())
+
+
+def test_the_status_line_names_the_database(databases, tmp_path):
+    here = databases.mesh("b")
+    session = here.find_session(session=begin(here, tmp_path, "x"), workdir=tmp_path)
+    around = SurroundingsReader(here, session, has_files=True).read(session.root_id, "demo/demo")
+    assert around.database == "b"
+    long = Surroundings(database="d" * 32)
+    assert "db " + "d" * 19 + "…" in plain(status_line(board(), id_of("root"), 80, around=long))
+    assert "db " not in plain(status_line(board(), id_of("root"), 80))
+
+
+def test_search_looks_into_all_databases_and_enter_leads_to_the_row(databases, tmp_path):
+    here, there = databases.mesh("a"), databases.mesh("b")
+    begun = {
+        mesh: mesh.find_session(session=begin(mesh, tmp_path, title), workdir=tmp_path)
+        for mesh, title in ((there, "of b"), (here, "of a"))
+    }
+    for mesh, session in begun.items():
+        with mesh.database.connection() as conn:
+            conn.execute(
+                "insert into agentmesh.transcript (agent_id, seq, kind, content)"
+                """ select %s, n, 'assistant', jsonb_build_object('text', n || ' the needle [red]')"""
+                " from generate_series(1, 3) n",
+                [session.root_id],
+            )
+
+    async def whole() -> None:
+        opened = Opened(here, begun[here], "", None, databases)
+        async with shown(MeshApp(lambda: opened, keymap=Keymap()), (80, 24)) as show:
+            await show.until(lambda: show.app.main.navigation.face)
+            await enter(show, "/search needle")
+            await show.sees("Found 3")
+            await show.press("escape")
+            await enter(show, "/search --all needle")
+            await show.sees("Found 6", f"{str(begun[there].id)[:8]} in b", f"{str(begun[here].id)[:8]} in a", "[red]")
+            await show.press("down", "down", "down", "enter")  # those of a are newer
+            await show.until(lambda: show.app.session and show.app.session.id == begun[there].id)
+            await show.until(lambda: show.app.main.navigation.face)
+
+    play(whole())
+
+
+def test_search_says_which_database_is_missing_and_what_was_not_looked_into(databases, tmp_path, monkeypatch):
+    here = databases.mesh("a")
+    session = here.find_session(session=begin(here, tmp_path, "x"), workdir=tmp_path)
+    usual = databases.mesh
+
+    def gone(name: str) -> Mesh:
+        if name == "b":
+            raise DatabaseUnreachable("gone")
+        return usual(name)
+
+    monkeypatch.setattr(databases, "mesh", gone)
+    ctx = CommandContext(here, session, Shells(), session.root_id, threading.Event(), databases)
+    said = "Nothing found for nowhere in any session. Without the database b, which does not answer."
+    assert search(ctx, "--all", "nowhere").text == said

@@ -48,6 +48,8 @@ class BoardRow(NamedTuple):
     """What it does, in words."""
     session: str = ""
     """The title of its session, on a board of all sessions."""
+    database: str = ""
+    """The name of its session's database there, if there are several."""
 
     @property
     def glyph(self) -> str:
@@ -86,7 +88,7 @@ def rows_everywhere(everybody: Sequence[Elsewhere], wanted: str = "", *, silents
         if is_folded(view, need) and not (silents or wanted):
             continue
         doing = _at_work(view.activity) if need in (Need.RUNNING, Need.WAITING, Need.ASKS) else ""
-        found.append(BoardRow(AgentFace(view, view.parent_id), need, doing, one_line(one.session, 60)))
+        found.append(BoardRow(AgentFace(view, view.parent_id), need, doing, one_line(one.session, 60), one.database))
     return _sorted(found, wanted)
 
 
@@ -97,7 +99,7 @@ def _sorted(found: Sequence[BoardRow], wanted: str) -> list[BoardRow]:
 
 
 def _searched(row: BoardRow) -> str:
-    return f"{row.face.name} {row.state} {row.doing} {row.session}".lower()
+    return f"{row.face.name} {row.state} {row.doing} {row.session} {row.database}".lower()
 
 
 def _doing(board: Board, face: AgentFace, asks: Asks) -> str:
@@ -117,16 +119,25 @@ def _at_work(activity: str) -> str:
 
 
 def summary(
-    shown: Sequence[BoardRow], board: Board, wanted: str, width: int, *, everywhere: bool, folded: int = 0
+    shown: Sequence[BoardRow],
+    board: Board,
+    wanted: str,
+    width: int,
+    *,
+    everywhere: bool,
+    folded: int = 0,
+    missing: Sequence[str] = (),
 ) -> Line:
     """Return the title: the kinds that have room, each with its number, and what was typed to find some.
 
-    ``folded``: how many silent agents are left out.
+    ``folded``: how many silent agents are left out; ``missing``: databases that have not answered.
     """
     counts = Counter(row.need for row in shown)
     where = "all sessions" if everywhere else one_line(board.session.title, 24) or "this session"
     some = "" if everywhere or board.is_whole else ", some of many"
     pieces = [Piece(" Board ", "me"), Piece(f"{where} · {plural(len(shown), 'agent')}{some}", "name")]
+    if missing:
+        pieces.append(Piece(f"  without {_few(missing)}", "warning"))
     if folded:
         pieces.append(Piece(f"  {silent_note(folded)}", "dim"))
     found = [Piece("   find: ", "dim"), Piece(f"{wanted}▏", "name")] if wanted else []
@@ -138,6 +149,11 @@ def summary(
             break
         pieces.append(piece)
     return (*pieces, *found)
+
+
+def _few(databases: Sequence[str]) -> str:
+    """Return the name of one database, or the number of several: the line has little room."""
+    return databases[0] if len(databases) == 1 else f"{len(databases)} databases"
 
 
 class Columns:
@@ -154,15 +170,18 @@ class Columns:
         left = width - 1 - 2 - 2 - self._state - 2 - self._since - 2 - self._name - _MIN_DOING - 2
         self._kept: dict[int, int] = {}
         for n in sorted(range(len(_FIGURES)), key=lambda n: _FIGURES[n]):
-            if widths[n] and left >= widths[n] + 2:
-                left -= widths[n] + 2
-                self._kept[n] = widths[n]
+            wanted = widths[n]
+            if most := _CUT.get(_FIGURES[n]):
+                wanted = min(wanted, most, left - 2) if left - 2 >= min(wanted, _LEAST_CUT) else wanted
+            if wanted and left >= wanted + 2:
+                left -= wanted + 2
+                self._kept[n] = wanted
         self._doing = _MIN_DOING + max(left, 0)
 
     def line(self, row: BoardRow, live: str, *, highlighted: bool, selected: bool) -> Line:
         """Return the line of a row; ``live`` is the last line of what the agent writes just now."""
         figures = self._figures(row)
-        shown = "".join(f"  {figures[n]:>{width}}" for n, width in sorted(self._kept.items()))
+        shown = "".join(f"  {self._figure(n, figures[n], width)}" for n, width in sorted(self._kept.items()))
         role = _ROLES[row.need]
         return (
             Piece("▌" if highlighted else " ", "me"),
@@ -182,6 +201,9 @@ class Columns:
             said = ""
         return one_line(" · ".join(part for part in (row.doing, said) if part), _SAYS)
 
+    def _figure(self, n: int, text: str, width: int) -> str:
+        return _fit(text, width) if _FIGURES[n] in _CUT else f"{text:>{width}}"
+
     def _age(self, row: BoardRow) -> str:
         details = self._details.get(row.face.id)
         return duration(details.since) if details else ""
@@ -198,11 +220,18 @@ class Columns:
             f"{view.unread} unread" if view.unread else "",
             plural(details.conflicts, "conflict") if details and details.conflicts else "",
             row.session,
+            row.database,
         )
 
 
-_FIGURES = (4, 7, 3, 2, 5, 1, 0, -1)
-"""Lines changed, calls, tokens, cost, context left, unread mail, conflicts, session: the highest number goes first."""
+_FIGURES = (4, 7, 3, 2, 5, 1, 0, -1, -2)
+"""Lines changed, calls, tokens, cost, context left, unread mail, conflicts, session, database.
+
+If there is no room, the highest number goes first; titles of sessions and names of databases are cut before.
+"""
+_CUT = {-1: 30, -2: 16}
+"""The most cells of them."""
+_LEAST_CUT = 6
 
 
 def _fit(text: str, width: int) -> str:

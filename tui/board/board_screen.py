@@ -56,17 +56,23 @@ class BoardScreen(Dialog[None]):
     BINDINGS = [*bindings_of("board")]  # noqa: RUF012 - Textual's form
 
     class Went(Message):
-        """A person chose an agent."""
+        """A person chose an agent, here or among what a search of all sessions has found."""
 
-        def __init__(self, session: SessionId, agent_id: AgentId, name: str) -> None:
+        def __init__(
+            self, session: SessionId, agent_id: AgentId, name: str, database: str = "", seq: int | None = None
+        ) -> None:
+            """``database`` is where the session is, if there are several; ``seq`` a row to go to."""
             super().__init__()
             self.session, self.agent_id, self.name = session, agent_id, name
+            self.database, self.seq = database, seq
 
     def __init__(self, board: Board, keymap: Keymap, asks: board_rows.Asks) -> None:
         """``asks`` says what a request asks."""
         super().__init__()
         self._board, self._keymap, self._asks = board, keymap, asks
         self._everybody: Sequence[Elsewhere] | None = None
+        self._missing: Sequence[str] = ()
+        """Databases that have not answered."""
         self._everywhere = False
         self._silents = False
         """Whether silent agents are shown too."""
@@ -129,9 +135,9 @@ class BoardScreen(Dialog[None]):
         self._live |= lines
         self._table.show_details(self._details, self._live)
 
-    def show_everybody(self, everybody: Sequence[Elsewhere]) -> None:
-        """Show the agents of all sessions."""
-        self._everybody = everybody
+    def show_everybody(self, everybody: Sequence[Elsewhere], missing: Sequence[str] = ()) -> None:
+        """Show the agents of all sessions; ``missing`` are databases that have not answered."""
+        self._everybody, self._missing = everybody, missing
         if self._everywhere:
             self._refresh_rows()
 
@@ -144,8 +150,11 @@ class BoardScreen(Dialog[None]):
             shown = board_rows.rows(self._board, self._wanted, self._asks, silents=self._silents)
             folded = 0 if self._wanted or self._silents else len(self._board.silent)
         board, wanted, everywhere = self._board, self._wanted, self._everywhere
+        missing = self._missing if everywhere else ()
         self._summary.show(
-            lambda width: [board_rows.summary(shown, board, wanted, width, everywhere=everywhere, folded=folded)]
+            lambda width: [
+                board_rows.summary(shown, board, wanted, width, everywhere=everywhere, folded=folded, missing=missing)
+            ]
         )
         self._keys.show(self._key_line)
         is_read = not everywhere or self._everybody is not None
@@ -253,7 +262,7 @@ class BoardScreen(Dialog[None]):
         if row := self._table.highlighted:
             view = row.face.view
             self._close()
-            self.app.post_message(self.Went(view.session_id, view.id, view.name))
+            self.app.post_message(self.Went(view.session_id, view.id, view.name, row.database))
 
     def action_select(self) -> None:
         """Select the highlighted agent, or no longer."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from textual.content import Content
 
+from agentmesh.domain.ids import SessionId, short
 from agentmesh.domain.states import Kind
 from agentmesh.domain.text import one_line
 from agentmesh.tui.widgets.chooser import Choice, Chooser
@@ -19,9 +20,12 @@ _WIDTH = 300
 """Characters of a line; what has no room is cut."""
 
 
-def hit_chooser(hits: Sequence[Hit]) -> Chooser[Hit]:
-    """Return the hits, the newest first; typing looks for letters in what stands around the words."""
-    return Chooser(f"Found {len(hits)}, the newest first", [_hit(hit) for hit in hits])
+def hit_chooser(hits: Sequence[Hit], databases: Mapping[SessionId, str] | None = None) -> Chooser[Hit]:
+    """Return the hits, the newest first; typing looks for letters in what stands around the words.
+
+    ``databases``: if they are of all sessions, the database of each.
+    """
+    return Chooser(f"Found {len(hits)}, the newest first", [_hit(hit, databases) for hit in hits])
 
 
 def point_chooser(points: Sequence[Point], title: str) -> Chooser[int]:
@@ -29,8 +33,11 @@ def point_chooser(points: Sequence[Point], title: str) -> Chooser[int]:
     return Chooser(title, [_point(point) for point in points])
 
 
-def _hit(hit: Hit) -> Choice[Hit]:
+def _hit(hit: Hit, databases: Mapping[SessionId, str] | None) -> Choice[Hit]:
     what = f"{hit.where} {hit.kind.replace('_', ' ')} "
+    if databases is not None:
+        database = databases[hit.session_id]
+        what = f"{short(hit.session_id)}{f' in {database}' if database else ''} {what}"
     return Choice(hit, one_line(hit.snippet, _WIDTH), Content.assemble((what, "$dim")))
 
 

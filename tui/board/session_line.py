@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _MODELS = 28
 _TITLES = 24
+_DATABASES = 20
 _LOW = 20
 """Per cent of the context left below which it becomes a warning: a summary is made at 20 %, unless configured."""
 _NOTHING = Surroundings()
@@ -71,6 +72,8 @@ def status_line(
         ranked.append((7, Piece(f"{board.working} running", "running")))
     if face.view.changed:
         ranked.append((4, Piece(face.view.changed, "dim")))
+    if around.database:
+        ranked.append((4, Piece(f"db {one_line(around.database, _DATABASES)}", "dim")))
     if around.place:
         ranked.append((5, Piece(around.place, "dim")))
     if board.root.view.tree_tokens:

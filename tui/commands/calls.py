@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentmesh.domain.states import PermissionMode
@@ -10,7 +10,7 @@ from agentmesh.domain.states import PermissionMode
 if TYPE_CHECKING:
     from agentmesh.app.models import OfferedModel
     from agentmesh.domain.changes import Change
-    from agentmesh.domain.ids import AgentId
+    from agentmesh.domain.ids import AgentId, SessionId
     from agentmesh.domain.rows import Ref, Session
     from agentmesh.export.lanes import Timeline
     from agentmesh.store.reader import QueryResult
@@ -126,6 +126,8 @@ class Done(NamedTuple):
     """What /timeline shows."""
     hits: Sequence[Hit] = ()
     """What /search found, for the person to choose from."""
+    databases: Mapping[SessionId, str] | None = None
+    """If it has looked into all sessions: the database of each that was found; the name is empty if there is one."""
     review: Review | None = None
     """What /diff shows."""
     points: Sequence[Point] = ()

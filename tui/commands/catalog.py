@@ -70,6 +70,8 @@ class Command(NamedTuple):
     parameters: tuple[Parameter, ...] = ()
     on_screen: bool = False
     """The app carries it out itself (agents, board, help, ...); others go to ``CommandRunner.submit``."""
+    missing: str = ""
+    """What to say if a required argument is missing, where the usage alone says too little."""
 
     @property
     def usage(self) -> str:
@@ -175,6 +177,7 @@ _LIST = (
         "reply",
         "Answer the newest mail of another agent to the agent in view, or the one with that number: #12 text",
         (Parameter("message", Argument.TEXT),),
+        missing="What is the answer? It goes to the agent that wrote last; after #12 it answers message 12.",
     ),
     Command("retry", "Run the agent's last turn again after an error or an interrupt"),
     Command(
@@ -187,8 +190,8 @@ _LIST = (
     ),
     Command(
         "search",
-        'Find words in the session\'s conversations and mail: all of them, "a phrase", or, -without',
-        (Parameter("words", Argument.WORDS),),
+        'Find words in the session\'s conversations and mail: all of them, "a phrase", or, -without; --all looks wider',
+        (Parameter("--all", Argument.FLAG, required=False), Parameter("words", Argument.WORDS)),
     ),
     Command(
         "send",

@@ -13,6 +13,7 @@ from agentmesh.store import agents
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
+    from agentmesh.app.databases import Databases
     from agentmesh.domain.rows import Session
     from agentmesh.tui.commands.shell import Shells
 
@@ -31,6 +32,8 @@ class CommandContext(NamedTuple):
     in_view: AgentId
     stopping: threading.Event
     """Set when the screen is left."""
+    databases: Databases | None = None
+    """All databases, if there are several."""
 
     def run(self, function: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Result:
         """Call a store function."""

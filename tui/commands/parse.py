@@ -142,7 +142,7 @@ def _arguments(command: Command, rest: str) -> tuple[tuple[str, ...], str]:
             return tuple(args), ""
         taken = _WORD.findall(rest) if parameter.many else _WORD.findall(rest)[:1]
         if not taken and parameter.required:
-            return (), f"/{command.name} needs {_with_article(parameter.name)}."
+            return (), command.missing or f"/{command.name} needs {_with_article(parameter.name)}."
         if wrong := next(filter(None, (_wrong_value(parameter, value) for value in taken)), ""):
             return (), wrong
         args += taken

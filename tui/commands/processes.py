@@ -10,6 +10,7 @@ from agentmesh.tui.commands.calls import Done
 from agentmesh.tui.commands.context import CommandContext
 
 _WIDTH = 60
+_AGENT = 16
 _USAGE = "Write /processes stop 3, or /processes alone."
 
 
@@ -29,13 +30,15 @@ def _listed(ctx: CommandContext) -> Done:
     found = ctx.run_idempotent(store.listed, ctx.session.id)
     if not found:
         return Done("No command was started in the background.")
-    columns = ["process", "state", "exit code", "matches", "agent", "started", "command"]
+    columns = ["no.", "state", "agent", "started", "command"]  # the command begins within 80 columns
     return Done(table=QueryResult(columns, [], [_row(one) for one in found]))
 
 
 def _row(one: store.Process) -> tuple[str | None, ...]:
-    state = "running without a worker" if one.without_worker else one.state
-    code = "" if one.exit_code is None else str(one.exit_code)
-    matches = str(one.matches) if one.watch else ""
-    started = f"{one.started_at.astimezone():%Y-%m-%d %H:%M:%S}"
-    return (str(one.id), state, code, matches, one.agent_name, started, one_line(one.command, _WIDTH))
+    state = "no worker" if one.without_worker else one.state
+    if one.exit_code is not None:
+        state += f" {one.exit_code}"
+    if one.watch:
+        state += f", {one.matches} match{'es' * (one.matches != 1)}"
+    started = f"{one.started_at.astimezone():%m-%d %H:%M}"
+    return (str(one.id), state, one_line(one.agent_name, _AGENT), started, one_line(one.command, _WIDTH))

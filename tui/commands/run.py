@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from textual.message import Message
 
     from agentmesh.app import Mesh
+    from agentmesh.app.databases import Databases
     from agentmesh.domain.ids import AgentId
     from agentmesh.domain.rows import Session
 
@@ -50,11 +51,19 @@ class CommandRunner:
     """Carries out calls for one session in the order submitted; slow ones delay no other."""
 
     def __init__(
-        self, mesh: Mesh, session: Session, post: Callable[[Message], Any], schema: SchemaWatch | None = None
+        self,
+        mesh: Mesh,
+        session: Session,
+        post: Callable[[Message], Any],
+        schema: SchemaWatch | None = None,
+        databases: Databases | None = None,
     ) -> None:
-        """``post`` is ``app.post_message``; it is given one ActionDone per call."""
+        """``post`` is ``app.post_message``; it is given one ActionDone per call.
+
+        ``databases`` are all of them, if there are several.
+        """
         self._schema = schema or SchemaWatch(mesh.database)
-        self._mesh = mesh
+        self._mesh, self._databases = mesh, databases
         self._session = session
         self._post = post
         self._shells = Shells()
@@ -94,7 +103,7 @@ class CommandRunner:
         try:
             if call.name != END_SHELL:
                 self._schema.check()
-            ctx = CommandContext(self._mesh, self._session, self._shells, in_view, self._stopping)
+            ctx = CommandContext(self._mesh, self._session, self._shells, in_view, self._stopping, self._databases)
             outcome = HANDLERS[call.name](ctx, *call.args)
             record(ctx, call, outcome)
         except AgentmeshError as error:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from textual.message import Message
 
     from agentmesh.app import Mesh
+    from agentmesh.app.databases import Databases
     from agentmesh.domain.ids import AgentId
     from agentmesh.domain.rows import Session
     from agentmesh.store.listener import Listener
@@ -59,10 +60,12 @@ class Feed:
         post: Callable[[Message], Any],
         schema: SchemaWatch | None = None,
         board: Board | None = None,
+        databases: Databases | None = None,
     ) -> None:
         """``post`` is ``app.post_message``; it takes every message of ``session.messages``.
 
         ``board`` is a board that the screen shows already; the feed then begins without reading one.
+        ``databases`` are all of them, if there are several.
         """
         self._mesh = mesh
         self._session = session
@@ -80,7 +83,7 @@ class Feed:
         self._outbox: list[Message] = []
         """Messages with rows, to be posted with the board: a key pressed between the two would find no agent."""
         self._sought: AgentId | None = None
-        self._watching = Watching(mesh, post)
+        self._watching = Watching(mesh, post, databases)
         self._board = board
         self._posted_trouble: str | None = None
 

@@ -117,6 +117,8 @@ class EverybodyRead(FromFeed):
     """The agents of all sessions, for a board that shows them."""
 
     agents: list[Elsewhere]
+    missing: tuple[str, ...] = ()
+    """The databases that have not answered."""
 
 
 @message

@@ -40,6 +40,8 @@ class Surroundings(NamedTuple):
     """What the session costs in an hour at the pace of the last ten minutes: ``$1.20/h``."""
     walled: bool | None = None
     """Whether approved commands of this session run behind a wall."""
+    database: str = ""
+    """The name of the session's database, if there are several."""
 
 
 class CostRate:
@@ -108,4 +110,5 @@ class SurroundingsReader:
                 self._left, self._is_stale = None, True
         workdir = Path(self._session.workdir)
         place = place_of(workdir) if self._has_files else f"{one_line(workdir.name, _FOLDERS)} on {self._session.host}"
-        return Surroundings(place, self._left, walled=self._mesh.has_walls() if self._has_files else None)
+        walled = self._mesh.has_walls() if self._has_files else None
+        return Surroundings(place, self._left, walled=walled, database=self._mesh.settings.name_among_several)

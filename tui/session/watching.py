@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.store import board as store
-from agentmesh.tui.session.messages import DetailsRead, EverybodyRead, LinesStreamed
+from agentmesh.tui.session.everybody import EverybodyReader
+from agentmesh.tui.session.messages import DetailsRead, LinesStreamed
 from agentmesh.tui.session.state import Details
 
 if TYPE_CHECKING:
     from textual.message import Message
 
     from agentmesh.app import Mesh
+    from agentmesh.app.databases import Databases
     from agentmesh.store.board import Ran
     from agentmesh.tui.session.hints import Piece
 
@@ -36,8 +38,10 @@ class Watched(NamedTuple):
 class Watching:
     """Reads for one board; used by the feed's thread only."""
 
-    def __init__(self, mesh: Mesh, post: Callable[[Message], Any]) -> None:
+    def __init__(self, mesh: Mesh, post: Callable[[Message], Any], databases: Databases | None = None) -> None:
+        """``databases``: all of them, if there are several."""
         self._mesh, self._post = mesh, post
+        self._everybody = EverybodyReader(mesh, databases, post, self._details)
         self._watched = Watched()
         self._tails: dict[AgentId, str] = {}
         self._is_new = False
@@ -55,7 +59,7 @@ class Watching:
         watched, run = self._watched, self._mesh.database.run
         is_due, self._is_new = is_tick or self._is_new, False
         if watched.everywhere and is_due:
-            self._post(EverybodyRead(run(store.everywhere, idempotent=True)))
+            self._everybody.read(watched.agents)
         if not watched.agents:
             return
         details = {one.id: self._details(one) for one in run(store.details, watched.agents, idempotent=True)}
