@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +150,7 @@ def test_the_board_names_a_database_that_hangs_and_shows_the_others(databases, t
     here = databases.mesh("a")
     session = here.find_session(session=begin(here, tmp_path, "of a"), workdir=tmp_path)
     end = threading.Event()
-    usual = databases.mesh
+    usual: Callable[[str], Mesh] = databases.mesh
 
     def hangs(name: str) -> Mesh:
         if name == "b":
@@ -242,7 +242,7 @@ def test_search_looks_into_all_databases_and_enter_leads_to_the_row(databases, t
 def test_search_says_which_database_is_missing_and_what_was_not_looked_into(databases, tmp_path, monkeypatch):
     here = databases.mesh("a")
     session = here.find_session(session=begin(here, tmp_path, "x"), workdir=tmp_path)
-    usual = databases.mesh
+    usual: Callable[[str], Mesh] = databases.mesh
 
     def gone(name: str) -> Mesh:
         if name == "b":
