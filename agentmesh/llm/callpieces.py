@@ -156,14 +156,15 @@ def _values(text: str, at: int) -> tuple[tuple[str, ...], int]:
 
 
 def _value(text: str, start: int) -> tuple[str, int] | None:
-    """Return the value that begins here and its end, None if it has none; its last bracket may lack if nothing follows.
+    """Return the value that begins here and its end, None if it has none.
 
-    ``{{`` is no JSON, but templates of models show calls with doubled braces: they become single ones.
+    Its last bracket may lack if nothing follows, and its last brace if another object does. ``{{`` is no JSON, but
+    templates of models show calls with doubled braces: they become single ones.
     """
     parts: list[str] = []
     still_open: list[tuple[str, bool]] = []
     copied = skip = start
-    stop = len(text)
+    stop, closed = len(text), 0
     for token in _TOKEN.finditer(text, start):
         bracket, at = token[0], token.start()
         if token["stop"]:
@@ -174,12 +175,15 @@ def _value(text: str, start: int) -> tuple[str, int] | None:
         if at < skip or token["close"]:
             continue
         if bracket in "{[":
+            if closed and [each[0] for each in still_open] == ["{"] and bracket == "{" and _is_blank(text, closed, at):
+                return "".join((*parts, text[copied:closed], "}")), closed
             is_double = text.startswith("{{", at)
             still_open.append((bracket, is_double))
         elif "{}[]".index(still_open[-1][0]) != "{}[]".index(bracket) - 1:
             return None
         else:
             is_double = still_open.pop()[1] and text.startswith("}}", at)
+            closed = at + 1 + is_double
         if is_double:
             parts.append(text[copied:at])
             copied, skip = at + 1, at + 2
@@ -189,3 +193,9 @@ def _value(text: str, start: int) -> tuple[str, int] | None:
     if len(still_open) != 1:
         return None
     return "".join((*parts, text[copied:stop].rstrip(), "}" if still_open[0][0] == "{" else "]")), stop
+
+
+def _is_blank(text: str, start: int, end: int) -> bool:
+    """Whether only blanks and commas stand here."""
+    between = _BETWEEN.match(text, start)
+    return between is not None and between.end() >= end

@@ -159,17 +159,19 @@ def ask(url: str, body: dict[str, Any]) -> dict[str, Any]:
         return cast(dict[str, Any], json.load(answer))
 
 
-def record(options: argparse.Namespace, kind: str, messages: list[dict[str, Any]], number: int) -> dict[str, Any]:
-    """Ask once, and return the answer as the corpus keeps it."""
+def records(
+    options: argparse.Namespace, kind: str, messages: list[dict[str, Any]], number: int
+) -> list[dict[str, Any]]:
+    """Ask once, and return the answers as the corpus keeps them."""
     dice = random.Random(f"{options.model} {options.given} {options.round} {number}")
     temperature, seed = dice.choice(TEMPERATURES), dice.randrange(1 << 30)
     body = {"model": options.model, "temperature": temperature, "seed": seed, "max_tokens": options.most}
+    if options.answers > 1:
+        body["n"] = options.answers
     if options.given == "api":
         body["tools"] = definitions(options.tools)
     body["messages"] = [{"role": "system", "content": system(options.tools, options.given)}, *messages]
-    choice = ask(options.url, body)["choices"][0]
-    calls = [each["function"] for each in choice["message"].get("tool_calls") or ()]
-    return {
+    common = {
         "model": options.model,
         "tools": options.tools,
         "given": options.given,
@@ -177,6 +179,13 @@ def record(options: argparse.Namespace, kind: str, messages: list[dict[str, Any]
         "temperature": temperature,
         "seed": seed,
         "messages": messages,
+    }
+    return [{**common, **_said(choice)} for choice in ask(options.url, body)["choices"]]
+
+
+def _said(choice: dict[str, Any]) -> dict[str, Any]:
+    calls = [each["function"] for each in choice["message"].get("tool_calls") or ()]
+    return {
         "text": choice["message"].get("content") or "",
         "finish_reason": choice["finish_reason"],
         "server_calls": [{"name": each["name"], "arguments": each["arguments"]} for each in calls],
@@ -191,6 +200,7 @@ def main() -> None:
     parser.add_argument("--given", choices=GIVEN, required=True)
     parser.add_argument("--tools", choices=("compact", "full"), default="compact")
     parser.add_argument("--round", type=int, default=1, help="another round has other temperatures and seeds")
+    parser.add_argument("--answers", type=int, default=1, help="answers to each request, as many as slots")
     parser.add_argument("--most", type=int, default=220, help="tokens of an answer")
     parser.add_argument("--slots", type=int, default=1, help="requests at the same time")
     parser.add_argument("--share", type=int, default=1, help="ask only in every n-th conversation")
@@ -199,10 +209,10 @@ def main() -> None:
     asked = list(enumerate(conversations(options.given)))[(options.round - 1) % options.share :: options.share]
     began = time.monotonic()
     with ThreadPoolExecutor(options.slots) as pool, options.out.open("a", encoding="utf-8") as out:
-        for made in pool.map(lambda each: record(options, *each[1], each[0]), asked):
-            out.write(json.dumps(made, ensure_ascii=False) + "\n")
+        for answers in pool.map(lambda each: records(options, *each[1], each[0]), asked):
+            out.writelines(json.dumps(made, ensure_ascii=False) + "\n" for made in answers)
             out.flush()
-    print(f"{len(asked)} answers in {time.monotonic() - began:.0f} s")
+    print(f"{len(asked)} requests in {time.monotonic() - began:.0f} s")
 
 
 if __name__ == "__main__":
