@@ -167,16 +167,16 @@ def _value(text: str, start: int) -> tuple[str, int] | None:
     stop, closed = len(text), 0
     for token in _TOKEN.finditer(text, start):
         bracket, at = token[0], token.start()
-        if token["stop"]:
-            stop = at
+        if token["stop"] or (
+            closed and len(still_open) == 1 and _is_another_object(text, closed, at, still_open[0][0])
+        ):
+            stop = at if token["stop"] else closed
             break
         if token["close"] == "":
             return None
         if at < skip or token["close"]:
             continue
         if bracket in "{[":
-            if closed and [each[0] for each in still_open] == ["{"] and bracket == "{" and _is_blank(text, closed, at):
-                return "".join((*parts, text[copied:closed], "}")), closed
             is_double = text.startswith("{{", at)
             still_open.append((bracket, is_double))
         elif "{}[]".index(still_open[-1][0]) != "{}[]".index(bracket) - 1:
@@ -195,7 +195,8 @@ def _value(text: str, start: int) -> tuple[str, int] | None:
     return "".join((*parts, text[copied:stop].rstrip(), "}" if still_open[0][0] == "{" else "]")), stop
 
 
-def _is_blank(text: str, start: int, end: int) -> bool:
-    """Whether only blanks and commas stand here."""
-    between = _BETWEEN.match(text, start)
-    return between is not None and between.end() >= end
+def _is_another_object(text: str, closed: int, at: int, still_open: list[tuple[str, bool]]) -> bool:
+    """Whether an object begins where the only open one needs a key, so that the open one has ended."""
+    between = _BETWEEN.match(text, closed)
+    is_key_due = len(still_open) == 1 and still_open[0][0] == "{" and between is not None and between.end() >= at
+    return is_key_due and text[at] == "{"

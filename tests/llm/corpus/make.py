@@ -61,11 +61,14 @@ PROMPTS: dict[str, tuple[str, ...]] = {
         "Make a folder build and copy all .h files of include into it.",
         'Commit everything in git with the message "fix: say "no" when it\'s empty".',
     ),
-    "grep": ("Find all TODO comments in src.", r"Search the Python files for functions that start with test_.")
-    + ("In which files does the word lease stand?",),
+    "grep": (
+        "Find all TODO comments in src.",
+        "Search the Python files for functions that start with test_.",
+        "In which files does the word lease stand?",
+    ),
     "read": ("Read pyproject.toml and say which version it has.", "Look at lines 200 to 260 of src/main.c."),
     "edit": (
-        'In config.py, replace DEBUG = True by DEBUG = False.',
+        "In config.py, replace DEBUG = True by DEBUG = False.",
         'Write a file hello.py that prints "Hello, world!" and then today\'s date.',
         "Rename the function load to read_config in settings.py.",
         "Create notes.md with a heading, two list items and a fenced code block in Python.",
