@@ -167,9 +167,7 @@ def _value(text: str, start: int) -> tuple[str, int] | None:
     stop, closed = len(text), 0
     for token in _TOKEN.finditer(text, start):
         bracket, at = token[0], token.start()
-        if token["stop"] or (
-            closed and len(still_open) == 1 and _is_another_object(text, closed, at, still_open[0][0])
-        ):
+        if token["stop"] or (closed and _is_another_object(text, closed, at, still_open)):
             stop = at if token["stop"] else closed
             break
         if token["close"] == "":
