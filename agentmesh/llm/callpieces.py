@@ -24,6 +24,8 @@ _ELEMENT = re.compile(r"\s*<(?P<tag>tool_calls?|tools|function_call)>")
 _CALL = re.compile(r'[{\[\s]*+"(?:name|function)"')
 _BETWEEN = re.compile(r"[\s,;]*+")
 _BLANK = re.compile(r"\s*+")
+_STRAY = re.compile(r"\s*+[}\]](?=\s*+(?:\Z|```|~~~|</))")
+"""One closing bracket too many; it says nothing if nothing follows."""
 _READ_FENCES = frozenset({"", "json", "jsonl", "json5", "tool_call", "tool_calls", "tool_code", "xml"})
 _CODE_INDENT = 4
 """Markdown shows a paragraph that is indented this far as code."""
@@ -149,7 +151,8 @@ def _values(text: str, at: int) -> tuple[tuple[str, ...], int]:
         at = between.end() if between else at
         found = _value(text, at) if text.startswith(("{", "["), at) else None
         if found is None:
-            return tuple(values), end
+            stray = _STRAY.match(text, end) if values else None
+            return tuple(values), stray.end() if stray else end
         value, at = found
         values.append(value)
         end = at
