@@ -214,7 +214,7 @@ TEXTS = {
     "an open brace before other data": (f'{LS[:-1]}, {{"command": "rm x"}}', CALL),
     "an argument's object that follows an open brace": (
         '{"name": "bash", "arguments": {"command": "ls"}, {"timeout": 5}}',
-        PERHAPS,
+        CALL,
     ),
     "half a call": (LS[:-6], CALL),
     "half a call in an element": (f"<tool_call>{LS[:-6]}", CALL),
