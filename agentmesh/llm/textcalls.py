@@ -278,7 +278,7 @@ def _call(value: Any, offered: Collection[str]) -> _Call | None:
 def _flat_call(value: Any, offered: _Offered) -> _Call | None:
     """Return a call with its arguments beside its name: arguments of the tool, all that it requires, and no other key.
 
-    There is none of a tool with an argument ``name``.
+    A tool with an argument ``name`` has no such calls.
     """
     if not isinstance(value, Mapping) or not isinstance(name := value.get("name"), str) or name not in offered:
         return None
