@@ -24,6 +24,8 @@ _ELEMENT = re.compile(r"\s*<(?P<tag>tool_calls?|tools|function_call)>")
 _CALL = re.compile(r'[{\[\s]*+"(?:name|function)"')
 _BETWEEN = re.compile(r"[\s,;]*+")
 _BLANK = re.compile(r"\s*+")
+_STRAY = re.compile(r"\s*+[}\]](?=\s*+(?:\Z|```|~~~|</))")
+"""One closing bracket too many; it says nothing if nothing follows."""
 _READ_FENCES = frozenset({"", "json", "jsonl", "json5", "tool_call", "tool_calls", "tool_code", "xml"})
 _CODE_INDENT = 4
 """Markdown shows a paragraph that is indented this far as code."""
@@ -149,25 +151,27 @@ def _values(text: str, at: int) -> tuple[tuple[str, ...], int]:
         at = between.end() if between else at
         found = _value(text, at) if text.startswith(("{", "["), at) else None
         if found is None:
-            return tuple(values), end
+            stray = _STRAY.match(text, end) if values else None
+            return tuple(values), stray.end() if stray else end
         value, at = found
         values.append(value)
         end = at
 
 
 def _value(text: str, start: int) -> tuple[str, int] | None:
-    """Return the value that begins here and its end, None if it has none; its last bracket may lack if nothing follows.
+    """Return the value that begins here and its end, None if it has none.
 
-    ``{{`` is no JSON, but templates of models show calls with doubled braces: they become single ones.
+    Its last bracket may lack if nothing follows, and its last brace if another object does. ``{{`` is no JSON, but
+    templates of models show calls with doubled braces: they become single ones.
     """
     parts: list[str] = []
     still_open: list[tuple[str, bool]] = []
     copied = skip = start
-    stop = len(text)
+    stop, closed = len(text), 0
     for token in _TOKEN.finditer(text, start):
         bracket, at = token[0], token.start()
-        if token["stop"]:
-            stop = at
+        if token["stop"] or (closed and _is_another_object(text, closed, at, still_open)):
+            stop = at if token["stop"] else closed
             break
         if token["close"] == "":
             return None
@@ -180,6 +184,7 @@ def _value(text: str, start: int) -> tuple[str, int] | None:
             return None
         else:
             is_double = still_open.pop()[1] and text.startswith("}}", at)
+            closed = at + 1 + is_double
         if is_double:
             parts.append(text[copied:at])
             copied, skip = at + 1, at + 2
@@ -189,3 +194,10 @@ def _value(text: str, start: int) -> tuple[str, int] | None:
     if len(still_open) != 1:
         return None
     return "".join((*parts, text[copied:stop].rstrip(), "}" if still_open[0][0] == "{" else "]")), stop
+
+
+def _is_another_object(text: str, closed: int, at: int, still_open: list[tuple[str, bool]]) -> bool:
+    """Whether an object begins where the only open one needs a key, so that the open one has ended."""
+    between = _BETWEEN.match(text, closed)
+    is_key_due = len(still_open) == 1 and still_open[0][0] == "{" and between is not None and between.end() >= at
+    return is_key_due and text[at] == "{"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -61,6 +62,8 @@ _GIVEN = ("arguments", "parameters", "args", "params", "input", "tool_input", "a
 """Names under which models have a call's parts; only with the usual ones it is read."""
 _QUOTE = "[\"'\u201c\u201d]"
 _Call = tuple[str, str]
+_Offered = Mapping[str, Mapping[str, Any]]
+"""The JSON Schema of the arguments of each offered tool, by its name."""
 
 
 class Found(NamedTuple):
@@ -76,6 +79,8 @@ class _Value(NamedTuple):
 
     calls: tuple[_Call, ...] = ()
     """Its calls, if it is a call or a list of calls."""
+    is_flat: bool = False
+    """Whether a call has its arguments beside its name: a call only if the answer has no words."""
     is_near: bool = False
     """Whether it is broken, and has the form of a call of an offered tool."""
     is_unknown: bool = False
@@ -101,7 +106,8 @@ def read(reply: Reply, request: ChatRequest, taken_ids: Callable[[], Collection[
     """Return the reply with the calls in its text and a note that keeps the text; otherwise with what was not read."""
     if request.as_text or reply.tool_calls or not request.tools or reply.finish_reason not in ("stop", "tool_calls"):
         return reply
-    found = find(reply.text, {tool["function"]["name"] for tool in request.tools}, request.asked)
+    offered = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in request.tools}
+    found = find(reply.text, offered, request.asked)
     if found.calls and _is_quoted(found.calls, request.messages):
         found = Found(unread=Unread.PERHAPS)
     if not found.calls:
@@ -119,7 +125,7 @@ def read(reply: Reply, request: ChatRequest, taken_ids: Callable[[], Collection[
     )
 
 
-def find(text: str, offered: Collection[str], asked: str = "") -> Found:
+def find(text: str, offered: _Offered, asked: str = "") -> Found:
     """Return the calls of ``offered`` tools in a text, or whether it has one that was not read. Never raises.
 
     ``asked``: what the user wrote last, which may ask to see a call.
@@ -160,8 +166,13 @@ def _is_quoted(calls: Iterable[_Call], messages: Iterable[Mapping[str, Any]]) ->
     for name, arguments in calls:
         named = [f'"{key}":"{name}"' for key in _NAMES]
         given = [f'"{key}":{_bare(arguments)}' for key in _ARGUMENTS]
-        if any(any(map(text.__contains__, named)) and any(map(text.__contains__, given)) for text in heard):
-            return True
+        inner = _bare(arguments)[1:-1]
+        flat = (f'"name":"{name}",{inner}', f'{inner},"name":"{name}"') if inner else ()
+        for text in heard:
+            if any(map(text.__contains__, flat)):
+                return True
+            if any(map(text.__contains__, named)) and any(map(text.__contains__, given)):
+                return True
     return False
 
 
@@ -188,6 +199,8 @@ def _words(text: str, blocks: Iterable[_Block]) -> str:
 
 def _are_made(blocks: Sequence[_Block], words: str) -> bool:
     """Whether calls are made in this way, not shown: beside words no fenced and no quoted one is."""
+    if words and any(value.is_flat for block in blocks for value in block.values):
+        return False
     kinds = {block.piece.kind for block in blocks}
     return kinds <= {Kind.TAG, Kind.BARE} or (not words and Kind.QUOTED not in kinds)
 
@@ -199,25 +212,33 @@ def _unread(blocks: Sequence[_Block], words: str, *, is_shown: bool, is_near: bo
     values = [value for block in blocks for value in block.values]
     if is_near or not all(block.values for block in blocks) or any(value.calls or value.is_near for value in values):
         kinds = {block.piece.kind for block in blocks}
-        is_beside = Kind.QUOTED in kinds or (bool(words) and Kind.FENCE in kinds)
+        is_flat = any(value.is_flat for value in values)
+        is_beside = Kind.QUOTED in kinds or (bool(words) and (is_flat or Kind.FENCE in kinds))
         return Unread.PERHAPS if is_shown or is_beside or not blocks else Unread.CALL
     return Unread.PERHAPS if blocks and not words else Unread.NOTHING
 
 
-def _near(offered: Collection[str]) -> re.Pattern[str]:
+def _near(offered: _Offered) -> re.Pattern[str]:
     """Return the pattern of the beginning of a call of one of these tools, outside of a sentence's code marks."""
     names = "|".join(map(re.escape, sorted(offered))) or "(?!)"
+    flat = "|".join(
+        rf"{re.escape(name)}\"\s*,\s*\"(?:{'|'.join(map(re.escape, sorted(given)))})\"\s*:"
+        for name, schema in sorted(offered.items())
+        if (given := _properties(schema))
+    )
     return re.compile(
         rf"(?<!`)[{{,]\s*{_QUOTE}(?:{'|'.join(_CALLED)}){_QUOTE}\s*:\s*{_QUOTE}(?:{names}){_QUOTE}\s*,\s*"
         rf"{_QUOTE}(?:{'|'.join(_GIVEN)}){_QUOTE}\s*:(?![^\n]{{0,2000}}\"description\"\s*:)"
         rf"|(?<!`)<function=(?:{names})>|\[TOOL_CALLS\](?:{names})\b|<\uff5ctool\u2581calls?\u2581begin\uff5c>"
         rf"|^Action:[ \t]*(?:{names})[ \t]*\r?\n\s*Action Input:"
-        rf"|\A\s*(?:```\w*\s+)?(?:{names})\([^()]*(?:\([^()]*\)[^()]*)*\)\s*(?:```)?\s*\Z",
+        rf"|\A\s*(?:```\w*\s+)?{{\s*\"name\"\s*:\s*\"(?:{flat or '(?!)'})"
+        rf"|\A\s*(?:{names})\([^\n]*\)\s*\Z"
+        rf"|\A\s*(?:```\w*\s+)?(?:(?:{names})\([^()]*(?:\([^()]*\)[^()]*)*\)[\s;,]*)+(?:```)?\s*\Z",
         re.MULTILINE,
     )
 
 
-def _value(text: str, offered: Collection[str], near: re.Pattern[str]) -> _Value:
+def _value(text: str, offered: _Offered, near: re.Pattern[str]) -> _Value:
     """Return what a JSON text is: an object or a list."""
     try:
         value = jsontext.parse(text, strict=False, unique=True)  # models put line breaks into their strings
@@ -227,9 +248,10 @@ def _value(text: str, offered: Collection[str], near: re.Pattern[str]) -> _Value
         value = value["tool_calls"]
     entries = value if isinstance(value, list) else [value]
     found = [_call(entry, offered) for entry in entries]
-    calls = tuple(call for call in found if call is not None)
+    flat = [call or _flat_call(entry, offered) for call, entry in zip(found, entries, strict=True)]
+    calls = tuple(call for call in flat if call is not None)
     if calls and len(calls) == len(found):
-        return _Value(calls)
+        return _Value(calls, is_flat=None in found)
     return _Value(
         is_near=bool(calls) or any(_is_near(entry, offered) for entry in entries),
         is_unknown=bool(entries) and all(_is_unknown(entry, offered) for entry in entries),
@@ -253,6 +275,26 @@ def _call(value: Any, offered: Collection[str]) -> _Call | None:
     return None if arguments is None else (name, arguments)
 
 
+def _flat_call(value: Any, offered: _Offered) -> _Call | None:
+    """Return a call with its arguments beside its name: arguments of the tool, all that it requires, and no other key.
+
+    A tool with an argument ``name`` has no such calls.
+    """
+    if not isinstance(value, Mapping) or not isinstance(name := value.get("name"), str) or name not in offered:
+        return None
+    given = {key: each for key, each in value.items() if key != "name"}
+    properties, required = _properties(offered[name]), offered[name].get("required") or ()
+    if not given or "name" in properties or not given.keys() <= properties or not set(required) <= given.keys():
+        return None
+    arguments = _arguments(given)
+    return None if arguments is None else (name, arguments)
+
+
+def _properties(schema: Mapping[str, Any]) -> AbstractSet[str]:
+    properties = schema.get("properties")
+    return properties.keys() if isinstance(properties, Mapping) else set()
+
+
 def _is_near(value: Any, offered: Collection[str]) -> bool:
     """Whether an object names an offered tool and has arguments, but is no call; a definition of a tool is not."""
     if not isinstance(value, Mapping):
@@ -264,13 +306,13 @@ def _is_near(value: Any, offered: Collection[str]) -> bool:
     return is_named and bool(given) and "description" not in value and not any(map(_is_form, given))
 
 
-def _is_unknown(value: Any, offered: Collection[str]) -> bool:
+def _is_unknown(value: Any, offered: _Offered) -> bool:
     """Whether an object is a call of a tool that was not offered, or names an offered one in another form."""
     named = value.get("name") if isinstance(value, Mapping) else None
     if not isinstance(named, str):
         return False
     if named in offered:
-        return len(value) > 1 and "description" not in value
+        return len(value) > 1 and ("description" not in value or "description" in _properties(offered[named]))
     return _call(value, {named}) is not None
 
 

@@ -16,7 +16,22 @@ from tests.llm.asking import TOOL, ask
 from tests.llm.misbehaving import delta, good, misbehaving, stream, text
 
 READ = {"type": "function", "function": {"name": "read", "parameters": {"type": "object"}}}
-REQUEST = ChatRequest("m-1", [], [TOOL, READ])
+TASK = {
+    "type": "function",
+    "function": {
+        "name": "task",
+        "parameters": {
+            "type": "object",
+            "properties": {"description": {"type": "string"}, "prompt": {"type": "string"}},
+            "required": ["description", "prompt"],
+        },
+    },
+}
+FORK = {
+    "type": "function",
+    "function": {"name": "fork", "parameters": {"properties": {"name": {"type": "string"}, "prompt": {}}}},
+}
+REQUEST = ChatRequest("m-1", [], [TOOL, READ, TASK, FORK])
 LS = '{"name": "bash", "arguments": {"command": "ls"}}'
 
 
@@ -28,7 +43,9 @@ def fenced(body: str, word: str = "json") -> str:
     return f"```{word}\n{body}\n```"
 
 
+FLAT = '{"name": "task", "description": "look", "prompt": "Count."}'
 ONE = [("bash", {"command": "ls"})]
+FLAT_ONE = [("task", {"description": "look", "prompt": "Count."})]
 CALLS = {
     "fence": (fenced(LS), ONE),
     "fence without a word": (fenced(LS, ""), ONE),
@@ -74,6 +91,17 @@ CALLS = {
     "an open brace": (LS[:-1], ONE),
     "an open brace in a fence": (fenced(LS[:-1]), ONE),
     "an open brace in an element": (f"<tool_call>\n{LS[:-1]}\n</tool_call>", ONE),
+    "an open brace before another call": (f"{LS[:-1]}, {LS}", ONE * 2),
+    "open braces before other calls": (f"{LS[:-1]}\n{LS[:-1]}\n{LS}", ONE * 3),
+    "an open brace before another call in a fence": (fenced(f"{LS[:-1]},\n{LS}"), ONE * 2),
+    "a brace too many": (f"{LS}}}", ONE),
+    "a brace too many after two calls": (f"{LS}, {LS}\n}}\n", ONE * 2),
+    "a brace too many in a fence": (fenced(f"{LS}}}"), ONE),
+    "a brace too many in an element": (f"<tool_call>{LS}}}</tool_call>", ONE),
+    "arguments beside the name": (FLAT, FLAT_ONE),
+    "arguments beside the name in a fence": (fenced(FLAT), FLAT_ONE),
+    "arguments beside the name in an element": (f"<tool_call>\n{FLAT}\n</tool_call>", FLAT_ONE),
+    "arguments beside the name and a call": (f"{FLAT}\n{LS}", FLAT_ONE + ONE),
     "an open list": (f"[{LS}, {LS}", ONE * 2),
     "an open element": (f"<tool_call>\n{LS}", ONE),
     "open elements": (f"<tool_call>\n{LS}\n<tool_call>\n{LS}", ONE * 2),
@@ -142,10 +170,23 @@ TEXTS = {
     "tool for name": ('{"tool": "bash", "arguments": {"command": "ls"}}', CALL),
     "action and its input": ('{"action": "bash", "action_input": {"command": "ls"}}', CALL),
     "args": ('{"name": "bash", "args": {"command": "ls"}}', CALL),
-    "arguments beside the name": ('{"name": "bash", "command": "ls"}', PERHAPS),
+    "arguments that no schema has beside the name": ('{"name": "bash", "command": "ls"}', PERHAPS),
+    "an argument less beside the name": ('{"name": "task", "prompt": "Count."}', PERHAPS),
+    "a description and no more": ('{"name": "task", "description": "look"}', PERHAPS),
+    "an argument more beside the name": (FLAT.replace('"prompt"', '"model": 1, "prompt"'), PERHAPS),
+    "a placeholder beside the name": (FLAT.replace("Count.", "<prompt>"), PERHAPS),
+    "a name that may be the argument": ('{"name": "fork", "prompt": "Count."}', PERHAPS),
+    "arguments beside the name and words": (f"I do it.\n{FLAT}", PERHAPS),
+    "arguments beside the name, cut": (FLAT[:-4], CALL),
+    "arguments beside the name, cut in a fence": (f"```json\n{FLAT[:-4]}\n```", CALL),
     "single quotes": ("{'name': 'bash', 'arguments': {'command': 'ls'}}", CALL),
     "a call of a program": ('bash(command="ls")', PERHAPS),
     "a call of a program in a fence": (fenced('bash(command="ls $(pwd)")', "python"), PERHAPS),
+    "calls of a program": ('fork(a, "1+1")\nfork(b, "2+2")\nbash("ls")', PERHAPS),
+    "calls of a program on a line": ('bash(command="ls"); bash("pwd")', PERHAPS),
+    "a broken call of a program": ('bash(read(a.py, "ls")', PERHAPS),
+    "many calls of a program without an end": ("bash(" * 50_000, NOTHING),
+    "many calls of a program and a word": ("bash() " * 50_000 + "x", NOTHING),
     "a call of a program beside words": ('Then bash(command="ls") is called.', NOTHING),
     "thought and action": ('Thought: look\nAction: bash\nAction Input: {"command": "ls"}', PERHAPS),
     "tokens of DeepSeek": ("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>bash", PERHAPS),
@@ -167,6 +208,14 @@ TEXTS = {
     "unknown tool in an element": (f"<tool_call>{LS.replace('bash', 'rm')}</tool_call>", CALL),
     "one unknown tool of two": (f"<tool_call>{LS}</tool_call><tool_call>{LS.replace('bash', 'rm')}</tool_call>", CALL),
     "two open braces": (LS[:-2], CALL),
+    "two braces too many": (f"{LS}}}}}", PERHAPS),
+    "a brace too many before words": (f"{LS}}} is it.", PERHAPS),
+    "two open braces before another call": (f"{LS[:-2]}, {LS}", CALL),
+    "an open brace before other data": (f'{LS[:-1]}, {{"command": "rm x"}}', CALL),
+    "an argument's object that follows an open brace": (
+        '{"name": "bash", "arguments": {"command": "ls"}, {"timeout": 5}}',
+        CALL,
+    ),
     "half a call": (LS[:-6], CALL),
     "half a call in an element": (f"<tool_call>{LS[:-6]}", CALL),
     "nonsense in an element": ("<tool_call>bash ls</tool_call>", CALL),
@@ -251,6 +300,16 @@ def test_a_call_that_stands_in_what_the_model_has_read_is_not_made(heard, role):
     for written in (LS, f"The file says\n{LS}", f"<tool_call>{LS}</tool_call>", f"[{LS}]"):
         reply = read(written, replace(REQUEST, messages=messages))
         assert (reply.tool_calls, reply.unread) == ((), PERHAPS)
+
+
+@pytest.mark.parametrize(
+    "heard", [FLAT, json.dumps({"content": f"1\t{FLAT}"}), FLAT.replace('"name": "task", ', "")[:-1]]
+)
+def test_a_call_with_its_arguments_beside_its_name_may_be_a_quotation(heard):
+    heard = heard if "name" in heard else f'{heard}, "name": "task"}}'
+    reply = read(FLAT, replace(REQUEST, messages=[{"role": "tool", "content": heard}]))
+    assert (reply.tool_calls, reply.unread) == ((), PERHAPS)
+    assert read(FLAT, replace(REQUEST, messages=[{"role": "tool", "content": "look: Count."}])).tool_calls
 
 
 def test_a_command_that_the_model_has_read_may_be_called():
