@@ -154,6 +154,11 @@ class Probe:
         """Return the answer to one more request; None if the server refuses it."""
         try:
             return self._ask(words, tools=tools, **settings)
+        except CallFailed as failed:
+            if failed.kind != "connection":
+                return None
+        try:  # a server that closes a connection between two requests has not refused the second
+            return self._ask(words, tools=tools, **settings)
         except CallFailed:
             return None
 

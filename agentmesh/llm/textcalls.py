@@ -232,6 +232,7 @@ def _near(offered: _Offered) -> re.Pattern[str]:
         rf"|(?<!`)<function=(?:{names})>|\[TOOL_CALLS\](?:{names})\b|<\uff5ctool\u2581calls?\u2581begin\uff5c>"
         rf"|^Action:[ \t]*(?:{names})[ \t]*\r?\n\s*Action Input:"
         rf"|\A\s*(?:```\w*\s+)?{{\s*\"name\"\s*:\s*\"(?:{flat or '(?!)'})"
+        rf"|\A\s*(?:```\w*\s+)?<(?:{names})\s+\w+\s*=\s*\""
         rf"|\A\s*(?:{names})\([^\n]*\)\s*\Z"
         rf"|\A\s*(?:```\w*\s+)?(?:(?:{names})\([^()]*(?:\([^()]*\)[^()]*)*\)[\s;,]*)+(?:```)?\s*\Z",
         re.MULTILINE,

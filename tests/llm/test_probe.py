@@ -136,6 +136,22 @@ def test_a_server_that_refuses_constraints_has_none():
     assert probe(answer)["forced_calls"] == "none"
 
 
+def test_a_connection_that_breaks_between_two_requests_is_no_refusal():
+    """Real llama.cpp closed one after the second request, so its tools were not known."""
+    model, broken = Model(), 0
+
+    def answer(exchange: Exchange) -> None:
+        nonlocal broken
+        if "tools" not in exchange.mesh.chats[-1].json and not broken:
+            broken += 1
+            exchange.close_connection = True
+        else:
+            model(exchange)
+
+    assert probe(answer)["needs_choice"] is False
+    assert broken == 1
+
+
 @pytest.mark.parametrize(
     "answer",
     [error(401, "no"), error(500, "broken"), error(404, "no such model"), cut()],

@@ -182,6 +182,8 @@ TEXTS = {
     "single quotes": ("{'name': 'bash', 'arguments': {'command': 'ls'}}", CALL),
     "a call of a program": ('bash(command="ls")', PERHAPS),
     "a call of a program in a fence": (fenced('bash(command="ls $(pwd)")', "python"), PERHAPS),
+    "an element with arguments as attributes": ('<task description="Count." prompt="What do you know?">', PERHAPS),
+    "such an element within words": ('I write <task prompt="x"> here.', NOTHING),
     "calls of a program": ('fork(a, "1+1")\nfork(b, "2+2")\nbash("ls")', PERHAPS),
     "calls of a program on a line": ('bash(command="ls"); bash("pwd")', PERHAPS),
     "a broken call of a program": ('bash(read(a.py, "ls")', PERHAPS),

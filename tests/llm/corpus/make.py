@@ -212,7 +212,7 @@ def main() -> None:
     asked = list(enumerate(conversations(options.given)))[(options.round - 1) % options.share :: options.share]
     began = time.monotonic()
     with ThreadPoolExecutor(options.slots) as pool, options.out.open("a", encoding="utf-8") as out:
-        for answers in pool.map(lambda each: records(options, *each[1], each[0]), asked):
+        for answers in pool.map(lambda each: records(options, each[1][0], each[1][1], each[0]), asked):
             out.writelines(json.dumps(made, ensure_ascii=False) + "\n" for made in answers)
             out.flush()
     print(f"{len(asked)} requests in {time.monotonic() - began:.0f} s")
