@@ -39,6 +39,14 @@ def am(tmp_path: Path, urls: dict[str, str]) -> CommandLine:
     return made
 
 
+@pytest.fixture
+def other_url(empty_database_url: str) -> str:
+    """A database of another program's: nothing but a person's upgrade brings the schema into it."""
+    with psycopg.connect(empty_database_url, autocommit=True) as conn:
+        conn.execute("create table public.other ()")
+    return empty_database_url
+
+
 @contextmanager
 def cut_off(url: str) -> Iterator[None]:
     """End all connections of a database, and refuse new ones while the block lasts."""
@@ -86,9 +94,9 @@ def test_the_agents_of_the_others_go_on_while_a_database_is_cut_off_and_its_own_
         assert worker.wait(60) == 0, worker.stderr.read().decode()
 
 
-def test_a_database_without_a_schema_is_left_out_and_served_once_it_is_upgraded(am, urls, empty_database_url):
+def test_a_database_without_a_schema_is_left_out_and_served_once_it_is_upgraded(am, urls, other_url):
     _, root = begin(urls["a"], am.folder)
-    configure(am, {**urls, "new": empty_database_url})
+    configure(am, {**urls, "new": other_url})
     with am.start("worker") as worker:
         told = iter(lambda: worker.stderr.readline().decode(), "")
         [said] = [next(line for line in told if "the database new is not served" in line)]
@@ -98,16 +106,16 @@ def test_a_database_without_a_schema_is_left_out_and_served_once_it_is_upgraded(
         answered(urls["a"], root, "hello")
         assert am("db", "upgrade", "--database", "new").code == 0
         assert any("the database new answers: its agents run" in line for line in told)
-        _, late = begin(empty_database_url, am.folder)
-        answered(empty_database_url, late, "hello")
+        _, late = begin(other_url, am.folder)
+        answered(other_url, late, "hello")
 
 
-def test_a_screen_in_a_browser_shows_the_session_of_its_database(am, urls, empty_database_url):
+def test_a_screen_in_a_browser_shows_the_session_of_its_database(am, urls, other_url):
     session, _ = begin(urls["a"], am.folder)
     newest, _ = begin(urls["b"], am.folder)
     for url in urls.values():
         served(url)
-    configure(am, {**urls, "new": empty_database_url})
+    configure(am, {**urls, "new": other_url})
     for options, wanted in (((), newest), (("--session", session[:8]), session)):
         with am.start("serve", *options) as process:
             assert process.stdout.readline().startswith(b"http://127.0.0.1:")
