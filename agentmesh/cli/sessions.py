@@ -199,8 +199,8 @@ def move(session_id: str | None, to: str | None, *, is_resumed: bool, as_json: b
         emit(moved._asdict())
         return 0
     sentence = f"Moved session {short(moved.session_id)} from {moved.source} to {moved.destination}"
-    grown = [f"{name} by {by:,}" for name, by in moved.offsets.items() if by and name in _NUMBERED]
-    numbers = f" Numbers have grown: {', '.join(grown)}." if grown else ""
+    changed = [f"{name} by {by:+,}" for name, by in moved.offsets.items() if by and name in _NUMBERED]
+    numbers = f" Numbers have changed: {', '.join(changed)}." if changed else ""
     say(f"{sentence}: {plural(moved.rows, 'row')}.{numbers}")
     return 0
 

@@ -18,7 +18,7 @@ create index moves_session on agentmesh.moves (session_id, departed_at) where de
 create index moves_open on agentmesh.moves (began_at) where arrived_at is null and called_off_at is null;
 
 -- A session that comes from another database. It is sealed: no verb sees its rows until one commit unpacks them. The
--- row stays, and says for good what its numbers have grown by.
+-- row stays, and says for good by how much its numbers have changed.
 create table agentmesh.arrivals (
   id uuid primary key,                                      -- that of the move, in the other database
   session_id uuid not null,

@@ -135,7 +135,7 @@ def test_a_mover_is_killed_and_the_session_is_whole_in_one_place(
     assert two.nothing_is_left()
     again = am("sessions", "move", "--resume")
     assert (again.code, again.err) == (0, "No move was cut short.\n")
-    if two.lives_in() == ["a"]:
+    if two.lives_in() == ["a"]:  # once more, to the end
         assert am("sessions", "move", str(two.session)[:8], "b").code == 0
     assert two.lives_in() == ["b"]
     assert two.is_whole()
@@ -213,3 +213,16 @@ def test_a_session_that_departed_to_a_database_that_is_not_configured_is_told(am
     assert told.code == 1
     assert f"Session {str(two.session)[:8]} is between a and b" in told.err
     assert two.lives_in() == []
+
+
+def test_what_is_said_of_a_move_there_and_back(am: CommandLine, two: Two):
+    session = str(two.session)
+    there = am("sessions", "move", session, "b")
+    assert there.code == 0
+    assert (
+        f"Moved session {session[:8]} from a to b: {two.rows} rows. Numbers have changed: mail by +1,000" in there.err
+    )
+    back = am("sessions", "move", session, "a", "--json")
+    assert (back.data["source"], back.data["destination"], back.data["rows"]) == ("b", "a", two.rows)
+    assert two.is_whole()
+    assert am("sessions", "list", "--json").data[0]["database"] in ("a", "b")
