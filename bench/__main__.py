@@ -22,6 +22,7 @@ from bench import (
     idle,
     killing,
     loaded,
+    local_model,
     long_mailbox,
     orchestration,
     prefixes,
@@ -91,6 +92,7 @@ GROUPS: Final[Mapping[str, Group]] = {
     "workers": Group(workers.run, 29),
     "year": Group(year.run, 4),
     "bloat": Group(bloat.run, 0),
+    "local_model": Group(local_model.run, 0),
 }
 LIMIT: Final = 600
 """Seconds that an ordinary run of all groups may take."""

@@ -53,10 +53,12 @@ class WorkerProcess:
         base_url: str = "",
         prefix_gate: int = 2000,
         slots: int = 0,
+        max_tokens: int = 0,
     ) -> None:
         """``mute``: its model never answers. ``base_url``: of a model server for all agents without instruction.
 
-        ``prefix_gate`` is the setting of that name, ``slots`` that of the server; 0: it does not say.
+        ``prefix_gate`` is the setting of that name, ``slots`` that of the server; 0: it does not say. ``max_tokens``:
+        of an answer; 0: as the server likes.
         """
         options = [
             "--concurrency",
@@ -67,6 +69,8 @@ class WorkerProcess:
             str(prefix_gate),
             "--slots",
             str(slots),
+            "--max-tokens",
+            str(max_tokens),
             *(["--mute"] if mute else []),
         ]
         self._process = subprocess.Popen(
@@ -174,6 +178,7 @@ def main() -> None:
     parser.add_argument("--base-url", default="")
     parser.add_argument("--prefix-gate", type=int, required=True)
     parser.add_argument("--slots", type=int, required=True)
+    parser.add_argument("--max-tokens", type=int, default=0)
     parser.add_argument("--mute", action="store_true")
     options = parser.parse_args()
     statements = Statements()
@@ -187,7 +192,10 @@ def main() -> None:
     database = WatchedDatabase(options.url, say)
     model: ChatModel = Puppet(mute=options.mute)
     if options.base_url:
-        model = PuppetOr(Models({"puppet": Provider("puppet", options.base_url, slots=options.slots or None)}))
+        provider = Provider(
+            "puppet", options.base_url, slots=options.slots or None, max_tokens=options.max_tokens or None
+        )
+        model = PuppetOr(Models({"puppet": provider}))
     engine = Engine(
         database, model, toolset.builtin(database), ToolGate(), Feed(database), prefix_gate=options.prefix_gate
     )
