@@ -229,6 +229,9 @@ def test_the_document_names_every_type_and_field(fixed, exported):
 
 
 NOT_WRITTEN = {
+    "moves": "where sessions have gone that are not here any more",
+    "arrivals": "sessions that are not here yet",
+    "arrival_rows": "sessions that are not here yet",
     "alembic_version": "of the database, not of the session",
     "code": "of the database, not of the session",
     "release": "of the database, not of the session",
