@@ -52,7 +52,7 @@ class Outcome(StrEnum):
     STAYED = "stayed"
     """It never left its source."""
     UNKNOWN = "unknown"
-    """A database that knows more is not configured, or did not answer."""
+    """A database that knows more is not configured, did not answer, or is busy with it."""
 
 
 class Resumed(NamedTuple):
@@ -83,12 +83,12 @@ def move(databases: Databases, session: Session, source: Mesh, to: str) -> Moved
         arriving = stack.enter_context(moves.patient_connection(destination.database))
         this = moves.begin(leaving, session.id, to)
         try:
-            _require_two(origin, to, are_one=moves.is_here(arriving, this))
             left = moves.leave(leaving, arriving, this, session.id, origin)
         except BaseException as error:
             if _try_to_settle(source, destination, this) is Outcome.ARRIVED:
                 databases.whereabouts.remember(str(session.id), to)
-                raise DatabaseError(f"The session {short(session.id)} is in {to} now, although: {error}") from error
+                why = str(error) or "the move was interrupted"
+                raise DatabaseError(f"The session {short(session.id)} is in {to} now, although {why}") from error
             raise
     if _try_to_settle(source, destination, this) is not Outcome.ARRIVED:
         raise DatabaseError(f"The session {short(session.id)} has left {origin}, and is sealed in {to}.", hint=RESUME)
@@ -111,11 +111,11 @@ def resume(databases: Databases) -> Iterator[Resumed]:
     for name, (left, _) in answers.items():
         for one in left:
             at, _ = sealed.pop(one.id, (one.destination if one.destination in answers else None, None))
-            outcome = _settle(databases.mesh(name), databases.mesh(at) if at else None, one.id)
+            outcome = _try_to_settle(databases.mesh(name), databases.mesh(at) if at else None, one.id)
             yield Resumed(one.session_id, name, at or one.destination, outcome)
     for at, arrival in sealed.values():
         source = next((name for name in answers if _began_in(databases.mesh(name), arrival.id)), None)
-        outcome = _settle(databases.mesh(source), databases.mesh(at), arrival.id) if source else Outcome.UNKNOWN
+        outcome = _try_to_settle(databases.mesh(source), databases.mesh(at), arrival.id) if source else Outcome.UNKNOWN
         yield Resumed(arrival.session_id, source or arrival.source, at, outcome)
 
 
@@ -135,8 +135,8 @@ def _settle(source: Mesh, destination: Mesh | None, this: UUID) -> Outcome:
     return Outcome.ARRIVED
 
 
-def _try_to_settle(source: Mesh, destination: Mesh, this: UUID) -> Outcome:
-    """Settle a move; if a database does not let us, leave it to ``resume``."""
+def _try_to_settle(source: Mesh, destination: Mesh | None, this: UUID) -> Outcome:
+    """Settle a move; if a database does not let us, leave it to the next ``resume``."""
     try:
         return _settle(source, destination, this)
     except AgentmeshError as error:
@@ -146,8 +146,3 @@ def _try_to_settle(source: Mesh, destination: Mesh, this: UUID) -> Outcome:
 
 def _began_in(mesh: Mesh, this: UUID) -> bool:
     return mesh.database.run(moves.is_here, this, idempotent=True)
-
-
-def _require_two(origin: str, to: str, *, are_one: bool) -> None:
-    if are_one:
-        raise UsageError(f"The databases {origin} and {to} are the same one.", hint="Name it once in [databases].")

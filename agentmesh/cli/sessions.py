@@ -216,7 +216,7 @@ def _print_resumed(found: Sequence[Resumed], *, as_json: bool) -> int:
     words = {
         Outcome.ARRIVED: "has arrived in {0.destination}",
         Outcome.STAYED: "has stayed in {0.source}",
-        Outcome.UNKNOWN: "is between {0.source} and {0.destination}, one of which is away or not configured",
+        Outcome.UNKNOWN: "is between {0.source} and {0.destination}: one of them is away, busy, or not configured",
     }
     if as_json:
         emit([one._asdict() for one in found])

@@ -19,6 +19,17 @@ WORKER: Final = "agentmesh_worker"
 """Runs sessions, by the verbs and what workers call; changes nothing in the schema. Logins are made its members."""
 PERSON: Final = "agentmesh_person"
 """Does what a worker may, and what only people decide. Logins are made its members."""
+MOVING: Final = (
+    "begin_move",
+    "call_off_move",
+    "depart",
+    "end_move",
+    "arrive",
+    "number_arrival",
+    "unpack",
+    "discard_arrival",
+)
+"""Functions that move a session to another database. They have the rights of the schema's owner."""
 FOR_PERSONS: Final = (
     "start_session",
     "set_mode",
@@ -34,14 +45,7 @@ FOR_PERSONS: Final = (
     "workspace_moved",
     "place_root",
     "pin_session",
-    "begin_move",
-    "call_off_move",
-    "depart",
-    "end_move",
-    "arrive",
-    "number_arrival",
-    "unpack",
-    "discard_arrival",
+    *MOVING,
 )
 """Functions that decide what agents may do and spend, their names, what stays and where. No worker may call them."""
 

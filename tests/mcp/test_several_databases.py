@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.cli.test_several_databases import configure, served
+from tests.cli.several.conftest import configure, served
 from tests.mcp.conftest import Desk, run
 
 pytestmark = pytest.mark.timeout(180)  # each starts Python several times

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from agentmesh.domain.errors import (
+    MoveOver,
     SchemaDiffers,
     SessionChanged,
     SessionMoved,
@@ -244,6 +245,21 @@ def test_of_two_movers_one_wins(conn: psycopg.Connection, there: psycopg.Connect
     assert [moves.unpack(there, second) for _ in range(2)] == [session, session]
     assert moves.unpack(there, first) is None
     assert moves.arrivals(there) == []
+
+
+def test_who_finds_the_arrival_thrown_away_is_told_that_the_move_is_over(
+    conn: psycopg.Connection, there: psycopg.Connection
+):
+    session = full_session(conn)
+    this = moves.begin(conn, session, "there")
+    moves.copy(conn, there, this, session, "here")
+    digests = moves.digests(there, this)
+    assert moves.call_off(conn, this) == "called off"
+    assert moves.discard(there, this)
+    for step in (lambda: moves.number(there, this), lambda: moves.depart(conn, this, digests)):
+        with pytest.raises(MoveOver), translated():
+            step()
+    assert moves.unpack(there, this) is None
 
 
 VERBS: dict[str, Callable[[psycopg.Connection, SessionId, AgentId], object]] = {

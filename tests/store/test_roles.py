@@ -337,16 +337,19 @@ def test_what_the_functions_write_is_what_the_workers_may_write(conn: psycopg.Co
     """).fetchall()
     assert {name for name, body, definer in bodies if definer and re.search(_WRITES, body)} == {
         *_ERASING,
-        *_MOVING,
+        *roles.MOVING,
     }
     queries = Path(schema.__file__).parents[1].joinpath("sql", "queries")
     files = [path.read_text() for path in queries.glob("*.sql") if path.stem != "code"]  # which the owner runs
-    texts = [body for name, body, _ in bodies if name not in (*_ERASING, *_MOVING, *roles.FOR_PERSONS)]
+    texts = [body for name, body, _ in bodies if name not in (*_ERASING, *roles.MOVING, *roles.FOR_PERSONS)]
     texts += files
     wanted = {want for text in texts for want in written(text)}
     assert _granted(conn, roles.WORKER) == wanted
     decided = {
-        want for name, body, _ in bodies if name in roles.FOR_PERSONS and name not in _MOVING for want in written(body)
+        want
+        for name, body, _ in bodies
+        if name in roles.FOR_PERSONS and name not in roles.MOVING
+        for want in written(body)
     }
     assert _granted(conn, roles.PERSON) == {*decided, ("insert", "arrival_rows", "")} - wanted, (
         "COPY brings what arrives"
@@ -358,16 +361,6 @@ def test_what_the_functions_write_is_what_the_workers_may_write(conn: psycopg.Co
 
 
 _ERASING = {"delete_session", "begin_erasing", "erase_some"}
-_MOVING = {
-    "begin_move",
-    "call_off_move",
-    "depart",
-    "end_move",
-    "arrive",
-    "number_arrival",
-    "unpack",
-    "discard_arrival",
-}
 
 
 def _granted(conn: psycopg.Connection, role: str) -> set[tuple[str, str, str]]:

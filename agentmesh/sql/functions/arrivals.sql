@@ -34,7 +34,9 @@ declare
   shift bigint := 0;
 begin
   select * into it from agentmesh.arrivals a where a.id = number_arrival.move for update;
-  if it.offsets ? number_arrival.relation then
+  if it.id is null then
+    perform agentmesh.refuse('AM046', 'the move was called off', 'The session is still where it was. Move it again if you like.');
+  elsif it.offsets ? number_arrival.relation then
     return;
   end if;
   execute format('select min((r.content::agentmesh.%1$I).id), max((r.content::agentmesh.%1$I).id) from agentmesh.arrival_rows r where r.arrival = $1 and r.relation = $2', relation)
@@ -99,8 +101,8 @@ language sql immutable as $$
 -- Results of foreign tools may have keys of the same names, so only those of ours are touched.
   select case
     when kind in ('mail', 'user') then content
-      || case when content ? 'mail_id' then jsonb_build_object('mail_id', (content -> 'mail_id')::bigint + (offsets -> 'mail')::bigint) else '{}' end
-      || case when content ? 'reply_to' then jsonb_build_object('reply_to', content -> 'reply_to'
+      || case when jsonb_typeof(content -> 'mail_id') = 'number' then jsonb_build_object('mail_id', (content -> 'mail_id')::bigint + (offsets -> 'mail')::bigint) else '{}' end
+      || case when jsonb_typeof(content #> '{reply_to,message_id}') = 'number' then jsonb_build_object('reply_to', content -> 'reply_to'
            || jsonb_build_object('message_id', (content #> '{reply_to,message_id}')::bigint + (offsets -> 'mail')::bigint)) else '{}' end
     when kind = 'tool_result' and content ->> 'name' in ('send', 'wait', 'peek') then content || jsonb_build_object('result',
       agentmesh.shift_keys(content -> 'result', jsonb_build_object('message_id', offsets -> 'mail', 'timer_id', offsets -> 'timers')))

@@ -130,7 +130,7 @@ begin
   perform agentmesh.require_read_committed();
   select * into it from agentmesh.moves m where m.id = depart.move for update;
   if it.id is null or it.called_off_at is not null then
-    perform agentmesh.refuse('AM046', 'the move was called off', 'The session is still here. Move it again if you like.');
+    perform agentmesh.refuse('AM046', 'the move was called off', 'The session is still where it was. Move it again if you like.');
   elsif it.departed_at is not null then
     return it.departed_at;
   end if;

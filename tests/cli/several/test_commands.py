@@ -14,7 +14,7 @@ from agentmesh.cli.commands import cli
 from agentmesh.domain.ids import AgentId
 from agentmesh.store import agents
 from tests.cli.conftest import CommandLine
-from tests.cli.test_several_databases import begin, configure, mail_of, served
+from tests.cli.several.conftest import begin, mail_of, served
 
 pytestmark = pytest.mark.timeout(300)  # each runs a command in several ways
 
@@ -65,7 +65,7 @@ BY_ARGUMENT = {
 ELSEWHERE = {
     "mcp": "tests/mcp/test_several_databases.py",
     "run": "test_a_run_goes_on_where_its_session_is",
-    "sessions move": "tests/cli/test_move.py",
+    "sessions move": "tests/cli/several/test_move.py",
     "serve": "test_a_screen_in_a_browser_shows_the_session_of_its_database",
     "worker": "test_a_worker_of_one_session_is_in_its_database",
 }
@@ -94,11 +94,8 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Any, new_database: Any, template: str) -> Iterator[Place]:
-    with new_database(template) as a, new_database(template) as b:
-        am = CommandLine(tmp_path / "work", AGENTMESH_DATA_DIR=str(tmp_path / "data"))
-        configure(am, {"a": a, "b": b})
-        yield Place(am, {"a": a, "b": b})
+def place(am: CommandLine, urls: dict[str, str]) -> Place:
+    return Place(am, urls)
 
 
 @pytest.mark.parametrize("command", OF_AN_AGENT)

@@ -6,8 +6,6 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -16,27 +14,12 @@ from psycopg import sql
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.store import mailbox
-from tests.cli.conftest import CommandLine
-from tests.cli.test_several_databases import begin, configure, served
+from tests.cli.several.conftest import begin, configure, served
 from tests.fixtures.engine import until
 
 pytestmark = pytest.mark.timeout(240)  # each starts Python several times
 
 _PATIENCE = 100.0
-
-
-@pytest.fixture
-def urls(new_database: Any, template: str) -> Iterator[dict[str, str]]:
-    with new_database(template) as a, new_database(template) as b:
-        yield {"a": a, "b": b}
-
-
-@pytest.fixture
-def am(tmp_path: Path, urls: dict[str, str]) -> CommandLine:
-    """``am(...)`` runs a command with both databases configured."""
-    made = CommandLine(tmp_path / "work", AGENTMESH_DATA_DIR=str(tmp_path / "data"))
-    configure(made, urls)
-    return made
 
 
 @pytest.fixture
