@@ -156,7 +156,7 @@ def test_a_database_that_was_away_is_served_when_it_is_back(
     configure, open_mesh: Open, urls, rig: Rig, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("agentmesh.app.served_databases._AGAIN", 0.0)
-    monkeypatch.setattr("agentmesh.app.databases._AGAIN", 0.0)
+    monkeypatch.setattr("agentmesh.app.meshes._AGAIN", 0.0)
     name = psycopg.conninfo.conninfo_to_dict(urls["b"])["dbname"]
     admin = psycopg.conninfo.make_conninfo(urls["b"], dbname="postgres")
     with psycopg.connect(admin, autocommit=True) as conn:
