@@ -31,7 +31,7 @@ from agentmesh.tui.input.terminal import keep_pastes_whole, teach_alt_enter
 from agentmesh.tui.input.theme_switch import ThemeSwitch
 from agentmesh.tui.screen import MainScreen
 from agentmesh.tui.session.feed_calls import FeedCall, Unfollow
-from agentmesh.tui.session.messages import BoardChanged, FromFeed, RowsArrived, TextStreamed
+from agentmesh.tui.session.messages import BoardChanged, FromFeed, Moved, RowsArrived, TextStreamed
 from agentmesh.tui.themed_app import ThemedApp
 
 if TYPE_CHECKING:
@@ -175,11 +175,27 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
                 self.session = board.session
             case TextStreamed():
                 self._streamed_at = time.monotonic()
+            case Moved():
+                await self._follow(message)
+                return
         await received.show(self.main, message)
         if isinstance(message, BoardChanged):
             self._news.take(message.board)
         elif isinstance(message, RowsArrived) and self._connection:
             self._connection.rows_arrived(message)
+
+    async def _follow(self, moved: Moved) -> None:
+        """Show the session in the database that it has moved to; what covers it is left to the person first."""
+        if self.screen is not self.main:
+            self.set_timer(_LOOK, partial(self.post_message, moved))
+        elif self.session and self.session.id == moved.session.id:
+            main = self.main
+            view, typed = main.navigation.in_view, (main.composer.held, main.composer.prompt.whole)
+            self._use(moved.mesh)
+            await self._switch(moved.session, typed)
+            if view:
+                self.main.navigation.expect(view)
+            self.main.say(f"the session has moved to the database {moved.mesh.settings.database}, and is shown from there")
 
     # From the screen
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import threading
 from collections.abc import Callable, Iterator
@@ -10,10 +11,13 @@ from typing import Any
 
 import pytest
 
-from agentmesh.app.databases import Answers, Databases
+from agentmesh.app.databases import Databases
 from agentmesh.app.mesh import Mesh
+from agentmesh.app.meshes import Answers
+from agentmesh.app.moving import move
 from agentmesh.config.settings import load
 from agentmesh.domain.errors import DatabaseUnreachable
+from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Session
 from agentmesh.store import agents, sessions
 from agentmesh.tui.app import MeshApp
@@ -106,6 +110,52 @@ def test_a_chosen_session_of_another_database_is_shown_and_written_to(databases,
     play(whole())
 
 
+def test_the_screen_follows_a_session_that_moves_and_keeps_agent_and_input(databases, tmp_path):
+    here, there = databases.mesh("a"), databases.mesh("b")
+    session = here.find_session(session=begin(here, tmp_path, "of a"), workdir=tmp_path)
+    child = here.database.run(agents.fork, session.root_id, "child", None)
+
+    async def whole() -> None:
+        async with shown(
+            MeshApp(lambda: Opened(here, session, "", None, databases), keymap=Keymap()), (100, 30)
+        ) as show:
+            await show.until(lambda: show.app.main.navigation.face)
+            show.app.main.navigation.go(child, "child")
+            await show.until(lambda: show.app.main.navigation.in_view == child)
+            await show.press(*"half a thought")
+            await asyncio.to_thread(move, databases, session, here, "b")
+            await show.sees("has moved to the database b", "half a thought")
+            await show.until(lambda: show.app.opened and show.app.opened.mesh is there)
+            await show.until(lambda: show.app.main.navigation.in_view == child)
+            await show.press("enter")
+            await show.until(lambda: _mail(there, session, child) == ["half a thought"])
+
+    play(whole())
+
+
+def test_a_screen_that_is_covered_follows_once_it_is_seen_again(databases, tmp_path):
+    here, there = databases.mesh("a"), databases.mesh("b")
+    session = here.find_session(session=begin(here, tmp_path, "of a"), workdir=tmp_path)
+
+    async def whole() -> None:
+        async with shown(
+            MeshApp(lambda: Opened(here, session, "", None, databases), keymap=Keymap()), (100, 30)
+        ) as show:
+            await show.until(lambda: show.app.main.navigation.face)
+            await show.press("f1")
+            covering = show.app.screen
+            assert covering is not show.app.main
+            await asyncio.to_thread(move, databases, session, here, "b")
+            await show.until(lambda: "screen" not in [thread.name for thread in threading.enumerate()])
+            assert show.app.screen is covering
+            await show.press("escape")
+            await show.sees("has moved to the database b")
+            assert show.app.opened
+            assert show.app.opened.mesh is there
+
+    play(whole())
+
+
 def test_the_list_of_sessions_says_why_no_database_answers(databases):
     class Silent:
         def ask(self, _question: object) -> Answers[Any]:
@@ -115,10 +165,10 @@ def test_the_list_of_sessions_says_why_no_database_answers(databases):
         _listed(databases.mesh("a"), Silent())  # type: ignore[arg-type]
 
 
-def _mail(mesh: Mesh, session: Session) -> list[str]:
+def _mail(mesh: Mesh, session: Session, agent: AgentId | None = None) -> list[str]:
     with mesh.database.connection() as conn:
         query = "select body from agentmesh.mail where recipient = %s order by id"
-        return [row[0] for row in conn.execute(query, [session.root_id])]
+        return [row[0] for row in conn.execute(query, [agent or session.root_id])]
 
 
 def test_the_board_shows_the_sessions_of_all_databases_and_leads_into_another(databases, tmp_path):

@@ -15,12 +15,12 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from agentmesh.domain.errors import AgentmeshError, UnknownAgent, UnknownRequest
+from agentmesh.domain.errors import AgentmeshError, SessionMoved, UnknownAgent, UnknownRequest
 from agentmesh.domain.log import logger
-from agentmesh.store import person, requests
+from agentmesh.store import person, requests, sessions
 from agentmesh.store.status import ask_for_text, screen_channel, session_channel
 from agentmesh.tui.session.hints import HintBatch, Hints
-from agentmesh.tui.session.messages import BoardChanged, LinkChanged, Missed, Noticed, OutputShown, RequestSettled
+from agentmesh.tui.session.messages import BoardChanged, LinkChanged, Missed, Moved, Noticed, OutputShown, RequestSettled
 from agentmesh.tui.session.reading import Followed, read_board
 from agentmesh.tui.session.schema_watch import SchemaWatch
 from agentmesh.tui.session.watching import Watched, Watching
@@ -83,6 +83,7 @@ class Feed:
         self._outbox: list[Message] = []
         """Messages with rows, to be posted with the board: a key pressed between the two would find no agent."""
         self._sought: AgentId | None = None
+        self._databases = databases
         self._watching = Watching(mesh, post, databases)
         self._board = board
         self._posted_trouble: str | None = None
@@ -175,6 +176,8 @@ class Feed:
         try:
             step()
         except AgentmeshError as error:
+            if isinstance(error, SessionMoved) and self._find_moved():
+                return False
             self._post_trouble(sentence(error))
         except Exception:
             LOG.exception("the screen of session %s could not be read", self._session.id)
@@ -184,6 +187,19 @@ class Feed:
         self._stopping.wait(_AGAIN)
         self._hints.everything()
         return False
+
+    def _find_moved(self) -> bool:
+        """Find the session in the database that it has moved to, and end with word of it; False if it is not there."""
+        if self._databases is None:
+            return False
+        try:
+            mesh = self._databases.of_session(str(self._session.id))
+            session = mesh.database.run(sessions.get, self._session.id, idempotent=True)
+        except AgentmeshError:
+            return False  # it has left, and not arrived: or no configured database has it
+        self._post(Moved(mesh, session))
+        self._stopping.set()
+        return True
 
     def _serve(self) -> None:
         """Carry out the app's requests in order; a request that fails stays in the queue."""

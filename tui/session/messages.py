@@ -9,8 +9,9 @@ from textual.message import Message
 from agentmesh.tui.widgets.message import message
 
 if TYPE_CHECKING:
+    from agentmesh.app import Mesh
     from agentmesh.domain.ids import AgentId
-    from agentmesh.domain.rows import Request, Row
+    from agentmesh.domain.rows import Request, Row, Session
     from agentmesh.store.board import Elsewhere, Ran
     from agentmesh.tui.session.state import Board, Details
 
@@ -77,6 +78,14 @@ class LinkChanged(FromFeed):
 
     sentence: str | None
     """What is wrong, or None when all is well."""
+
+
+@message
+class Moved(FromFeed):
+    """The session is in another database now; this feed reads no more."""
+
+    mesh: Mesh
+    session: Session
 
 
 @message
