@@ -26,6 +26,11 @@ ENDS: Final = 5
 """The step in a row that ends the turn."""
 PATIENCE: Final = 3
 """If results differ only in times and durations, this many times as many steps: a log may be watched that way."""
+_VARIES: Final[Mapping[str, frozenset[str]]] = {
+    "send": frozenset({"message_id"}),
+    "task": frozenset({"agent_id", "cost_usd", "name", "tokens", "tool_calls"}),
+}
+"""What differs in results of our tools although nothing has changed."""
 _NAMED: Final = 3
 """Calls of a step that the error names."""
 
@@ -125,7 +130,7 @@ def _steps(rows: Sequence[Row]) -> Iterator[_Step]:
     results: dict[str, Any] = {}
     for row in reversed(rows):
         if row.kind == Kind.TOOL_RESULT:
-            results[row.content["call_id"]] = _without_note(row.content["result"])
+            results[row.content["call_id"]] = _compared(row.content["name"], row.content["result"])
         elif row.kind == Kind.ASSISTANT and row.content.get("calls"):
             step: _Step = {}
             for call in row.content["calls"]:
@@ -142,9 +147,15 @@ def _key(name: str, arguments: str) -> _Call:
         return name, arguments
 
 
-def _without_note(result: Any) -> Any:
-    """Return a result without its note, which is ours."""
-    return {key: value for key, value in result.items() if key != "note"} if isinstance(result, dict) else result
+def _compared(tool: str, result: Any) -> Any:
+    """Return a result without what is ours: its note, and what differs each time."""
+    if not isinstance(result, dict):
+        return result
+    dropped = {"note", *_VARIES.get(tool, ())}
+    kept = {key: value for key, value in result.items() if key not in dropped}
+    if tool == "send" and isinstance(result.get("sent"), list):
+        kept["sent"] = [_compared(tool, each) for each in result["sent"]]
+    return kept
 
 
 def _steady(value: Any) -> Any:

@@ -22,12 +22,12 @@ GLOB = do(call("glob", pattern="*.none"))
 OTHER = do(call("glob", pattern="*.other"))
 
 
-def notes(rig: Rig) -> list[bool]:
-    return ["with the same results" in result.get("note", "") for result in rig.results()]
+def notes(rig: Rig, agent: str = "root") -> list[bool]:
+    return ["with the same results" in result.get("note", "") for result in rig.results(agent=agent)]
 
 
-def error(rig: Rig) -> dict[str, Any]:
-    (row,) = [content for kind, content in rig.rows() if kind == "error"]
+def error(rig: Rig, agent: str = "root") -> dict[str, Any]:
+    (row,) = [content for kind, content in rig.rows(agent) if kind == "error"]
     return row
 
 
@@ -107,6 +107,17 @@ def test_17_3_looks_at_who_works_are_told_to_wait_and_ended(rig: Rig):
     assert "wait" in rig.results()[WARNED - 1]["note"]
 
 
+@pytest.mark.parametrize("to", ["parent", ["parent"]], ids=["one", "several"])
+def test_the_same_message_again_and_again_is_a_loop(rig: Rig, to: str | list[str]):
+    """A real 1.5B model told its parent one word 18 times; each message has its own id, and woke the parent."""
+    rig.script("root", do(call("fork", name="child", prompt="Say the word.")), *[say("I see.")] * 9)
+    rig.script("child", *[do(call("send", to=to, message="The word is apple."))] * (2 * ENDS))
+    rig.worker()
+    rig.run()
+    assert notes(rig, "child") == [False] * (WARNED - 1) + [True] * (ENDS - WARNED + 1)
+    assert 'send {"message": "The word is apple."' in error(rig, "child")["error"]
+
+
 Made = tuple[str, dict[str, Any], Any]
 """A call: the tool, its arguments, its result."""
 
@@ -157,6 +168,22 @@ def test_17_3_results_that_differ_in_times_and_durations_have_more_patience_but_
 def test_17_3_a_poll_whose_output_changes_is_no_loop(outputs: list[str]):
     found = loops.streak(rows_of(*map(bash, outputs)), {})
     assert (found.same, found.alike) == (1, 1)
+
+
+def task(number: int, result: str) -> list[Made]:
+    done = {
+        "status": "completed",
+        "result": result,
+        "agent_id": f"{number}",
+        "name": f"look-{number}",
+        "tokens": number,
+    }
+    return [("task", {"description": "look", "prompt": "Look."}, done)]
+
+
+def test_the_same_task_with_the_same_answer_is_a_loop_whoever_did_it():
+    assert loops.streak(rows_of(*(task(n, "nothing") for n in range(ENDS))), {}).ended
+    assert not loops.streak(rows_of(*(task(n, f"{n} files") for n in range(ENDS))), {}).ended
 
 
 def test_17_3_one_other_call_or_result_in_a_step_begins_a_new_count():
