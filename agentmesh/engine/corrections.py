@@ -1,4 +1,4 @@
-"""Answers that only look like the end of a turn: a tool call that could not be read, or the tale of a call never made.
+"""Answers that only look like the end of a turn: an unread tool call, the tale of a call never made, or no word at all.
 
 Such a model is told so once, by a row of its conversation that comes with its answer in one commit. It is then asked
 again, under a constraint of its server if a call was meant. Whether it was told is read from the rows, so a crash in
@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import takewhile
 from typing import Any, Final
 
 from agentmesh.domain.rows import Row
@@ -32,6 +33,7 @@ class Reason(StrEnum):
     CALL = "call"
     PERHAPS = "perhaps"
     TOLD = "told"
+    EMPTY = "empty"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ def judge(reply: Reply, rows: Sequence[Row], tools: Sequence[Mapping[str, Any]])
         return Verdict()
     if reply.unread:
         return _of_call(reply, rows, tools)
+    if _is_silent(reply, rows, tools):
+        return Verdict() if Reason.EMPTY in _made(rows) else Verdict(Correction(Reason.EMPTY, _EMPTY_WORDS))
     told = _told_of(reply.text, rows, tools)
     if not told:
         return Verdict()
@@ -94,6 +98,19 @@ def _of_call(reply: Reply, rows: Sequence[Row], tools: Sequence[Mapping[str, Any
         return Verdict(Correction(Reason.PERHAPS, _PERHAPS_WORDS))
     words = _MANY_WORDS if reply.unread is Unread.MANY else f"{_CALL_WORDS} {_schemas(reply.text, tools)}"
     return Verdict(Correction(Reason.CALL, words))
+
+
+def _is_silent(reply: Reply, rows: Sequence[Row], tools: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether an answer has no word although tools have just been called, and no message went out.
+
+    An agent that is to end with a call of ``report`` is asked for that instead, by the commit of its answer.
+    """
+    if reply.text.strip() or not rows or rows[-1].kind is not Kind.TOOL_RESULT:
+        return False
+    if any(tool["function"]["name"] == "report" for tool in tools):
+        return False
+    newest = takewhile(lambda row: row.kind is Kind.TOOL_RESULT, reversed(rows))
+    return not any(row.content["name"] == "send" and "error" not in row.content["result"] for row in newest)
 
 
 def _made(rows: Sequence[Row], since: Kind | None = None) -> set[str]:
@@ -181,6 +198,7 @@ _PERHAPS_WORDS: Final = (
     f"can only write text, write nothing but one JSON object for each call: {_FORM}. If it is only shown, because you "
     "were asked for it, do not call the tool: give your answer again as it was."
 )
+_EMPTY_WORDS: Final = "Your last answer was empty. Give your result now, in words, from what your tools have returned."
 _TOLD_WORDS: Final = (
     "Your last answer says what you did or will do, but {tools} was never called in this conversation, so it has not "
     "happened. If it is to happen, call the tool now. If not, say what you really did."

@@ -9,6 +9,7 @@ import pytest
 
 from agentmesh.engine import corrections
 from agentmesh.engine.corrections import SHOWN, TOLD
+from agentmesh.engine.recording import WORDLESS
 from agentmesh.llm.port import Reply
 from agentmesh.llm.simulator.reply import ScriptedReply
 from tests.fixtures.engine import Rig, call, do, say
@@ -199,3 +200,43 @@ def test_tales_in_several_words(text: str, tools: str):
     assert correction is not None
     assert f"but {tools} was never called" in correction.text
     assert corrections.judge(Reply(text), [], []) == corrections.Verdict()
+
+
+LOOK = do(call("glob", pattern="*.none"))
+
+
+def test_an_empty_answer_after_tools_is_asked_for_in_words(rig: Rig):
+    """A real 1.5B model found what it was to find, and ended its turn without a word, five times of five."""
+    rig.script("root", LOOK, say(""), say("There are none."))
+    rig.worker()
+    assert rig.run() == "There are none."
+    assert told(rig) == ["empty"]
+    assert rig.kinds() == ["user", "assistant", "tool_result", "assistant", "user", "assistant"]
+    last = rig.requests()[-1].body["messages"]
+    assert last[-1]["role"] == "user"
+    assert "was empty" in last[-1]["content"]
+
+
+def test_a_model_that_stays_silent_ends_its_turn_and_people_are_told(rig: Rig):
+    rig.script("root", LOOK, say(""), say(""), say("never said"))
+    rig.worker()
+    rig.run()
+    assert told(rig) == ["empty"]
+    assert len(rig.requests()) == 3
+    assert [content["text"] for kind, content in rig.rows() if kind == "event"] == [WORDLESS]
+
+
+def test_nobody_who_has_sent_a_message_is_asked_for_more_words(rig: Rig):
+    rig.script("root", do(call("fork", name="child", prompt="Say a word.")), say("made"), say("heard"))
+    rig.script("child", do(call("send", to="parent", message="word")), say(""), say("never said"))
+    rig.worker()
+    rig.run()
+    assert told(rig, "child") == []
+    assert len(rig.requests("child")) == 2
+
+
+def test_a_message_that_was_refused_has_told_nobody(rig: Rig):
+    rig.script("root", do(call("send", to="parent", message="There are none.")), say(""), say("There are none."))
+    rig.worker()
+    assert rig.run() == "There are none."
+    assert told(rig) == ["empty"]
