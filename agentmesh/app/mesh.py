@@ -139,6 +139,7 @@ class Mesh:
         from agentmesh.config import rules, skills
         from agentmesh.store import agents
         from agentmesh.tools.prompt import system_prompt
+        from agentmesh.tools.words import system
 
         name = self.models.name(model)
         settings = self.projects.read(workdir)
@@ -155,7 +156,7 @@ class Mesh:
             host=self.place.host,
             os_user=self.place.os_user,
             model=name,
-            system_prompt=system_prompt(workdir.resolve(), skills=told),
+            system_prompt=system_prompt(workdir.resolve(), system(compact=self._is_compact(name)), told),
             tools=tools,
             title=title,
             permission_mode=mode or settings.permission_mode,

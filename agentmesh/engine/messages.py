@@ -180,8 +180,9 @@ def _introduction(content: Mapping[str, Any], body: str) -> str:
         task = "The user gives you the task below: answer the user, and report to your parent only if asked to."
     elif is_by_parent:
         task = (
-            "Your parent gives you the task below, which is all that you do. "
-            'Do it, then report with send(to: "parent", message: ...) and end your turn.'
+            "Your parent gives you the task below, which is all that you do. Do it, then end your turn with its "
+            "result: your parent gets your last answer. Only if you send messages before that, it does not: then "
+            'report with send(to: "parent", message: ...).'
         )
         body = content["text"]
     else:

@@ -16,20 +16,22 @@ from agentmesh.tools.words import compact_description
 BELOW: Final = 16_384
 """A model whose window has fewer tokens gets the compact set, unless the configuration says otherwise."""
 LEFT_OUT: Final = frozenset(
-    {"interrupt", "list_agents", "merge", "peek", "process", "skill", "todo", "todo_write", "web_fetch"}
+    {"interrupt", "list_agents", "merge", "peek", "process", "skill", "task", "todo", "todo_write", "web_fetch"}
 )
-_ARGUMENTS: Final[Mapping[str, frozenset[str]]] = {
-    "ask_user": frozenset({"question"}),
-    "bash": frozenset({"command", "timeout"}),
-    "edit": frozenset({"path", "old", "new"}),
-    "fork": frozenset({"name", "prompt"}),
-    "glob": frozenset({"pattern"}),
-    "grep": frozenset({"pattern", "path"}),
-    "read": frozenset({"path", "offset"}),
-    "send": frozenset({"to", "message"}),
-    "task": frozenset({"description", "prompt"}),
+_ARGUMENTS: Final[Mapping[str, Mapping[str, str]]] = {
+    "ask_user": {"question": ""},
+    "bash": {"command": "", "timeout": ""},
+    "edit": {"path": "", "old": "", "new": ""},
+    "fork": {"name": "of the child", "prompt": "the whole task of this one child"},
+    "glob": {"pattern": ""},
+    "grep": {"pattern": "a Python regex", "path": "a file or directory"},
+    "read": {"path": "", "offset": ""},
+    "send": {"to": "", "message": ""},
 }
-"""What is left of the arguments; tools that are not named here keep theirs."""
+"""What is left of the arguments, with their words; tools that are not named here keep theirs.
+
+Small models take words of a description for what they are to write, unless each argument has its own.
+"""
 
 
 def definitions(tools: Mapping[str, Tool], *, own_trees: bool) -> list[dict[str, Any]]:

@@ -23,6 +23,8 @@ from agentmesh.workspace.roots import OwnTree
 
 _KERNEL = re.compile(r"/+(?:proc|dev/fd)(?:/|$)")
 """Names that mean something different for each process that opens them."""
+_PATTERN = re.compile(r"[*?{\[]")
+"""What makes a path that is not there look like a pattern of paths."""
 _PROTECTED = frozenset({".git", ".agentmesh"})
 _DIRECTORY = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PASS = getattr(os, "O_PATH", os.O_RDONLY)
@@ -167,7 +169,10 @@ def explained(found: FilePlace) -> Iterator[None]:
 
 def _missing(found: FilePlace) -> ToolError:
     near = close_names(found.root, found.parts)
-    hint = f"Did you mean {', '.join(near)}?" if near else "Find it with `glob`."
+    if _PATTERN.search(found.shown):
+        hint = "A path is no pattern: give a directory, or find files with `glob`."
+    else:
+        hint = f"Did you mean {', '.join(near)}?" if near else "Find it with `glob`."
     return ToolError(f"{found.shown} does not exist.", hint)
 
 

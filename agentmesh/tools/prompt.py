@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
 
 from agentmesh.config import instructions
 from agentmesh.domain import workplace
+from agentmesh.tools.words import system
 
 
 def system_prompt(project: Path, words: str | None = None, skills: str = "", place: str = "") -> str:
     """Return the system prompt of a session, or of a sub-agent, with a part about its directory at the end.
 
     That part, with the project's instructions, is marked: models are sent it in the conversation's first message.
-    ``words``: the prompt of the sub-agent's type. ``skills``: the section about skills, for agents with the tool that
-    reads them. ``place`` says where a sub-agent works, if not in the project itself. The prompt holds no date, id or
-    name, so that forks share the provider's cache.
+    ``words`` stand in place of the usual ones: those of a sub-agent's type, or of the compact set. ``skills``: the
+    section about skills, for agents with the tool that reads them. ``place`` says where a sub-agent works, if not in
+    the project itself. The prompt holds no date, id or name, so that forks share the provider's cache.
     """
-    text = words or (files("agentmesh.tools") / "system.md").read_text(encoding="utf-8").strip()
+    text = words or system()
     place = place or place_words(project)
     own = "\n\n".join(part for part in (place, skills, instructions.read(project).text) if part)
     return f"{text}\n\n{workplace.framed(own)}"

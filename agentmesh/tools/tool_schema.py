@@ -7,7 +7,7 @@ needed stand in the description instead of the schema, which costs a third as mu
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from agentmesh.engine.tool import Tool
@@ -29,13 +29,16 @@ def full(tool: Tool) -> dict[str, Any]:
     return _definition(tool.name, tool.description, parameters)
 
 
-def brief(tool: Tool, only: Collection[str] | None = None, description: str | None = None) -> dict[str, Any]:
+def brief(tool: Tool, only: Mapping[str, str] | None = None, description: str | None = None) -> dict[str, Any]:
     """Return a tool as models are sent it: without bounds and defaults, its rare arguments in its description.
 
-    ``only`` these arguments are named, and ``description`` stands in place of the tool's own.
+    ``only`` these arguments are named, with further words if there are any; ``description`` stands in place of the
+    tool's own.
     """
     parameters, told = _parameters(tool), description or tool.description
-    arguments = {name: each for name, each in parameters["properties"].items() if only is None or name in only}
+    arguments = parameters["properties"]
+    if only is not None:
+        arguments = {name: {**each, **_words(only[name])} for name, each in arguments.items() if name in only}
     rare = {name: schema for name, schema in arguments.items() if schema.get("rare")}
     shown = {name: _said(schema) for name, schema in arguments.items() if name not in rare}
     sent: dict[str, Any] = {"type": "object", "properties": shown}
@@ -45,6 +48,10 @@ def brief(tool: Tool, only: Collection[str] | None = None, description: str | No
         return _definition(tool.name, told, sent)
     sent["additionalProperties"] = True  # servers that constrain calls to the schema let the rare ones through
     return _definition(tool.name, f"{told}\n{_also(rare)}", sent)
+
+
+def _words(text: str) -> dict[str, str]:
+    return {"description": text} if text else {}
 
 
 def _also(rare: Mapping[str, Mapping[str, Any]]) -> str:

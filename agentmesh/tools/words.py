@@ -1,19 +1,34 @@
-"""The descriptions of tools that the model reads, from ``prompts/<tool>.md`` and ``prompts/compact/<tool>.md``."""
+"""The words that models read: descriptions of tools from ``prompts/<tool>.md``, and the system prompt.
+
+``prompts/compact`` has what differs for models with a small context, which may be small themselves.
+"""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
+from typing import Final
+
+_PROMPTS: Final = files("agentmesh.tools") / "prompts"
+
+
+@cache
+def system(*, compact: bool = False) -> str:
+    """Return the system prompt. The compact one does not speak of parents: a fork's first message names its own."""
+    return _read("compact/system" if compact else "system")
 
 
 @cache
 def description(tool: str) -> str:
     """Return the description of a tool."""
-    return (files("agentmesh.tools") / "prompts" / f"{tool}.md").read_text(encoding="utf-8").strip()
+    return _read(tool)
 
 
 @cache
 def compact_description(tool: str) -> str | None:
     """Return the description of a tool in the compact set, None if it is the same as in the full set."""
-    file = files("agentmesh.tools") / "prompts" / "compact" / f"{tool}.md"
-    return file.read_text(encoding="utf-8").strip() if file.is_file() else None
+    return _read(f"compact/{tool}") if (_PROMPTS / "compact" / f"{tool}.md").is_file() else None
+
+
+def _read(name: str) -> str:
+    return (_PROMPTS / f"{name}.md").read_text(encoding="utf-8").strip()

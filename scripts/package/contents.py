@@ -20,7 +20,7 @@ _NEEDED = (
     "agentmesh/config/types/explore.md",
     "agentmesh/export/page.css",
     "agentmesh/export/page.js",
-    "agentmesh/tools/system.md",
+    "agentmesh/tools/prompts/system.md",
     "agentmesh/tools/prompts/fork.md",
     "agentmesh/tui/screen.tcss",
 )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agentmesh.store.tx import Database
-from agentmesh.tools import compact
+from agentmesh.tools import compact, words
 from agentmesh.tools.prompt import system_prompt
 from agentmesh.tools.toolset import builtin, definitions
 from scripts.reference.pages import code, table
@@ -23,7 +23,7 @@ PROMPT = "system prompt"
 
 def tokens() -> str:
     """Return the table of what each part takes."""
-    full, small = sizes(), {PROMPT: sizes()[PROMPT], **tool_sizes(offered(in_compact=True))}
+    full, small = sizes(), sizes(in_compact=True)
     rows = [
         [name if name == PROMPT else code(name), f"{size}", f"{small[name]}" if name in small else "not offered"]
         for name, size in full.items()
@@ -32,9 +32,10 @@ def tokens() -> str:
     return table(["", "full set", "compact set"], [*rows, ["**together**", *sums]])
 
 
-def sizes() -> dict[str, int]:
+def sizes(*, in_compact: bool = False) -> dict[str, int]:
     """Return the tokens of the system prompt, and of each tool by its name."""
-    return {PROMPT: count(system_prompt(Path("/home/user/project"))), **tool_sizes(offered())}
+    prompt = system_prompt(Path("/home/user/project"), words.system(compact=in_compact))
+    return {PROMPT: count(prompt), **tool_sizes(offered(in_compact=in_compact))}
 
 
 @cache

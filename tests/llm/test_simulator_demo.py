@@ -93,7 +93,7 @@ class Mesh:
         intro = (
             f'You are the agent "{name}", a child of "{agent.name}". '
             "The conversation above is your parent's, for you to know; its tasks are not yours. Your parent gives you "
-            'the task below. Do it, then report with send(to: "parent", message: ...) and end your turn.\n\n'
+            "the task below. Do it, then end your turn with its result: your parent gets your last answer.\n\n"
         )
         child.inbox.append({"role": "user", "content": intro + arguments["prompt"]})
         self.agents.append(child)

@@ -123,6 +123,12 @@ def test_a_missing_path_is_answered_with_close_names(grep: Grep, tree: Path):
     assert "src" in caught.value.hint
 
 
+def test_a_pattern_as_path_is_answered_with_where_patterns_go(grep: Grep, tree: Path):
+    with pytest.raises(ToolError, match="does not exist") as caught:
+        call(grep, tree, pattern="x", path="src/**/*.{js,ts}")
+    assert "no pattern" in caught.value.hint
+
+
 def test_withheld_files_are_neither_searched_nor_named(grep: Grep, tree: Path):
     (tree / "src" / "key.pem").write_text("needle")
     (tree / "key.pem").write_text("needle")

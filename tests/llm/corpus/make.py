@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from agentmesh.store.tx import Database
-from agentmesh.tools import compact, toolset
+from agentmesh.tools import compact, toolset, words
 from agentmesh.tools.prompt import system_prompt
 
 TEMPERATURES = (0.2, 0.5, 0.8, 1.0)
@@ -123,7 +123,7 @@ def definitions(tools: str) -> list[dict[str, Any]]:
 
 def system(tools: str, given: str) -> str:
     """Return the system prompt; the tools stand in it unless the request has them."""
-    text = system_prompt(Path("/project"))
+    text = system_prompt(Path("/project"), words.system(compact=tools == "compact"))
     if given == "api":
         return text
     shown = [_signature(each["function"]) if given == "list" else json.dumps(each) for each in definitions(tools)]
