@@ -195,7 +195,9 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
             await self._switch(moved.session, typed)
             if view:
                 self.main.navigation.expect(view)
-            self.main.say(f"the session has moved to the database {moved.mesh.settings.database}, and is shown from there")
+            self.main.say(
+                f"the session has moved to the database {moved.mesh.settings.database}, and is shown from there"
+            )
 
     # From the screen
 

@@ -20,7 +20,15 @@ from agentmesh.domain.log import logger
 from agentmesh.store import person, requests, sessions
 from agentmesh.store.status import ask_for_text, screen_channel, session_channel
 from agentmesh.tui.session.hints import HintBatch, Hints
-from agentmesh.tui.session.messages import BoardChanged, LinkChanged, Missed, Moved, Noticed, OutputShown, RequestSettled
+from agentmesh.tui.session.messages import (
+    BoardChanged,
+    LinkChanged,
+    Missed,
+    Moved,
+    Noticed,
+    OutputShown,
+    RequestSettled,
+)
 from agentmesh.tui.session.reading import Followed, read_board
 from agentmesh.tui.session.schema_watch import SchemaWatch
 from agentmesh.tui.session.watching import Watched, Watching
