@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from agentmesh.domain.rows import Row
 from agentmesh.domain.states import Kind
+from agentmesh.engine.messages import NO_ANSWER
 from agentmesh.llm.bounds import MOST_CALLS
 from agentmesh.llm.port import Reply, Unread
 
@@ -73,6 +74,11 @@ def judge(reply: Reply, rows: Sequence[Row], tools: Sequence[Mapping[str, Any]])
     return Verdict(Correction(Reason.TOLD, _TOLD_WORDS.format(tools=" or ".join(told))))
 
 
+def says_nothing(text: str) -> bool:
+    """Return whether a text has no word of the model's own."""
+    return text.strip() in ("", NO_ANSWER)
+
+
 def must_call(rows: Sequence[Row]) -> bool:
     """Return whether the next answer must be a tool call, because the last one was meant as a call."""
     return bool(rows) and rows[-1].content.get("correction") == Reason.CALL
@@ -105,7 +111,7 @@ def _is_silent(reply: Reply, rows: Sequence[Row], tools: Sequence[Mapping[str, A
 
     An agent that is to end with a call of ``report`` is asked for that instead, by the commit of its answer.
     """
-    if reply.text.strip() or not rows or rows[-1].kind is not Kind.TOOL_RESULT:
+    if not says_nothing(reply.text) or not rows or rows[-1].kind is not Kind.TOOL_RESULT:
         return False
     if any(tool["function"]["name"] == "report" for tool in tools):
         return False

@@ -16,6 +16,8 @@ from agentmesh.llm import picture
 from agentmesh.llm.port import LIMIT
 
 Message = dict[str, Any]
+NO_ANSWER: Final = "(no answer)"
+"""What models read where their answer was empty: some servers refuse an empty one. Small models write it themselves."""
 _NO_NAME = re.compile("[^a-zA-Z0-9_-]")
 _LONGEST_NAME = 64
 """Both are the Chat Completions API's own rule for ``function.name``."""
@@ -76,7 +78,7 @@ def _assistant(content: Mapping[str, Any]) -> Message:
             for call in calls
         ]
     elif not text:
-        shown["content"] = "(no answer)"
+        shown["content"] = NO_ANSWER
     return shown
 
 

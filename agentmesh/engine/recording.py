@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agentmesh.domain.rows import OpenCall
-from agentmesh.engine.corrections import Verdict
+from agentmesh.engine.corrections import Verdict, says_nothing
 from agentmesh.llm.port import LIMIT, Reply
 
 CUT = "the answer was cut at the model's output limit"
@@ -51,7 +51,7 @@ def _ending(reply: Reply, shortened: int | None, window: int | None) -> str | No
         return CUT if shortened is None else CUT_BY_BUDGET.format(shortened)
     if reply.finish_reason == LIMIT:
         return STOPPED if shortened is None else CUT_BY_BUDGET.format(shortened)
-    return None if reply.text.strip() else WORDLESS
+    return WORDLESS if says_nothing(reply.text) else None
 
 
 def partial(reply: Reply | None) -> dict[str, Any] | None:

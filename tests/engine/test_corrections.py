@@ -217,8 +217,9 @@ def test_an_empty_answer_after_tools_is_asked_for_in_words(rig: Rig):
     assert "was empty" in last[-1]["content"]
 
 
-def test_a_model_that_stays_silent_ends_its_turn_and_people_are_told(rig: Rig):
-    rig.script("root", LOOK, say(""), say(""), say("never said"))
+@pytest.mark.parametrize("again", ["", "(no answer)"], ids=["empty", "what it read for its empty answer"])
+def test_a_model_that_stays_silent_ends_its_turn_and_people_are_told(rig: Rig, again: str):
+    rig.script("root", LOOK, say(""), say(again), say("never said"))
     rig.worker()
     rig.run()
     assert told(rig) == ["empty"]
