@@ -13,10 +13,15 @@ from typing import BinaryIO, Final
 from agentmesh.app import helper, starting
 from agentmesh.config.settings import Settings
 from agentmesh.domain.rows import Session
+from agentmesh.domain.text import one_line
 
 _AGAIN: Final = 3.0
 """Seconds before the next worker is started after one has just ended."""
 _LOOK: Final = 0.1
+_MOST_WORDS: Final = 4_096
+"""Bytes at the end of the workers' log that are read for why one has ended."""
+_SAYS: Final = "agentmesh: "
+"""How the line begins in which a command says why it ends."""
 _MOST_BYTES: Final = 10_000_000
 """Size limit of the workers' log, checked when a worker starts; one older file is kept."""
 
@@ -31,6 +36,9 @@ class BackgroundWorker:
         """The last one started, which outlives this process."""
         self._began = 0.0
         self._workdir = ""
+        self._said_before = 0
+        """Bytes of the workers' log before the last one started."""
+        self._failure: str | None = None
         self._lock = threading.Lock()
 
     def start(self, session: Session, provider: str, is_served: Callable[[], bool]) -> bool:
@@ -42,6 +50,13 @@ class BackgroundWorker:
         """Return whether a process of this user has started a worker that has not registered yet."""
         file = starting.lock_file(self._settings)
         return file is not None and starting.is_starting(file)
+
+    def failure(self) -> str | None:
+        """Return why the last worker that ended by an error did so, in its own words; None if none has."""
+        with self._lock:
+            if self.process is not None and (self.process.poll() or 0) > 0:
+                self._failure = _last_words(self._said_before) or "its log has the reason"
+            return self._failure
 
     def _start_unless_starting(self, session: Session, provider: str, is_served: Callable[[], bool]) -> bool:
         if self._failed_before(session.workdir):
@@ -97,6 +112,7 @@ class BackgroundWorker:
         if self._settings.log.file:
             environ["AGENTMESH_LOG_FILE"] = self._settings.log.file
         with _open_worker_log() as log:
+            self._said_before = log.seek(0, os.SEEK_END) if log.seekable() else 0
             self.process = subprocess.Popen(
                 helper.command("worker", "--linger", "60", *options),
                 stdin=subprocess.DEVNULL,
@@ -109,16 +125,31 @@ class BackgroundWorker:
             )
 
 
-def _open_worker_log() -> BinaryIO:
-    """Open the log of background workers; if the home is not writable, they work without one."""
+def _log_file() -> Path:
     import platformdirs
 
-    folder = platformdirs.user_state_path("agentmesh", appauthor=False)
+    return platformdirs.user_state_path("agentmesh", appauthor=False) / "worker.log"
+
+
+def _last_words(since: int) -> str:
+    """Return what a command said last in the workers' log, after these bytes; empty if nothing."""
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        file = folder / "worker.log"
+        with _log_file().open("rb") as log:
+            log.seek(max(since, log.seek(0, os.SEEK_END) - _MOST_WORDS))
+            lines = log.read().decode(errors="replace").splitlines()
+    except OSError:
+        return ""
+    said = [line.removeprefix(_SAYS) for line in lines if line.startswith(_SAYS)]
+    return one_line(said[-1], 200) if said else ""
+
+
+def _open_worker_log() -> BinaryIO:
+    """Open the log of background workers; if the home is not writable, they work without one."""
+    file = _log_file()
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if file.exists() and file.stat().st_size > _MOST_BYTES:
-            file.replace(folder / "worker.log.1")
+            file.replace(file.with_name("worker.log.1"))
         return file.open("ab")
     except OSError:
         return open(os.devnull, "ab")

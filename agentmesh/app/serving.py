@@ -61,6 +61,10 @@ class Serving:
         """Return whether a worker is starting in the background: it may serve any session, and is not registered."""
         return self._background.is_starting()
 
+    def failure(self) -> str | None:
+        """Return why the last worker that this process started has ended by an error; None if none has."""
+        return self._background.failure()
+
     def obstacle(self, session: Session, model: str | None = None) -> Obstacle | None:
         """Return why no worker started from here could run agents with this model, by default the root's."""
         no_model = self._models.obstacle(session, model or self.root_model(session.root_id))

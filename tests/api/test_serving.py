@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 import agentmesh
+from agentmesh.app.background import BackgroundWorker
 from agentmesh.app.serving import Service
 from tests.api.conftest import InThread, Open
 from tests.fixtures.engine import Rig, until
@@ -37,6 +39,25 @@ def test_the_threads_of_one_process_start_one_worker(open_mesh: Open):
         assert core.background.process is not None
         core.background.process.terminate()
         core.background.process.wait(20)
+
+
+@pytest.mark.slow
+def test_why_a_worker_could_not_start_is_told_in_its_own_words(
+    open_mesh: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "config.toml").write_text("concurency = 3\n")
+    core = open_mesh().core
+    session = _begun(open_mesh(), model="demo")
+    background = BackgroundWorker(core.settings, {**os.environ, "AGENTMESH_CONFIG_DIR": str(tmp_path)})
+    assert background.failure() is None
+    assert background.start(session, "demo", lambda: False)
+    assert background.process is not None
+    assert background.process.wait(30) > 0
+    failure = background.failure()
+    assert failure is not None
+    assert "concurency" in failure
+    assert "agentmesh:" not in failure
 
 
 def test_what_a_program_alone_has_is_an_obstacle(open_mesh: Open):

@@ -124,7 +124,7 @@ def test_the_screen_follows_a_session_that_moves_and_keeps_agent_and_input(datab
             await show.until(lambda: show.app.main.navigation.in_view == child)
             await show.press(*"half a thought")
             await asyncio.to_thread(move, databases, session, here, "b")
-            await show.sees("has moved to the database b", "half a thought")
+            await show.sees("and is shown from there", "half a thought")
             await show.until(lambda: show.app.opened and show.app.opened.mesh is there)
             await show.until(lambda: show.app.main.navigation.in_view == child)
             await show.press("enter")
@@ -149,7 +149,7 @@ def test_a_screen_that_is_covered_follows_once_it_is_seen_again(databases, tmp_p
             await show.until(lambda: "screen" not in [thread.name for thread in threading.enumerate()])
             assert show.app.screen is covering
             await show.press("escape")
-            await show.sees("has moved to the database b")
+            await show.sees("and is shown from there")
             assert show.app.opened
             assert show.app.opened.mesh is there
 

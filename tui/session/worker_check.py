@@ -47,6 +47,8 @@ class WorkerCheck:
             return f"no worker runs {wanted[provider]}: {obstacle.no_model.message if obstacle.no_model else program}"
         self._mesh.ensure_served(self._session)
         self._told_until = now + _SHOWN
+        if failure := self._mesh.serving.failure():
+            return f"no worker runs the agents; one that was started has ended: {failure}"
         return "no worker runs the agents; one is starting"
 
 
