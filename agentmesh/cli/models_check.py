@@ -39,6 +39,8 @@ def model_checks(settings: Settings, environ: Mapping[str, str] = os.environ) ->
         yield _ask(name, provider, key, wanted[1] if needed and wanted else None)
     if wanted:
         yield "ok", "model", f"{'/'.join(wanted)} is the model of new sessions", ""
+    elif settings.model:
+        yield "ok", "model", f"{settings.model} is the model of new sessions: a scripted one", ""
     else:
         hint = "`model = ...` in the configuration, AGENTMESH_MODEL or --model names one; --model demo needs nothing."
         yield "note", "model", "no model is configured", hint

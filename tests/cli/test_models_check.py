@@ -1,0 +1,25 @@
+"""What `agentmesh doctor` says of the model of new sessions, before any server is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentmesh.cli.models_check import model_checks
+from agentmesh.config.settings import load
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", ("note", "no model is configured")),
+        ('model = "demo"\n', ("ok", "demo is the model of new sessions: a scripted one")),
+    ],
+)
+def test_the_model_of_new_sessions_is_named(tmp_path: Path, text: str, found: tuple[str, str]):
+    (tmp_path / "config.toml").write_text(text)
+    environ = {"AGENTMESH_CONFIG_DIR": str(tmp_path), "AGENTMESH_DATA_DIR": str(tmp_path / "data")}
+    *_, (state, topic, words, _) = model_checks(load({}, environ, None), environ)
+    assert topic == "model"
+    assert (state, words) == found
