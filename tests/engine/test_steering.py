@@ -222,6 +222,19 @@ def test_two_agents_that_thank_each_other_end(rig: Rig):
     assert "held" in events
 
 
+def test_a_parent_that_thanks_for_each_report_ends(rig: Rig):
+    """A child ends its turns with its result, which wakes its parent as mail does."""
+    thanks = [do(call("send", to="a", message="thanks")), say("ok")] * 60
+    rig.script("root", do(call("fork", name="a", prompt="Say a word.")), say("ok"), *thanks)
+    rig.script("a", *[say("you are welcome")] * 60)
+    rig.worker()
+    rig.prompt()
+    rig.rest()
+    assert max(len(rig.requests(name)) for name in ("root", "a")) <= 2 * 28
+    events = [content.get("event") for name in ("root", "a") for kind, content in rig.rows(name) if kind == "event"]
+    assert "held" in events
+
+
 def test_another_model_prompt_and_tools_hold_from_the_next_turn_on_also_without_a_new_claim(rig: Rig):
     begun, changed = threading.Event(), threading.Event()
     rig.fork("a")
