@@ -30,6 +30,7 @@ class Runtime:
         self._lock = threading.Lock()
         self._own: list[SessionId | None] = []
         """The workers that run in this process now: each for one session, or (None) for all."""
+        self._told_failure = ""
 
     @property
     def has_worker(self) -> bool:
@@ -79,10 +80,18 @@ class Runtime:
                 self.core.ensure_served(row)
             except (AgentmeshError, OSError) as error:
                 LOG.warning("no worker could be started for session %s: %s", session, error)
+            self._tell_failure(session)
         elif must:
             raise problem or UsageError(
                 f"no worker serves session {short(session)}", hint="with mesh.worker(): runs its agents here."
             )
+
+    def _tell_failure(self, session: SessionId) -> None:
+        """Log why the worker that was started for a session has ended, once for each reason: it is tried again."""
+        failure = self.core.serving.failure()
+        if failure and failure != self._told_failure:
+            self._told_failure = failure
+            LOG.warning("no worker serves session %s: one that was started has ended: %s", short(session), failure)
 
     def _problem(self, session: Row) -> UsageError | None:
         """Return why no background worker could serve the session."""

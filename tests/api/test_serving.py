@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import agentmesh
-from agentmesh.app.background import BackgroundWorker
 from agentmesh.app.serving import Service
 from tests.api.conftest import InThread, Open
 from tests.fixtures.engine import Rig, until
@@ -42,22 +41,24 @@ def test_the_threads_of_one_process_start_one_worker(open_mesh: Open):
 
 
 @pytest.mark.slow
-def test_why_a_worker_could_not_start_is_told_in_its_own_words(
-    open_mesh: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_why_a_worker_could_not_start_is_told_once_in_its_own_words(
+    open_mesh: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "config.toml").write_text("concurency = 3\n")
-    core = open_mesh().core
-    session = _begun(open_mesh(), model="demo")
-    background = BackgroundWorker(core.settings, {**os.environ, "AGENTMESH_CONFIG_DIR": str(tmp_path)})
+    mesh = open_mesh(background_workers=True)
+    session = mesh.start_session(model="demo")
+    background = mesh.core.background
+    monkeypatch.setattr(background, "_environ", {**os.environ, "AGENTMESH_CONFIG_DIR": str(tmp_path)})
     assert background.failure() is None
-    assert background.start(session, "demo", lambda: False)
+    mesh.ensure_served(session)
     assert background.process is not None
     assert background.process.wait(30) > 0
-    failure = background.failure()
-    assert failure is not None
-    assert "concurency" in failure
-    assert "agentmesh:" not in failure
+    for _ in range(3):
+        mesh.ensure_served(session)
+    (told,) = [record.getMessage() for record in caplog.records if "has ended" in record.getMessage()]
+    assert "concurency" in told
+    assert "agentmesh:" not in told
 
 
 def test_what_a_program_alone_has_is_an_obstacle(open_mesh: Open):
