@@ -17,6 +17,8 @@ from agentmesh.domain.text import one_line
 
 _AGAIN: Final = 3.0
 """Seconds before the next worker is started after one has just ended."""
+_WORKS: Final = 5.0
+"""A worker that has run for so many seconds has begun to work."""
 _LOOK: Final = 0.1
 _MOST_WORDS: Final = 4_096
 """Bytes at the end of the workers' log that are read for why one has ended."""
@@ -44,6 +46,7 @@ class BackgroundWorker:
     def start(self, session: Session, provider: str, is_served: Callable[[], bool]) -> bool:
         """Start a worker for a session without one, unless one is starting; return whether one was started."""
         with self._lock:  # if several threads want a worker, only the first starts one
+            self._look_at_last()
             return self._start_unless_starting(session, provider, is_served)
 
     def is_starting(self) -> bool:
@@ -54,9 +57,18 @@ class BackgroundWorker:
     def failure(self) -> str | None:
         """Return why the last worker that ended by an error did so, in its own words; None if none has."""
         with self._lock:
-            if self.process is not None and (self.process.poll() or 0) > 0:
-                self._failure = _last_words(self._said_before) or "its log has the reason"
+            self._look_at_last()
             return self._failure
+
+    def _look_at_last(self) -> None:
+        """Keep why the last worker has ended, if it was an error; forget it once another one has worked."""
+        if self.process is None:
+            return
+        code = self.process.poll()
+        if code is not None and code > 0:
+            self._failure = _last_words(self._said_before) or "its log has the reason"
+        elif code is not None or time.monotonic() - self._began > _WORKS:
+            self._failure = None
 
     def _start_unless_starting(self, session: Session, provider: str, is_served: Callable[[], bool]) -> bool:
         if self._failed_before(session.workdir):
