@@ -13,7 +13,7 @@ def test_the_verbs_and_all_others_are_one_alphabetical_list(db):
     assert names == sorted(names)
     assert {"fork", "send", "wait", "kill", "task", "list_agents", "ask_user", "todo_write", "bash"} <= {*names}
     described = {path.stem for path in (Path(agentmesh.tools.__file__).parent / "prompts").glob("*.md")}
-    assert set(names) == described
+    assert {*names, "system"} == described
     assert [tool["function"]["name"] for tool in toolset.definitions(toolset.builtin(db))] == [
         name
         for name in names
