@@ -350,7 +350,10 @@ def nameless(result: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return a wait's result without ids, as the model gives it."""
     if result is None:
         return None
-    entries = [{key: value for key, value in entry.items() if key != "agent_id"} for entry in result["results"]]
+    entries = [
+        {key: value for key, value in entry.items() if key not in ("agent_id", "message_id")}
+        for entry in result["results"]
+    ]
     return {**result, "results": entries}
 
 
