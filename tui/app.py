@@ -193,6 +193,7 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
             view, typed = main.navigation.in_view, (main.composer.held, main.composer.prompt.whole)
             self._use(moved.mesh)
             await self._switch(moved.session, typed)
+            self.main.composer.drafts = main.composer.drafts
             if view:
                 self.main.navigation.expect(view)
             self.main.say(

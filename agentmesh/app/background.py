@@ -38,8 +38,8 @@ class BackgroundWorker:
         """The last one started, which outlives this process."""
         self._began = 0.0
         self._workdir = ""
-        self._said_before = 0
-        """Bytes of the workers' log before the last one started."""
+        self._log: tuple[str, int] = (os.devnull, 0)
+        """The last one's log, and the bytes that were in it before."""
         self._failure: str | None = None
         self._lock = threading.Lock()
 
@@ -66,7 +66,7 @@ class BackgroundWorker:
             return
         code = self.process.poll()
         if code is not None and code > 0:
-            self._failure = _last_words(self._said_before) or "its log has the reason"
+            self._failure = _last_words(*self._log) or "its log has the reason"
         elif code is not None or time.monotonic() - self._began > _WORKS:
             self._failure = None
 
@@ -124,7 +124,7 @@ class BackgroundWorker:
         if self._settings.log.file:
             environ["AGENTMESH_LOG_FILE"] = self._settings.log.file
         with _open_worker_log() as log:
-            self._said_before = log.seek(0, os.SEEK_END) if log.seekable() else 0
+            self._log = (log.name, log.seek(0, os.SEEK_END))
             self.process = subprocess.Popen(
                 helper.command("worker", "--linger", "60", *options),
                 stdin=subprocess.DEVNULL,
@@ -137,16 +137,10 @@ class BackgroundWorker:
             )
 
 
-def _log_file() -> Path:
-    import platformdirs
-
-    return platformdirs.user_state_path("agentmesh", appauthor=False) / "worker.log"
-
-
-def _last_words(since: int) -> str:
+def _last_words(file: str, since: int) -> str:
     """Return what a command said last in the workers' log, after these bytes; empty if nothing."""
     try:
-        with _log_file().open("rb") as log:
+        with open(file, "rb") as log:
             log.seek(max(since, log.seek(0, os.SEEK_END) - _MOST_WORDS))
             lines = log.read().decode(errors="replace").splitlines()
     except OSError:
@@ -157,11 +151,14 @@ def _last_words(since: int) -> str:
 
 def _open_worker_log() -> BinaryIO:
     """Open the log of background workers; if the home is not writable, they work without one."""
-    file = _log_file()
+    import platformdirs
+
+    folder = platformdirs.user_state_path("agentmesh", appauthor=False)
     try:
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file = folder / "worker.log"
         if file.exists() and file.stat().st_size > _MOST_BYTES:
-            file.replace(file.with_name("worker.log.1"))
+            file.replace(folder / "worker.log.1")
         return file.open("ab")
     except OSError:
         return open(os.devnull, "ab")

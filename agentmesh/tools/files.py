@@ -169,10 +169,12 @@ def explained(found: FilePlace) -> Iterator[None]:
 
 def _missing(found: FilePlace) -> ToolError:
     near = close_names(found.root, found.parts)
-    if _PATTERN.search(found.shown):
+    if near:
+        hint = f"Did you mean {', '.join(near)}?"
+    elif _PATTERN.search(found.shown):
         hint = "A path is no pattern: give a directory, or find files with `glob`."
     else:
-        hint = f"Did you mean {', '.join(near)}?" if near else "Find it with `glob`."
+        hint = "Find it with `glob`."
     return ToolError(f"{found.shown} does not exist.", hint)
 
 

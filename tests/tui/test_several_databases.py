@@ -120,6 +120,7 @@ def test_the_screen_follows_a_session_that_moves_and_keeps_agent_and_input(datab
             MeshApp(lambda: Opened(here, session, "", None, databases), keymap=Keymap()), (100, 30)
         ) as show:
             await show.until(lambda: show.app.main.navigation.face)
+            await show.press(*"for the root")
             show.app.main.navigation.go(child, "child")
             await show.until(lambda: show.app.main.navigation.in_view == child)
             await show.press(*"half a thought")
@@ -129,6 +130,8 @@ def test_the_screen_follows_a_session_that_moves_and_keeps_agent_and_input(datab
             await show.until(lambda: show.app.main.navigation.in_view == child)
             await show.press("enter")
             await show.until(lambda: _mail(there, session, child) == ["half a thought"])
+            show.app.main.navigation.go(session.root_id, "root")
+            await show.sees("for the root")
 
     play(whole())
 

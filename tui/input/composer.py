@@ -84,7 +84,8 @@ class Composer(Horizontal):
         self.prompt = Prompt(keymap, history, complete, self._submit)
         self._sign = Plain("❯ ", id="sign")
         self._history = history
-        self._drafts = Drafts()
+        self.drafts = Drafts()
+        """What is typed for agents out of view."""
         self._agent_id: AgentId | None = None
         self._capturing = self._is_dead = False
         self._name = ""
@@ -188,8 +189,8 @@ class Composer(Horizontal):
         typed = self.prompt.text
         if not comes_along:
             if self._agent_id is not None:
-                self._drafts.keep(self._agent_id, typed)
-            self.prompt.put(self._drafts.take(agent_id))
+                self.drafts.keep(self._agent_id, typed)
+            self.prompt.put(self.drafts.take(agent_id))
         self._agent_id = agent_id
         self._refused = None
 
@@ -210,7 +211,7 @@ class Composer(Horizontal):
         Not a command: the typed text would become its argument. Its error was shown, and ↑ brings it back.
         """
         if agent_id != self._agent_id:
-            self._drafts.give_back(agent_id, text)
+            self.drafts.give_back(agent_id, text)
         elif text and not (text.startswith("/") and self.prompt.text.strip()):
             self.prompt.put("\n".join(filter(None, [text, self.prompt.text])))
 
