@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from agentmesh.domain import jsontext
@@ -60,6 +61,8 @@ _SCHEMA_TYPES = frozenset({"string", "integer", "number", "boolean", "array", "o
 _CALLED = ("name", "function", "tool", "tool_name", "function_name", "action")
 _GIVEN = ("arguments", "parameters", "args", "params", "input", "tool_input", "action_input", "kwargs")
 """Names under which models have a call's parts; only with the usual ones it is read."""
+_UNKNOWN = re.compile(r'\A\s*{\s*"name"\s*:\s*"[^"\n]{1,100}"\s*,\s*"(?:arguments|parameters)"\s*:\s*{')
+"""The beginning of a call of any tool."""
 _QUOTE = "[\"'\u201c\u201d]"
 _Call = tuple[str, str]
 _Offered = Mapping[str, Mapping[str, Any]]
@@ -84,7 +87,7 @@ class _Value(NamedTuple):
     is_near: bool = False
     """Whether it is broken, and has the form of a call of an offered tool."""
     is_unknown: bool = False
-    """Whether it is a call of a tool that was not offered."""
+    """Whether it is a call of a tool that was not offered, or one whose tool is not named."""
 
     @property
     def is_data(self) -> bool:
@@ -244,7 +247,7 @@ def _value(text: str, offered: _Offered, near: re.Pattern[str]) -> _Value:
     try:
         value = jsontext.parse(text, strict=False, unique=True)  # models put line breaks into their strings
     except ValueError:
-        return _Value(is_near=bool(near.search(text)))
+        return _Value(is_near=bool(near.search(text)), is_unknown=bool(_UNKNOWN.match(text)))
     if isinstance(value, dict) and value.keys() == {"tool_calls"}:
         value = value["tool_calls"]
     entries = value if isinstance(value, list) else [value]
@@ -284,8 +287,7 @@ def _flat_call(value: Any, offered: _Offered) -> _Call | None:
     if not isinstance(value, Mapping) or not isinstance(name := value.get("name"), str) or name not in offered:
         return None
     given = {key: each for key, each in value.items() if key != "name"}
-    properties, required = _properties(offered[name]), offered[name].get("required") or ()
-    if not given or "name" in properties or not given.keys() <= properties or not set(required) <= given.keys():
+    if not given or "name" in _properties(offered[name]) or not _are_arguments(given, offered[name]):
         return None
     arguments = _arguments(given)
     return None if arguments is None else (name, arguments)
@@ -308,13 +310,23 @@ def _is_near(value: Any, offered: Collection[str]) -> bool:
 
 
 def _is_unknown(value: Any, offered: _Offered) -> bool:
-    """Whether an object is a call of a tool that was not offered, or names an offered one in another form."""
-    named = value.get("name") if isinstance(value, Mapping) else None
-    if not isinstance(named, str):
+    """Whether an object is a call of a tool that was not offered, or one of an offered tool in another form.
+
+    The other form is its name beside anything, or at least two of its arguments without its name.
+    """
+    if not isinstance(value, Mapping):
         return False
+    if not isinstance(named := value.get("name"), str):
+        return len(value) > 1 and any(map(partial(_are_arguments, value), offered.values()))
     if named in offered:
         return len(value) > 1 and ("description" not in value or "description" in _properties(offered[named]))
-    return _call(value, {named}) is not None
+    given = [value[key] for key in _ARGUMENTS if key in value]
+    return len(given) == 1 and isinstance(given[0], str | Mapping) and value.keys() <= {"name", *_ARGUMENTS, *_BESIDES}
+
+
+def _are_arguments(given: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
+    """Whether a tool has all these arguments, and these are all that it requires."""
+    return given.keys() <= _properties(schema) and given.keys() >= set(schema.get("required") or ())
 
 
 def _arguments(value: Any) -> str | None:

@@ -19,7 +19,7 @@ ANSWERS = [json.loads(line) for line in (CORPUS / "answers.jsonl").read_text(enc
 MEANINGS = {"call", "described", "unclear", "none"}
 LEAST_SHARE = 0.95
 """Of the calls that a person reads."""
-LEAST_TOLD = 0.8
+LEAST_TOLD = 0.9
 """Of the answers that are meant as calls and are not read."""
 
 
