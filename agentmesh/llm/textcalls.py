@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 from agentmesh.domain import jsontext
@@ -47,6 +46,8 @@ _SHOWN = re.compile(
     re.IGNORECASE,
 )
 """A user's words that may ask to see a call."""
+_DATA = re.compile(r"\bjson\b|\b(keys|fields|properties)\b", re.IGNORECASE)
+"""A user's words that may ask for an object, which may have the form of a tool's arguments."""
 _THOUGHT = re.compile(
     r"\A(?:\s*+<(?P<tag>think|thinking|thought)>)++(?:.*?(?P<end></(?P=tag)>)|.*)|\A.*?^[ \t]*</think>",
     re.DOTALL | re.MULTILINE,
@@ -141,7 +142,10 @@ def find(text: str, offered: _Offered, asked: str = "") -> Found:
         return Found(unread=Unread.PERHAPS if found.calls or found.unread else Unread.NOTHING)
     text = _answer(text[thought.end() :] if thought else text)
     near = _near(offered)
-    blocks = [_Block(piece, tuple(_value(each, offered, near) for each in piece.values)) for piece in split(text)]
+    unnamed = {} if _DATA.search(asked) else offered
+    blocks = [
+        _Block(piece, tuple(_value(each, offered, near, unnamed) for each in piece.values)) for piece in split(text)
+    ]
     blocks = [block for block in blocks if not _is_words(block, text, near)]
     words = _words(text, blocks)
     is_shown = bool(_SHOWN.search(asked) or _EXAMPLE.search(words))
@@ -242,8 +246,8 @@ def _near(offered: _Offered) -> re.Pattern[str]:
     )
 
 
-def _value(text: str, offered: _Offered, near: re.Pattern[str]) -> _Value:
-    """Return what a JSON text is: an object or a list."""
+def _value(text: str, offered: _Offered, near: re.Pattern[str], unnamed: _Offered) -> _Value:
+    """Return what a JSON text is: an object or a list; ``unnamed`` are the tools that need no name to be seen."""
     try:
         value = jsontext.parse(text, strict=False, unique=True)  # models put line breaks into their strings
     except ValueError:
@@ -258,7 +262,7 @@ def _value(text: str, offered: _Offered, near: re.Pattern[str]) -> _Value:
         return _Value(calls, is_flat=None in found)
     return _Value(
         is_near=bool(calls) or any(_is_near(entry, offered) for entry in entries),
-        is_unknown=bool(entries) and all(_is_unknown(entry, offered) for entry in entries),
+        is_unknown=bool(entries) and all(_is_unknown(entry, offered, unnamed) for entry in entries),
     )
 
 
@@ -309,19 +313,23 @@ def _is_near(value: Any, offered: Collection[str]) -> bool:
     return is_named and bool(given) and "description" not in value and not any(map(_is_form, given))
 
 
-def _is_unknown(value: Any, offered: _Offered) -> bool:
+def _is_unknown(value: Any, offered: _Offered, unnamed: _Offered) -> bool:
     """Whether an object is a call of a tool that was not offered, or one of an offered tool in another form.
 
-    The other form is its name beside anything, or at least two of its arguments without its name.
+    The other form is its name beside anything, or at least two of an unnamed tool's arguments.
     """
     if not isinstance(value, Mapping):
         return False
+    if isinstance(value.get("function"), Mapping):
+        return value.keys() <= {"function", *_BESIDES} and _is_unknown(value["function"], offered, {})
     if not isinstance(named := value.get("name"), str):
-        return len(value) > 1 and any(map(partial(_are_arguments, value), offered.values()))
+        return len(value) > 1 and any(_are_arguments(value, schema) for schema in unnamed.values())
     if named in offered:
         return len(value) > 1 and ("description" not in value or "description" in _properties(offered[named]))
     given = [value[key] for key in _ARGUMENTS if key in value]
-    return len(given) == 1 and isinstance(given[0], str | Mapping) and value.keys() <= {"name", *_ARGUMENTS, *_BESIDES}
+    if len(given) != 1 or not value.keys() <= {"name", *_ARGUMENTS, *_BESIDES}:
+        return False
+    return isinstance(given[0], Mapping) or _arguments(given[0]) is not None
 
 
 def _are_arguments(given: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:

@@ -213,6 +213,11 @@ TEXTS = {
     "unknown tool with two arguments of one name": ('{"name": "rm", "arguments": {"a": 1, "a": 2}}', PERHAPS),
     "unknown tool beside words": ('So:\n{"name": "rm", "arguments": {"all": False}}\nis wrong.', NOTHING),
     "unknown tool with an id": ('{"id": "1", "name": "rm", "arguments": {}}', PERHAPS),
+    "unknown tool below its type": (
+        '{"type": "function", "function": {"name": "rm", "arguments": "{}"}}',
+        PERHAPS,
+    ),
+    "something with a name and words": ('{"name": "rm", "parameters": "two"}', NOTHING),
     "something with a name and more": ('{"name": "rm", "arguments": {}, "since": 1971}', NOTHING),
     "arguments without a name": ('{"description": "look", "prompt": "Count."}', PERHAPS),
     "arguments without a name beside words": ('The order:\n{"description": "look", "prompt": "Count."}', NOTHING),
@@ -285,6 +290,20 @@ def test_what_the_user_asked_to_see_is_not_made(asked, form):
     request = ChatRequest("m-1", [], REQUEST.tools, asked=asked)
     reply = read(CALLS[form][0], request)
     assert (reply.tool_calls, reply.unread) == ((), PERHAPS)
+
+
+@pytest.mark.parametrize(
+    ("asked", "unread"),
+    [
+        ("Answer as JSON.", NOTHING),
+        ("Give an object with the keys description and prompt.", NOTHING),
+        ("Delegate the count.", PERHAPS),
+    ],
+)
+def test_an_object_that_the_user_asked_for_is_no_call_without_a_name(asked, unread):
+    request = ChatRequest("m-1", [], REQUEST.tools, asked=asked)
+    said = Reply(text='{"description": "look", "prompt": "Count."}', finish_reason="stop")
+    assert textcalls.read(said, request, tuple, b"seed").unread is unread
 
 
 @pytest.mark.parametrize("asked", ["List the files.", "Show the files.", "Print the log as JSON.", "Don't use git."])
