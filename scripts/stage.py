@@ -15,6 +15,7 @@ from unittest.mock import patch
 from textual.app import App
 
 from agentmesh.app import open_mesh
+from agentmesh.app.worker import make_worker
 from agentmesh.config.settings import load
 from agentmesh.domain.states import PermissionMode
 from agentmesh.llm.simulator.reply import Responder, ScriptedCall, ScriptedReply
@@ -54,7 +55,7 @@ def opened(
         settings = load(given, environ, workdir)
         with open_mesh(settings, role="tui", what="make screenshots", environ=environ) as mesh:
             session = mesh.start_session(workdir, model="scripted", title=title, mode=mode)
-            mesh.worker(session=session.id).start()
+            make_worker(mesh, session=session.id).start()
             with patch(
                 "agentmesh.tui.session.surroundings.place_of", lambda place: _PLACE if place == ROOT else place.name
             ):

@@ -41,10 +41,11 @@ class Runtime:
     @contextmanager
     def worker(self, session: SessionId | None, concurrency: int | None) -> Iterator[None]:
         """Run the agents of one session, or (None) of all, in this process while the block lasts."""
+        from agentmesh.app.worker import make_worker
         from agentmesh.tools.environment import conceal_process
 
         conceal_process()
-        worker = self.core.worker(session=session, concurrency=concurrency)
+        worker = make_worker(self.core, session=session, concurrency=concurrency)
         try:
             worker.start()
             with self._lock:

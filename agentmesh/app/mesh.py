@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from agentmesh.app.background import BackgroundWorker
-from agentmesh.app.models import DEMO, ConfiguredModels
+from agentmesh.app.models import ConfiguredModels
 from agentmesh.app.place import HostAndUser
 from agentmesh.app.projects import Projects
 from agentmesh.app.serving import Service, Serving
 from agentmesh.config.mcp import PREFIX
 from agentmesh.config.settings import Settings
 from agentmesh.domain.errors import UnknownSession
-from agentmesh.domain.ids import SessionId
 from agentmesh.domain.log import logger
 from agentmesh.domain.rows import Session
 from agentmesh.domain.states import PermissionMode
@@ -26,7 +25,6 @@ from agentmesh.store.tx import Database
 from agentmesh.tools.below import open_as_person
 
 if TYPE_CHECKING:
-    from agentmesh.app.model_client import ModelClient
     from agentmesh.config.agent_types import AgentType
     from agentmesh.config.catalog import Catalog, Loaded
     from agentmesh.config.custom_commands import CustomCommands
@@ -35,11 +33,9 @@ if TYPE_CHECKING:
     from agentmesh.config.mcp_settings import McpSettings
     from agentmesh.config.skills import Skill
     from agentmesh.engine.tool import Tool
-    from agentmesh.engine.worker import Worker
     from agentmesh.store.embedded import EmbeddedServer
     from agentmesh.store.link import Pulse
     from agentmesh.store.listener import Listener
-    from agentmesh.telemetry.metrics import WorkerMetrics
     from agentmesh.tools.mcp.hub import Hub
     from agentmesh.tools.processes import Processes
     from agentmesh.tools.typed import Delegation
@@ -88,7 +84,7 @@ class Mesh:
         """The same for types of sub-agents."""
         self.start_warning = ""
         """What people should know about the newest session that began here: its model's context holds no turn."""
-        self._environ = environ
+        self.environ = environ
         self._closers: list[Callable[[], None]] = []
 
     def __enter__(self) -> Self:
@@ -96,6 +92,10 @@ class Mesh:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def on_close(self, close: Callable[[], None]) -> None:
+        """Have this called when the mesh closes, the latest first."""
+        self._closers.append(close)
 
     def close(self) -> None:
         """Stop workers, close connections, and release the embedded server; idempotent."""
@@ -191,7 +191,7 @@ class Mesh:
         """
         from agentmesh.tools import compact, tool_schema, toolset
 
-        tools = {name: tool for name, tool in self._tools(workdir).items() if name not in self.own_tools}
+        tools = {name: tool for name, tool in self.tools(workdir).items() if name not in self.own_tools}
         if self._is_compact(model):
             ours = compact.definitions(tools, own_trees=self.projects.read(workdir).workspace.default == "own")
         else:
@@ -216,22 +216,22 @@ class Mesh:
         from agentmesh.config import mcp
 
         now = self._mcp_settings.now()
-        found = mcp.read(workdir, now.servers, now.settings, self._environ)
+        found = mcp.read(workdir, now.servers, now.settings, self.environ)
         return found._replace(problems=(*now.problems, *found.problems))
 
     @cached_property
     def _mcp_settings(self) -> McpSettings:
         from agentmesh.config.mcp_settings import McpSettings
 
-        return McpSettings(self.settings.mcp_servers, self.settings.mcp, self._environ)
+        return McpSettings(self.settings.mcp_servers, self.settings.mcp, self.environ)
 
     @cached_property
     def mcp(self) -> Hub:
         """The MCP servers that this process runs; each starts when it is first needed."""
         from agentmesh.tools.mcp.hub import Hub
 
-        made = Hub(self.mcp_servers, self.settings.mcp, self._environ)
-        self._closers.append(made.close)
+        made = Hub(self.mcp_servers, self.settings.mcp, self.environ)
+        self.on_close(made.close)
         return made
 
     @cached_property
@@ -240,8 +240,8 @@ class Mesh:
         from agentmesh.app.hidden import hidden_paths
         from agentmesh.tools.wall.walls import Walls
 
-        made = Walls(self.settings.sandbox, hidden_paths(self.settings, self._environ), self.workspaces.folders.trees)
-        self._closers.append(made.close)
+        made = Walls(self.settings.sandbox, hidden_paths(self.settings, self.environ), self.workspaces.folders.trees)
+        self.on_close(made.close)
         return made
 
     @cached_property
@@ -251,7 +251,7 @@ class Mesh:
         from agentmesh.tools.processes import Processes
 
         made = Processes(self.database, Spawner(self.walls.home))
-        self._closers.append(made.close)
+        self.on_close(made.close)
         return made
 
     @cached_property
@@ -275,21 +275,21 @@ class Mesh:
         """Return the skills for a working directory, from their current files."""
         from agentmesh.config import skills
 
-        return skills.load(self._environ, workdir.resolve()).skills
+        return skills.load(self.environ, workdir.resolve()).skills
 
     def custom_commands(self, workdir: Path | None) -> CustomCommands:
         """Return the custom commands for a working directory; None: its files are on another host."""
         from agentmesh.config.custom_commands import CustomCommands
 
-        return CustomCommands(self._environ, workdir and workdir.resolve())
+        return CustomCommands(self.environ, workdir and workdir.resolve())
 
     @cached_property
     def _catalog(self) -> Catalog:
         from agentmesh.config.catalog import Catalog
 
-        return Catalog(self._environ, self.settings.model_aliases, lambda where: self.projects.of(where).agent_types)
+        return Catalog(self.environ, self.settings.model_aliases, lambda where: self.projects.of(where).agent_types)
 
-    def _tools(self, workdir: Path | None = None) -> dict[str, Tool]:
+    def tools(self, workdir: Path | None = None) -> dict[str, Tool]:
         """Return the tools; for a new session, with descriptions that depend on its working directory."""
         from agentmesh.tools import toolset
 
@@ -340,7 +340,7 @@ class Mesh:
     def tool_names(self, workdir: Path | None = None) -> list[str]:
         """Return the names of the tools that agents may have; for an MCP server a pattern, since it is not asked."""
         servers = self.mcp_servers(workdir).servers if workdir else ()
-        return [*self._tools(), *(f"{PREFIX}{slug}__*" for slug in servers)]
+        return [*self.tools(), *(f"{PREFIX}{slug}__*" for slug in servers)]
 
     def find_session(self, *, session: str | None, workdir: Path) -> Session:
         """Return the named session, or for None the newest of this directory; raise UnknownSession."""
@@ -353,107 +353,6 @@ class Mesh:
                 hint='Start one: agentmesh run "prompt". agentmesh sessions lists the others; --session names one.',
             )
         return found
-
-    def worker(
-        self,
-        *,
-        session: SessionId | None = None,
-        serves_any: bool = False,
-        concurrency: int | None = None,
-        on_event: Callable[[str], None] = lambda _: None,
-        metrics: WorkerMetrics | None = None,
-        client: ModelClient | None = None,
-    ) -> Worker:
-        """Return a worker, not started; it stops when the mesh closes. ``metrics`` report it from now on.
-
-        It asks its models through ``client``, which the caller closes after it, or by default through one of its own.
-
-        A project's file applies only to the sessions of its directory. Its limits of an answer's length apply only in a
-        worker for one session.
-        """
-        from agentmesh.app.model_client import ModelClient
-        from agentmesh.engine.engine import Engine
-        from agentmesh.engine.feed import Feed
-        from agentmesh.engine.tool import Effect
-        from agentmesh.engine.worker import Worker
-        from agentmesh.store import workers
-        from agentmesh.store.link import Pulse
-        from agentmesh.telemetry import observer
-        from agentmesh.telemetry.both import Both
-        from agentmesh.tools.gate import ToolGate
-        from agentmesh.tools.mcp.tool import tool_of
-        from agentmesh.tools.starts import starts
-
-        where = None if session is None else Path(self.database.run(sessions.get, session, idempotent=True).workdir)
-        if client is None:
-            providers = ConfiguredModels(self.projects.of(where), self._environ).providers()
-            client = ModelClient(self.settings, providers, self.place)
-            self._closers.append(client.close)
-        usable = client.providers
-        observing = observer(self._environ)
-        tools = self._tools()
-        if metrics is not None:
-            metrics.counts.known_tools = tools.keys() - self.own_tools.keys()
-            metrics.counts.providers = {*usable, DEMO}
-            observing = Both(observing, metrics.counts)
-        engine = Engine(
-            self.database,
-            client.models,
-            tools,
-            ToolGate(
-                (name for name, tool in self.own_tools.items() if tool.effect is Effect.READ),
-                self.walls,
-                partial(starts, self.delegation()),
-            ),
-            Feed(self.database),
-            lambda where: self.projects.of(where).limits.tool_output_bytes,
-            lambda where: self.projects.of(where).limits.task_silence,
-            self.settings.compact_at,
-            foreign=partial(tool_of, hub=self.mcp),  # create the hub now, so that it closes after the worker
-            observer=observing,
-            workspaces=self.workspaces,
-            prefix_gate=self.settings.model_calls.prefix_gate,
-        )
-        identity = workers.Identity(
-            host=self.place.host,
-            os_user=self.place.os_user,
-            pid=os.getpid(),
-            concurrency=concurrency or self.settings.concurrency,
-            providers=(*usable, DEMO),
-            serves_any=serves_any,
-            session=session,
-            endpoints=self.models.endpoints(),
-            offers=self.offers,
-        )
-        listener = self.listener if metrics is None else partial(self.listener, pulse=Pulse(told=metrics.counts.echoed))
-        made = Worker(
-            engine,
-            identity,
-            listener,
-            on_event,
-            heed=client.news.share(self.database),
-            tend=self._tending(session),
-        )
-        if metrics is not None:
-            metrics.watch(made, self.database, identity.concurrency)
-        self._closers += [observing.close, made.stop]
-        return made
-
-    def _tending(self, session: SessionId | None) -> Callable[[], None]:
-        """Return what a worker does at each tick; one that serves more than a session also erases expired ones."""
-        from agentmesh.workspace.retention import Retention
-
-        age, tend = self.settings.retention.seconds, self.processes.tend
-        if age is None or session is not None:
-            return tend
-        retention = Retention(self.workspaces, age)
-        self._closers.append(retention.stop)
-
-        def tend_and_prune() -> None:
-            tend()
-            retention.tick()
-
-        return tend_and_prune
 
     def ensure_served(self, session: Session) -> Service:
         """Start a worker in the background if none serves the session and one could; return what was done."""

@@ -43,7 +43,7 @@ class ServedDatabases:
 
     @classmethod
     def of_several(cls, databases: Databases, tell: Callable[[str], None], how: Mapping[str, Any]) -> Self:
-        """Serve all databases that are not read-only; ``how`` are the arguments of ``Mesh.worker``."""
+        """Serve all databases that are not read-only; ``how`` are the arguments of ``make_worker``."""
         return cls(None, _Several(databases, tell, how))
 
     @property
@@ -133,7 +133,9 @@ class _Several:
 
     def worker(self, mesh: Mesh) -> Worker:
         """Return a worker, not started."""
-        return mesh.worker(client=self._client, **self._how)
+        from agentmesh.app.worker import make_worker
+
+        return make_worker(mesh, client=self._client, **self._how)
 
     def tell_served(self, name: str) -> None:
         """Say that a database which was away is served now."""

@@ -111,9 +111,11 @@ class Headless:
         timeout: float | None = None,
     ) -> Result:
         """Send the prompt and work until all agents are idle or dead, or a person or ``timeout`` stops the run."""
+        from agentmesh.app.worker import make_worker
+
         started = time.monotonic()
         before = self._following.skip()
-        worker = self._mesh.worker(session=self._session.id, concurrency=concurrency)
+        worker = make_worker(self._mesh, session=self._session.id, concurrency=concurrency)
         with Changes(self._mesh, [self._session.id]) as wakes, stoppable(wakes.poke, _FAREWELL) as stop, self._progress:
             worker.start()
             try:

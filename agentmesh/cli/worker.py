@@ -108,6 +108,7 @@ def _work(
     metrics: WorkerMetrics | None,
 ) -> None:
     """Run agents until a signal or a failure ends it."""
+    from agentmesh.app.worker import make_worker
     from agentmesh.cli.logs import on_stderr
 
     wakes: SimpleQueue[None] = SimpleQueue()
@@ -118,7 +119,7 @@ def _work(
         if databases is None:
             mesh = stack.enter_context(place.mesh_of(settings, "worker", pool_size=8))
             session = mesh.find_session(session=place.session, workdir=Path.cwd()).id if place.session else None
-            served = ServedDatabases.of_one(mesh, mesh.worker(session=session, **how))
+            served = ServedDatabases.of_one(mesh, make_worker(mesh, session=session, **how))
         else:
             served = ServedDatabases.of_several(stack.enter_context(databases), tell, how)
         with stoppable(lambda: wakes.put(None)) as stop:

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agentmesh.app import open_mesh
+from agentmesh.app import open_mesh, worker
 from agentmesh.config.settings import load
 from agentmesh.domain.ids import SessionId
-from agentmesh.workspace import retention
 
 
 class Recorded:
@@ -31,12 +30,12 @@ class Recorded:
 def test_a_worker_of_many_sessions_prunes_at_its_ticks_if_an_age_is_set(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retention, "Retention", Recorded)
+    monkeypatch.setattr(worker, "Retention", Recorded)
     Recorded.ages = []
     environ = {"AGENTMESH_CONFIG_DIR": str(tmp_path)}
     place = {"database_url": database_url, "data_dir": str(tmp_path)}
     for age, session in ((None, None), ("90d", SessionId(uuid.uuid4())), ("90d", None)):
         settings = load({**place, "retention_sessions": age}, environ, None)
         with open_mesh(settings, role="test", what="test", environ=environ) as mesh:
-            mesh._tending(session)()
+            worker.tending(mesh, session)()
     assert Recorded.ages == [90 * 86_400, 0], "and it ends with the mesh"
