@@ -20,9 +20,16 @@ from agentmesh.cli.render.figures import cut_off
 from agentmesh.cli.render.progress import Progress
 from agentmesh.cli.stopping import Stop, stoppable
 from agentmesh.cli.talk import complain, say
-from agentmesh.domain.errors import AgentmeshError, DatabaseUnreachable, Interrupted
+from agentmesh.domain.errors import (
+    AgentBusy,
+    AgentmeshError,
+    DatabaseUnreachable,
+    Interrupted,
+    NothingToRetry,
+    UsageError,
+)
 from agentmesh.domain.figures import plural
-from agentmesh.domain.ids import AgentId
+from agentmesh.domain.ids import AgentId, short
 from agentmesh.domain.rows import AgentView, Row, Session
 from agentmesh.domain.states import AgentStatus, Kind
 from agentmesh.store import agents, mailbox, person
@@ -104,13 +111,16 @@ class Headless:
 
     def run(
         self,
-        prompt: str,
+        prompt: str | None,
         images: Sequence[Mapping[str, Any]] = (),
         *,
         concurrency: int | None = None,
         timeout: float | None = None,
     ) -> Result:
-        """Send the prompt and work until all agents are idle or dead, or a person or ``timeout`` stops the run."""
+        """Send the prompt and work until all agents are idle or dead, or a person or ``timeout`` stops the run.
+
+        Without a prompt go on with what is unfinished; raise UsageError if nothing is.
+        """
         from agentmesh.app.worker import make_worker
 
         started = time.monotonic()
@@ -119,7 +129,10 @@ class Headless:
         with Changes(self._mesh, [self._session.id]) as wakes, stoppable(wakes.poke, _FAREWELL) as stop, self._progress:
             worker.start()
             try:
-                self._send(prompt, images)
+                if prompt is None:
+                    self._go_on()
+                else:
+                    self._send(prompt, images)
                 deadline = started + timeout if timeout is not None else None
                 self._follow(worker, wakes, stop, deadline)
             except BrokenPipeError:
@@ -143,6 +156,19 @@ class Headless:
         key = f"run-{uuid.uuid4()}"
         root = self._session.root_id
         self._mesh.database.run(mailbox.send, None, root, prompt, key, None, images, idempotent=True)
+
+    def _go_on(self) -> None:
+        """Run the root's last turn again if it failed or was interrupted."""
+        try:
+            self._mesh.database.run(person.retry, self._session.root_id, idempotent=True)
+        except AgentBusy:
+            pass  # it has not finished, or a lost connection hid that it runs again
+        except NothingToRetry as error:
+            if not any(agent.is_working for agent in self._following.look()):
+                raise UsageError(
+                    f"Nothing is left to do in session {short(self._session.id)}: {error.message}.",
+                    hint='Say what comes next: agentmesh run -c "prompt".',
+                ) from None
 
     def _follow(self, worker: Worker, wakes: Changes, stop: Stop, deadline: float | None) -> None:
         heard: set[AgentId] | None = None

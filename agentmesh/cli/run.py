@@ -13,7 +13,7 @@ from agentmesh.cli.attached import References, attached
 from agentmesh.cli.limits import changes_of, limit_options
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import image_option, json_option, place_options, text_argument
-from agentmesh.cli.piped import PATIENCE, beside_prompt, joined
+from agentmesh.cli.piped import PATIENCE, beside_prompt, has_input, joined
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.serving import require_provider
@@ -82,6 +82,9 @@ def run(
     arguments sends the custom command or skill of that name. `@shot.png` in a PROMPT that is an argument shows that
     image of this directory to the model. Ends when the root and all others are idle or dead. Ctrl+C
     interrupts all agents; a second one leaves at once.
+
+    With --resume or --continue, and without a PROMPT, agents that had not finished work on, and the root's last turn
+    is run again if it failed or was interrupted.
     """
     which = resume or place.session
     if resume and (go_on or place.session):
@@ -91,7 +94,8 @@ def run(
         raise UsageError(f"{options} cannot be changed in an existing session.", hint="Leave it out.")
     allowed = [allow_rule(rule) for rule in new["allow"]]
     limits = changes_of({name: new[name] for name in ("max_turns", "max_seconds")})
-    text = text_argument(prompt, "prompt", patience=min(timeout or PATIENCE, PATIENCE))
+    is_told = bool(prompt is not None or images or not (go_on or which) or has_input())
+    text = text_argument(prompt, "prompt", patience=min(timeout or PATIENCE, PATIENCE)) if is_told else None
     piped = beside_prompt(timeout) if prompt not in (None, "-") else None
     flags = {"max_cost_usd": new["max_cost"], "concurrency": new["concurrency"]}
     conceal_process()
@@ -105,7 +109,7 @@ def run(
         else:
             mode = PermissionMode(new["permission_mode"]) if new["permission_mode"] else None
             model = new["model"] or _model_of(mesh, prompt)
-            session = mesh.start_session(Path.cwd(), model=model, title=new["title"] or _title(text), mode=mode)
+            session = mesh.start_session(Path.cwd(), model=model, title=new["title"] or _title(text or ""), mode=mode)
         if limits:
             from agentmesh.store.limits import set_limits
 
@@ -113,10 +117,10 @@ def run(
         allow_for_session(mesh, session, allowed)
         _remark(mesh, session)
         words = "" if prompt in (None, "-") else prompt
-        if prompt and prompt.startswith("/"):
+        if text and prompt and prompt.startswith("/"):
             text, words, _ = _expanded(mesh, session, text, is_new=not (go_on or which))
         shown = attached(mesh, session, session.root_id, words, images)
-        if piped:
+        if text and piped:
             text = joined(text, piped)
         how = {"concurrency": new["concurrency"], "timeout": timeout}
         return _run(mesh, session, text, shown, **how, as_json=as_json)
@@ -146,7 +150,7 @@ def demo(timeout: float | None, *, as_json: bool, place: PlaceOptions) -> int:
 def _run(
     mesh: Mesh,
     session: Session,
-    prompt: str,
+    prompt: str | None,
     images: References,
     *,
     concurrency: int | None,

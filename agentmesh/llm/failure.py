@@ -18,6 +18,7 @@ from agentmesh.llm.provider import Provider
 from agentmesh.llm.request import EMPTY_CONTENT, IMAGES
 
 _RETRIED_REFUSALS = frozenset({408, 409, 425})
+_CHECK_ADDRESS = "Check base_url: for most servers it ends in /v1."
 _LAST_STATUS = 599
 
 
@@ -232,7 +233,7 @@ def _refused(
         return AttemptFailed(
             "bad_request",
             f"{provider.named(model)} has no chat endpoint at {provider.address} (HTTP {status}).",
-            hint="Check base_url: for most servers it ends in /v1.",
+            hint=_CHECK_ADDRESS,
             status=status,
         )
     return None
@@ -258,5 +259,10 @@ def _trouble(answer: FailedAnswer, where: str, said: str, text: str, status: int
         kind, message, retry = "bad_request", f"{where} refused the request{number}: {said}", False
     if answer.should_retry is not None:
         retry = answer.should_retry
-    hint = "Read what the server says." if kind == "bad_request" else "`/retry`, or `/model NAME`."
+    if kind != "bad_request":
+        hint = "`/retry`, or `/model NAME`."
+    elif answer.sentence:
+        hint = "Read what the server says."
+    else:
+        hint = _CHECK_ADDRESS
     return AttemptFailed(kind, message, hint=hint, status=status, retry=retry, after=after)

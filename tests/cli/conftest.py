@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,19 +56,25 @@ class CommandLine:
         file.write_text(text)
         self.environ["AGENTMESH_CONFIG_DIR"] = str(file.parent)
 
-    def __call__(self, *args: str, stdin: str | bytes = "", **environ: str) -> Outcome:
-        with self.start(*args, **environ) as process:
+    def __call__(self, *args: str, stdin: str | bytes | None = "", **environ: str) -> Outcome:
+        """``stdin`` comes through a pipe; None is no input at all, as from /dev/null."""
+        with self._start(args, subprocess.DEVNULL if stdin is None else subprocess.PIPE, environ) as process:
             out, err = process.communicate(stdin.encode() if isinstance(stdin, str) else stdin, timeout=50)
         return Outcome(process.returncode, out.decode(), err.decode())
 
     @contextmanager
     def start(self, *args: str, **environ: str) -> Iterator[subprocess.Popen[bytes]]:
         """Start a command and lend its process; it ends with the block."""
+        with self._start(args, subprocess.PIPE, environ) as process:
+            yield process
+
+    @contextmanager
+    def _start(self, args: Sequence[str], stdin: int, environ: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
         self.folder.mkdir(exist_ok=True)
         command = [sys.executable, "-m", "agentmesh", *args]
         pipe = subprocess.PIPE
         environ = {**self.environ, **environ}
-        with subprocess.Popen(command, cwd=self.folder, env=environ, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        with subprocess.Popen(command, cwd=self.folder, env=environ, stdin=stdin, stdout=pipe, stderr=pipe) as process:
             try:
                 yield process
             finally:

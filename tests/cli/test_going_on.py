@@ -1,0 +1,89 @@
+"""``run -c`` and ``run --resume`` without a prompt: what is unfinished goes on, and nothing else."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from agentmesh.llm.simulator.reply import Fault, FaultKind, ScriptedReply
+from agentmesh.llm.simulator.server import Simulator
+from tests.fixtures.engine import until
+
+
+@dataclass
+class Model:
+    """A scripted model whose next answers a test chooses."""
+
+    replies: list[ScriptedReply] = field(default_factory=list)
+    asked: int = 0
+
+    def __call__(self, _view: object) -> ScriptedReply:
+        self.asked += 1
+        return self.replies.pop(0) if self.replies else ScriptedReply("All done.")
+
+
+@pytest.fixture
+def model(am) -> Iterator[Model]:
+    """The model of this directory's sessions."""
+    made = Model()
+    with Simulator(made) as server:
+        am.environ |= {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "k", "AGENTMESH_MODEL": "openai/scripted"}
+        yield made
+
+
+REFUSED = ScriptedReply("", fault=Fault(FaultKind.STATUS, status=418, body=""))
+
+
+@pytest.mark.parametrize("how", ["-c", "--resume"])
+def test_a_turn_that_failed_is_run_again_without_a_new_message(am, mesh, model, how):
+    model.replies = [REFUSED]
+    failed = am("run", "--json", "Think.")
+    assert failed.code == 1
+    assert failed.events[-1]["hint"] == "Check base_url: for most servers it ends in /v1.", "the server said nothing"
+    which = [how] if how == "-c" else [how, failed.events[0]["session_id"][:8]]
+    again = am("run", *which, stdin=None)
+    assert (again.code, again.out) == (0, "All done.\n"), again.err
+    assert mesh.column("select body from agentmesh.mail") == ["Think."]
+    assert model.asked == 2
+
+
+@pytest.mark.parametrize(("how", "status"), [(signal.SIGINT, "idle"), (signal.SIGKILL, "running")])
+def test_a_turn_that_was_interrupted_or_lost_its_worker_goes_on(am, mesh, model, how, status):
+    model.replies = [ScriptedReply("late", first_byte_delay=60)]
+    with am.start("run", "Think.") as process:
+        assert process.stdin is not None
+        process.stdin.close()
+        until(lambda: model.asked == 1, "the model to be asked")
+        process.send_signal(how)
+        process.wait()
+    assert mesh.column("select a.status from agentmesh.agents a join agentmesh.mail m on m.recipient = a.id") == [
+        status
+    ]
+    again = am("run", "-c", stdin=None)
+    assert (again.code, again.out) == (0, "All done.\n"), again.err
+    assert mesh.column("select body from agentmesh.mail") == ["Think."]
+
+
+def test_nothing_is_left_after_a_turn_that_ended_well(am, mesh, model):
+    assert am("run", "Think.").code == 0
+    again = am("run", "-c", stdin=None)
+    assert (again.code, again.out) == (2, "")
+    assert "Nothing is left to do in session" in again.err
+    assert "the last turn of root" in again.err
+    assert 'agentmesh run -c "prompt"' in again.err
+    assert model.asked == 1
+    assert len(mesh.column("select id from agentmesh.mail")) == 1
+
+
+def test_an_empty_pipe_is_an_empty_prompt(am, model):
+    model.replies = [REFUSED]
+    assert am("run", "Think.").code == 1
+    empty = am("run", "-c", stdin="")
+    assert (empty.code, "The prompt is empty." in empty.err) == (2, True), "a program that failed wrote nothing"
+    assert am("run", stdin=None).code == 2, "a new session has nothing to go on with"
+    pictured = am("run", "-c", "--image", "missing.png", stdin=None)
+    assert (pictured.code, "The prompt is empty." in pictured.err) == (2, True)
+    assert model.asked == 1
