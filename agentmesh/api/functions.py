@@ -48,13 +48,19 @@ class Signature:
     """The parameter that receives the context; models do not see it."""
 
 
+def _require_plain(function: Callable[..., Any], name: str) -> None:
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise _refused(name, "it is async", "A tool is a plain function; asyncio.run() may be called in it.")
+    if inspect.isgeneratorfunction(function):
+        raise _refused(name, "it yields", "A tool returns one result: a list, for example.")
+
+
 def signature(function: Callable[..., Any], context_type: type, name: str | None = None) -> Signature:
     """Read a function; raise UsageError if it cannot become a tool."""
     name = name or str(getattr(function, "__name__", ""))
     if not _NAME.fullmatch(name):
         raise _refused(name, "its name should be letters, digits, _ and -, 64 at most", "Give it one: name=...")
-    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        raise _refused(name, "it is async", "A tool is a plain function; asyncio.run() may be called in it.")
+    _require_plain(function, name)
     text = inspect.getdoc(function) or ""
     words = _section_free(text)
     if not words:

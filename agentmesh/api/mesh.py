@@ -78,7 +78,8 @@ class Mesh:
     ) -> Session:
         """Begin a session in a directory, with an idle root; raise NoModel if no usable model is named.
 
-        If the mesh is on several databases, it begins in the one with this name, by default in one drawn by weight.
+        Raise UsageError if there is no such directory. If the mesh is on several databases, it begins in the one with
+        this name, by default in one drawn by weight.
         ``permission_mode`` is ``ask``, ``edits``, ``all`` or ``plan``. ``attended``: a person answers requests (see
         ``Session.answer``); otherwise calls that would ask are refused at once.
         """

@@ -16,7 +16,7 @@ from agentmesh.app.projects import Projects
 from agentmesh.app.serving import Service, Serving
 from agentmesh.config.mcp import PREFIX
 from agentmesh.config.settings import Settings
-from agentmesh.domain.errors import UnknownSession
+from agentmesh.domain.errors import UnknownSession, UsageError
 from agentmesh.domain.log import logger
 from agentmesh.domain.rows import Session
 from agentmesh.domain.states import PermissionMode
@@ -134,13 +134,16 @@ class Mesh:
     ) -> Session:
         """Begin a session in a directory, with an external root if asked; raise NoModel if no usable model is named.
 
-        The project's file of that directory applies to it, whichever directory this process is in.
+        Raise UsageError if there is no such directory. The project's file of that directory applies to the session,
+        whichever directory this process is in.
         """
         from agentmesh.config import rules, skills
         from agentmesh.store import agents
         from agentmesh.tools.prompt import system_prompt
         from agentmesh.tools.words import system
 
+        if not workdir.is_dir():
+            raise UsageError(f"there is no directory {workdir}", hint="Make it, or name another one.")
         name = self.models.name(model)
         settings = self.projects.read(workdir)
         limits = settings.limits._asdict()

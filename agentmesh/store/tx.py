@@ -232,7 +232,7 @@ class Database:
     def _from_pool(self) -> KeptConnection:
         """Take a living connection from the pool, waiting as long as the patience lasts."""
         pool = self._pool
-        from psycopg_pool import PoolTimeout  # with the pool
+        from psycopg_pool import PoolClosed, PoolTimeout  # with the pool
 
         deadline = time.monotonic() + self._patience
         answered = False  # whether the server answered after the patience had ended
@@ -252,6 +252,11 @@ class Database:
                 if self._revive:
                     self._revive()
                 continue
+            except PoolClosed:
+                raise DatabaseUnreachable(
+                    f"This program has closed its connections to the database {self.where}.",
+                    hint="Use a mesh before its `with` block ends.",
+                ) from None
             if self._is_good(connection) and _is_led_right(connection):
                 connection.pooled_again = time.monotonic() + _AT_HAND
                 return connection

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -277,6 +278,24 @@ def test_errors_are_the_domains_with_their_advice(mesh: agentmesh.Mesh):
 
 
 @pytest.mark.slow
+def test_a_session_begins_in_a_directory_that_is_there(mesh: agentmesh.Mesh, tmp_path: Path):
+    (tmp_path / "file").touch()
+    before = mesh.list_sessions()
+    for missing in ("/nonexistent", tmp_path / "file"):
+        with pytest.raises(agentmesh.UsageError, match=f"there is no directory {missing}"):
+            mesh.start_session(missing)
+    assert mesh.list_sessions() == before
+
+
+def test_a_mesh_that_was_closed_says_so(mesh: agentmesh.Mesh):
+    session = mesh.start_session()
+    mesh.close()
+    for use in (mesh.start_session, lambda: session.send("hello"), session.list_agents):
+        with pytest.raises(agentmesh.DatabaseError, match="has closed its connections") as caught:
+            use()
+        assert "before its `with` block ends" in caught.value.hint
+
+
 def test_interrupt_stops_one_or_all(rig: Rig, mesh: agentmesh.Mesh):
     go = threading.Event()
     for name in "abc":

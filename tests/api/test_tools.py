@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
@@ -300,6 +301,11 @@ async def asynchronous(a: int) -> None:
     """Do."""
 
 
+def generated(a: int) -> Iterator[int]:
+    """Do."""
+    yield a
+
+
 def unserializable(a: threading.Event) -> None:
     """Do."""
 
@@ -315,6 +321,7 @@ def hidden(_a: int) -> None:
         (untyped, "a has no type"),
         (starred, "many cannot be given by name"),
         (asynchronous, "is async"),
+        (generated, "it yields"),
         (unserializable, "JsonSchema|arbitrary|schema"),
         (hidden, "cannot be called _a"),
         (lambda: 1, "its name should be"),
