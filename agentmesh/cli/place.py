@@ -44,6 +44,11 @@ class PlaceOptions(NamedTuple):
 
         place = {"database_url": self.database_url, "data_dir": self.data_dir, "log_file": self.log_file}
         settings = load({**place, **flags}, os.environ, Path.cwd() if of_project else None)
+        if self.data_dir is not None and self.database_url is None and not settings.has_embedded:
+            raise UsageError(
+                "--data-dir is the folder of the embedded PostgreSQL, and your configuration names another database.",
+                hint="Leave --data-dir out; or unset AGENTMESH_DATABASE_URL, database_url and [databases].",
+            )
         if self.database is not None:
             if self.database_url is not None:
                 raise UsageError("--database and --database-url each name the database to use; give one of them.")

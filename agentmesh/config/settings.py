@@ -126,6 +126,12 @@ class Settings(NamedTuple):
                 f"There are several databases: {', '.join(self.databases)}.", hint="--database NAME says which."
             )
 
+    @property
+    def has_embedded(self) -> bool:
+        """Whether a database of the mesh is the embedded server."""
+        urls = [one.url or self.database_url for one in self.databases.values()] or [self.database_url]
+        return not all(urls)
+
     def __repr__(self) -> str:
         return forms.shown(self, hidden=("database_url", "direct_database_url", "reader_url", "elsewhere"))
 

@@ -293,3 +293,18 @@ def test_a_worker_that_lingers_does_not_outlive_its_database(am, mesh, here, pro
 def test_a_worker_that_lingers_ends_by_itself(am):
     done = am("worker", "--linger", "0")
     assert (done.code, done.out) == (0, "")
+
+
+@pytest.mark.parametrize("command", [["ps", "--all"], ["db", "status"], ["run", "hello"], ["worker"], []])
+def test_a_folder_that_no_database_of_the_configuration_is_in_is_refused(am, tmp_path, command):
+    done = am(*command, "--data-dir", str(tmp_path))
+    assert (done.code, done.out) == (2, "")
+    assert "--data-dir is the folder of the embedded PostgreSQL, and your configuration names another" in done.err
+    assert "AGENTMESH_DATABASE_URL" in done.err
+
+
+def test_a_folder_beside_a_url_or_an_embedded_database_is_taken(am, database_url, tmp_path):
+    beside = ("ps", "--all", "--data-dir", str(tmp_path), "--database-url", database_url)
+    assert am(*beside).code == 0
+    am.configure(f'[databases.one]\nurl = "{database_url}"\n[databases.two]\n')
+    assert am("db", "status", "--database", "one", "--data-dir", str(tmp_path), AGENTMESH_DATABASE_URL="").code == 0
