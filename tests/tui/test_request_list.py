@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from textual.containers import VerticalScroll
 
 from agentmesh.domain.errors import RequestOver
 from agentmesh.tui.commands import permissions
@@ -109,6 +110,22 @@ def test_the_list_says_which_agents_wait_for_what_and_how_long(size):
         await show.sees("t1: pytest -q t1.py")
 
     puppet(scene, size=size)
+
+
+def test_a_long_request_is_scrolled():
+    long = request("one", arguments={"command": "\n".join(f"echo {n}" for n in range(200))}, number=1)
+
+    async def scene(show: Show) -> None:
+        await listing(show, long, PUSH)
+        part = show.app.screen.query_one("#full", VerticalScroll)
+        await press(show, "pagedown")
+        await show.until(lambda: part.scroll_y > 0)
+        await press(show, "pageup")
+        await show.until(lambda: part.scroll_y == 0)
+        await press(show, "down", "pagedown", "pageup")
+        await show.sees("git push")
+
+    puppet(scene)
 
 
 def test_marked_requests_are_allowed_after_a_second_question():

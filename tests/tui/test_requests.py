@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.containers import VerticalScroll
 
 from agentmesh.domain.text import visible
 from agentmesh.tui.board.neighbours_line import neighbours_line
@@ -250,6 +251,31 @@ async def opened(show: Show) -> RequestDialog:
     await show.until(there)
     assert isinstance(show.app.screen, RequestDialog)
     return show.app.screen
+
+
+def test_a_long_proposal_is_scrolled_and_a_short_one_stays():
+    long = request("one", arguments={"command": "\n".join(f"echo {n}" for n in range(200))})
+
+    async def scene(show: Show) -> None:
+        await show.board(asking("one", long))
+        dialog = await opened(show)
+        part = dialog.query_one("#proposal", VerticalScroll)
+        for key, is_there in (
+            ("pagedown", lambda: part.scroll_y > 0),
+            ("ctrl+end", lambda: part.scroll_y == part.max_scroll_y),
+            ("pageup", lambda: 0 < part.scroll_y < part.max_scroll_y),
+            ("ctrl+home", lambda: part.scroll_y == 0),
+        ):
+            await press(show, key)
+            await show.until(is_there)
+        await press(show, "y")
+        await closed(show)
+        await show.board(asking("two", request("two")))
+        await opened(show)
+        await press(show, "pagedown", "pageup", "ctrl+home", "ctrl+end", "y")
+        await closed(show)
+
+    assert answers(puppet(scene)) == [{"decision": "once"}] * 2
 
 
 async def closed(show: Show) -> None:

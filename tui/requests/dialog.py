@@ -26,6 +26,7 @@ from agentmesh.tui.requests.replies import BadEdit, Reply, always, edit_text, ed
 from agentmesh.tui.requests.words import lineage
 from agentmesh.tui.widgets import dialog
 from agentmesh.tui.widgets.plain import Plain
+from agentmesh.tui.widgets.scrolling import scroll_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,14 +35,6 @@ if TYPE_CHECKING:
     from agentmesh.tui.requests.queue import RequestQueue
 
 _DIALOG_STYLES = Path(dialog.__file__).with_name("dialog.tcss")
-_SCROLLS = {
-    "pageup": "scroll_page_up",
-    "pagedown": "scroll_page_down",
-    "ctrl+home": "scroll_home",
-    "ctrl+end": "scroll_end",
-}
-
-
 _AROUND = 16
 """Cells left and right of a diff in the widest dialog."""
 
@@ -214,9 +207,9 @@ class RequestDialog(GuardedDialog[Reply]):
 
     def take_key(self, event: events.Key) -> None:
         """Scroll the proposal, go on to the next request or to the list of all, or move in the choices."""
-        if event.key in _SCROLLS:
-            getattr(self.query_one("#proposal", VerticalScroll), f"action_{_SCROLLS[event.key]}")()
-        elif event.key == "tab" and self._for in ("", "text"):
+        if scroll_by(event.key, self.query_one("#proposal", VerticalScroll)):
+            return
+        if event.key == "tab" and self._for in ("", "text"):
             self.leave(Reply("next", draft=self.draft))
         elif event.key in self._list_keys:
             self.leave(Reply("list", draft=self.draft))

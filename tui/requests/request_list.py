@@ -27,6 +27,7 @@ from agentmesh.tui.requests.words import group_cells, group_in_full
 from agentmesh.tui.widgets import dialog
 from agentmesh.tui.widgets.message import message
 from agentmesh.tui.widgets.plain import Plain
+from agentmesh.tui.widgets.scrolling import scroll_by
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 64 * 1024
 """Characters of one line's requests that are shown in full."""
-_SCROLLS = {"pageup": "scroll_page_up", "pagedown": "scroll_page_down"}
 
 
 class GroupLine(Widget):
@@ -179,8 +179,8 @@ class RequestList(GuardedDialog[Reply]):
                 self._mark()
             case "enter":
                 self.leave(Reply("open", requests=self._current.requests))
-            case "pageup" | "pagedown":
-                getattr(self.query_one("#full", VerticalScroll), f"action_{_SCROLLS[event.key]}")()
+            case key:
+                scroll_by(key, self.query_one("#full", VerticalScroll))
         self._draw()
 
     def take_letter(self, letter: str) -> None:
