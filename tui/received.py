@@ -31,6 +31,7 @@ async def show(main: MainScreen, message: messages.FromFeed) -> None:
             main.tell(message.text, STYLES[message.severity])
         case messages.Missed():
             main.navigation.missed(message.agent_id, message.name)
+            main.composer.missed(message.agent_id)
         case messages.RequestSettled(request=request):
             main.presenter.settled(request)
         case _:

@@ -49,6 +49,7 @@ class Hand:
         self.older_asked: list[int] = []
         self.seen: list[AgentId] = []
         self.watched: list[Watched] = []
+        self.sought: list[AgentId] = []
 
     def start(self) -> None:
         pass
@@ -61,6 +62,9 @@ class Hand:
 
     def unfollow(self, agent: AgentId) -> None:
         self.dropped.append(agent)
+
+    def seek(self, agent: AgentId) -> None:
+        self.sought.append(agent)
 
     def see(self, agent: AgentId) -> None:
         self.seen.append(agent)

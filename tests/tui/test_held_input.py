@@ -39,6 +39,19 @@ def test_leaving_says_that_something_is_not_sent():
     puppet(scene)
 
 
+def test_leaving_keeps_what_waits_for_an_agent_to_come_into_view():
+    async def scene(show: Show) -> None:
+        await enter(show, "/agents alpha")
+        await enter(show, "for alpha")
+        await show.sees("↥ not sent yet: for alpha")
+        await show.press("ctrl+c")
+        assert "1 message not sent yet: ↑ brings back what you typed" in show.text
+        await show.press("ctrl+c")
+
+    app = puppet(scene)
+    assert app.main.composer._history.older("") == "for alpha"
+
+
 def test_what_is_refused_comes_back_to_the_agent_it_was_for():
     async def scene(show: Show) -> None:
         await show.board(*family())

@@ -79,6 +79,27 @@ def test_enter_on_a_hit_of_the_reaped_says_why_it_leads_nowhere(mesh: Mesh, on_s
     on_screen(scene)
 
 
+def test_a_command_to_one_of_the_reaped_gives_back_what_was_typed_after_it(mesh: Mesh, on_screen):
+    agent = mesh.fork(mesh.root, "one")
+    mesh.kill(agent)
+    mesh.run(sessions.reap, mesh.session, agent)
+
+    async def scene(show: Show) -> None:
+        await show.type("/agents one")
+        await show.press("enter")
+        await show.type("hello world")
+        await show.press("enter")
+        # It came back into the input, or the answer was faster than the fingers.
+        await show.until(lambda: show.typed == "hello world" or mesh.unread(mesh.root) == ["hello world"])
+        assert "not sent yet: hello" not in show.text
+        if show.typed:
+            assert f"one has been reaped: agentmesh log {short(agent)} shows what it did" in show.text
+            await show.press("enter")
+            await show.until(lambda: mesh.unread(mesh.root) == ["hello world"])
+
+    on_screen(scene)
+
+
 def test_a_name_that_nobody_has_is_said(mesh: Mesh, on_screen):
     crowd(mesh)
 

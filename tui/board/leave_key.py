@@ -46,6 +46,7 @@ class LeaveKey:
             self._presses.begin(time.monotonic())
             self._say_how_to_leave("Cleared; ↑ brings it back. ")
         elif self._presses.pressed(time.monotonic()):
+            self._composer.keep_held()
             self._screen.app.exit()
         else:
             self._say_how_to_leave("")
@@ -57,6 +58,6 @@ class LeaveKey:
     def _say_how_to_leave(self, cleared: str) -> None:
         running = self._navigation.board.working if self._navigation.board else 0
         stay = f"; {running} running agent{'s go' if running != 1 else ' goes'} on" if running else ""
-        unsent = self._pending_calls.unsent_count
+        unsent = self._pending_calls.unsent_count + len(self._composer.held)
         kept = f"; {plural(unsent, 'message')} not sent yet: ↑ brings back what you typed" if unsent else ""
         self._say(f"{cleared}{self._key} again leaves{stay}{kept}", "$text-warning")

@@ -69,7 +69,7 @@ class Navigation:
         self._expected = None if is_known else agent_id
         if is_known:
             self._bring(agent_id)
-        elif not self.board.is_whole:
+        else:
             self._seek(agent_id)
 
     def expect(self, agent_id: AgentId) -> None:

@@ -165,6 +165,18 @@ class Composer(Horizontal):
         elif move is not self._move:
             self._send_on(move, destination)
 
+    def missed(self, destination: AgentId) -> None:
+        """Give held input back to where it was typed: its agent can never come into view."""
+        for move in [move for move in self._moves if move.destination == destination]:
+            self._end(move)
+            if move.origin is not None:
+                self.give_back(move.origin, "\n".join(move.held))
+
+    def keep_held(self) -> None:
+        """Keep held input where ↑ finds it: the person leaves."""
+        for text in self.held:
+            self._history.add(text)
+
     def _find_move(self, call: Call, origin: AgentId) -> _PendingMove | None:
         return next((w for w in self._moves if w.call == call and w.origin == origin and w.destination is None), None)
 
