@@ -32,6 +32,8 @@ class Snapshot:
     """What differs from ``before``, by path; empty if there is no ``before``."""
     left_out: tuple[str, ...] = ()
     """Files that are too large, nested repositories and submodules, sorted. A path of a folder ends with ``/``."""
+    unmade: Snapshot | None = None
+    """If it was asked for: what came to light between ``before`` and this tree, though nobody has made it since."""
 
 
 @dataclass(frozen=True, slots=True)

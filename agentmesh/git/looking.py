@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -30,6 +31,8 @@ _LOOK: Final = (
 )
 _TRIES: Final = 20
 """A file that changes while it is read is read again."""
+_CLOCK: Final = 20_000_000
+"""Nanoseconds that the times of files may be behind the clock: the kernel sets them by its tick."""
 _OFTEN: Final = 200
 """So many files change in memory before the index is written: a file is read again, by others, until then."""
 
@@ -40,6 +43,8 @@ class Seen(NamedTuple):
     tree: str
     left_out: set[str]
     """Relative to the top."""
+    unmade: str | None = None
+    """The tree before, with new files that nobody has made since the last look: they only come to light now."""
 
 
 class Look:
@@ -65,6 +70,8 @@ class Look:
         self._skipped_file = Path(view.path) / "skipped.json"
         self._tree = self._loaded()
         self._skipped = self._read_skipped()
+        self._looked_file = Path(view.path) / "looked"
+        self._large: set[str] = set()
 
     def everywhere(self, before: str | None) -> Seen:
         """Look at all files. Files that ``before`` has are taken whatever their size and whether ignored."""
@@ -72,11 +79,43 @@ class Look:
             self._become(before)
         edits: dict[str, Entry | None] = {}
         left_out: set[str] = set()
+        old: dict[str, Entry | None] = {}
+        last, now = self._looked_at(), time.time_ns()
+        gone = set()
         for delta in self._differences().deltas:
             self._take(delta, edits, left_out)
+            path = os.fsdecode(delta.new_file.raw_path)
+            if delta.status != DeltaStatus.UNTRACKED:
+                gone.add(delta.old_file.id.raw)
+            elif path in edits and (path in self._large or self._is_older(path, last)):
+                old[path] = edits[path]
+        moved = {path for path, entry in old.items() if entry and entry.id in gone}
+        unmade = {path: entry for path, entry in old.items() if path not in moved}
+        apart = tree_objects.edited(self._view, self._tree, unmade) if unmade else None
         tree = tree_objects.edited(self._view, self._tree, edits)
         self._note(tree, len(edits))
-        return Seen(tree, left_out | self._submodules())
+        self._large = {path for path in left_out if not path.endswith("/")}
+        self._looked_file.touch()
+        os.utime(self._looked_file, ns=(now, now))
+        return Seen(tree, left_out | self._submodules(), apart)
+
+    def _looked_at(self) -> int | None:
+        """Return when the last look at all files began, by any process, in nanoseconds."""
+        try:
+            return self._looked_file.stat().st_mtime_ns
+        except FileNotFoundError:
+            return None
+
+    def _is_older(self, path: str, looked_at: int | None) -> bool:
+        """Return whether a file was on disk as it is now at the last look, which then left it out: it was ignored.
+
+        The kernel sets ``ctime`` at every change, also of a file's name.
+        """
+        try:
+            changed_at = (self._place.top / path).lstat().st_ctime_ns
+        except OSError:
+            return False
+        return looked_at is not None and changed_at < looked_at - _CLOCK
 
     def _differences(self) -> pygit2.Diff:
         """Compare the index with the disk; again if a file went in the middle."""

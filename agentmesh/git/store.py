@@ -42,20 +42,29 @@ class Store:
         self._look: Look | None = None
         self._rules = RuleFiles(place.top)
 
-    def take(self, before: str | None, ref: str | None, paths: Collection[str] | None = None) -> Snapshot:
+    def take(
+        self, before: str | None, ref: str | None, paths: Collection[str] | None = None, *, apart: bool = False
+    ) -> Snapshot:
         """Take a snapshot: write objects, then ``ref``, a full name below ``refs/agentmesh/``.
 
         ``before`` is the snapshot to compare with; None for the first one, whose changes are not listed. ``paths`` None
         looks at all files. Else only at these, and all others are as in ``before``, which then must be given. A ref
         that exists is moved. If nothing changed, the tree is ``before`` and the ref is still written.
+
+        ``apart``: what nobody has made since the last look comes in a snapshot of its own, before this one. Such files
+        were there and in no snapshot: Git ignored them, or their folder was a repository, or they were too large.
         """
         with self._held("take a snapshot") as view:
             seen = self._seen(view, before, paths)
             if ref is not None:
                 refs.write(view, ref, seen.tree)
-            changed = () if before is None else comparing.changes_in(view, self.place, before, seen.tree)
             left_out = tuple(sorted(self.place.outward(path) for path in seen.left_out))
-            return Snapshot(tree=seen.tree, before=before, changes=changed, left_out=left_out)
+            unmade = None
+            if apart and before is not None and seen.unmade is not None:
+                brought = comparing.changes_in(view, self.place, before, seen.unmade)
+                unmade, before = Snapshot(seen.unmade, before, brought), seen.unmade
+            changed = () if before is None else comparing.changes_in(view, self.place, before, seen.tree)
+            return Snapshot(tree=seen.tree, before=before, changes=changed, left_out=left_out, unmade=unmade)
 
     def restore(self, tree: str, expected: str, paths: Collection[str] | None = None) -> Restored:
         """Make files what they are in ``tree``: those that differ from ``expected``, of ``paths`` if given.

@@ -102,7 +102,10 @@ class StepSnapshots:
         with self._chain.lock:
             before = self._chain.at(self._head)
             ref = self._ref(str(ordinal) if self._taken else "")
-            found, is_new = self._taken_as(ref, before, self._named)
+            found, is_new = self._taken_as(ref, before, self._named, apart=True)
+        if found.unmade is not None:  # what others had changed is a snapshot of its own
+            self._record_outside()
+            self._outside = entry(found.unmade, f"{ref}.unmade")
         if is_new:
             self._taken += 1
             return entry(found, ref, self._outside)
@@ -115,11 +118,16 @@ class StepSnapshots:
         if found:
             self._database.run(snapshots.record, self._root.workspace, kind, found, idempotent=True)
 
-    def _taken_as(self, ref: str, before: str | None, paths: Collection[str] | None) -> tuple[Snapshot, bool]:
+    def _taken_as(
+        self, ref: str, before: str | None, paths: Collection[str] | None, *, apart: bool = False
+    ) -> tuple[Snapshot, bool]:
         """Take a snapshot, of these files or of all; name it and note it if anything has changed."""
-        found = self._store.take(before, None, None if before is None else paths)
+        found = self._store.take(before, None, None if before is None else paths, apart=apart)
         self._tell_left_out(found)
-        if found.tree == before:
+        if found.unmade is not None:
+            self._store.keep(f"{ref}.unmade", found.unmade.tree)
+            self._chain.add(found.unmade.tree)
+        if found.tree == found.before:
             return found, False
         self._store.keep(ref, found.tree)
         self._chain.add(found.tree)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from agentmesh.config.schema import Workspace as Settings
 from agentmesh.domain.errors import AgentBusy, NoRepository
 from agentmesh.domain.shape import Shape
 from agentmesh.store import agents, transcript
 from agentmesh.workspace import merging, undo
 from agentmesh.workspace.results import Later, MergeStatus, UndoStatus
 from tests.fixtures.engine import Rig, call, do, say
-from tests.fixtures.repositories import untouched, write
+from tests.fixtures.repositories import git, untouched, write
 from tests.workspace.conftest import edit, here, tree_of, with_child
 
 pytestmark = pytest.mark.timeout(120)
@@ -240,3 +241,62 @@ def test_undo_in_an_own_tree_is_for_that_tree_only(grove: Rig):
     assert done.status is UndoStatus.DONE
     assert (tree_of(rig, "child") / "a.txt").read_text() == "not committed\n"
     assert rig.db.run(agents.get, rig.agent("child")).status == "idle"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "printf 'other\\n' > .gitignore",
+        "git checkout -q without",
+        "mv inner/.git inner/git-old",
+        "printf 'other\\n' > .gitignore; mkdir new; echo x > new/x; echo y > y",
+    ],
+)
+def test_files_that_no_snapshot_knew_stay_when_a_call_has_brought_them_to_light(grove: Rig, command: str):
+    rig = grove
+    git(rig.workdir, "checkout", "-q", "-b", "without")
+    git(rig.workdir, "checkout", "-q", "-")
+    write(rig.workdir, {".gitignore": ".env\nmodules/\n"})
+    git(rig.workdir, "add", ".gitignore")
+    git(rig.workdir, "commit", "-q", "-m", "ignore")
+    write(rig.workdir, {".env": "SECRET=1\n"})
+    write(rig.workdir, {"modules/m.js": "m\n"})
+    write(rig.workdir, {"inner/one": "1\n"})
+    git(rig.workdir / "inner", "init", "-q")
+    rig.script("root", do(edit("a.txt", "first\n")), say("one"), do(call("bash", command=command)), say("two"))
+    rig.worker()
+    rig.run("turn one")
+    rig.run("turn two")
+    done = undo.undo(here(rig), rig.agent("root"))
+    assert done.status is UndoStatus.DONE
+    assert not {one.path for one in done.files} & {".env", "modules/m.js", "inner/one"}
+    kept = {".env": "SECRET=1\n", "modules/m.js": "m\n", "inner/one": "1\n"}
+    assert {name: (rig.workdir / name).read_text() for name in kept} == kept
+    assert not (rig.workdir / "new").exists(), "what the call made is gone"
+    assert not (rig.workdir / "y").exists()
+    assert (rig.workdir / ".gitignore").read_text() == ".env\nmodules/\n"
+
+
+def test_a_folder_that_a_call_has_renamed_is_its_work(grove: Rig):
+    rig = grove
+    write(rig.workdir, {"lib/deep/one.py": "one = 1\n"})
+    rig.script("root", do(edit("a.txt", "first\n")), say("one"), do(call("bash", command="mv lib moved")), say("two"))
+    rig.worker()
+    rig.run("turn one")
+    rig.run("turn two")
+    done = undo.undo(here(rig), rig.agent("root"))
+    assert {one.path: one.status for one in done.files} == {"lib/deep/one.py": "added", "moved/deep/one.py": "removed"}
+    assert (rig.workdir / "lib/deep/one.py").read_text() == "one = 1\n"
+    assert not (rig.workdir / "moved").exists()
+
+
+def test_a_file_that_was_too_large_stays_when_a_call_has_cut_it(grove: Rig):
+    rig = grove
+    write(rig.workdir, {"big": "x" * 5000})
+    cut = call("bash", command="truncate -s 10 big")
+    rig.script("root", do(call("bash", command="echo first > a.txt")), say("one"), do(cut), say("two"))
+    rig.worker(workspace=Settings(max_file=2000))
+    rig.run("turn one")
+    rig.run("turn two")
+    undo.undo(here(rig), rig.agent("root"))
+    assert (rig.workdir / "big").read_text() == "x" * 10
