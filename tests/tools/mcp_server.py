@@ -25,7 +25,7 @@ TOOLS: dict[str, Any] = {
     "files/read it": {"type": "object"},
     **{
         name: {"type": "object", "properties": {}}
-        for name in ("die", "hang", "late", "rubbish", "picture", "wrong", "brood")
+        for name in ("die", "hang", "late", "rubbish", "picture", "wrong", "brood", "refused")
     },
     "large": NUMBER,
     "gallery": NUMBER,
@@ -137,6 +137,9 @@ def hear(line: str) -> None:
         note("heard", "cancelled")
     if asked["method"] == "tools/call" and asked["params"]["name"] == "late":
         note("calls", "late")  # and never answers, but goes on listening
+    elif asked["method"] == "tools/call" and asked["params"]["name"] == "refused":
+        words = asked["params"].get("arguments", {}).get("text", "no licence for it")
+        send({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -32000, "message": words}})
     elif "id" in asked and (result := answer(asked)) is not None:
         send({"jsonrpc": "2.0", "id": asked["id"], "result": result})
     elif "id" in asked:

@@ -255,7 +255,7 @@ def test_a_server_that_fails_costs_a_sentence_and_only_its_own_tools(rig: Rig):
         "the MCP server ends ended with exit code 4 (its last words: no licence)",
         "the MCP server missing cannot be started: [Errno 2] No such file or directory: '/no/such/program'",
         "the MCP server unset needs the variable NOBODY_HAS_SET_THIS, which is not set",
-        "the MCP server no-schema answered with an invalid message (tools.13.inputSchema: Field required)",
+        "the MCP server no-schema answered with an invalid message (tools.14.inputSchema: Field required)",
         "the MCP server nobody cannot be reached: All connection attempts failed",
     ]
 
@@ -305,6 +305,14 @@ def test_one_that_fails_again_and_again_is_left_alone_for_longer_and_longer(rig:
         starts += 1
     assert len(rig.lines("starts")) == starts
     assert starts >= 3
+
+
+@pytest.mark.parametrize("words", ["no licence for it", "Connection closed"])
+def test_an_error_under_the_code_of_a_lost_connection_is_an_answer(rig: Rig, words: str):
+    with pytest.raises(ToolError, match=f"refused it: {words}"):
+        rig.call("refused", text=words)
+    assert rig.call("echo", text="still here")
+    assert len(rig.lines("starts")) == 1
 
 
 def test_rubbish_as_a_result_is_an_error_and_the_server_goes_on(rig: Rig):

@@ -17,7 +17,7 @@ from agentmesh import __version__
 from agentmesh.config.mcp import Mcp, NamedServer
 from agentmesh.domain.text import one_line
 from agentmesh.tools.mcp.listing import Listing, listing
-from agentmesh.tools.mcp.reasons import reason
+from agentmesh.tools.mcp.reasons import is_closed, reason
 from agentmesh.tools.mcp.secrets import Secrets
 from agentmesh.tools.mcp.start import way_to
 from agentmesh.tools.mcp.transport import Pipes, Way, Web
@@ -203,15 +203,14 @@ class Connection:
     async def _what_happened(self, error: Exception) -> str:
         """Return why a call failed; if the server is lost, make sure that the next call starts it again."""
         from mcp.shared.exceptions import MCPError
-        from mcp_types import CONNECTION_CLOSED
         from pydantic import ValidationError
 
-        is_closed = isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
-        if isinstance(self._way, Pipes) and is_closed and self._task is not None:
-            await asyncio.wait([self._task])  # it finds out how the server ended
-            return f"{self.problem or 'was ended'}; the call may have taken effect"
+        if isinstance(self._way, Pipes) and is_closed(error) and self._task is not None:
+            ended, _ = await asyncio.wait([self._task], timeout=_SIGN_OF_LIFE)  # it finds out how the server ended
+            if ended:
+                return f"{self.problem or 'was ended'}; the call may have taken effect"
         why = self.secrets.hidden(reason(error, self._way, self._settings.start_timeout))
-        is_answer = isinstance(error, ValidationError) or (isinstance(error, MCPError) and not is_closed)
+        is_answer = isinstance(error, ValidationError) or (isinstance(error, MCPError) and not is_closed(error))
         if isinstance(self._way, Web) and (self._way.ending() or not is_answer):
             self._end(why)
         return why

@@ -12,10 +12,21 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 
+_CLOSED = "Connection closed"
+"""What the SDK says with its code for a lost connection. Servers use that code (-32000) for errors of their own."""
+
+
+def is_closed(error: BaseException) -> bool:
+    """Return whether the SDK reports a lost connection; a server that says the same cannot be told from it."""
+    from mcp.shared.exceptions import MCPError
+    from mcp_types import CONNECTION_CLOSED
+
+    return isinstance(error, MCPError) and error.code == CONNECTION_CLOSED and error.message == _CLOSED
+
+
 def reason(error: BaseException, way: Way | None, start_timeout: float) -> str:
     """Return why a server failed while it started or was used; the text may still contain secrets."""
     from mcp.shared.exceptions import MCPError
-    from mcp_types import CONNECTION_CLOSED
     from pydantic import ValidationError
 
     while isinstance(error, BaseExceptionGroup):
@@ -26,7 +37,7 @@ def reason(error: BaseException, way: Way | None, start_timeout: float) -> str:
         return f"did not start within {start_timeout:g} s{way.last_words() if way else ''}"
     if isinstance(error, ValidationError):
         return f"answered with an invalid message{_place(error)}"
-    is_answer = isinstance(error, MCPError) and error.code != CONNECTION_CLOSED
+    is_answer = isinstance(error, MCPError) and not is_closed(error)
     if way is not None and not (is_answer and isinstance(way, Pipes)) and (ending := way.ending()):
         return ending
     if isinstance(error, MCPError):
