@@ -77,5 +77,5 @@ def read_limit(name: str, text: str) -> int | None:
     if name in SPANS:
         return int(read_span(given))
     if not given.replace("_", "").isdecimal():
-        raise UsageError(f"{one_line(text, 40)!r} is not a number.", hint="Write 50, or none for no limit.")
+        raise UsageError(f"{one_line(text, 40)!r} is not a whole number.", hint="Write 50, or none for no limit.")
     return int(given.replace("_", ""))

@@ -52,6 +52,11 @@ class Edit:
     def run(self, args: EditArgs, context: ToolContext) -> Mapping[str, Any]:
         """Change the file atomically; refuse if its content is not what this agent last saw."""
         found = writable_place(context, args.path)
+        if context.withheld is not None and context.withheld(found.shown):
+            raise ToolError(
+                f"A rule keeps {found.shown} from being read, and `edit` shows what it changes.",
+                "Ask a person, or write the whole file if that is allowed.",
+            )
         path, agent = str(found.path), context.agent_id
         context.writing(found.path)
         with open_parent(found, create=False) as parent, locked(parent, context.cancel):

@@ -44,6 +44,9 @@ class ToolGate:
         self, tool: str, arguments: Mapping[str, Any], rights: Rights, workdir: Path, project: Path | None = None
     ) -> Verdict:
         """Return whether the call is allowed, denied, or left to a person."""
+        if self._is_of_mesh(tool, arguments, workdir):
+            why = "it leads to the mesh's own data, configuration or passwords"
+            return Verdict(permissions.Decision.DENY, why)
         return permissions.judge(
             rights.allowance.mode,
             tool,
@@ -57,6 +60,12 @@ class ToolGate:
             own_tree=project is not None and project != workdir,
         )
 
+    def _is_of_mesh(self, tool: str, arguments: Mapping[str, Any], workdir: Path) -> bool:
+        given = arguments.get("path")
+        if tool not in READING | WRITING or not isinstance(given, str):
+            return False
+        return self._walls.mesh_files.below(os.path.realpath(workdir))(locate(workdir, given))
+
     def misplaced(self, tool: str, arguments: Mapping[str, Any], own: OwnTree) -> ToolError | None:
         """Return the refusal of a path outside an agent's own tree that no approval could allow; None for others."""
         given = arguments.get("path")
@@ -67,15 +76,21 @@ class ToolGate:
 
     def withheld(self, tool: str, rights: Rights, project: Path, *, approved: bool) -> Callable[[str], bool] | None:
         """Return a function that says whether rules keep a call from reading a file; None if no rule can."""
-        if tool not in READING and tool not in COMMANDS:
+        shows = tool in READING or tool == "edit"  # an edit shows the lines that it changes, and those beside them
+        if not shows and tool not in COMMANDS:
             return None
-        return withheld(
+        root = os.path.realpath(project)
+        by_rules = withheld(
             Permissions.from_json(rights.rules),
-            "bash" if tool in COMMANDS else tool,
+            tool if tool in READING else "bash",
             asked=not approved and rights.allowance.mode is not PermissionMode.ALL,
             session=_session(rights),
-            root=os.path.realpath(project),
+            root=root,
         )
+        if not shows:  # the wall hides the mesh's files from commands
+            return by_rules
+        of_mesh = self._walls.mesh_files.below(root)
+        return lambda path: of_mesh(path) or (by_rules is not None and by_rules(path))
 
     def _read_shell(self, command: str, workdir: Path) -> ShellReading:
         """Parse a command. If no wall can be built, mark no part as read-only, so that a person has to approve it."""

@@ -61,11 +61,19 @@ def _entries(directory: str) -> list[tuple[str, bool]]:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     found.append((entry.name + "/", True))
-                elif entry.is_file():
+                elif _is_file(entry):
                     found.append((entry.name, False))
     except OSError:
         return []  # gone meanwhile, or no permission to read it
     return sorted(found)
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """Return whether it is a file, or a link that leads to one; a loop of links, or a closed folder, leads to none."""
+    try:
+        return entry.is_file()
+    except OSError:
+        return False
 
 
 class _Ignores:

@@ -108,3 +108,14 @@ def test_no_edit_of_agents_that_race_is_lost(db: Database, conn: psycopg.Connect
     for thread in threads:
         thread.join(30)
     assert (tmp_path / "n").read_text() == str(4 * rounds)
+
+
+def test_a_file_that_rules_withhold_is_neither_shown_nor_changed(ledger: FileLedger, tmp_path: Path):
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "keys/a.pem").write_text("SECRET\n")
+    where = context(tmp_path, withheld=lambda path: path == "keys/a.pem")
+    for old in ("SECRET", "no such text"):
+        with pytest.raises(ToolError, match=r"A rule keeps keys/a\.pem from being read") as refused:
+            call(Edit(ledger), where, path="keys/a.pem", old=old, new="x")
+        assert "SECRET" not in refused.value.hint
+    assert (tmp_path / "keys/a.pem").read_text() == "SECRET\n"

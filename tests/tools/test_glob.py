@@ -138,3 +138,9 @@ def test_withheld_files_are_not_named(tmp_path: Path):
     assert result["files"] == ["a/b", "c"]
     assert result["note"] == "1 file is left out: permission rules keep them from being read."
     assert call(Glob(), where, pattern="*.pem", path="a")["files"] == []
+
+
+def test_a_link_that_leads_nowhere_hides_nothing_but_itself(tree: Path):
+    (tree / "src" / "loop").symlink_to("loop")
+    (tree / "src" / "missing").symlink_to("nowhere")
+    assert call(Glob(), tree, pattern="src/**")["files"] == ["src/c.py", "src/deep/d.py", "src/deep/e.js"]

@@ -14,6 +14,7 @@ from typing import Final
 
 from agentmesh.config.schema import Sandbox as SandboxSettings
 from agentmesh.engine.tool import ToolError
+from agentmesh.tools.mesh_files import MeshFiles
 from agentmesh.tools.wall import view
 from agentmesh.tools.wall.kinds import Walled, built, first_that_works
 from agentmesh.workspace.roots import OwnTree
@@ -56,6 +57,7 @@ class Walls:
         """``hidden``: where the mesh keeps its data, sockets, configuration and logs; ``trees``: the agents' trees."""
         self._settings = settings
         self.trees = trees
+        self.mesh_files = MeshFiles(hidden, trees)
         self._hidden = (*map(str, hidden), *settings.hidden)
         self._lock = threading.Lock()
         self._looked: tuple[str, str] | None = None
