@@ -152,6 +152,7 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
             self.session = self.opened.session
             self.main.begin(Path(self.session.workdir), self.opened.welcome)
             self._news.begin(self.opened.mesh.settings.tui, os.environ)
+            self.main.presenter.is_held = self._pick
             self._connect(self.opened.board)
             if self.opened.remark:
                 self.main.say(self.opened.remark)
@@ -305,6 +306,8 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
             return
         from agentmesh.tui.board.session_chooser import choose_session
 
+        presenter = self.main.presenter
+        presenter.is_held = True
         try:
             opened, quiet = (self.opened.mesh, self.opened.databases), self.main.quiet
             if found := await choose_session(self, opened, quiet, self.session.id, asked_at):
@@ -313,6 +316,8 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
                 await self._switch(session)
         except AgentmeshError as error:
             self.main.say(str(error), "$text-error")
+        finally:
+            presenter.is_held = False
 
     def _use(self, mesh: Mesh) -> None:
         """Use the database of the session that is shown next."""

@@ -32,11 +32,11 @@ def test_the_question_before_many_agents_start_is_a_limit_too(am, mesh, here):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--max-turns", "many"), "'many' is not a number."),
+        (("--max-turns", "many"), "'many' is not a whole number."),
         (("--max-time", "soon"), "'soon' is not a span of time."),
         (("--max-turns", "0"), "max_turns cannot be 0"),
         (("--max-agents", "none"), "max_agents must have a value"),
-        (("--max-turns", "-5"), "'-5' is not a number"),
+        (("--max-turns", "-5"), "'-5' is not a whole number"),
     ],
 )
 def test_what_is_no_limit_is_refused_and_nothing_changes(am, mesh, here, arguments, said):

@@ -16,9 +16,10 @@ from agentmesh.tui.board.board_rows import strip
 from agentmesh.tui.board.board_screen import BoardScreen
 from agentmesh.tui.board.board_table import BoardTable
 from agentmesh.tui.commands.calls import SAY, Call
+from agentmesh.tui.session.hints import Piece
 from agentmesh.tui.session.messages import DetailsRead, EverybodyRead, LinesStreamed
 from agentmesh.tui.session.state import AgentFace, Details
-from agentmesh.tui.session.watching import Watched
+from agentmesh.tui.session.watching import Watched, Watching
 from agentmesh.tui.widgets import lines
 from agentmesh.tui.widgets.confirm import Confirm
 from agentmesh.tui.widgets.lines import plain
@@ -424,3 +425,13 @@ def test_nothing_is_cut_within_a_word_and_the_edge_stays_free(size: tuple[int, i
         assert all(len(line) < size[0] for line in show.lines[1:-1])
 
     puppet(scene, size=size)
+
+
+def test_a_board_that_opens_in_the_middle_of_an_answer_shows_its_last_line():
+    posted: list[LinesStreamed] = []
+    agent = id_of("works")
+    watching = Watching(None, posted.append)  # type: ignore[arg-type]
+    watching.watch(Watched((agent,)))
+    watching.stream({agent: [Piece(1, 40, "the middle\nof an"), Piece(1, 56, " answer")]})
+    watching.stream({agent: [Piece(1, 63, "\nand its end")]})
+    assert [one.lines for one in posted] == [{agent: "of an answer"}, {agent: "and its end"}]

@@ -43,6 +43,20 @@ def test_a_walk_goes_back_and_returns_to_what_was_being_typed():
     assert [one.newer(), one.newer(), one.newer()] == ["second", "draft", None]
 
 
+def test_a_draft_that_a_walk_replaced_is_the_newest_input_once_the_walk_ends_elsewhere():
+    one = history("first", "second")
+    one.older("draft")
+    one.reset()
+    assert one.newest_first() == ["draft", "second", "first"]
+    one.older("other")
+    one.add("third")
+    assert one.newest_first() == ["third", "other", "draft", "second", "first"]
+    one.older("back again")
+    assert one.newer() == "back again"
+    one.reset()
+    assert "back again" not in one.newest_first()
+
+
 def test_without_a_walk_there_is_nothing_newer():
     one = history("first")
     assert one.newer() is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentmesh.tui.widgets.fuzzy import containing
-from tests.tui.piloting import Show, asked, enter, puppet
+from tests.tui.piloting import Show, asked, enter, family, puppet
 
 
 def test_the_newest_comes_first_and_enter_puts_it_into_the_input():
@@ -34,6 +34,44 @@ def test_escape_leaves_what_was_typed():
         await show.type("half a thought")
         await show.press("ctrl+r", "escape")
         assert show.typed == "half a thought"
+
+    puppet(scene)
+
+
+def test_a_draft_that_was_replaced_comes_back_with_the_history():
+    async def scene(show: Show) -> None:
+        await enter(show, "one")
+        await show.type("half a thought")
+        await show.press("ctrl+r", "enter")
+        assert show.typed == "one"
+        await show.press("up")
+        assert show.typed == "half a thought"
+        await show.press("up", "x")
+        assert show.typed == "onex"
+        await show.press("up")
+        assert show.typed == "half a thought"
+
+    puppet(scene)
+
+
+def test_a_walk_ends_with_its_agent():
+    async def scene(show: Show) -> None:
+        await enter(show, "one")
+        await show.board(*family())
+        await show.press("ctrl+down", "f7")
+        here = show.in_view
+        await show.type("for the second")
+        await show.press("f8")
+        assert show.in_view != here
+        await show.type("for the first")
+        await show.press("up")
+        assert show.typed == "one"
+        await show.press("f7")
+        assert (show.in_view, show.typed) == (here, "for the second")
+        await show.press("down")
+        assert show.typed == "for the second"
+        await show.press("up")
+        assert show.typed == "for the first"
 
     puppet(scene)
 

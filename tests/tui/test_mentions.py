@@ -172,3 +172,15 @@ def test_a_type_is_completed_and_said_below_the_input_and_starts_a_sub_agent():
         assert [(call.name, call.args) for call in asked(show)] == [(TASK, ("explore", "look"))]
 
     puppet(scene)
+
+
+@pytest.mark.parametrize("text", ["/rewind @5", "/fork @5 later", "!echo @5"])
+def test_a_row_is_no_file(text: str):
+    async def scene(show: Show) -> None:
+        await show.type("see @5")
+        await show.sees("@5 not found")
+        await show.press("ctrl+u")
+        await show.type(text)
+        await show.until(lambda: "not found" not in show.text)
+
+    puppet(scene)

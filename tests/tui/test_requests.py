@@ -253,6 +253,17 @@ async def opened(show: Show) -> RequestDialog:
     return show.app.screen
 
 
+def test_no_dialog_comes_before_the_list_of_sessions_that_a_person_picks_from():
+    async def scene(show: Show) -> None:
+        show.app.main.presenter.is_held = True
+        await show.board(asking("one", request("one")))
+        assert isinstance(show.app.screen, MainScreen)
+        show.app.main.presenter.is_held = False
+        await opened(show)
+
+    puppet(scene)
+
+
 def test_a_long_proposal_is_scrolled_and_a_short_one_stays():
     long = request("one", arguments={"command": "\n".join(f"echo {n}" for n in range(200))})
 

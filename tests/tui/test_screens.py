@@ -344,3 +344,19 @@ def test_what_was_sent_between_two_presses_keeps_the_screen():
         assert show.app.is_running
 
     puppet(scene)
+
+
+@pytest.mark.parametrize("opens", ["f1", "f12", "ctrl+p", ""])
+def test_the_key_that_suspends_counts_on_every_screen(opens: str, monkeypatch: pytest.MonkeyPatch):
+    suspended: list[str] = []
+    monkeypatch.setattr(Puppet, "action_suspend_process", lambda _app: suspended.append(opens))
+
+    async def scene(show: Show) -> None:
+        await show.board(*family())
+        if opens:
+            await show.press(opens)
+            await show.until(lambda: not isinstance(show.app.screen, MainScreen))
+        await show.press("ctrl+z")
+        await show.until(lambda: suspended == [opens])
+
+    puppet(scene)

@@ -386,6 +386,46 @@ def test_rows_that_come_before_the_end_is_laid_out_are_followed():
     puppet(scene)
 
 
+def test_the_key_for_the_top_goes_to_the_first_message_of_all_at_once():
+    async def scene(show: Show) -> None:
+        await show.rows(*messages(101, 200), more=True)
+        scrollback = show.app.main.views.current
+        assert scrollback is not None
+        hand = show.app.hand  # type: ignore[attr-defined]
+        await show.press("ctrl+home")
+        for first in (41, 1):
+            await show.until(lambda: bool(hand.older_asked))
+            hand.older_asked.clear()
+            await show.post(OlderRows(ROOT, messages(first, first + 59 if first > 1 else 40), first > 1))
+        await show.until(lambda: numbers(show)[0] == 1)
+        await show.settled()
+        assert (numbers(show)[0], scrollback.scroll_y) == (1, 0)
+        await show.press("pagedown")
+        await show.settled()
+        assert numbers(show)[0] > 1, "it stays where the person goes"
+        await show.press("ctrl+end")
+        await show.until(lambda: numbers(show)[-1] == 200)
+
+    puppet(scene)
+
+
+def test_who_scrolls_on_the_way_to_the_top_stays_there():
+    async def scene(show: Show) -> None:
+        await show.rows(*messages(101, 200), more=True)
+        await show.press("ctrl+home")
+        await show.until(lambda: bool(show.app.hand.older_asked))  # type: ignore[attr-defined]
+        await show.settled()
+        await show.press("pagedown")
+        await show.settled()
+        before = numbers(show)[0]
+        assert before > 101
+        await show.post(OlderRows(ROOT, messages(41, 100), True))
+        await show.settled()
+        assert numbers(show)[0] >= 101
+
+    puppet(scene)
+
+
 def test_what_came_while_a_person_read_above_is_there_when_the_terminal_grows():
     async def scene(show: Show) -> None:
         await show.rows(*messages(1, 90))

@@ -30,7 +30,7 @@ def _change(ctx: CommandContext, which: str, amount: str) -> Done:
             f"There is no limit {one_line(which, 40)!r}.", hint=f"Limits are {', '.join(OPTIONS)}: /limits turns 50."
         )
     if not amount:
-        raise UsageError(f"What is the limit of {word}?", hint=f"Write /limits {word} 50, or none for no limit.")
+        raise UsageError(f"/limits {word} lacks the new limit.", hint=f"Write /limits {word} 50, or none for no limit.")
     value = read_limit(name, amount)
     ctx.run_idempotent(store.set_limits, ctx.session.id, {name: value})
     since = " from now on" if name == "max_seconds" and value is not None else ""

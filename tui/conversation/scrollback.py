@@ -133,7 +133,9 @@ class Scrollback(WindowedScroll, can_focus=False):
         self._window.prepend(self._read(rows), at=int(bool(entries) and isinstance(entries[0], Inherited)))
         self._oldest = rows[0].seq if rows else self._oldest
         self._more = more and bool(rows)
-        if rows:
+        if rows and self._goes_to_top:
+            await self._to_top()
+        elif rows:
             await self._up()
 
     def stream(self, text: str) -> None:

@@ -30,6 +30,8 @@ class WindowedScroll(SteadyScroll, can_focus=False):
         self._is_shifting = False
         self._sought: int | None = None
         """The row to go to as soon as there are rows."""
+        self._goes_to_top = False
+        """Whether the person is on the way to the first entry, and older ones are being read."""
         self.scrolled_at = 0.0
         """When the person last chose what is in sight; ``time.monotonic()``."""
 
@@ -71,12 +73,14 @@ class WindowedScroll(SteadyScroll, can_focus=False):
                 if where == "page_down":
                     self._look_below()  # nothing scrolls if this is the last line of the window
             case "top":
-                self.scroll_home(animate=False)
+                self._goes_to_top = True
+                self._shift(self._to_top)
             case _:
                 self._shift(self._to_bottom)
 
     def _was_scrolled(self) -> None:
         self.scrolled_at = time.monotonic()
+        self._goes_to_top = False
 
     on_mouse_scroll_up = on_mouse_scroll_down = on_descendant_focus = _was_scrolled
 
@@ -156,6 +160,22 @@ class WindowedScroll(SteadyScroll, can_focus=False):
         await self._unmount(self._window.drop_above())
         self._came_down()
         self.let_go()
+
+    async def _to_top(self) -> None:
+        """Go to the first known entry; ask for older ones until there are none, or the person scrolls."""
+        if self._window.first and self._live is None:
+            with self.app.batch_update():
+                await self._unmount(self._window.mounted)
+                await self._mount(self._window.around(0))
+        while self._window.first:  # below a message in progress all stay mounted
+            await self._mount(self._window.up(), before=0)
+        self.release_anchor()
+        self.call_after_refresh(self.scroll_home, animate=False)
+        if self._more:
+            self._more = False  # until the answer says otherwise
+            self._want_older()
+        else:
+            self._goes_to_top = False
 
     async def _to_bottom(self) -> None:
         if not self._window.at_end:

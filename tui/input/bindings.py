@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from textual.binding import Binding
 
 from agentmesh.tui.input.keys import DEFAULTS, Keymap
@@ -20,8 +22,8 @@ def bindings_of(place: str) -> list[Binding]:
 
 
 def suspend_binding() -> Binding:
-    """Return the binding that suspends, for the app: it counts in dialogs too."""
-    return next(binding for binding in bindings_of("screen") if binding.id == "app.suspend")
+    """Return the binding that suspends, for the app. It has priority: otherwise dialogs would keep it from the app."""
+    return replace(next(one for one in bindings_of("screen") if one.id == "app.suspend"), priority=True)
 
 
 def textual_keymap(keymap: Keymap) -> dict[str, str]:

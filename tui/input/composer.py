@@ -200,6 +200,7 @@ class Composer(Horizontal):
         """Become another agent's input; text typed during the move comes along."""
         typed = self.prompt.text
         if not comes_along:
+            self._history.reset()
             if self._agent_id is not None:
                 self.drafts.keep(self._agent_id, typed)
             self.prompt.put(self.drafts.take(agent_id))

@@ -39,11 +39,7 @@ class History:
     def add(self, text: str) -> None:
         """Remember an input; a repetition of the newest is not a second one. Ends a walk."""
         self.reset()
-        if not text.strip() or (self._texts and self._texts[-1] == text):
-            return
-        self._texts.append(text)
-        if self._path and len(text) <= _LONGEST:
-            _append(self._path, text)
+        self._keep(text)
 
     def older(self, current: str) -> str | None:
         """Return the input before, None at the first; ``current``, what stands in the prompt, comes back at the end."""
@@ -62,7 +58,7 @@ class History:
         self._place += 1
         if self._place < len(self._texts):
             return self._texts[self._place]
-        self.reset()
+        self._place = None
         return self._current
 
     def newest_first(self) -> list[str]:
@@ -70,8 +66,18 @@ class History:
         return list(dict.fromkeys(reversed(self._texts)))
 
     def reset(self) -> None:
-        """End a walk (the person edited what was shown)."""
-        self._place = None
+        """End a walk (the person edited what was shown); what stood in the prompt before it is the newest input now."""
+        if self._place is not None:
+            self._place = None
+            if self._current not in self._texts:
+                self._keep(self._current)
+
+    def _keep(self, text: str) -> None:
+        if not text.strip() or (self._texts and self._texts[-1] == text):
+            return
+        self._texts.append(text)
+        if self._path and len(text) <= _LONGEST:
+            _append(self._path, text)
 
 
 def history_path(state: Path, workdir: Path) -> Path:

@@ -44,7 +44,7 @@ class MentionLine(Plain):
         said = addressed(text)
         face = self._agent(said.name) if said and not capturing else None
         kind = said.name if said and face is None and not capturing and self._is_type(said.name) else None
-        names = () if text.lstrip().startswith(("!", "/fork @")) else file_names(text)[1 if face or kind else 0 :]
+        names = () if text.lstrip().startswith(_NO_FILES) else file_names(text)[1 if face or kind else 0 :]
         files: Sequence[NamedFile] = ()
         if names and self.workdir is not None:
             files = await asyncio.to_thread(look_for, names, self.workdir)
@@ -53,6 +53,10 @@ class MentionLine(Plain):
         pieces += [_of_file(file) for file in sorted(files, key=lambda file: file.is_found)]  # a narrow line is cut
         self.display = bool(pieces)
         self.update(Content(" · ").join(pieces))
+
+
+_NO_FILES = ("!", "/fork @", "/rewind @")
+"""Beginnings of input in which ``@`` names no file: a shell command, or a row."""
 
 
 def _of_agent(face: AgentFace) -> Content:

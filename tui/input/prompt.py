@@ -203,7 +203,7 @@ class Prompt(TextArea):
         at_edge = self.cursor_at_first_line if direction == "older" else self.cursor_at_last_line
         found = None
         if at_edge:
-            found = self._history.older(self.text) if direction == "older" else self._history.newer()
+            found = self._history.older(self.whole) if direction == "older" else self._history.newer()
         if found is not None:
             self.put_folded(found)
         elif direction == "older":
@@ -217,6 +217,7 @@ class Prompt(TextArea):
 
         def chosen(text: str | None) -> None:
             if text is not None:
+                self._history.add(self.whole)  # ↑ brings the draft back
                 self.put_folded(text)
 
         self.app.push_screen(history_search(self._history), chosen)

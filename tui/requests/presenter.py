@@ -58,6 +58,8 @@ class RequestPresenter:
         """Whether the terminal's bell rings when an agent asks."""
         self.opens_dialogs = True
         """Whether a dialog opens by itself; otherwise only its key opens one."""
+        self.is_held = False
+        """Whether dialogs wait: a person is to pick another session first."""
         self.has_files = False
         """Whether the session's files are those of this host."""
         self._dialog: RequestDialog | RequestList | None = None
@@ -75,7 +77,7 @@ class RequestPresenter:
     def offer(self) -> None:
         """Open a dialog if one is due and the input is at rest; else look again in a moment."""
         waiting = self.requests.held_back if self.opens_dialogs else []
-        if waiting and self._dialog is None and self._quiet.is_at_rest:
+        if waiting and self._dialog is None and not self.is_held and self._quiet.is_at_rest:
             self._open(waiting[0])
         elif waiting and self._dialog is None and not self._looks:
             self._looks = True

@@ -85,7 +85,9 @@ class Watching:
                 if piece is None or piece.place == 0:
                     self._tails[agent] = ""
                 if piece is not None:
-                    self._tails[agent] = (self._tails[agent] + piece.text)[-_TAIL:]
+                    self._tails[agent] = (self._tails.get(agent, "") + piece.text)[
+                        -_TAIL:
+                    ]  # its beginning may be missed
                 lines[agent] = last_line(self._tails[agent])
         if lines:
             self._post(LinesStreamed(lines))
