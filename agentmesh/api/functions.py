@@ -73,6 +73,8 @@ def signature(function: Callable[..., Any], context_type: type, name: str | None
         if each.name not in hints:
             raise _refused(name, f"its parameter {each.name} has no type", f"Write one: {each.name}: str")
         if hints[each.name] is context_type:
+            if context is not None:
+                raise _refused(name, f"{context} and {each.name} both take the context", "Keep one of them.")
             context = each.name
             continue
         if each.name.startswith("_") or (each.name.startswith("model_") and hasattr(BaseModel, each.name)):

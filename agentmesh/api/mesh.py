@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 LOG = logger(__name__)
 
 _MOST_LISTED = 50
+_MOST_AT_ONCE = 1000
 _TYPE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 
 
@@ -150,6 +151,11 @@ class Mesh:
         ``concurrency``: model calls and tools at once, in each database. Databases that do not answer are served once
         they do. When the block ends, running agents are handed over.
         """
+        if concurrency is not None and not 1 <= concurrency <= _MOST_AT_ONCE:
+            raise UsageError(
+                f"concurrency is 1 to {_MOST_AT_ONCE:,}, not {concurrency}",
+                hint="Leave it out for that of the configuration.",
+            )
         if session is None:
             with self._runtimes.worker(concurrency):
                 yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ class Runtimes:
         """Open all databases that answer; raise the error of the first if none does. ``role`` as for ``open_mesh``."""
         self._background_workers = background_workers
         self._lock = threading.Lock()
+        self._process = os.getpid()
         self._made: dict[app.Mesh, Runtime] = {}
         self._gifts: list[Callable[[Runtime], None]] = []
         self._workers = 0
@@ -52,7 +54,9 @@ class Runtimes:
             raise
 
     def close(self) -> None:
-        """Stop this process's workers, and close all connections; idempotent."""
+        """Stop this process's workers, and close all connections; idempotent. A forked process has none of its own."""
+        if os.getpid() != self._process:
+            return
         runtimes = self._all()
         for runtime in runtimes:
             runtime.hearing.close()

@@ -7,6 +7,7 @@ After a lost connection nobody knows whether the commit happened, so only a call
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 import time
@@ -18,7 +19,14 @@ import psycopg
 from psycopg import errors as pg
 from psycopg.pq import TransactionStatus
 
-from agentmesh.domain.errors import AgentmeshError, DatabaseBusy, DatabaseError, DatabaseUnreachable, ServerReplaced
+from agentmesh.domain.errors import (
+    AgentmeshError,
+    DatabaseBusy,
+    DatabaseError,
+    DatabaseUnreachable,
+    ServerReplaced,
+    UsageError,
+)
 from agentmesh.store import notify_queue
 from agentmesh.store.errors import domain_error, translated
 from agentmesh.store.pool import KeptConnection, connect, describe, is_alive, open_pool
@@ -83,6 +91,7 @@ class Database:
         self._pool_size = pool_size
         self._made: ConnectionPool[KeptConnection] | None = None
         self._closed = False
+        self._process = os.getpid()
         self._making = threading.Lock()
         self._lock = threading.Lock()
         self._at_hand = first
@@ -155,7 +164,9 @@ class Database:
             connection.hurry()
 
     def close(self) -> None:
-        """Close every connection; idempotent."""
+        """Close every connection; idempotent. A forked process leaves them to the one that made them."""
+        if os.getpid() != self._process:
+            return
         with self._making:
             self._closed = True
             if self._made:
@@ -171,6 +182,11 @@ class Database:
 
     def _take(self) -> KeptConnection:
         """Take a living connection: the one at hand, or one from the pool."""
+        if os.getpid() != self._process:  # two processes that write to one socket get each other's answers
+            raise UsageError(
+                "This process was forked from the one that opened the mesh, and cannot use its connections.",
+                hint="Open a mesh here, or start processes by spawn.",
+            )
         while connection := self._from_hand():
             if self._is_good(connection):
                 return self._lend(connection)

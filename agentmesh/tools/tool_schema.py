@@ -88,18 +88,24 @@ def _parameters(tool: Tool) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": schema.get("required", [])}
 
 
-def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
-    """Return a schema without titles and without references, which not every model server follows."""
+def _inlined(schema: Any, definitions: Mapping[str, Any], above: tuple[str, ...] = ()) -> Any:
+    """Return a schema without titles and without references, which not every model server follows.
+
+    A type that holds itself is any value of its kind there: ``above`` are the types that the schema is in.
+    """
     if isinstance(schema, list):
-        return [_inlined(each, definitions) for each in schema]
+        return [_inlined(each, definitions, above) for each in schema]
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
-        named = definitions[schema["$ref"].rpartition("/")[2]]
-        named = {key: value for key, value in named.items() if key != "description"}
-        return {**_inlined(named, definitions), **{key: each for key, each in schema.items() if key != "$ref"}}
+        called = schema["$ref"].rpartition("/")[2]
+        named = {key: value for key, value in definitions[called].items() if key != "description"}
+        if called in above:
+            named = {key: value for key, value in named.items() if key == "type"}
+        own = {key: each for key, each in schema.items() if key != "$ref"}
+        return {**_inlined(named, definitions, (*above, called)), **own}
     dropped = {"$defs"} | ({"title"} if isinstance(schema.get("title"), str) else set())  # but no field "title"
-    return {key: _inlined(each, definitions) for key, each in schema.items() if key not in dropped}
+    return {key: _inlined(each, definitions, above) for key, each in schema.items() if key not in dropped}
 
 
 def _plain(field: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import threading
 from functools import partial
 from pathlib import Path
@@ -294,6 +296,33 @@ def test_a_mesh_that_was_closed_says_so(mesh: agentmesh.Mesh):
         with pytest.raises(agentmesh.DatabaseError, match="has closed its connections") as caught:
             use()
         assert "before its `with` block ends" in caught.value.hint
+
+
+def test_a_forked_process_uses_no_connection_of_its_parent(mesh: agentmesh.Mesh):
+    session = mesh.start_session()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:  # no failure of a test may get out of this process
+        said = []
+        for use in (session.list_agents, mesh.start_session, mesh.close, session.list_agents):
+            try:
+                use()
+            except agentmesh.AgentmeshError as error:
+                said.append(error.message)
+        os.write(writing, json.dumps(said).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as answer:
+        said = json.loads(answer.read())
+    os.waitpid(child, 0)
+    assert said == ["This process was forked from the one that opened the mesh, and cannot use its connections."] * 3
+    assert len(session.list_agents()) == 1, "the parent's connections go on"
+
+
+@pytest.mark.parametrize("many", [0, -1, 1001])
+def test_a_worker_runs_at_least_one_agent(mesh: agentmesh.Mesh, many: int):
+    with pytest.raises(agentmesh.UsageError, match="concurrency is 1 to 1,000"), mesh.worker(concurrency=many):
+        pass
 
 
 def test_interrupt_stops_one_or_all(rig: Rig, mesh: agentmesh.Mesh):

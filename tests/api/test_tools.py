@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
+from pydantic import BaseModel
 
 import agentmesh
 from agentmesh.llm.simulator.reply import ScriptedCall
@@ -306,6 +307,10 @@ def generated(a: int) -> Iterator[int]:
     yield a
 
 
+def contextual(one: agentmesh.ToolContext, two: agentmesh.ToolContext) -> None:
+    """Do."""
+
+
 def unserializable(a: threading.Event) -> None:
     """Do."""
 
@@ -322,6 +327,7 @@ def hidden(_a: int) -> None:
         (starred, "many cannot be given by name"),
         (asynchronous, "is async"),
         (generated, "it yields"),
+        (contextual, "one and two both take the context"),
         (unserializable, "JsonSchema|arbitrary|schema"),
         (hidden, "cannot be called _a"),
         (lambda: 1, "its name should be"),
@@ -520,3 +526,21 @@ def test_a_worker_that_leaves_does_not_wait_for_ever_for_a_tool(rig: Rig, mesh: 
         closing.result()
         go.set()
     until(lambda: rig.one("select count(*) from agentmesh.agents where worker_id is not null") == 0)
+
+
+class Node(BaseModel):
+    value: int
+    children: list[Node] = []
+
+
+def test_a_type_may_hold_itself(open_mesh: Open):
+    def total(node: Node) -> int:
+        """Add the values of a tree."""
+        return node.value + sum(total(child) for child in node.children)
+
+    mesh = open_mesh(tools=[total])
+    mesh.start_session()
+    defined = [tool["function"] for tool in mesh.core.tool_definitions(Path.cwd(), "openai/scripted")]
+    (made,) = [one for one in defined if one["name"] == "total"]
+    inner = made["parameters"]["properties"]["node"]["properties"]["children"]["items"]
+    assert inner == {"type": "object"}
