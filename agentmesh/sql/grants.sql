@@ -17,12 +17,12 @@ begin
   if exists (select from pg_roles where rolname = 'agentmesh_person') then  -- a member of agentmesh_worker
     grant usage on schema agentmesh to agentmesh_person;
     grant execute on function agentmesh.start_session, agentmesh.set_mode, agentmesh.set_budget, agentmesh.set_limits, agentmesh.answer, agentmesh.allow, agentmesh.forget_rules,
-      agentmesh.set_endpoints, agentmesh.forget_bills, agentmesh.rename, agentmesh.set_leases, agentmesh.workspace_moved, agentmesh.place_root, agentmesh.pin_session to agentmesh_person;
+      agentmesh.set_endpoints, agentmesh.forget_bills, agentmesh.rename, agentmesh.set_leases, agentmesh.workspace_moved, agentmesh.place_root, agentmesh.pin_session, agentmesh.end_session to agentmesh_person;
     grant execute on function agentmesh.begin_move, agentmesh.call_off_move, agentmesh.depart, agentmesh.end_move, agentmesh.arrive, agentmesh.number_arrival, agentmesh.unpack, agentmesh.discard_arrival to agentmesh_person;
     grant insert on agentmesh.arrival_rows to agentmesh_person;
     grant insert on agentmesh.sessions to agentmesh_person;
     grant delete on agentmesh.model_bills to agentmesh_person;
-    grant update (permission_mode, rules, max_tokens, max_cost_usd, endpoints, leases, max_depth, max_children, max_agents, max_living, ask_agents, max_unread, max_spawns, max_turns, max_turn_seconds, deadline, pinned) on agentmesh.sessions to agentmesh_person;
+    grant update (permission_mode, rules, max_tokens, max_cost_usd, endpoints, leases, max_depth, max_children, max_agents, max_living, ask_agents, max_unread, max_spawns, max_turns, max_turn_seconds, deadline, pinned, ended_at) on agentmesh.sessions to agentmesh_person;
     grant update (max_tokens, max_cost_usd, name, workspace_id) on agentmesh.agents to agentmesh_person;
   end if;
 end $$;
@@ -34,7 +34,7 @@ begin
   grant usage on schema agentmesh to agentmesh_worker;
   grant execute on all functions in schema agentmesh to agentmesh_worker;
   revoke execute on function agentmesh.grant_roles, agentmesh.grant_to_workers, agentmesh.start_session, agentmesh.set_mode, agentmesh.set_budget, agentmesh.set_limits, agentmesh.answer, agentmesh.allow,
-    agentmesh.forget_rules, agentmesh.set_endpoints, agentmesh.forget_bills, agentmesh.rename, agentmesh.set_leases, agentmesh.workspace_moved, agentmesh.place_root, agentmesh.pin_session,
+    agentmesh.forget_rules, agentmesh.set_endpoints, agentmesh.forget_bills, agentmesh.rename, agentmesh.set_leases, agentmesh.workspace_moved, agentmesh.place_root, agentmesh.pin_session, agentmesh.end_session,
     agentmesh.begin_move, agentmesh.call_off_move, agentmesh.depart, agentmesh.end_move, agentmesh.arrive, agentmesh.number_arrival, agentmesh.unpack, agentmesh.discard_arrival from agentmesh_worker;
   grant select on all tables in schema agentmesh to agentmesh_worker;
   grant insert on agentmesh.settings, agentmesh.workers, agentmesh.agents, agentmesh.activity, agentmesh.transcript, agentmesh.mail, agentmesh.wait,
@@ -46,10 +46,10 @@ begin
   -- agentmesh_person. A worker may write an answer if a rule now allows what was asked (`ask`), but must not insert
   -- it with the request.
   revoke insert on agentmesh.sessions, agentmesh.requests from agentmesh_worker;
-  revoke update (permission_mode, rules, max_tokens, max_cost_usd) on agentmesh.sessions from agentmesh_worker;
+  revoke update (permission_mode, rules, max_tokens, max_cost_usd, ended_at) on agentmesh.sessions from agentmesh_worker;
   revoke update (max_tokens, max_cost_usd) on agentmesh.agents from agentmesh_worker;
   grant insert (session_id, agent_id, seq, ordinal, kind, tool, arguments, reason, rules, question, options, agents, covers) on agentmesh.requests to agentmesh_worker;
-  grant update (title, attended, ended_at, tree_version) on agentmesh.sessions to agentmesh_worker;
+  grant update (title, attended, tree_version) on agentmesh.sessions to agentmesh_worker;
   grant update (backend_pid, seen_at, lost_at, back_at, server_started_at, ended_at, endpoints) on agentmesh.workers to agentmesh_worker;
   grant update (status, model, settings_id, inherits, turn, started_turn, turn_calls, turn_began, interrupt_turn, interrupted_by, halted, compact_turn, held_mail, owes_report, agent_wakes, ended_seq, ended_as, unseen,
     worker_id, epoch, queued_at, tool_calls, model_calls, input_tokens, output_tokens, cached_tokens, cost_usd, unpriced_calls,

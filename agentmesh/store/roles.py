@@ -32,6 +32,7 @@ MOVING: Final = (
 """Functions that move a session to another database. They have the rights of the schema's owner."""
 FOR_PERSONS: Final = (
     "start_session",
+    "end_session",
     "set_mode",
     "set_budget",
     "set_limits",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -17,6 +18,7 @@ from agentmesh.store import snapshots as rows
 from agentmesh.store import workspaces
 from agentmesh.store.tx import Database
 from agentmesh.workspace.chains import Chain
+from agentmesh.workspace.elsewhere import Elsewhere, nowhere
 from agentmesh.workspace.entries import entry, refs_of
 from agentmesh.workspace.folders import Folders
 from agentmesh.workspace.roots import OwnTree, Root
@@ -35,6 +37,8 @@ class WorkspaceFiles:
         self.settings = settings or Settings()
         self.host = host
         self.os_user = os_user
+        self.elsewhere: Callable[[], Elsewhere] = nowhere
+        """Asks the other databases of the mesh which workspaces they know."""
         self.folders = Folders(data_dir, max_file=self.settings.max_file)
         self._lock = threading.Lock()
         self._chains: defaultdict[UUID, Chain] = defaultdict(Chain)

@@ -13,6 +13,7 @@ from agentmesh.domain.ids import SessionId
 from agentmesh.domain.workspaces import Kept, Workspace, WorkspaceKind, WorkspaceState, WorkspaceView
 from agentmesh.store import agents, merges, snapshots, travel
 from agentmesh.store import workspaces as rows
+from agentmesh.workspace.elsewhere import nowhere
 from agentmesh.workspace.entries import refs_of
 from agentmesh.workspace.results import Fault, Finding
 
@@ -45,17 +46,21 @@ def of_rows(workspaces: Workspaces) -> Iterator[Finding]:
 
 
 def of_folders(workspaces: Workspaces) -> Iterator[Finding]:
-    """Yield folders among ours that no row knows."""
+    """Yield folders among ours that no row of any database knows; none if a database does not answer."""
     trees = workspaces.folders.trees
     known = {str(view.id) for view in workspaces.database.run(rows.listing, None, idempotent=True)}
-    for folder in sorted(trees.iterdir()) if trees.is_dir() else ():
-        if folder.is_dir() and _is_uuid(folder.name) and folder.name not in known:
+    folders = [folder for folder in sorted(trees.iterdir()) if folder.is_dir()] if trees.is_dir() else []
+    strange = [folder for folder in folders if _is_uuid(folder.name) and folder.name not in known]
+    elsewhere = workspaces.elsewhere() if strange else nowhere()
+    where = f" --database {elsewhere.here}" if elsewhere.here else ""
+    for folder in strange:
+        if not elsewhere.silent and UUID(folder.name) not in elsewhere.known:
             yield Finding(
                 Fault.NO_ROW,
                 folder.name,
                 f"{folder} belongs to no workspace in this database.",
                 "",
-                f"If no other database of yours keeps its trees there: agentmesh workspaces remove {folder.name}.",
+                f"If no other database keeps its trees there: agentmesh workspaces remove {folder.name}{where}.",
             )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from agentmesh.domain.errors import AgentmeshError, UnknownWorkspace
+from agentmesh.domain.errors import AgentmeshError, UnknownWorkspace, WorkspaceInUse
 from agentmesh.store import merges
 from agentmesh.store import workspaces as rows
 from agentmesh.workspace import checks, inspection, sweep
@@ -53,10 +53,23 @@ def remove(workspaces: Workspaces, workspace: UUID) -> Mended:
     try:
         row = workspaces.database.run(rows.get, workspace, idempotent=True)
     except UnknownWorkspace:
+        _require_nobodys(workspaces, workspace)
         return _removed_stray(workspaces, folder, finding)
     if sweep.remove(workspaces, row):
         return Mended(finding, done=True, words=f"{folder} is removed; its snapshots are kept.")
     return Mended(finding, done=False, words="It is in use, or its files could not be kept as a snapshot first.")
+
+
+def _require_nobodys(workspaces: Workspaces, workspace: UUID) -> None:
+    """Raise WorkspaceInUse if another database of the mesh knows a workspace, or may know it."""
+    elsewhere = workspaces.elsewhere()
+    if (name := elsewhere.known.get(workspace)) is not None:
+        raise WorkspaceInUse(f"the database {name} knows {workspace}", hint=f"Name it: --database {name}.")
+    if elsewhere.silent:
+        raise WorkspaceInUse(
+            f"the database {elsewhere.silent[0]} does not answer, and may know {workspace}",
+            hint="Try again when it answers, or take it out of [databases].",
+        )
 
 
 def _removed_stray(workspaces: Workspaces, folder: Path, finding: Finding) -> Mended:

@@ -193,6 +193,18 @@ def called_off(mesh: Mesh) -> None:
     mesh.run(moves.depart, move, {})
 
 
+def far_numbers(mesh: Mesh) -> None:
+    mesh.send(None, mesh.root)
+    move = mesh.one("select gen_random_uuid()")
+    mesh.conn.execute("select agentmesh.arrive(%s, gen_random_uuid(), 'other')", [move])
+    mesh.conn.execute(
+        "insert into agentmesh.arrival_rows select %s, 'mail', n, replace(m::text, '(' || m.id || ',', '(' || n || ',')"
+        " from agentmesh.mail m, unnest(array[1, 9000000000000000000]) n",
+        [move],
+    )
+    mesh.conn.execute("select agentmesh.number_arrival(%s, 'mail')", [move])
+
+
 def changed(mesh: Mesh) -> None:
     mesh.run(moves.depart, mesh.run(moves.begin, mesh.session, "other"), {})
 
@@ -548,7 +560,7 @@ SCENES: dict[str, list[Callable[[Mesh], Any]]] = {
     ],
     "SessionRunning": [session_running, moved_while_it_runs, moved_with_a_process, moved_amid_a_merge],
     "SessionMoved": [moved_away],
-    "MoveOver": [called_off],
+    "MoveOver": [far_numbers, called_off],
     "SessionChanged": [changed],
     "SessionThere": [lambda mesh: mesh.conn.execute("select agentmesh.arrive(%s, %s, 'x')", [uuid4(), mesh.session])],
     "EmptyMessage": [lambda mesh: mesh.send(None, mesh.root, " ")],
@@ -598,6 +610,7 @@ SCENES: dict[str, list[Callable[[Mesh], Any]]] = {
     "HaltRefused": [lambda mesh: halting(mesh, False, True), lambda mesh: halting(mesh, True, False)],
     "BadWait": [
         lambda mesh: mesh.person_waits(mesh.root, timeout=-1),
+        sql("select agentmesh.wait_begin('{root}', '[{{\"id\": \"zz\"}}]', 1)"),
         lambda mesh: mesh.run(waits.wait_begin, mesh.root, [], 5),
     ],
     "WaitBusy": [wait_busy],

@@ -252,3 +252,8 @@ def test_what_is_no_type_is_refused_and_nothing_is_made(mesh: Mesh, wrong: Any, 
         mesh.run(agents.fork, mesh.root, "x", shape=Shape(definition=wrong))
     assert why in refused.value.message
     assert mesh.one("select count(*) from agentmesh.agents where session_id = %s", mesh.session) == 1
+
+
+def test_a_fork_has_a_model_with_a_name(mesh: Mesh):
+    with pytest.raises(BadArgument, match="the model has no name"):
+        mesh.run(lambda conn: conn.execute("select agentmesh.fork(%s, 'a', 'x', model => ' ')", [mesh.root]))

@@ -182,6 +182,7 @@ NOBODY_MAY = [
 ]
 A_WORKER_MAY_NOT = [
     "select agentmesh.start_session('/', 'h', 'u', 'm', 'p', '[]', permission_mode => 'all')",
+    "select agentmesh.end_session(gen_random_uuid())",
     "select agentmesh.set_mode(gen_random_uuid(), 'all')",
     "select agentmesh.set_budget(gen_random_uuid(), 'usd', 1000)",
     'select agentmesh.answer(gen_random_uuid(), \'{"decision": "always"}\')',

@@ -379,3 +379,9 @@ def test_interrupt_ends_a_wait_with_what_had_arrived(mesh: Mesh):
         "results": [entry(a, "a", "received", message="early"), entry(b, "b", "running")],
     }
     assert mesh.status(mesh.root) is AgentStatus.RUNNING, "its owner ends the turn"
+
+
+@pytest.mark.parametrize("targets", ["5", "null", "{}", '"x"', "[5]", '[{"id": "zz"}]', '[{"id": 7}]'])
+def test_what_is_no_list_of_agents_is_refused_in_words(mesh: Mesh, targets: str):
+    with pytest.raises(BadWait, match="from_agents is no list of agents"):
+        mesh.run(lambda conn: conn.execute("select agentmesh.wait_begin(%s, %s, 1)", [mesh.root, targets]))

@@ -41,6 +41,11 @@ begin
   end if;
   execute format('select min((r.content::agentmesh.%1$I).id), max((r.content::agentmesh.%1$I).id) from agentmesh.arrival_rows r where r.arrival = $1 and r.relation = $2', relation)
     into lowest, highest using it.id, relation;
+  -- The counter ends at 2^63, and nobody but the owner could set it back.
+  if highest - lowest > 1000000000000 or lowest < 0 then
+    perform agentmesh.refuse('AM046', format('the numbers of %s that have arrived reach from %s to %s', number_arrival.relation, lowest, highest),
+      'They are no copy of a session: move it again.');
+  end if;
   if lowest is not null then
     execute format('alter sequence %s cache 1', counter);
     execute format('select last_value from %s', counter) into newest;

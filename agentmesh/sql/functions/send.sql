@@ -46,7 +46,7 @@ begin
     end if;
     if send.reply_to is not null then perform agentmesh.require_answerable(send.sender, to_agent.session_id, send.reply_to); end if;
     perform agentmesh.require_room_in_mailbox(to_agent, send.sender);
-    mail_id := agentmesh.deliver(to_agent, send.sender, send.body, send.key, images => send.images, urgent => send.urgent, reply_to => send.reply_to);
+    mail_id := agentmesh.deliver(to_agent, send.sender, send.body, send.key, images => send.images, urgent => coalesce(send.urgent, false), reply_to => send.reply_to);
     if from_agent.owes_report then
       -- A message is no report of a fixed form.
       update agentmesh.agents a set owes_report = exists (select from agentmesh.forms f where f.agent_id = a.id) where a.id = send.sender;

@@ -33,7 +33,7 @@ begin
     for one in select a.* from unnest(meant) with ordinality w (id, place) join agentmesh.agents a on a.id = w.id order by w.place loop
       perform agentmesh.require_living(one, one.id);
       perform agentmesh.require_room_in_mailbox(one, send_many.sender);
-      sent := sent || agentmesh.deliver(one, send_many.sender, send_many.body, send_many.key, urgent => send_many.urgent);
+      sent := sent || agentmesh.deliver(one, send_many.sender, send_many.body, send_many.key, urgent => coalesce(send_many.urgent, false));
     end loop;
     -- As in send: a message is no report of a fixed form.
     update agentmesh.agents a set owes_report = false

@@ -2,13 +2,14 @@ create function agentmesh.wait_begin(waiter uuid, targets jsonb, timeout double 
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 declare
-  ids uuid[] := array(select distinct (t ->> 'id')::uuid from jsonb_array_elements(wait_begin.targets) t where t ->> 'id' is not null);
+  ids uuid[];
   session agentmesh.sessions;
   me agentmesh.agents;
   result jsonb;
 begin
   perform agentmesh.require_read_committed();
   perform agentmesh.require_wait_arguments(timeout, targets);
+  ids := array(select distinct (t ->> 'id')::uuid from jsonb_array_elements(wait_begin.targets) t where t ->> 'id' is not null);
   -- A wait that is over at once needs no check for circles, so no session lock. This first look may be outdated by the
   -- time the waiter is locked; then the call is repeated (40001). It ends at the first agent that must be waited for.
   if timeout > 0 and agentmesh.must_wait(wait_begin.waiter, ids) then
@@ -74,10 +75,26 @@ begin
   if timeout is null or timeout = 'NaN' or timeout < 0 or timeout > 86400 then
     perform agentmesh.refuse('AM050', format('timeout %s is not between 0 and 86400 seconds', coalesce(timeout::text, 'null')),
       'Give seconds; 0 looks and returns at once.');
+  elsif not agentmesh.are_targets(targets) then
+    perform agentmesh.refuse('AM050', 'from_agents is no list of agents', 'Give [{"id": "..."}], or leave it out to wait for a message from anyone.');
   elsif jsonb_array_length(targets) = 0 then
     perform agentmesh.refuse('AM050', 'from_agents is empty', 'List agents, or leave it out to wait for a message from anyone.');
   end if;
 end $$;
+
+create function agentmesh.are_targets(targets jsonb) returns boolean
+language plpgsql immutable as $$
+begin
+  if targets is null then
+    return true;
+  elsif jsonb_typeof(targets) <> 'array' then
+    return false;
+  end if;
+  return not exists (select from jsonb_array_elements(targets) t
+    where jsonb_typeof(t) <> 'object' or (t ->> 'id') !~* '^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$');
+end $$;
+
+comment on function agentmesh.are_targets is 'Return whether this is a list of agents as wait takes it, or null.';
 
 comment on function agentmesh.require_wait_arguments is 'Refuse an impossible timeout or list of agents.';
 

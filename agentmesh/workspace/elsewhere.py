@@ -1,0 +1,23 @@
+"""Which workspaces the other databases of a mesh know: their directories are among ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+from uuid import UUID
+
+
+class Elsewhere(NamedTuple):
+    """What the other databases have answered; a mesh with one database has none."""
+
+    known: Mapping[UUID, str]
+    """The name of the database that knows a workspace."""
+    silent: tuple[str, ...] = ()
+    """Databases that did not answer: each directory may be theirs."""
+    here: str = ""
+    """The name of the database that was not asked."""
+
+
+def nowhere() -> Elsewhere:
+    """There is no other database."""
+    return Elsewhere({})
