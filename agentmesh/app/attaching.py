@@ -67,7 +67,7 @@ def attach(
 
 def load(path: Path) -> Image:
     """Return the image in a file; raise BadImage."""
-    shown = one_line(path.name, 80)
+    shown = one_line(path.name or str(path), 80)
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe that nobody writes to must not hang
         with os.fdopen(fd, "rb") as file:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from agentmesh.cli.numbers import Number
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
@@ -83,7 +84,7 @@ def status(*, as_json: bool, place: PlaceOptions) -> None:
 @db.command()
 @click.option(
     "--linger",
-    type=click.FloatRange(min=1),
+    type=Number(min=1),
     default=600.0,
     show_default=True,
     metavar="SECONDS",
@@ -104,7 +105,7 @@ def start(*, linger: float, place: PlaceOptions) -> None:
 @click.option("--reader", "as_reader", is_flag=True, help="For the role that can only read the views.")
 @click.option(
     "--linger",
-    type=click.FloatRange(min=1),
+    type=Number(min=1),
     metavar="SECONDS",
     help="Keep the embedded server this long after its last client; by default as long as it is kept now, or 600 s.",
 )

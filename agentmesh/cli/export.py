@@ -11,6 +11,7 @@ from typing import TextIO
 import click
 
 from agentmesh.cli.named import NAMED
+from agentmesh.cli.numbers import Number
 from agentmesh.cli.options import place_options
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.talk import say
@@ -28,7 +29,7 @@ _ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".md": "md", ".markdown": "md
 @click.option("--full", is_flag=True, help="Whole rows; by default, rows of more than 16,000 characters are cut.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(1, 86_400),
+    type=Number(1, 86_400),
     default=300.0,
     show_default=True,
     metavar="SECONDS",

@@ -127,12 +127,12 @@ class Headless:
         before = self._following.skip()
         worker = make_worker(self._mesh, session=self._session.id, concurrency=concurrency)
         with Changes(self._mesh, [self._session.id]) as wakes, stoppable(wakes.poke, _FAREWELL) as stop, self._progress:
+            if prompt is None:
+                self._go_on()
+            else:
+                self._send(prompt, images)  # before the worker starts, which takes a while: a kill would lose it
             worker.start()
             try:
-                if prompt is None:
-                    self._go_on()
-                else:
-                    self._send(prompt, images)
                 deadline = started + timeout if timeout is not None else None
                 self._follow(worker, wakes, stop, deadline)
             except BrokenPipeError:

@@ -16,12 +16,17 @@ DONE, FAILED, USAGE, LIMIT, INTERRUPTED = 0, 1, 2, 3, 130
 
 def run(work: Callable[[], int]) -> int:
     """Do the work and return the exit code; no exception leaves this function."""
+    _open_what_is_closed()
     start_logging()
     code = DONE
     try:
         code = _outcome(work)
         sys.stdout.flush()
+        sys.stderr.flush()
     except BrokenPipeError:  # `agentmesh ps | head`: the reader has what it wanted, so nothing failed
+        _leave_quietly()
+    except OSError as error:  # a full disk
+        code = failed(f"the output cannot be written: {error.strerror}", "", code or FAILED)
         _leave_quietly()
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -54,6 +59,17 @@ def _outcome(work: Callable[[], int]) -> int:
 
 def _about(error: OSError) -> str:
     return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+
+
+def _open_what_is_closed() -> None:
+    """Lead a stream that was closed before the program began to nothing, as the shell's `>/dev/null` does."""
+    for descriptor, name in ((1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            if nothing != descriptor:  # no file of ours may get this number: others would write into it
+                os.dup2(nothing, descriptor)
+                os.close(nothing)
+            setattr(sys, name, os.fdopen(descriptor, "w", closefd=False))
 
 
 def _leave_quietly() -> None:

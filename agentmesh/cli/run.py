@@ -12,6 +12,7 @@ from agentmesh.cli.allowing import allow_for_session, allow_options, allow_rule
 from agentmesh.cli.attached import References, attached
 from agentmesh.cli.limits import changes_of, limit_options
 from agentmesh.cli.named import NAMED
+from agentmesh.cli.numbers import Number
 from agentmesh.cli.options import image_option, json_option, place_options, text_argument
 from agentmesh.cli.piped import PATIENCE, beside_prompt, has_input, joined
 from agentmesh.cli.place import PlaceOptions
@@ -38,7 +39,7 @@ _MOST_RULES = 8
 """Rules that are named at the end; if there are more, naming the mode is shorter."""
 _FAILED = 5
 """Agents whose errors are printed at the end of a run."""
-_SECONDS = click.FloatRange(min=0, min_open=True)
+_SECONDS = Number(min=0, min_open=True)
 
 
 @click.command()
@@ -58,7 +59,7 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
     help='Allow what a rule matches, as in "bash(pytest *)", for the whole session; may be given more than once.',
 )
 @click.option("--timeout", type=_SECONDS, metavar="SECONDS", help="Interrupt all agents after this time; exit code 3.")
-@click.option("--max-cost", type=click.FloatRange(min=0), metavar="USD", help="Cost cap of a new session.")
+@click.option("--max-cost", type=Number(min=0), metavar="USD", help="Cost cap of a new session.")
 @limit_options("turns", "time")
 @click.option("--concurrency", type=click.IntRange(1, 1000), metavar="N", help="Model calls and tools at once.")
 @click.option("--title", default="", help="Title of a new session.")
@@ -89,7 +90,7 @@ def run(
     which = resume or place.session
     if resume and (go_on or place.session):
         raise UsageError("--resume, --continue and --session each name the session to go on with; give one of them.")
-    if (go_on or which) and (given := [name for name in ("model", "max_cost", "title") if new[name]]):
+    if (go_on or which) and (given := [name for name in ("model", "max_cost", "title") if new[name] not in (None, "")]):
         options = " and ".join(f"--{name.replace('_', '-')}" for name in given)
         raise UsageError(f"{options} cannot be changed in an existing session.", hint="Leave it out.")
     allowed = [allow_rule(rule) for rule in new["allow"]]

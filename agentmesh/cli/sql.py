@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from agentmesh.cli.numbers import Number
 from agentmesh.cli.options import json_option, place_options, text_argument
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.domain.errors import UsageError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(0.001, 86_400),
+    type=Number(0.001, 86_400),
     default=15.0,
     show_default=True,
     metavar="SECONDS",

@@ -12,6 +12,7 @@ import click
 
 from agentmesh.cli.address import find_agent
 from agentmesh.cli.named import NAMED
+from agentmesh.cli.numbers import Number
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
@@ -35,7 +36,7 @@ _SETTLE = 10.0
 
 @click.command()
 @click.argument("agents", type=NAMED, nargs=-1)
-@click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Time limit; exit code 3.")
+@click.option("--timeout", type=Number(min=0), metavar="SECONDS", help="Time limit; exit code 3.")
 @click.option(
     "--as", "waiter", type=NAMED, metavar="AGENT", help="This agent waits, and takes the messages that end its wait."
 )

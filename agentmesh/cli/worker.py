@@ -16,6 +16,7 @@ import click
 from agentmesh.app.served_databases import ServedDatabases
 from agentmesh.cli.metrics import serving
 from agentmesh.cli.named import NAMED
+from agentmesh.cli.numbers import Number
 from agentmesh.cli.options import place_options
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.stopping import stoppable
@@ -44,7 +45,7 @@ _AWAY = 10.0
 @click.option("--concurrency", type=click.IntRange(1, 1000), metavar="N", help="Model calls and tools at once.")
 @click.option(
     "--linger",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     metavar="SECONDS",
     help="End when nothing ran, no TUI was open, no process ran in the background and no timer was pending for this "
     "long, or the database was away ten times as long.",

@@ -213,7 +213,7 @@ class Connections:
 
 
 def _refuse(response: httpx2.Response) -> None:
-    if not response.is_success and not response.has_redirect_location:
+    if not response.is_success:
         raise Refused(response)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -73,7 +74,7 @@ def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time
             seconds = float(headers.get(name, "")) / divisor
         except ValueError:
             continue
-        if seconds == seconds:  # float() accepts "nan"
+        if math.isfinite(seconds):  # float() accepts "nan" and "inf"
             return max(seconds, 0.0)
     date = parsedate_tz(headers.get("retry-after", ""))
     if date is None:

@@ -16,6 +16,7 @@ from typing import Any, cast
 import httpx2
 
 from agentmesh.domain import jsontext
+from agentmesh.domain.text import one_line
 from agentmesh.llm import listed
 from agentmesh.llm.connections import Connection, Connections, Hooks, Refused, Send
 from agentmesh.llm.exchange import Exchange
@@ -165,6 +166,14 @@ class Wire:
             raise self._unreachable(error.__cause__ or error, exchange, model) from None
 
     def _refused(self, response: httpx2.Response, error: Any, model: str, sent: Iterable[str]) -> AttemptFailed:
+        if response.is_redirect:
+            to = one_line(self._provider.redact(response.headers.get("location", "nowhere")), 200)
+            return AttemptFailed(
+                "bad_request",
+                f"{self._provider.named(model)} redirects to {to}, which is not followed.",
+                hint="Set base_url to that address, if it is yours: key, headers and conversation go there then.",
+                status=response.status_code,
+            )
         said = response.headers.get("x-should-retry")
         answer = FailedAnswer(
             response.status_code,
@@ -218,6 +227,7 @@ def _http(provider: Provider, certificates: ssl.SSLContext, hooks: Hooks) -> htt
             pool=_WRITE_TIMEOUT,
         ),
         event_hooks=hooks,
+        follow_redirects=False,  # the key, the headers and the conversation are for this address alone
     )
 
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from agentmesh.config.settings import Settings
 from agentmesh.store import schema
+from agentmesh.store.errors import translated
+from agentmesh.store.pool import connect, describe
 from agentmesh.store.tx import Database
 
 if TYPE_CHECKING:
@@ -62,7 +64,8 @@ def open_database(
             first = schema.connect_ensured(direct, role=role, automatic=server is not None, folder=folder)
             if direct != url:
                 first.close()
-                first = None
+                with translated(describe(url)):  # at once: the pool would try again for as long as it is patient
+                    first = connect(url, role=role)
         revive = server.acquire if server else None
         return Database(url, direct_url, role=role, pool_size=pool_size, revive=revive, first=first), server
     except BaseException:

@@ -333,3 +333,55 @@ def test_sending_starts_a_worker_when_none_serves_the_session(am, mesh, here, ho
     finally:
         for pid in mesh.column("select pid from agentmesh.workers where ended_at is null"):
             os.kill(pid, signal.SIGTERM)
+
+
+@pytest.mark.parametrize("option", ["--timeout", "--max-cost"])
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf"])
+def test_a_number_that_is_none_is_refused_by_its_option(am, option, number):
+    done = am("run", *DEMO, option, number, "hello")
+    assert (done.code, option in done.err, "max-cost-usd" in done.err) == (2, True, False), done.err
+
+
+def test_a_cap_of_nothing_is_not_passed_over_in_an_existing_session(am):
+    assert am("run", *DEMO, "hello").code == 0
+    done = am("run", "-c", "--max-cost", "0", "hello")
+    assert (done.code, done.out) == (2, "")
+    assert "--max-cost cannot be changed in an existing session" in done.err
+
+
+def in_shell(am: Any, command: str) -> subprocess.CompletedProcess[str]:
+    """Run ``agentmesh`` by a shell, which may redirect or close its streams."""
+    line = f"exec {sys.executable} -m agentmesh {command}"
+    return subprocess.run(
+        ["sh", "-c", line], cwd=am.folder, env=am.environ, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "says"),
+    [
+        (">/dev/full", 1, "No space left on device"),
+        ("--json >/dev/full", 1, "No space left on device"),
+        (">&-", 0, ""),
+        ("2>&-", 0, ""),
+        (">&- 2>&- <&-", 0, ""),
+        ("2>/dev/full", 0, ""),
+    ],
+)
+def test_an_output_that_takes_nothing_costs_a_sentence_at_most(am, here, how, code, says):
+    am.folder.mkdir(exist_ok=True)
+    done = in_shell(am, f"ps --all {how}")
+    assert done.returncode == code, done.stderr
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+@pytest.mark.parametrize(("how", "code"), [(">/dev/full", 1), (">&-", 0), ("2>&-", 0)])
+def test_a_run_whose_output_takes_nothing_ends_in_words(am, how, code):
+    am.folder.mkdir(exist_ok=True)
+    done = in_shell(am, f"run --model demo 'list files' </dev/null {how}")
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+    assert ("There are" in done.stdout) == (how == "2>&-")

@@ -312,3 +312,14 @@ def test_a_server_that_refuses_null_too_is_asked_no_further():
             model.complete(ChatRequest("m-1", TURN), Cancel(), Watch())
         model.close()
     assert len(server.chats) == 2
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_is_followed_nowhere(status: int):
+    with misbehaving(good("stolen")) as other:
+        to = other.url.replace("127.0.0.1", "localhost") + "/stolen"
+        caught, requests = failure(error(status, "", {"location": to}), api_key=KEY, headers={"X-Api-Key": KEY})
+        assert other.seen == []
+    assert (caught.kind, requests) == ("bad_request", 1)
+    assert f"redirects to {to}, which is not followed" in caught.message
+    assert "base_url" in caught.hint

@@ -63,3 +63,8 @@ def test_what_cannot_be_helped_is_not_tried_again():
 def test_dear_failures_are_tried_less_often(kind, retries):
     policy = RetryPolicy()
     assert [policy.pause(failed(kind), n, 0) is not None for n in (retries, retries + 1)] == [True, False]
+
+
+@pytest.mark.parametrize("said", ["inf", "1e400", "nan", "-inf"])
+def test_no_wait_is_endless(said):
+    assert retry_after({"retry-after": said}) is None
