@@ -9,7 +9,7 @@ import click
 
 
 class Number(click.FloatRange):
-    """A finite number in a range. Click lets ``nan`` through, which is in no range and outside of none."""
+    """A finite number in a range. Click lets ``nan`` through, which fits no range."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number; fail with what is wrong about it."""
