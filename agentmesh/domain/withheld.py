@@ -1,4 +1,4 @@
-"""Which files rules withhold from reading, for tools that check many paths while they walk folders."""
+"""Which files rules keep from being read or written, for calls that are about many paths."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterable
 
 from agentmesh.domain.matching import allows, names_any
-from agentmesh.domain.parts import Part, absolute_path
+from agentmesh.domain.parts import WRITING, Part, absolute_path
 from agentmesh.domain.pathglob import PathPattern, State, plain, restriction
 from agentmesh.domain.permissions import Decision, Layer, Permissions
 
@@ -36,6 +36,12 @@ def withheld(
         return denies.cover(path) or (asks.cover(path) and not _is_waived(path, waived, root))
 
     return is_withheld
+
+
+def forbidden(rules: Permissions, *, root: str = "") -> Callable[[str], bool] | None:
+    """Return a function that says whether rules deny writing a path; None if no rule can. Paths as in ``withheld``."""
+    denying = _patterns(rules, WRITING, Decision.DENY)
+    return _Restrictions(denying, root).cover if denying else None
 
 
 def _patterns(rules: Permissions, tools: frozenset[str], effect: Decision) -> list[str]:

@@ -145,6 +145,7 @@ class Asking:
             outside=verdict.outside,
             approved=verdict.approved,
             withheld=self._gate.withheld(tool.name, self.rights, self._context.project, approved=approved),
+            forbidden=self._gate.forbidden(tool.name, self.rights, self._context.project),
             may_follow=lambda url: self._may_follow(tool, call, url),
         )
 

@@ -70,6 +70,8 @@ class ToolContext:
     """Whether a person, a rule or the mode has approved all of this call: ``Verdict.approved``."""
     withheld: Callable[[str], bool] | None = None
     """Whether rules keep a file from being read, by its path as rules see it; None if no rule does."""
+    forbidden: Callable[[str], bool] | None = None
+    """Whether rules deny that a merge writes a file, by its path as rules see it; None if no rule does."""
     may_follow: Callable[[str], bool] = field(default=lambda _url: True)
     """Whether the call may follow a redirect to another URL of the same host."""
     lease: Lease | None = None
@@ -158,3 +160,6 @@ class Gate(Protocol):
 
         What a rule asks about is withheld too, unless the call was ``approved``.
         """
+
+    def forbidden(self, tool: str, rights: Rights, project: Path) -> Callable[[str], bool] | None:
+        """Return the function that says whether rules deny that a merge writes a file; None if no rule can."""

@@ -15,7 +15,7 @@ from agentmesh.domain.parts import COMMANDS, READING, WRITING
 from agentmesh.domain.permissions import Layer, Permissions, Verdict
 from agentmesh.domain.shell import ShellReading
 from agentmesh.domain.states import PermissionMode
-from agentmesh.domain.withheld import withheld
+from agentmesh.domain.withheld import forbidden, withheld
 from agentmesh.engine.tool import Rights, ToolError
 from agentmesh.tools.files import elsewhere, locate
 from agentmesh.tools.shell.judge import read_shell
@@ -91,6 +91,12 @@ class ToolGate:
             return by_rules
         of_mesh = self._walls.mesh_files.below(root)
         return lambda path: of_mesh(path) or (by_rules is not None and by_rules(path))
+
+    def forbidden(self, tool: str, rights: Rights, project: Path) -> Callable[[str], bool] | None:
+        """Return a function that says whether rules deny that a merge writes a file; None if no rule can."""
+        if tool != "merge":
+            return None
+        return forbidden(Permissions.from_json(rights.rules), root=os.path.realpath(project))
 
     def _read_shell(self, command: str, workdir: Path) -> ShellReading:
         """Parse a command. If no wall can be built, mark no part as read-only, so that a person has to approve it."""

@@ -70,6 +70,7 @@ class Merge:
                 lease=context.own_lease,
                 down=down,
                 check=self._check(args, context),
+                forbidden=context.forbidden,
                 preview=args.preview,
                 cancel=context.cancel,
                 progress=context.progress,

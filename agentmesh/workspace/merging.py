@@ -61,6 +61,7 @@ class _Merging:
     source_agent: AgentId
     lease: Lease | None
     check: Check | None
+    forbidden: Callable[[str], bool] | None
     preview: bool
     cancel: Cancel
     progress: Callable[[str], None]
@@ -130,6 +131,7 @@ class _Merging:
         if merged.tree is None:
             return self._conflicts(look)
         self._require_inside(look)
+        self._require_allowed(look)
         if not self.down and (marked := words.marked(store.place, str(sides.ours), merged)):
             return self._unsolved(look, marked)
         return None
@@ -140,6 +142,15 @@ class _Merging:
         if outside and self.lease is not None and self.target.kind is WorkspaceKind.SHARED:
             raise NotMergeable(
                 f"{self.source_name} changed files outside the session's directory: {words.listed(outside)}",
+                hint=f"Nothing was changed. Let {self.source_name} take that back, or ask the user to merge it.",
+            )
+
+    def _require_allowed(self, look: _Look) -> None:
+        """Refuse a merge that would write a file which rules deny to the agent that asks for it."""
+        denied = [one.path for one in look.merged.changes if self.forbidden and self.forbidden(one.path)]
+        if denied:
+            raise NotMergeable(
+                f"{self.source_name} changed files that a rule keeps from being written: {words.listed(denied)}",
                 hint=f"Nothing was changed. Let {self.source_name} take that back, or ask the user to merge it.",
             )
 
@@ -278,6 +289,7 @@ def merge(
     lease: Lease | None = None,
     down: bool = False,
     check: Check | None = None,
+    forbidden: Callable[[str], bool] | None = None,
     preview: bool = False,
     cancel: Cancel | None = None,
     progress: Callable[[str], None] = lambda _text: None,
@@ -286,8 +298,9 @@ def merge(
 
     ``by`` is the agent that asks, whose workspace gets the files; None is a person. ``down`` merges the other way
     round: the newest files of the workspace that the agent's tree was made from, into the agent's tree, with conflict
-    markers. With a ``lease`` the result of a merge that was made or refused becomes that of its call; nothing, preview
-    and stopped are left to the caller. ``preview`` changes nothing and tells nobody.
+    markers. ``forbidden`` says which files it may not write. With a ``lease`` the result of a merge that was made or
+    refused becomes that of its call; nothing, preview and stopped are left to the caller. ``preview`` changes nothing
+    and tells nobody.
 
     Raise UnknownAgent, NotMergeable, NoRepository, TreeBusy or TreeError if there are no two trees to merge.
     """
@@ -300,4 +313,4 @@ def merge(
     target, source = (agent, above) if down else (by or above, agent)
     if source is None:
         raise NotMergeable("nobody works in the files that the tree was made from", hint="Merge it into them instead.")
-    return _Merging(workspaces, target, source, lease, check, preview, cancel or Cancel(), progress).run()
+    return _Merging(workspaces, target, source, lease, check, forbidden, preview, cancel or Cancel(), progress).run()

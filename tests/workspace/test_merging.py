@@ -90,6 +90,23 @@ def test_an_agent_merges_nothing_outside_the_session_s_directory_but_a_person_ma
     assert (rig.workdir / "b.py").read_text() == "b = 1\ndown\n"
 
 
+def test_an_agent_merges_no_file_that_a_rule_keeps_from_being_written_but_a_person_may(grove: Rig):
+    rig = grove
+    layer = (Rule(Decision.DENY, "write", "*.lock"), Rule(Decision.DENY, "edit", "/nowhere/**"))
+    rules = Permissions((layer,)).to_json()
+    rig.conn.execute("update agentmesh.agents set permissions = %s where id = %s", [Jsonb(rules), rig.root])
+    merge = do(call("merge", agent="child"))
+    command = "python3 -c \"open('x.lock', 'w').write('x')\"; echo changed > a.txt"
+    with_child(rig, call("bash", command=command), then=[merge, say("refused")])
+    rig.run("merge it")
+    (refused,) = rig.results("merge")
+    assert refused["error"] == "child changed files that a rule keeps from being written: x.lock"
+    assert not (rig.workdir / "x.lock").exists()
+    assert (rig.workdir / "a.txt").read_text() == "not committed\n"
+    assert merging.merge(here(rig), rig.agent("child")).status is MergeStatus.MERGED
+    assert (rig.workdir / "x.lock").exists()
+
+
 def test_what_the_person_has_changed_meanwhile_is_merged_with_it(grove: Rig):
     rig = grove
     write(rig.workdir, {"list.txt": "".join(f"{n}\n" for n in range(30))})
