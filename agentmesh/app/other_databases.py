@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
-from uuid import UUID
 
-from agentmesh.domain.errors import AgentmeshError
+from agentmesh.domain.errors import DatabaseError
 from agentmesh.workspace.elsewhere import Elsewhere
 
 if TYPE_CHECKING:
@@ -20,25 +19,14 @@ def workspaces_elsewhere(settings: Settings, environ: Mapping[str, str]) -> Call
 
 
 def _ask(settings: Settings, environ: Mapping[str, str]) -> Elsewhere:
+    from agentmesh.app.databases import Databases
     from agentmesh.store import workspaces
-    from agentmesh.tools.below import open_as_person
 
-    known: dict[UUID, str] = {}
-    silent = []
-    for name in settings.databases:
-        if name == settings.database:
-            continue
-        one = settings.of_database(name)
-        try:
-            database, server = open_as_person(
-                one, role="workspaces", what="look for workspaces", environ=environ, migrate=False, pool_size=1
-            )
-            try:
-                known |= {view.id: name for view in database.run(workspaces.listing, None, idempotent=True)}
-            finally:
-                database.close()
-                if server:
-                    server.release()
-        except AgentmeshError:
-            silent.append(name)
-    return Elsewhere(known, tuple(silent), settings.name_among_several)
+    # These settings name the URL of one database only: an entry without a URL would be taken for the same.
+    everywhere = settings.elsewhere(None) if settings.elsewhere else settings
+    others = [name for name in everywhere.databases if name != settings.database]
+    with Databases(everywhere, role="workspaces", what="look for workspaces", environ=environ, pool_size=1) as every:
+        answers = every.ask(lambda mesh: mesh.database.run(workspaces.listing, None, idempotent=True), others)
+    known = {view.id: name for name, views in answers.given.items() for view in views}
+    silent = tuple(name for name, error in answers.missing.items() if isinstance(error, DatabaseError))  # no twins
+    return Elsewhere(known, silent, settings.name_among_several)

@@ -57,3 +57,10 @@ def test_a_directory_that_no_database_knows_is_offered_with_the_whole_command(am
     stray = made(folder.parents[2], uuid.uuid4())
     looked = am("workspaces", "--repair", "--database", "b", "--yes")
     assert f"agentmesh workspaces remove {stray.name} --database b" in looked.out + looked.err
+
+
+def test_a_database_without_a_url_of_its_own_is_asked_too(am: CommandLine, urls: dict[str, str], folder: Path):
+    am.configure(f"database_url = '{urls['a']}'\n[databases.a]\n[databases.b]\nurl = '{urls['b']}'\n")
+    refused = am("workspaces", "remove", folder.name, "--database", "b", "--yes")
+    assert (refused.code, f"the database a knows {folder.name}" in refused.err) == (1, True), refused.err
+    assert (folder / "tree" / "draft.txt").exists()
