@@ -73,7 +73,6 @@ class WindowedScroll(SteadyScroll, can_focus=False):
                 if where == "page_down":
                     self._look_below()  # nothing scrolls if this is the last line of the window
             case "top":
-                self._goes_to_top = True
                 self._shift(self._to_top)
             case _:
                 self._shift(self._to_bottom)
@@ -163,6 +162,7 @@ class WindowedScroll(SteadyScroll, can_focus=False):
 
     async def _to_top(self) -> None:
         """Go to the first known entry; ask for older ones until there are none, or the person scrolls."""
+        self._goes_to_top = self._more
         if self._window.first and self._live is None:
             with self.app.batch_update():
                 await self._unmount(self._window.mounted)
@@ -174,8 +174,6 @@ class WindowedScroll(SteadyScroll, can_focus=False):
         if self._more:
             self._more = False  # until the answer says otherwise
             self._want_older()
-        else:
-            self._goes_to_top = False
 
     async def _to_bottom(self) -> None:
         if not self._window.at_end:

@@ -85,9 +85,8 @@ class Watching:
                 if piece is None or piece.place == 0:
                     self._tails[agent] = ""
                 if piece is not None:
-                    self._tails[agent] = (self._tails.get(agent, "") + piece.text)[
-                        -_TAIL:
-                    ]  # its beginning may be missed
+                    before = self._tails.get(agent, "")  # the answer may have begun before the board opened
+                    self._tails[agent] = (before + piece.text)[-_TAIL:]
                 lines[agent] = last_line(self._tails[agent])
         if lines:
             self._post(LinesStreamed(lines))

@@ -68,6 +68,16 @@ end $$;
 
 comment on function agentmesh.require_body is 'Refuse a body that is empty or too large.';
 
+create function agentmesh.require_model(model text) returns void
+language plpgsql as $$
+begin
+  if coalesce(btrim(require_model.model), '') = '' then
+    perform agentmesh.refuse('AM004', 'the model has no name', 'Write it as provider/model.');
+  end if;
+end $$;
+
+comment on function agentmesh.require_model is 'Refuse a model without a name.';
+
 create function agentmesh.require_answer(request agentmesh.requests, answer jsonb) returns void
 language plpgsql as $$
 begin

@@ -27,9 +27,7 @@ begin
   perform agentmesh.require_living(parent_row, fork.parent);
   perform agentmesh.require_body(fork.prompt) where fork.prompt is not null;
   perform agentmesh.require_type(fork.type), agentmesh.require_effort(fork.effort);
-  if btrim(fork.model) = '' then
-    perform agentmesh.refuse('AM004', 'the model has no name', 'Write it as provider/model.');
-  end if;
+  perform agentmesh.require_model(fork.model) where fork.model is not null;
   child.settings_id := agentmesh.settings_of_fork(parent_row, fork.tools, fork.type ->> 'system_prompt', form);
   child.name := agentmesh.free_name(session.id, agentmesh.normal_name(fork.name));
   perform agentmesh.require_room(parent_row, session);

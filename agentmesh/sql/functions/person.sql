@@ -114,9 +114,7 @@ declare
   me agentmesh.agents;
 begin
   me := agentmesh.lock_living(agent);
-  if coalesce(btrim(set_model.model), '') = '' then
-    perform agentmesh.refuse('AM004', 'the model has no name', 'Write it as provider/model.');
-  end if;
+  perform agentmesh.require_model(set_model.model);
   update agentmesh.agents a set model = set_model.model where a.id = me.id;
   perform agentmesh.append_and_tell(me, 'event', jsonb_build_object('event', 'model', 'model', set_model.model,
     'text', format('model: %s, from the next turn on; the provider''s cache is lost', set_model.model)));
