@@ -165,9 +165,10 @@ class Headless:
             pass  # it has not finished, or a lost connection hid that it runs again
         except NothingToRetry as error:
             if not any(agent.is_working for agent in self._following.look()):
+                session = short(self._session.id)
                 raise UsageError(
-                    f"Nothing is left to do in session {short(self._session.id)}: {error.message}.",
-                    hint='Say what comes next: agentmesh run -c "prompt".',
+                    f"Nothing is left to do in session {session}: {error.message}.",
+                    hint=f'Say what comes next: agentmesh run --resume {session} "prompt".',
                 ) from None
 
     def _follow(self, worker: Worker, wakes: Changes, stop: Stop, deadline: float | None) -> None:

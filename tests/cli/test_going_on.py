@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -73,7 +74,7 @@ def test_nothing_is_left_after_a_turn_that_ended_well(am, mesh, model):
     assert (again.code, again.out) == (2, "")
     assert "Nothing is left to do in session" in again.err
     assert "the last turn of root" in again.err
-    assert 'agentmesh run -c "prompt"' in again.err
+    assert re.search(r'agentmesh run --resume [0-9a-f]{8} "prompt"', again.err)
     assert model.asked == 1
     assert len(mesh.column("select id from agentmesh.mail")) == 1
 
