@@ -263,12 +263,7 @@ class Mesh:
         from agentmesh.workspace.workspaces import Workspaces
 
         settings, here = self.settings, self.place
-        made = Workspaces(self.database, settings.data_dir, settings.workspace, host=here.host, os_user=here.os_user)
-        if len(settings.databases) > 1:
-            from agentmesh.app.other_databases import workspaces_elsewhere
-
-            made.elsewhere = workspaces_elsewhere(settings, self.environ)
-        return made
+        return Workspaces(self.database, settings.data_dir, settings.workspace, host=here.host, os_user=here.os_user)
 
     def has_walls(self) -> bool:
         """Return whether approved commands of agents run behind a wall here; the first call takes a moment."""

@@ -132,7 +132,12 @@ class PlaceOptions(NamedTuple):
         """Open the one database that the settings name; raise UsageError if they name several."""
         from agentmesh.app import open_mesh
 
-        return open_mesh(settings, role=role, what=self._what, migrate=migrate, pool_size=pool_size)
+        mesh = open_mesh(settings, role=role, what=self._what, migrate=migrate, pool_size=pool_size)
+        if len(settings.databases) > 1:
+            from agentmesh.app.other_databases import workspaces_elsewhere
+
+            mesh.workspaces.elsewhere = workspaces_elsewhere(settings, os.environ)
+        return mesh
 
     def databases(self, settings: Settings, role: str, *, pool_size: int = 2) -> Databases | None:
         """Return the databases of the mesh, not opened; None if there is only one."""
