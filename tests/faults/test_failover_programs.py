@@ -66,6 +66,7 @@ def test_a_screen_and_an_mcp_client_follow_the_promotion(mesh: Rig, pair: Pair, 
         pair.b.promote()
         promoted.set()
         (awaited,) = answer(guest)["results"]
-        assert (awaited["status"], awaited["output"]) == ("idle", "after the promotion")
+        assert awaited["status"] == "idle"
+        assert awaited["output"] in ("after the promotion", "and on it goes"), "the mail that was held may be first"
         shown.until("three, while it is away", "and on it goes", lambda text: AWAY not in text)
         look_at(mesh, pair)

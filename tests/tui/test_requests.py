@@ -441,7 +441,9 @@ def test_a_word_typed_into_a_dialog_answers_nothing_and_goes_to_the_input(word, 
     assert puppet(scene).calls == []
 
 
-def test_enter_after_a_word_sends_nothing_but_the_word():
+def test_enter_after_a_word_sends_nothing_but_the_word(monkeypatch):
+    monkeypatch.setattr("agentmesh.tui.requests.guarded_dialog.BURST", 3600.0)
+
     async def scene(show: Show) -> None:
         await show.board(asking("alpha"))
         await opened(show)
