@@ -47,7 +47,7 @@ def change(top: Path, path: str, kind: str, data: bytes) -> None:
         full.chmod(0o755 if kind == "program" else 0o644)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(EDITS, EDITS, EDITS)
 def test_a_restore_brings_back_every_byte_and_mode(one: list[Edit], two: list[Edit], three: list[Edit]):
     with tempfile.TemporaryDirectory() as folder:
@@ -68,7 +68,7 @@ def test_a_restore_brings_back_every_byte_and_mode(one: list[Edit], two: list[Ed
             assert workspace.take().tree == tree
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(FILES, FILES, FILES)
 def test_a_merge_is_the_one_that_git_makes(
     base: dict[str, list[str]], ours: dict[str, list[str]], theirs: dict[str, list[str]]

@@ -83,7 +83,6 @@ _LINKS = st.dictionaries(
 )
 
 
-@settings(deadline=None)
 @given(
     folders=st.sets(st.sampled_from(["a", "b", "a/a", "a/b", "a/b/c", "b/c", "../out", "../out/a", "../worker/a"])),
     links=_LINKS,

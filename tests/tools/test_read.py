@@ -96,7 +96,7 @@ _LENGTH = st.sampled_from([0, 1, 7, 3999, 4000, 4001, 65535, 65536, 65537, 140_0
 _NEWLINE = st.sampled_from([b"\n", b"\r\n", b"\r\r\n"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     lines=st.lists(st.tuples(_LENGTH, _NEWLINE), max_size=6),
     repeated=st.sampled_from([1, 1, 10_000]),
