@@ -49,8 +49,7 @@ class PythonTool:
             raise
         except BaseException as error:  # even a cancelled asyncio.run(); a worker's threads get no Ctrl+C
             LOG.exception("the tool %s failed for agent %s", self.name, context.agent_id)
-            said = one_line(str(error), 1000)
-            raise ToolError(f"{self.name} failed: {type(error).__name__}{f': {said}' if said else ''}") from error
+            raise ToolError(f"{self.name} failed: {_words(error)}") from error
         return self._result(returned, context.output_limit)
 
     def _result(self, returned: Any, limit: int) -> Mapping[str, Any]:
@@ -66,3 +65,12 @@ class PythonTool:
         if len(text.encode("utf-8", "replace")) > limit and not isinstance(value, str):
             return {"result": clip(text, limit), "note": "the result was too long: its middle is missing"}
         return value if isinstance(value, dict) else {"result": value}
+
+
+def _words(error: BaseException) -> str:
+    """Return the kind of an exception and what it says; also of one that fails to say it."""
+    try:
+        said = one_line(str(error), 1000)
+    except Exception:  # noqa: BLE001  the exception is the user's, and so is its text
+        said = ""
+    return f"{type(error).__name__}{f': {said}' if said else ''}"

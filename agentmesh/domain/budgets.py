@@ -167,6 +167,8 @@ def parse_words(words: Sequence[str]) -> tuple[str | None, Cap | None]:
     try:
         return None, parse(" ".join(words))
     except UsageError:
+        if words[0].startswith(("-", "+")):
+            raise
         return words[0], parse(" ".join(words[1:])) if words[1:] else None
 
 

@@ -126,7 +126,10 @@ def absolute_path(root: str, path: str) -> str:
 def _file_part(tool: str, given: str, locate: Callable[[str], str], root: str) -> Part:
     path = locate(given)
     outside = path.startswith("/")
-    why = f"{path} is outside the working directory" if outside else f"it changes {path}"
+    if "\0" in path:
+        why = "its path can be no file's"
+    else:
+        why = f"{path} is outside the working directory" if outside else f"it changes {path}"
     return Part(
         WRITING if tool in WRITING else frozenset({tool, "read"}),
         path,

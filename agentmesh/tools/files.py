@@ -160,7 +160,10 @@ def explained(found: FilePlace) -> Iterator[None]:
         raise _missing(found) from error
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise ToolError(f"{found.shown} became a symbolic link meanwhile.", "Look at it again.") from error
+            raise ToolError(
+                f"{found.shown} is a symbolic link: it leads in a circle, or has just replaced a file.",
+                "Look at it with `bash`: `ls -l`.",
+            ) from error
         if error.errno == errno.ENOTDIR:
             raise ToolError(f"A part of {found.shown} is not a directory.", "Check it with `glob`.") from error
         reason = (error.strerror or str(error)).lower()

@@ -124,8 +124,17 @@ def test_an_exception_is_a_result_without_a_traceback(rig: Rig, open_mesh: Open,
         """Leave the program."""
         raise SystemExit("gone")
 
-    mesh = open_mesh(tools=[broken, leaving])
-    failed, left = ask(rig, mesh, call("broken"), call("leaving"))
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise ValueError("nothing to say")
+
+    def mute() -> None:
+        """Fail, and fail to say why."""
+        raise Mute
+
+    mesh = open_mesh(tools=[broken, leaving, mute])
+    failed, left, unsaid = ask(rig, mesh, call("broken"), call("leaving"), call("mute"))
+    assert unsaid == {"error": "mute failed: Mute"}
     assert failed == {"error": "broken failed: KeyError: 'missing'"}
     assert left == {"error": "leaving failed: SystemExit: gone"}
     assert "the tool broken failed" in caplog.text, "the log has the traceback"

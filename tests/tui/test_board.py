@@ -224,6 +224,16 @@ def test_a_kill_names_all_and_kills_once_what_lies_below_another():
     puppet(scene)
 
 
+def test_a_kill_of_the_root_and_others_says_that_the_root_stays():
+    async def scene(show: Show) -> None:
+        await opened(show, face("hand"))
+        await show.press("space", "space", "delete")
+        assert "Kill 1 agent?" in show.text
+        assert "hand. A kill is for good. root stays: a root cannot be killed." in " ".join(show.text.split())
+
+    puppet(scene)
+
+
 def test_the_root_and_the_dead_are_not_killed():
     async def scene(show: Show) -> None:
         await opened(show, face("gone", status="dead"))

@@ -64,6 +64,12 @@ def test_an_agent_with_what_is_no_amount_is_refused():
         parse_words(["coder", "plenty"])
 
 
+@pytest.mark.parametrize("word", ["-5", "+3", "-$2"])
+def test_an_amount_below_zero_is_no_agent(word):
+    with pytest.raises(UsageError, match="is no amount"):
+        parse_words([word])
+
+
 @pytest.mark.parametrize("word", ["12345678", "1234567b", "1234567812345678"])
 def test_what_may_be_the_beginning_of_an_id_is_no_amount_alone(word):
     with pytest.raises(UsageError, match=f"'{word}' may be an amount or the beginning of an agent's id") as refused:

@@ -299,6 +299,8 @@ class BoardScreen(Dialog[None]):
         others = len(below - {row.face.id for row in doomed})
         more = f" and the {others} below" if others else ""
         names = listed([row.face.name for row in doomed], _NAMED)
+        roots = [row.face.name for row in self._table.targets if row.face.view.depth == 0]
+        stays = f" {listed(roots, _NAMED)} stays: a root cannot be killed." if roots else ""
 
         def answered(yes: bool | None) -> None:
             if yes:
@@ -307,7 +309,7 @@ class BoardScreen(Dialog[None]):
                 self._table.selected.clear()
 
         self.app.push_screen(
-            Confirm(f"Kill {plural(len(doomed), 'agent')}{more}?", f"{names}. A kill is for good."), answered
+            Confirm(f"Kill {plural(len(doomed), 'agent')}{more}?", f"{names}. A kill is for good.{stays}"), answered
         )
 
     def action_seen(self) -> None:

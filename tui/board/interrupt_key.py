@@ -10,15 +10,13 @@ from agentmesh.tui.board.navigation import Navigation
 from agentmesh.tui.commands.calls import END_SHELL, INTERRUPT_TREE, Call
 from agentmesh.tui.commands.messages import CallRequested
 from agentmesh.tui.commands.pending import PendingCalls
+from agentmesh.tui.input.announcements import LEAST
 from agentmesh.tui.widgets.double_press import DoublePress
 
 if TYPE_CHECKING:
     from textual.screen import Screen
 
     from agentmesh.tui.session.state import AgentFace
-
-_SECONDS = 1.5
-"""Between two presses that count as one wish."""
 
 
 class InterruptKey:
@@ -34,7 +32,7 @@ class InterruptKey:
     ) -> None:
         self._screen, self._navigation, self._pending_calls = screen, navigation, pending_calls
         self._key, self._say = key, say
-        self._presses = DoublePress(_SECONDS)
+        self._presses = DoublePress(LEAST)
 
     def press(self) -> None:
         """Interrupt the agent in view, or end its shell command; at the second press offer its subtree."""

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 from agentmesh.domain.figures import plural
 from agentmesh.tui.board.navigation import Navigation
 from agentmesh.tui.commands.pending import PendingCalls
+from agentmesh.tui.input.announcements import LEAST
 from agentmesh.tui.input.composer import Composer
 from agentmesh.tui.widgets.double_press import DoublePress
 
 if TYPE_CHECKING:
     from textual.screen import Screen
-
-_SECONDS = 2.0
-"""Between two presses that leave."""
 
 
 class LeaveKey:
@@ -33,7 +31,7 @@ class LeaveKey:
     ) -> None:
         self._screen, self._composer, self._navigation = screen, composer, navigation
         self._pending_calls, self._key, self._say = pending_calls, key, say
-        self._presses = DoublePress(_SECONDS)
+        self._presses = DoublePress(LEAST)
 
     def press(self) -> None:
         """Copy, clear, or leave."""

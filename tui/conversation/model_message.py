@@ -131,7 +131,7 @@ class ModelMessageView(EntryView):
         lines = []
         if len(answer.text) > _LONGEST:
             more = len(answer.text) - _LONGEST
-            lines.append(f"… {more:,} more characters; `agentmesh log` prints all of it, a key copies it")
+            lines.append(f"… {more:,} more characters; `agentmesh log` prints all of it")
         if answer.interrupted:
             lines.append("· interrupted here")
         return [Plain(Content.styled(line, "$dim"), classes="end") for line in lines]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_LEAST = 6.0
+LEAST = 6.0
 _A_CHARACTER = 0.06
 """Seconds that a text stays: at least the first, or as long as reading it takes."""
 _MOST = 4
@@ -53,4 +53,4 @@ class Announcements:
 
 
 def _until(text: str, now: float) -> float:
-    return now + max(_LEAST, len(text) * _A_CHARACTER)
+    return now + max(LEAST, len(text) * _A_CHARACTER)
