@@ -47,13 +47,14 @@ def undo(
     names them. ``preview`` only looks. Raise AgentBusy, UnknownAgent, NoRepository, TreeBusy or TreeError.
     """
     me = _idle(workspaces, agent)
-    start = turns.newest(workspaces.database, agent)
-    merged = turns.merged_since(workspaces.database, agent, start)
+    turn = turns.newest(workspaces.database, agent)
+    merged = turns.merged_since(workspaces.database, agent, turn)
     if merged is not None and files:
         return _back(workspaces, me, merged.id - 1, None, paths, preview=preview)
-    if start is None:
+    if turn.start is None:
         return Undone(UndoStatus.NOTHING, me.name)
-    return _to(workspaces, me, start - 1, files, conversation, paths, preview=preview)
+    # What was merged between the turn before and this one belongs to neither: files go back to where this one began.
+    return _to(workspaces, me, turn.start - 1, files, conversation, paths, began=turn.start, preview=preview)
 
 
 def rewind(
@@ -117,12 +118,14 @@ def _to(
     conversation: bool,
     paths: Collection[str] | None,
     *,
+    began: int | None = None,
     preview: bool,
 ) -> Undone:
+    """Take back what came after a row; the files, if it is given, only to what they were at the row ``began``."""
     run = workspaces.database.run
     done = Undone(UndoStatus.NOTHING, me.name)
     if files:
-        start = run(snapshots.newest_before, me.id, row, idempotent=True)
+        start = run(snapshots.newest_before, me.id, row if began is None else began, idempotent=True)
         try:
             done = _back(workspaces, me, start.id if start else 0, row, paths, preview=preview)
         except NoRepository as reason:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from agentmesh.config.schema import Workspace as Settings
@@ -200,6 +202,24 @@ def test_a_merge_is_undone_and_merged_again(grove: Rig):
     assert undo.redo(here(rig), rig.agent("root"), conversation=False).merges == ("child",)
     assert (rig.workdir / "made.txt").exists()
     assert merging.merge(here(rig), child).status is MergeStatus.NOTHING
+
+
+@pytest.mark.parametrize("later", [(), (edit("later.txt", "later\n"),)], ids=["words", "files"])
+def test_what_was_merged_before_the_newest_turn_is_undone_after_it(grove: Rig, later: tuple[Any, ...]):
+    rig = grove
+    said = [say("later")] if not later else [do(*later), say("later")]
+    with_child(rig, edit("made.txt", "made\n"), then=[say("first"), *said])
+    rig.run("first")
+    assert merging.merge(here(rig), rig.agent("child")).status is MergeStatus.MERGED
+    rig.run("go on")
+    assert (rig.workdir / "later.txt").exists() == bool(later)
+    done = undo.undo(here(rig), rig.agent("root"))
+    assert (done.status, done.merges) == (UndoStatus.DONE, ())
+    assert (rig.workdir / "made.txt").exists()
+    assert not (rig.workdir / "later.txt").exists()
+    assert undo.undo(here(rig), rig.agent("root")).merges == ("child",)
+    assert not (rig.workdir / "made.txt").exists()
+    assert "first" in texts(rig)
 
 
 def test_a_turn_that_merged_is_undone_with_its_merge(grove: Rig):
