@@ -18,6 +18,7 @@ from typing import Final
 import pygit2
 
 from agentmesh.domain.errors import NoRepository, TreeError
+from agentmesh.domain.text import one_line
 from agentmesh.git.where import Place
 
 VIEW: Final = "view"
@@ -97,12 +98,16 @@ def _reason(error: Exception) -> str:
     if is_full(error):
         return "no space is left on the disk"
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    if isinstance(error, OSError) and isinstance(error.filename, str):
+        text = f"{text}: {one_line(error.filename, 200)}"
     return text.rstrip(".") or type(error).__name__
 
 
 def _hint(error: Exception) -> str:
     if is_full(error):
         return "Make room, then try again: nothing was changed."
+    if isinstance(error, PermissionError):
+        return "Make that writable, then try again: nothing was changed."
     return "Look at the repository with `git fsck`; its files were not changed."
 
 

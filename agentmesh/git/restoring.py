@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -112,7 +113,8 @@ class _Restore:
         try:
             for step in todo:
                 if step.new is not None:
-                    self._prepare(step, step.new, beside[step.path])
+                    with _naming(step.path):
+                        self._prepare(step, step.new, beside[step.path])
             late = self._change(todo, beside, folder)
         finally:
             for name in beside.values():
@@ -197,6 +199,16 @@ class _Restore:
         if present.mode == wanted.mode:
             return True
         return present.mode != 0 and not self._modes and LINK not in (present.mode, wanted.mode)
+
+
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Let an error of the system name this file, not the one beside it."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = path
+        raise
 
 
 def _write_journal(journal: Path, names: list[str]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from agentmesh.domain.errors import AgentmeshError, Fenced, TreeBusy, TreeMoved, TurnInterrupted
+from agentmesh.domain.errors import AgentmeshError, Fenced, TreeBusy, TreeError, TreeMoved, TurnInterrupted
 from agentmesh.domain.log import logger
 from agentmesh.domain.text import one_line
 from agentmesh.domain.workspaces import Merge, MergeState, WorkspaceKind
@@ -23,6 +23,7 @@ from agentmesh.workspace.opening import held
 from agentmesh.workspace.results import Checked, MergeResult, MergeStatus
 
 if TYPE_CHECKING:
+    from agentmesh.git.facts import Restored
     from agentmesh.git.store import Store
     from agentmesh.workspace.files import WorkspaceFiles as Workspaces
 
@@ -30,14 +31,32 @@ LOG = logger(__name__)
 _TRIES: Final = 10
 
 
+def begin(workspaces: Workspaces, store: Store, row: Merge, lease: Lease | None, result: MergeResult) -> MergeResult:
+    """Write a merge that was begun just now, like ``apply``.
+
+    If its files cannot be written, it is over: nobody writes them later, when the reason is gone.
+    """
+    try:
+        restored = store.restore(str(row.result), row.ours)
+    except TreeError as error:
+        _call_off(workspaces, store, row, error)
+        raise
+    return _after(workspaces, store, row, lease, result, restored)
+
+
 def apply(workspaces: Workspaces, store: Store, row: Merge, lease: Lease | None, result: MergeResult) -> MergeResult:
     """Write a merge that was begun into the target, whose files the caller has locked, and end it.
 
     If files are not what the plan says, none is written, and the merge ends as refused.
     """
-    assert row.result is not None  # noqa: S101  only a refused one has none
+    return _after(workspaces, store, row, lease, result, store.restore(str(row.result), row.ours))
+
+
+def _after(
+    workspaces: Workspaces, store: Store, row: Merge, lease: Lease | None, result: MergeResult, restored: Restored
+) -> MergeResult:
+    """End a merge whose files are written, or were refused."""
     result = replace(result, id=row.id)
-    restored = store.restore(row.result, row.ours)
     if restored.refused:
         return _give_up(workspaces, store, row, lease, result, restored.refused)
     try:
@@ -128,6 +147,17 @@ def _finish(workspaces: Workspaces, row: Merge) -> list[MergeResult]:
         if now is None or now.state is not MergeState.WRITING:
             return []
         return [apply(workspaces, store, now, None, result_of(workspaces, now))]
+
+
+def _call_off(workspaces: Workspaces, store: Store, row: Merge, error: TreeError) -> None:
+    """End a merge whose files could not be written as refused; leave it to a sweep if some may be written."""
+    try:
+        if store.restore(row.ours, str(row.result)).refused:
+            return
+        reason = one_line(f"not written: {error.message}", 500)
+        workspaces.database.run(merges.refused, row.id, reason, (), None, idempotent=True)
+    except AgentmeshError as another:
+        LOG.warning("merge %s is left as begun: %s", row.id, another)
 
 
 def _end(workspaces: Workspaces, store: Store, row: Merge, lease: Lease | None, result: MergeResult) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +12,11 @@ import psycopg
 import pytest
 
 from agentmesh.domain.cancel import Cancel
+from agentmesh.domain.errors import TreeError
+from agentmesh.git.folders import Folders
 from agentmesh.store import agents
 from agentmesh.workspace import merging
+from agentmesh.workspace.applying import finish_left
 from agentmesh.workspace.results import Checked, MergeResult, MergeStatus
 from agentmesh.workspace.workspaces import Workspaces
 from tests.fixtures.engine import Rig, call, do, once, say
@@ -101,6 +106,26 @@ def test_a_file_that_a_person_changes_after_the_look_is_not_overwritten(grove: R
     assert (rig.workdir / "a.txt").read_text() == "of the user\n"
     assert not (rig.workdir / "made.txt").exists()
     assert rig.one("select state from agentmesh.merges") == "refused"
+
+
+def test_a_merge_that_could_not_be_written_is_over(grove: Rig, monkeypatch):
+    rig = grove
+    with_child(rig, edit("made.txt", "made\n"))
+
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), ".made.txt.agentmesh")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Folders, "create", refused)
+        with pytest.raises(TreeError, match=r"Permission denied: made\.txt") as failed:
+            merging.merge(here(rig), rig.agent("child"))
+    assert failed.value.hint == "Make that writable, then try again: nothing was changed."
+    assert rig.conn.execute("select state, reason from agentmesh.merges").fetchall() == [
+        ("refused", "not written: agentmesh could not write files: Permission denied: made.txt.")
+    ]
+    assert finish_left(here(rig)) == []
+    assert not (rig.workdir / "made.txt").exists()
+    assert merging.merge(here(rig), rig.agent("child")).status is MergeStatus.MERGED
 
 
 def test_a_source_that_is_killed_while_it_is_checked_is_merged_all_the_same(grove: Rig):
