@@ -42,7 +42,7 @@ def _merged(result: MergeResult, session: Session) -> str:
 
     source, target = f"the files of {result.source}" if result.down else result.source, target_of(result, session)
     conflicts = listed([one.path for one in result.conflicts])
-    markers = f" {result.target} finds conflict markers in {conflicts}." if result.conflicts and result.down else ""
+    markers = _left_to_solve(result) if result.down else ""
     told = f" {result.owner} was told what both sides have, and works on it." if result.owner else ""
     would = f"would conflict in {conflicts}" if result.conflicts else f"would change {figures(result.files)}"
     said: dict[str, str] = {
@@ -57,6 +57,19 @@ def _merged(result: MergeResult, session: Session) -> str:
         MergeStatus.STOPPED: "Interrupted before anything was merged.",
     }
     return said[result.status]
+
+
+def _left_to_solve(result: MergeResult) -> str:
+    """Return what conflicts after a merge downwards, in sentences after a space; empty if nothing does."""
+    marked = [one.path for one in result.conflicts if one.both]
+    bare = [one.path for one in result.conflicts if not one.both]
+    words = f" {result.target} finds conflict markers in {listed(marked)}." if marked else ""
+    if bare:
+        words += (
+            f" No markers are possible in {listed(bare)}: the tree of {result.target} has one version, which the next "
+            "merge writes over the other."
+        )
+    return words
 
 
 def check_output(result: MergeResult) -> str:

@@ -89,7 +89,7 @@ def remove(workspaces: Workspaces, row: Workspace) -> bool:
 
 
 def free(workspaces: Workspaces) -> int:
-    """Give up snapshots beyond the newest ones of each workspace, and those of reaped agents; return how many."""
+    """Give up snapshots beyond the newest of each workspace, and the merged ones of reaped agents; return how many."""
     count = 0
     reaped: set[SessionId] = set()
     for view in workspaces.database.run(rows.listing, None, idempotent=True):

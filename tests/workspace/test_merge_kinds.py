@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agentmesh.app import tree_words
 from agentmesh.config.schema import Workspace as Settings
 from agentmesh.workspace import merging
 from agentmesh.workspace.results import MergeResult, MergeStatus
@@ -58,6 +59,9 @@ def test_what_has_no_two_sides_of_text_is_a_conflict_in_words(grove: Rig, comman
     down = merging.merge(here(rig), rig.agent("child"), down=True)
     assert down.status is MergeStatus.MERGED
     assert [one.path for one in down.conflicts] == [path]
+    told = [content["text"] for kind, content in rig.rows("child") if kind == "mail"][-1]
+    assert f"These conflict and can have no markers: {path}." in told
+    assert f"No markers are possible in {path}: the tree of child has one version" in tree_words._left_to_solve(down)
     assert merging.merge(here(rig), rig.agent("child")).status in (MergeStatus.MERGED, MergeStatus.NOTHING)
 
 

@@ -194,7 +194,7 @@ def test_snapshots_beyond_the_newest_are_freed(grove: Rig):
     assert sweep.free(among) == 0
 
 
-def test_the_refs_of_a_reaped_agent_go_and_those_of_a_killed_one_stay(grove: Rig):
+def test_the_refs_of_a_reaped_agent_go_once_its_files_are_merged(grove: Rig):
     rig = grove
     with_child(rig, edit("a.txt", "of the child\n"))
     kept = "select ref from agentmesh.snapshots where freed_at is null and workspace_id in ({})"
@@ -208,6 +208,9 @@ def test_the_refs_of_a_reaped_agent_go_and_those_of_a_killed_one_stay(grove: Rig
     assert rows(own_), "until it is reaped, its files can be merged"
     assert refs() == sorted(rows(own_) + rows(shared))
     rig.db.run(sessions.reap, rig.one("select session_id from agentmesh.agents"))
+    sweep.sweep(here(rig))
+    git(rig.workdir, "gc", "--prune=now", "--quiet")
+    assert merging.merge(here(rig), rig.agent("child")).status is MergeStatus.MERGED, "nothing is lost by a reap"
     sweep.sweep(here(rig))
     assert rows(own_) == []
     assert refs() == rows(shared) != [], "and no others"

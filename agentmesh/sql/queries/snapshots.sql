@@ -53,16 +53,19 @@ from agentmesh.workspaces w cross join lateral (
   select x.id, x.workspace_id, x.ref, x.tree from agentmesh.snapshots x
   where x.workspace_id = w.id and x.ref is not null and x.freed_at is null order by x.id desc offset %(keep)s) s
 where w.id = %(workspace)s and w.repository is not null and s.tree <> w.head
-  and not exists (select from agentmesh.workspaces o where o.session_id = w.session_id and o.state <> 'removed' and s.tree in (o.base, o.at_tree))
+  and not exists (select from agentmesh.workspaces o where o.session_id = w.session_id and (o.state <> 'removed' or o.head <> o.base) and s.tree in (o.base, o.at_tree))
   and not exists (select from agentmesh.merges m where m.state = 'writing' and w.id in (m.source, m.target) and s.tree in (m.base, m.ours, m.theirs, m.result))
 order by s.id limit %(limit)s;
 
 -- name: refs
 -- The refs of a session that are still there; if wanted, only those of removed workspaces whose agents are all reaped.
+-- What a merge of files needs that were not merged yet is not among those.
 select s.id as snapshot_id, s.workspace_id, w.repository, s.ref
 from agentmesh.workspaces w join agentmesh.snapshots s on s.workspace_id = w.id and s.ref is not null and s.freed_at is null
 where w.session_id = %(session)s and w.repository is not null and (not %(reaped_only)s or w.state = 'removed'
-  and not exists (select from agentmesh.agents a where a.workspace_id = w.id and a.reaped_at is null))
+  and not exists (select from agentmesh.agents a where a.workspace_id = w.id and a.reaped_at is null)
+  and (s.tree <> w.head or w.head = w.base)
+  and not exists (select from agentmesh.workspaces o where o.session_id = w.session_id and o.head <> o.base and s.tree in (o.base, o.at_tree)))
 order by s.id;
 
 -- name: freed
