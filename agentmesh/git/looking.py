@@ -16,6 +16,7 @@ from pygit2.enums import DeltaStatus, DiffOption, FileMode
 from agentmesh.domain import jsontext
 from agentmesh.domain.errors import TreeError
 from agentmesh.git import conversions, marker, opening, tree_objects
+from agentmesh.git.birth import born_at
 from agentmesh.git.opening import VIEW, view_of
 from agentmesh.git.rule_files import read_regular
 from agentmesh.git.seed import copy_index
@@ -82,12 +83,15 @@ class Look:
         old: dict[str, Entry | None] = {}
         last, now = self._looked_at(), time.time_ns()
         gone = set()
-        for delta in self._differences().deltas:
+        deltas = list(self._differences().deltas)
+        # A file that was renamed and then written is told from one that somebody had there only if none has gone.
+        is_older = self._is_older if any(each.status == DeltaStatus.DELETED for each in deltas) else self._was_there
+        for delta in deltas:
             self._take(delta, edits, left_out)
             path = os.fsdecode(delta.new_file.raw_path)
             if delta.status != DeltaStatus.UNTRACKED:
                 gone.add(delta.old_file.id.raw)
-            elif path in edits and (path in self._large or self._is_older(path, last)):
+            elif path in edits and (path in self._large or is_older(path, last)):
                 old[path] = edits[path]
         moved = {path for path, entry in old.items() if entry and entry.id in gone}
         unmade = {path: entry for path, entry in old.items() if path not in moved}
@@ -116,6 +120,13 @@ class Look:
         except OSError:
             return False
         return looked_at is not None and changed_at < looked_at - _CLOCK
+
+    def _was_there(self, path: str, looked_at: int | None) -> bool:
+        """Return whether a file was on disk at the last look, perhaps by another name or with other content."""
+        born = born_at(self._place.top / path)
+        if born is None:
+            return self._is_older(path, looked_at)
+        return looked_at is not None and born < looked_at - _CLOCK
 
     def _differences(self) -> pygit2.Diff:
         """Compare the index with the disk; again if a file went in the middle."""

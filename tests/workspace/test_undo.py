@@ -297,6 +297,27 @@ def test_files_that_no_snapshot_knew_stay_when_a_call_has_brought_them_to_light(
     assert (rig.workdir / ".gitignore").read_text() == ".env\nmodules/\n"
 
 
+@pytest.mark.parametrize(
+    ("command", "name", "content"),
+    [
+        ("mv .env env.bak", "env.bak", "SECRET=1\n"),
+        ("printf 'other\n' > .gitignore; echo MORE=2 >> .env", ".env", "SECRET=1\nMORE=2\n"),
+    ],
+    ids=["renamed", "written too"],
+)
+def test_an_ignored_file_that_a_call_has_brought_to_light_by_its_own_hand_stays(
+    grove: Rig, command: str, name: str, content: str
+):
+    rig = grove
+    write(rig.workdir, {".gitignore": ".env\n", ".env": "SECRET=1\n"})
+    rig.script("root", do(edit("a.txt", "first\n")), say("one"), do(call("bash", command=command)), say("two"))
+    rig.worker()
+    rig.run("turn one")
+    rig.run("turn two")
+    assert undo.undo(here(rig), rig.agent("root")).status is UndoStatus.DONE
+    assert (rig.workdir / name).read_text() == content
+
+
 def test_a_folder_that_a_call_has_renamed_is_its_work(grove: Rig):
     rig = grove
     write(rig.workdir, {"lib/deep/one.py": "one = 1\n"})
