@@ -129,6 +129,18 @@ def test_room_that_comes_later_is_found_by_the_tick(mesh: Mesh):
     assert states(mesh) == "rrq"
 
 
+@pytest.mark.parametrize("limit", ["max_children = 0", "max_agents = 1", "max_living = 1"])
+def test_limits_that_were_lowered_below_one_item_end_the_batch(mesh: Mesh, limit: str):
+    call = batch(mesh, "a", "b", "c", side=2)
+    mesh.conn.execute(f"update agentmesh.sessions set {limit}")  # type: ignore[arg-type]
+    mesh.answer(child(mesh, 1), "one")
+    assert states(mesh) == "drq", "the other one that runs may still make room"
+    mesh.answer(child(mesh, 2), "two")
+    result = mesh.result(call)
+    assert [entry["status"] for entry in result["results"]] == ["completed", "completed", "refused"]
+    assert result["results"][2]["error"] == "the limits of the session leave no room for a further sub-agent"
+
+
 def test_an_item_that_fails_is_an_entry(mesh: Mesh):
     call = batch(mesh, "a", "b", "c", side=1)
     mesh.run(steps.fail_turn, mesh.begin(child(mesh, 1)), {"error": "broke", "kind": "x"})

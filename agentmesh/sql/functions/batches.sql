@@ -72,7 +72,8 @@ comment on function agentmesh.free_room is 'How many further children an agent m
 create function agentmesh.start_items(batch agentmesh.batches, me agentmesh.agents, session agentmesh.sessions, ended uuid default null) returns agentmesh.batches
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
 -- A refusal by a budget is final for the items that are queued: it counts what all running calls may give back. So is
--- that by max_spawns, which counts the dead.
+-- that by max_spawns, which counts the dead. If none of the batch runs and there is no room for one, limits were lowered:
+-- no end of an item makes room any more, and the call would wait for ever.
 declare
   one agentmesh.batch_items;
   refusal jsonb;
@@ -80,7 +81,9 @@ declare
 begin
   if batch.started < batch.items and batch.running < batch.side then
     most := least(most, batch.running + agentmesh.free_room(me, session, start_items.ended), batch.running + agentmesh.spawns_left(session));
-    refusal := coalesce(agentmesh.budget_refusal(me, session), agentmesh.spawns_refusal(session));
+    refusal := coalesce(agentmesh.budget_refusal(me, session), agentmesh.spawns_refusal(session),
+      case when batch.running = 0 and most < 1 then jsonb_build_object('error', 'the limits of the session leave no room for a further sub-agent',
+        'hint', 'They were lowered while the batch ran. Do the rest yourself, or ask the user to raise them (agentmesh limits).') end);
   end if;
   if refusal is not null then
     batch := agentmesh.fail_queued(batch, jsonb_build_object('status', 'refused', 'error', refusal ->> 'error', 'hint', refusal ->> 'hint'));
