@@ -39,11 +39,16 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call. ``input_tokens`` include ``cached_tokens``; ``output_tokens`` include reasoning."""
+    """Tokens of one call.
+
+    ``input_tokens`` include ``cached_tokens`` and ``written_tokens``; ``output_tokens`` include reasoning.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+    written_tokens: int = 0
+    """Put into the provider's cache, at a price of their own."""
     estimated: bool = False
     """Whether the server sent no usage, so that it was estimated from the text."""
 

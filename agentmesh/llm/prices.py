@@ -11,7 +11,7 @@ from agentmesh.llm.provider import Provider
 def cost_usd(provider: Provider, models: tuple[str, ...], usage: Usage) -> float | None:
     """Return the price of a call in USD, from the first known one of ``models``; None if none is known.
 
-    Cached tokens count at their own price.
+    Tokens that were read from a cache, or written into it, count at their own prices.
     """
     known = [model for model in models if model and _is_known(model, *_whose(provider))]
     if not known:
@@ -19,9 +19,11 @@ def cost_usd(provider: Provider, models: tuple[str, ...], usage: Usage) -> float
     from genai_prices import Usage as Counted
     from genai_prices.data_snapshot import get_snapshot
 
+    cached = min(usage.cached_tokens, usage.input_tokens)
     counted = Counted(
         input_tokens=usage.input_tokens,
-        cache_read_tokens=min(usage.cached_tokens, usage.input_tokens),
+        cache_read_tokens=cached,
+        cache_write_tokens=min(usage.written_tokens, usage.input_tokens - cached),
         output_tokens=usage.output_tokens,
     )
     provider_id, url = _whose(provider)

@@ -52,16 +52,20 @@ def _standard(found: Mapping[str, Any]) -> Usage | None:
     cached = _count(details, "cached_tokens") or _count(
         found, "prompt_cache_hit_tokens", "cache_read_input_tokens", "cached_tokens"
     )
+    written = _count(details, "cache_creation_tokens", "cache_write_tokens") or _count(
+        found, "cache_creation_input_tokens"
+    )
     reasoning = _count(found.get("completion_tokens_details"), "reasoning_tokens")
     if reasoning and _count(found, "total_tokens") == entered + left + reasoning:
         left += reasoning  # xAI counts reasoning separately from the completion
-    return _usage(entered, left, cached)
+    return _usage(entered, left, cached, written)
 
 
-def _usage(entered: int, left: int, cached: int) -> Usage | None:
+def _usage(entered: int, left: int, cached: int, written: int = 0) -> Usage | None:
     if not entered and not left:
         return None
-    return Usage(input_tokens=entered, output_tokens=left, cached_tokens=min(cached, entered))
+    cached = min(cached, entered)
+    return Usage(entered, left, cached, written_tokens=min(written, entered - cached))
 
 
 def read_cost(chunk: Mapping[str, Any]) -> float | None:

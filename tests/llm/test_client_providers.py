@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from agentmesh.llm.openai_chat import OpenAIChat
 from agentmesh.llm.port import CallFailed, Usage, Watch
 from agentmesh.llm.provider import Provider
 from agentmesh.llm.router import Router
+from agentmesh.llm.usage import read_usage
 from tests.llm.asking import AT_ONCE, ask, client, request
 from tests.llm.misbehaving import good, misbehaving, plain, stream, text
 
@@ -115,6 +117,27 @@ def test_cached_tokens_are_priced_as_such():
     assert full is not None
     assert cached is not None
     assert 0 < cached < full
+
+
+@pytest.mark.parametrize(
+    "reported",
+    [
+        {"prompt_tokens_details": {"cache_creation_tokens": 99_000}},
+        {"prompt_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 99_000}},
+        {"cache_creation_input_tokens": 99_000},
+    ],
+)
+def test_tokens_written_into_a_cache_are_priced_as_such(reported: dict[str, Any]):
+    gateway = Provider("gateway", "https://gateway.example/v1", priced_as="anthropic")
+    chunk = {"usage": {"prompt_tokens": 100_000, "completion_tokens": 100, **reported}}
+    used = read_usage(chunk)
+    assert used is not None
+    assert used.written_tokens == 99_000
+    written = prices.cost_usd(gateway, ("claude-sonnet-4-5",), used)
+    plain_input = prices.cost_usd(gateway, ("claude-sonnet-4-5",), Usage(100_000, 100))
+    assert written is not None
+    assert plain_input is not None
+    assert written > 1.2 * plain_input
 
 
 def test_more_cached_than_input_is_no_crash():

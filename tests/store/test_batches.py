@@ -132,7 +132,7 @@ def test_room_that_comes_later_is_found_by_the_tick(mesh: Mesh):
 @pytest.mark.parametrize("limit", ["max_children = 0", "max_agents = 1", "max_living = 1"])
 def test_limits_that_were_lowered_below_one_item_end_the_batch(mesh: Mesh, limit: str):
     call = batch(mesh, "a", "b", "c", side=2)
-    mesh.conn.execute(f"update agentmesh.sessions set {limit}")  # type: ignore[arg-type]
+    mesh.conn.execute(f"update agentmesh.sessions set {limit}")
     mesh.answer(child(mesh, 1), "one")
     assert states(mesh) == "drq", "the other one that runs may still make room"
     mesh.answer(child(mesh, 2), "two")
