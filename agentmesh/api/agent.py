@@ -5,13 +5,14 @@ from __future__ import annotations
 import builtins
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from agentmesh.api.board import Board
 from agentmesh.api.keys import key_of
 from agentmesh.api.resting import WaitResult
+from agentmesh.api.seconds import seconds_of
 from agentmesh.app.attaching import attach
 from agentmesh.domain.errors import AgentmeshError, Interrupted, LimitReached, ModelError, Timeout, UsageError
 from agentmesh.domain.ids import AgentId, MailId, short
@@ -200,9 +201,9 @@ class Agent:
         self,
         message: str,
         *,
-        after: float | None = None,
+        after: float | timedelta | None = None,
         at: datetime | None = None,
-        every: float | None = None,
+        every: float | timedelta | None = None,
         cron: str | None = None,
         key: str | None = None,
         images: Sequence[str | Path] = (),
@@ -220,7 +221,8 @@ class Agent:
             cron = read_cron(as_text(cron, "a cron expression"))
         key = key_of(key)
         known = self._attached(images) if images else ()
-        what = (message, When(at, after, every, cron), None, key, known)
+        when = When(at, seconds_of(after, "after"), seconds_of(every, "every"), cron)
+        what = (message, when, None, key, known)
         timer = self._link.run(timers.send_later, None, self.id, *what, idempotent=True)
         self._link.ensure_served()
         return timer

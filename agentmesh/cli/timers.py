@@ -97,7 +97,7 @@ def timers(*, cancel: int | None, as_json: bool, place: PlaceOptions) -> None:
 def _line(timer: Timer) -> str:
     from agentmesh.store.cron import words
 
-    again = f"  every {timer.every_seconds:g} s" if timer.every_seconds else ""
+    again = f"  every {timer.every_seconds:.12g} s" if timer.every_seconds else ""
     if timer.cron:
         again = f"  {words(timer.cron)}"
     held = "" if timer.state == "pending" else f"  {timer.state}"

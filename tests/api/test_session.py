@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import threading
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -355,7 +356,7 @@ def test_a_message_can_be_due_later_and_again(mesh: agentmesh.Mesh, conn: psycop
     once = agent.send_later("look", after=600, key="k", images=[tmp_path / "shot.png"])
     assert agent.send_later("look", after=600, key="k", images=[tmp_path / "shot.png"]) == once
     agent.send_later("again", cron="0 9 * * 1-5")
-    agent.send_later("again", every=60)
+    agent.send_later("again", every=timedelta(minutes=1))
     query = "select cron, every_seconds, images -> 0 ->> 'name' from agentmesh.timers order by id"
     assert conn.execute(query).fetchall() == [
         (None, None, "shot.png"),
@@ -365,6 +366,9 @@ def test_a_message_can_be_due_later_and_again(mesh: agentmesh.Mesh, conn: psycop
     for wrong in ({"cron": "61 * * * *"}, {"cron": 9}, {"cron": "0 9 * * *", "every": 60}, {"after": 1, "key": " "}):
         with pytest.raises((UsageError, BadArgument)):
             agent.send_later("x", **wrong)
+    for span in ("10m", True, float("nan"), [1]):
+        with pytest.raises(UsageError, match="no span of time"):
+            agent.send_later("x", after=span)  # type: ignore[arg-type]
 
 
 def test_a_message_can_be_urgent(mesh: agentmesh.Mesh, conn: psycopg.Connection):

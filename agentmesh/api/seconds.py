@@ -1,0 +1,19 @@
+"""Spans of time as programs give them."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+
+from agentmesh.domain.errors import UsageError
+
+
+def seconds_of(value: object, what: str) -> float | None:
+    """Return a span in seconds, None if none is given; raise UsageError, naming ``what``, for what is no span."""
+    if value is None:
+        return None
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    raise UsageError(f"{what} is {value!r:.60}, and no span of time", hint="Give seconds, or a timedelta.")
