@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentmesh.tui.input.files import Files, Mention, mention
+from agentmesh.app.attaching import MENTION
+from agentmesh.tui.input.files import Files, Mention, mention, written
 
 
 @pytest.mark.parametrize(
@@ -64,3 +65,9 @@ def test_a_directory_that_is_gone_has_no_files(tmp_path):
     files.matches("")
     assert files.settle(10)
     assert files.matches("") == []
+
+
+@pytest.mark.parametrize("path", ["src/main.py", "a dir/x.txt", "it's", "a@b", "tab\there"])
+def test_a_mention_that_is_completed_names_the_file(path):
+    (found,) = MENTION.findall(f"look at {written(path)} now")
+    assert "".join(found) == path

@@ -35,13 +35,13 @@ class Completer:
         if board is None:
             return ()
         from agentmesh.tui.commands.complete import Completion, agents, completions, typed  # after the first frame
-        from agentmesh.tui.input.files import mention
+        from agentmesh.tui.input.files import mention, written
         from agentmesh.tui.widgets.fuzzy import best
 
         if asked := mention(text, cursor):
             if not self.files.is_complete:
                 self._list_again()
-            known = [Completion(f"@{path} ", asked.start, path) for path in self.files.matches(asked.fragment)]
+            known = [Completion(f"{written(path)} ", asked.start, path) for path in self.files.matches(asked.fragment)]
             if not text[: asked.start].strip():
                 known = best(
                     asked.fragment,

@@ -7,6 +7,7 @@ import shlex
 from urllib.parse import unquote, urlsplit
 
 from agentmesh.domain.images import SUFFIXES
+from agentmesh.tui.input.files import written
 
 _LONGEST = 4096
 _BEGINS = ("/", "~", "'", '"', "file://")
@@ -21,14 +22,14 @@ def as_mentions(pasted: str) -> str | None:
     if not text.startswith(_BEGINS) or len(text) > _LONGEST or not text.lower().rstrip("'\"").endswith(SUFFIXES):
         return None
     if os.path.isabs(text) and _is_image(text):  # pasted as it is, blanks too
-        return f"{_mention(text)} "
+        return f"{written(text)} "
     try:
         paths = [_path(word) for word in shlex.split(text)]
     except ValueError:
         return None
     if not all(map(_is_image, paths)):
         return None
-    return "".join(f"{_mention(path)} " for path in paths)
+    return "".join(f"{written(path)} " for path in paths)
 
 
 def _path(word: str) -> str:
@@ -38,7 +39,3 @@ def _path(word: str) -> str:
 def _is_image(path: str) -> bool:
     is_named = os.path.isabs(path) and path.lower().endswith(SUFFIXES) and path.isprintable() and '"' not in path
     return is_named and os.path.isfile(path)
-
-
-def _mention(path: str) -> str:
-    return f'@"{path}"' if any(sign in path for sign in " @'`") else f"@{path}"

@@ -20,6 +20,7 @@ _FRESH = 5.0
 _WALK_SECONDS = 10.0
 _MOST = 50_000
 """Files that are listed; matching more would be felt at every key."""
+_ENDS_A_NAME = re.compile(r"[\s@'`]")
 _MENTION = re.compile(r"(?:^|(?<=[\s(\"'`]))@([^\s@]*)$")
 
 
@@ -36,6 +37,11 @@ def mention(text: str, cursor: int) -> Mention | None:
     line = text[:cursor].rpartition("\n")[2]
     found = _MENTION.search(line)
     return Mention(cursor - len(line) + found.start(), found[1]) if found else None
+
+
+def written(path: str) -> str:
+    """Return a mention of a file as people write it: between quotes if a bare one would end within the name."""
+    return f'@"{path}"' if _ENDS_A_NAME.search(path) else f"@{path}"
 
 
 class Files:
