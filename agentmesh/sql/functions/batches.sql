@@ -72,8 +72,8 @@ comment on function agentmesh.free_room is 'How many further children an agent m
 create function agentmesh.start_items(batch agentmesh.batches, me agentmesh.agents, session agentmesh.sessions, ended uuid default null) returns agentmesh.batches
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
 -- A refusal by a budget is final for the items that are queued: it counts what all running calls may give back. So is
--- that by max_spawns, which counts the dead. If none of the batch runs and there is no room for one, limits were lowered:
--- no end of an item makes room any more, and the call would wait for ever.
+-- that by max_spawns, which counts the dead. If none of the batch runs and there is no room for one, limits were lowered.
+-- No end of an item makes room any more, and the call would wait for ever.
 declare
   one agentmesh.batch_items;
   refusal jsonb;
