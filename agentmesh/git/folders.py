@@ -18,6 +18,8 @@ _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OTHER: Final = 0
+_USUAL: Final = {False: 0o666, True: 0o777}
+"""Permissions of a new file and of a new program, from which the system takes those of the umask."""
 
 
 class Found(NamedTuple):
@@ -122,15 +124,20 @@ class Folders:
             self._forget(above)
             above = above.rpartition("/")[0]
 
-    def create(self, path: str, data: bytes, *, is_program: bool, like: str) -> None:
-        """Write a new file; it gets the permissions of the file ``like``, if that is there."""
+    def create(self, path: str, data: bytes, *, is_program: bool, permissions: int | None) -> None:
+        """Write a new file; without permissions it gets those that every new file gets."""
         folder, name = self._split(path)
-        file = os.open(name, _NEW, 0o777 if is_program else 0o666, dir_fd=folder)
+        # Nobody else may read it before its permissions are right.
+        file = os.open(name, _NEW, _USUAL[is_program] if permissions is None else 0o600, dir_fd=folder)
         with os.fdopen(file, "wb") as out:
             out.write(data)
-            mode = self._mode(like)
-            if mode is not None and stat.S_ISREG(mode):
-                os.fchmod(out.fileno(), _with_program(stat.S_IMODE(mode), is_program=is_program))
+            if permissions is not None:
+                os.fchmod(out.fileno(), _with_program(permissions, is_program=is_program))
+
+    def permissions(self, path: str) -> int | None:
+        """Return the permissions of a file; None if none is there."""
+        mode = self._mode(path)
+        return stat.S_IMODE(mode) if mode is not None and stat.S_ISREG(mode) else None
 
     def link(self, path: str, target: bytes) -> None:
         """Make a symbolic link."""

@@ -15,7 +15,7 @@ from pygit2.enums import DeltaStatus, DiffOption, FileMode
 
 from agentmesh.domain import jsontext
 from agentmesh.domain.errors import TreeError
-from agentmesh.git import conversions, marker, opening, tree_objects
+from agentmesh.git import conversions, marker, opening, private, tree_objects
 from agentmesh.git.birth import born_at
 from agentmesh.git.opening import VIEW, view_of
 from agentmesh.git.rule_files import read_regular
@@ -73,6 +73,8 @@ class Look:
         self._skipped = self._read_skipped()
         self._looked_file = Path(view.path) / "looked"
         self._large: set[str] = set()
+        if not private.is_begun(Path(view.path)):
+            private.note(Path(view.path), place.top, tree_objects.files(view, self._tree))
 
     def everywhere(self, before: str | None) -> Seen:
         """Look at all files. Files that ``before`` has are taken whatever their size and whether ignored."""
@@ -97,6 +99,7 @@ class Look:
         unmade = {path: entry for path, entry in old.items() if path not in moved}
         apart = tree_objects.edited(self._view, self._tree, unmade) if unmade else None
         tree = tree_objects.edited(self._view, self._tree, edits)
+        _note_private(self._place, self._view, edits)
         self._note(tree, len(edits))
         self._large = {path for path in left_out if not path.endswith("/")}
         self._looked_file.touch()
@@ -287,8 +290,16 @@ def at_paths(place: Place, view: pygit2.Repository, before: str, paths: Collecti
             left_out.add(path)
         else:
             edits[path] = _read(view, full, path, known)
+    _note_private(place, view, edits)
     changed = {path: entry for path, entry in edits.items() if entry != tree_objects.entry_at(view, before, path)}
     return Seen(tree_objects.edited(view, before, changed), left_out)
+
+
+def _note_private(place: Place, view: pygit2.Repository, edits: tree_objects.Edits) -> None:
+    """Note which of the files that were read just now only some may read."""
+    files = [(path, entry) for path, entry in edits.items() if entry is not None]
+    if files:
+        private.note(Path(view.path), place.top, files)
 
 
 def size_of(path: Path) -> int | None:

@@ -18,7 +18,7 @@ import pygit2
 from pygit2.enums import DiffOption
 
 from agentmesh.domain import jsontext
-from agentmesh.git import conversions
+from agentmesh.git import conversions, private
 from agentmesh.git.comparing import is_below
 from agentmesh.git.facts import Restored
 from agentmesh.git.folders import Folders
@@ -89,6 +89,7 @@ class _Restore:
         self._going = {step.path for step in steps if step.new is None}
         self._folded = {path.casefold() for path in self._going}
         self._modes = conversions.has_modes(view)
+        self._notes = private.read(Path(view.path))
         self.written: list[str] = []
 
     def is_as_expected(self, step: Step) -> bool:
@@ -168,7 +169,10 @@ class _Restore:
             self._disk.link(name, blob.data)
         else:
             data = conversions.to_disk(self._view, blob, step.path)
-            self._disk.create(name, data, is_program=new.mode & 0o100 != 0, like=step.path)
+            permissions = private.permissions(self._notes, step.path, new)
+            if permissions is None:
+                permissions = self._disk.permissions(step.path)
+            self._disk.create(name, data, is_program=new.mode & 0o100 != 0, permissions=permissions)
 
     def _take_back(self, folder: Path) -> None:
         """Bring back what was written, unless it has been changed since."""
