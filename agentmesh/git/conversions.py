@@ -17,7 +17,7 @@ from pygit2.enums import BlobFilter
 from agentmesh.git.rule_files import read_regular
 
 _FOREIGN: Final = ("filter", "working-tree-encoding")
-_BUILT_IN: Final = ("text", "crlf", "eol", "ident")
+_ENDS: Final = ("text", "crlf", "eol")
 
 
 def foreign(view: pygit2.Repository, index: pygit2.Index, top: Path, common_dir: Path) -> Iterator[str]:
@@ -50,9 +50,20 @@ def object_id(view: pygit2.Repository, data: bytes, full: Path, path: str) -> by
 
 
 def _is_converted(view: pygit2.Repository, path: str) -> bool:
+    if _named(view, path, ("ident",)):
+        return True
+    if _is_off(view, path, "text"):
+        return False
     if (_setting(view, "core.autocrlf") or "false").lower() not in ("false", "no", "off", "0"):
         return True
-    return _named(view, path, _BUILT_IN)
+    return _named(view, path, _ENDS)
+
+
+def _is_off(view: pygit2.Repository, path: str, attribute: str) -> bool:
+    try:
+        return view.get_attr(path, attribute) is False
+    except UnicodeEncodeError:
+        return False
 
 
 def _named(view: pygit2.Repository, path: str, attributes: tuple[str, ...]) -> bool:

@@ -12,28 +12,21 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import pygit2
 from pygit2.enums import DiffOption
 
 from agentmesh.domain import jsontext
-from agentmesh.git import conversions, private
+from agentmesh.git import conversions, new_rules, private
 from agentmesh.git.comparing import is_below
 from agentmesh.git.facts import Restored
 from agentmesh.git.folders import Folders
+from agentmesh.git.new_rules import Rules, Step
 from agentmesh.git.tree_objects import LINK, SUBMODULE, Entry
 from agentmesh.git.where import Place
 
 JOURNAL: Final = "writing.json"
-
-
-class Step(NamedTuple):
-    """What becomes of one file."""
-
-    path: str
-    old: Entry | None
-    new: Entry | None
 
 
 def restore(
@@ -42,8 +35,8 @@ def restore(
     """See ``Store.restore``; the workspace's lock is held."""
     wanted = None if paths is None else {place.inward(path) for path in paths}
     steps = [step for step in _steps(view, expected, tree) if wanted is None or is_below(step.path, wanted)]
-    with Folders(place.top) as disk:
-        work = _Restore(view, place, disk, steps)
+    with Folders(place.top) as disk, new_rules.of(view, place, folder, steps) as rules:
+        work = _Restore(view, place, disk, steps, rules)
         refused = [step.path for step in steps if not work.is_as_expected(step)]
         if not refused:
             refused = work.write(folder)
@@ -81,11 +74,12 @@ def _entry(file: pygit2.DiffFile) -> Entry | None:
 class _Restore:
     """One restore: its steps, and what is on disk."""
 
-    def __init__(self, view: pygit2.Repository, place: Place, disk: Folders, steps: list[Step]) -> None:
+    def __init__(self, view: pygit2.Repository, place: Place, disk: Folders, steps: list[Step], rules: Rules) -> None:
         self._view = view
         self._place = place
         self._disk = disk
         self._steps = steps
+        self._rules = rules
         self._going = {step.path for step in steps if step.new is None}
         self._folded = {path.casefold() for path in self._going}
         self._modes = conversions.has_modes(view)
@@ -103,7 +97,7 @@ class _Restore:
 
     def _is_written(self, path: str) -> bool:
         """Return whether a file is what it will be: a call that was cut short has written it."""
-        return any(step.path == path and self._is_same(self._present(path), step.new) for step in self._steps)
+        return any(step.path == path and self._is_now(path, step.new) for step in self._steps)
 
     def write(self, folder: Path) -> list[str]:
         """Write all steps; return the files that changed meanwhile, in which case none is written."""
@@ -127,7 +121,7 @@ class _Restore:
         """Return whether there is work: a file whose name only changes its case may look as if it were there."""
         if step.new is not None and step.path.casefold() in self._folded:
             return True
-        return not self._is_same(self._present(step.path), step.new)
+        return not self._is_same(self._present(step.path, self._rules.after), step.new)
 
     def _change(self, steps: list[Step], beside: Mapping[str, str], folder: Path) -> str | None:
         """Change the files; return one that changed meanwhile, in which case all others are as before."""
@@ -164,11 +158,11 @@ class _Restore:
 
     def _prepare(self, step: Step, new: Entry, name: str) -> None:
         """Write a file's new content beside its place."""
-        blob = self._view[pygit2.Oid(raw=new.id)].peel(pygit2.Blob)
+        blob = self._rules.after[pygit2.Oid(raw=new.id)].peel(pygit2.Blob)
         if new.mode == LINK:
             self._disk.link(name, blob.data)
         else:
-            data = conversions.to_disk(self._view, blob, step.path)
+            data = conversions.to_disk(self._rules.after, blob, step.path)
             permissions = private.permissions(self._notes, step.path, new)
             if permissions is None:
                 permissions = self._disk.permissions(step.path)
@@ -178,16 +172,19 @@ class _Restore:
         """Bring back what was written, unless it has been changed since."""
         done, self.written = set(self.written), []
         steps = [Step(step.path, step.new, step.old) for step in self._steps if step.path in done]
-        back = _Restore(self._view, self._place, self._disk, [])
+        back = _Restore(self._view, self._place, self._disk, [], self._rules.reversed())
         back._steps = [step for step in steps if back.is_as_expected(step)]
         if back._steps:
             back.write(folder)
 
     def _is_still(self, step: Step) -> bool:
-        present = self._present(step.path)
-        return self._is_same(present, step.old) or self._is_same(present, step.new)
+        return self._is_now(step.path, step.old) or self._is_now(step.path, step.new)
 
-    def _present(self, path: str) -> Entry | None:
+    def _is_now(self, path: str, wanted: Entry | None) -> bool:
+        """Return whether a file is on disk, by the rules before or those after."""
+        return any(self._is_same(self._present(path, rules), wanted) for rules in self._rules.both)
+
+    def _present(self, path: str, rules: pygit2.Repository) -> Entry | None:
         """Return what is on disk at a path, as Git would store it; None if it is nothing or a folder."""
         found = self._disk.read(path)
         if found is None:
@@ -195,7 +192,7 @@ class _Restore:
         if found.mode == LINK or not found.mode:
             return Entry(found.mode, pygit2.hash(found.data).raw)
         full = self._place.top / path
-        return Entry(found.mode, conversions.object_id(self._view, found.data, full, path))
+        return Entry(found.mode, conversions.object_id(rules, found.data, full, path))
 
     def _is_same(self, present: Entry | None, wanted: Entry | None) -> bool:
         if present is None or wanted is None or present.id != wanted.id:
