@@ -29,6 +29,11 @@ def foreign(view: pygit2.Repository, index: pygit2.Index, top: Path, common_dir:
             yield path
 
 
+def is_as_on_disk(view: pygit2.Repository, path: str) -> bool:
+    """Return whether a file is stored as its bytes, though libgit2 would convert its ends of lines."""
+    return _named(view, path, _FOREIGN) and _has_rules(view, path)
+
+
 def has_modes(view: pygit2.Repository) -> bool:
     """Return whether the file system tells programs from other files."""
     return "core.filemode" not in view.config or view.config.get_bool("core.filemode")
@@ -50,6 +55,10 @@ def object_id(view: pygit2.Repository, data: bytes, full: Path, path: str) -> by
 
 
 def _is_converted(view: pygit2.Repository, path: str) -> bool:
+    return _has_rules(view, path) and not _named(view, path, _FOREIGN)
+
+
+def _has_rules(view: pygit2.Repository, path: str) -> bool:
     if _named(view, path, ("ident",)):
         return True
     if _is_off(view, path, "text"):

@@ -168,7 +168,10 @@ class Look:
 
     def _added(self, path: str) -> Entry | None:
         """Put the file on disk into the index and return its entry; None if it cannot be read, or is gone."""
+        is_raw = conversions.is_as_on_disk(self._view, path)
         for _ in range(_TRIES):
+            if is_raw and self._add_as_it_is(path):
+                break
             try:
                 self._index.add(path)
             except (pygit2.GitError, OSError) as error:
@@ -176,18 +179,24 @@ class Look:
                     raise
                 if "LF would" not in str(error) or not self._add_as_it_is(path):
                     continue
-            found = self._index[path]
-            return Entry(int(found.mode), found.id.raw)
-        return None
+            break
+        else:
+            return None
+        found = self._index[path]
+        return Entry(int(found.mode), found.id.raw)
 
     def _add_as_it_is(self, path: str) -> bool:
-        """Put a file into the index whose ends of lines the user's core.safecrlf forbids to convert, if it is one."""
+        """Put a file into the index whose ends of lines are not converted, if it is one."""
         full = self._place.top / path
         try:
             mode, data = full.lstat().st_mode, read_regular(full)
         except OSError:
             return False
+        if stat.S_ISLNK(mode):
+            return False
         kind = tree_objects.PROGRAM if mode & 0o100 else tree_objects.FILE
+        if not conversions.has_modes(self._view) and path in self._index:
+            kind = int(self._index[path].mode)
         self._index.add(pygit2.IndexEntry(path, self._view.create_blob(data), FileMode(kind)))
         return True
 
@@ -321,7 +330,8 @@ def _gone(view: pygit2.Repository, path: str, known: Entry | None) -> Iterator[t
 
 def _read(view: pygit2.Repository, full: Path, path: str, known: Entry | None) -> Entry:
     try:
-        blob = view.create_blob_fromworkdir(path)
+        is_raw = conversions.is_as_on_disk(view, path) and not full.is_symlink()
+        blob = view.create_blob(read_regular(full)) if is_raw else view.create_blob_fromworkdir(path)
     except pygit2.GitError as error:
         if "LF would" not in str(error):
             raise

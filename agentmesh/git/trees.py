@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import pygit2
-from pygit2.enums import CheckoutStrategy
+from pygit2.enums import CheckoutStrategy, FileMode
 
 from agentmesh.domain.errors import TreeError
-from agentmesh.git import marker, own_repository
+from agentmesh.git import conversions, marker, own_repository
 from agentmesh.git.lock import locked
 from agentmesh.git.opening import VIEW, told, view_of
 from agentmesh.git.place import TREE, own_place
@@ -110,8 +110,18 @@ def _check_out(place: Place, tree: str, folder: Path, making: Path) -> None:
     view.index.read_tree(view[tree].peel(pygit2.Tree))
     view.index.write()
     view.checkout(strategy=_ALL)
+    for path in conversions.foreign(view, view.index, making, place.common_dir):
+        if conversions.is_as_on_disk(view, path):
+            _write_bytes(view, making, path)
     shutil.copyfile(folder / VIEW / "index", making / ".git" / "index")
     shutil.copystat(folder / VIEW / "index", making / ".git" / "index")
+
+
+def _write_bytes(view: pygit2.Repository, top: Path, path: str) -> None:
+    """Write a file as it is stored over what libgit2 has made of it. A link is none."""
+    entry = view.index[path]
+    if entry.mode in (FileMode.BLOB, FileMode.BLOB_EXECUTABLE):
+        (top / path).write_bytes(view[entry.id].peel(pygit2.Blob).data)
 
 
 def _is_wanted(place: Place, root: Path, path: str) -> bool:

@@ -86,6 +86,38 @@ def test_an_encoding_of_the_working_tree_is_kept(repository: Repository, tmp_pat
     assert (workspace.own(tmp_path / "trees" / "own").root / "x.utf16").read_bytes() == data
 
 
+ENCODED = "one\r\ntwo\r\n\u0a0d\r\n".encode("utf-16-le")
+
+
+@pytest.mark.parametrize("settings", ["text working-tree-encoding=UTF-16LE eol=crlf", "filter=any text eol=crlf"])
+def test_files_that_git_encodes_or_filters_keep_their_ends_of_lines(
+    repository: Repository, tmp_path: Path, settings: str
+):
+    repository.write(".gitattributes", f"*.ps1 {settings}\n")
+    repository.write("x.ps1", ENCODED)
+    repository.commit()
+    workspace = of(repository, tmp_path)
+    first = workspace.take().tree
+    assert repository.files(first)["x.ps1"][1] == ENCODED
+    own = workspace.own(tmp_path / "trees" / "own")
+    assert (own.root / "x.ps1").read_bytes() == ENCODED
+    assert own.changed() == {}
+    repository.write("x.ps1", b"b\r\n" + ENCODED)
+    assert workspace.changed(["x.ps1"]) == {"x.ps1": "changed"}
+    assert workspace.changed() == {}
+    assert workspace.store.restore(first, workspace.head or "").written == ("x.ps1",)
+    assert (repository.top / "x.ps1").read_bytes() == ENCODED
+    assert workspace.take().tree == first
+
+
+def test_a_link_among_files_that_git_encodes_stays_a_link(repository: Repository, tmp_path: Path):
+    repository.write(".gitattributes", "* text working-tree-encoding=UTF-16LE eol=crlf\n")
+    (repository.top / "link").symlink_to("a.txt")
+    workspace = of(repository, tmp_path)
+    assert repository.files(workspace.take().tree)["link"] == ("120000", b"a.txt")
+    assert (workspace.own(tmp_path / "trees" / "own").root / "link").readlink() == Path("a.txt")
+
+
 @pytest.mark.parametrize(
     ("attributes", "end"),
     [("* text=auto eol=crlf\n", b"\r\n"), ("*.txt text eol=crlf\n", b"\r\n"), ("*.txt text=auto ident\n", b"\n")],
