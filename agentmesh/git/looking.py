@@ -247,8 +247,7 @@ class Look:
             del self._index.conflicts[name]
             self._added(name)
         for name in conversions.foreign(self._view, self._index, self._place.top, self._place.common_dir):
-            size = size_of(self._place.top / name)
-            if size is None or size > self._max_file or self._added(name) is None:
+            if size_of(self._place.top / name) is None or self._added(name) is None:
                 self._index.remove(name)
         tree = str(self._index.write_tree())
         self.write()

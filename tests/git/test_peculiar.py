@@ -75,6 +75,24 @@ def test_files_that_git_filters_are_stored_as_on_disk(repository: Repository, tm
     assert repository.git("status", "--short") == ""
 
 
+def test_a_tracked_file_that_git_filters_is_taken_whatever_its_size(repository: Repository, tmp_path: Path):
+    repository.write(".gitattributes", "*.psd filter=any -text\n")
+    repository.write("big.psd", b"0" * 100)
+    repository.commit()
+    repository.write("big.psd", b"1" * 100)
+    workspace = Workspace.of(repository.top, tmp_path / "trees" / "w", max_file=50)
+    first = workspace.take()
+    assert first.left_out == ()
+    assert (workspace.own(tmp_path / "trees" / "own").root / "big.psd").read_bytes() == b"1" * 100
+    (repository.top / "big.psd").unlink()
+    repository.write("new.psd", b"2" * 100)
+    second = workspace.take()
+    assert {each.path: each.status for each in second.changes} == {"big.psd": "removed"}
+    assert second.left_out == ("new.psd",)
+    assert workspace.store.restore(first.tree, second.tree).written == ("big.psd",)
+    assert (repository.top / "big.psd").read_bytes() == b"1" * 100
+
+
 def test_an_encoding_of_the_working_tree_is_kept(repository: Repository, tmp_path: Path):
     repository.write(".gitattributes", "*.utf16 working-tree-encoding=UTF-16LE\n")
     data = "héllo\n".encode("utf-16-le")
