@@ -43,14 +43,15 @@ def _merged(result: MergeResult, session: Session) -> str:
     source, target = f"the files of {result.source}" if result.down else result.source, target_of(result, session)
     conflicts = listed([one.path for one in result.conflicts])
     markers = _left_to_solve(result) if result.down else ""
-    told = f" {result.owner} was told what both sides have, and works on it." if result.owner else ""
+    met = f"Conflict in {conflicts}: {source} and {target} changed the same places. " if result.conflicts else ""
+    what = " what both sides have," if result.conflicts else ""
+    told = f" {result.owner} was told{what} and works on it." if result.owner else ""
     would = f"would conflict in {conflicts}" if result.conflicts else f"would change {figures(result.files)}"
     said: dict[str, str] = {
         MergeStatus.MERGED: f"Merged {source} into {target}: {figures(result.files)}.{markers}",
         MergeStatus.NOTHING: f"Nothing to merge: {source} and {target} differ in nothing new.",
         MergeStatus.PREVIEW: f"Merging {source} into {target} {would}.",
-        MergeStatus.CONFLICTS: f"Conflict in {conflicts}: {source} and {target} changed the same places. "
-        f"Nothing was merged.{told}",
+        MergeStatus.CONFLICTS: f"{met}Nothing was merged.{told}",
         MergeStatus.CHECK_FAILED: f"{_check(result)}, so nothing was merged.",
         MergeStatus.CHANGED: f"Files in {target} were changed meanwhile, so nothing was merged: "
         f"{listed(result.differs)}.",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from agentmesh.domain.errors import TreeError
 from agentmesh.domain.text import clip, storable
 from agentmesh.git.facts import Conflict
 from agentmesh.workspace.results import Checked, MergeResult, MergeStatus
 
 if TYPE_CHECKING:
-    from agentmesh.git.facts import Merged
+    from agentmesh.domain.workspaces import Merge
     from agentmesh.git.place import Place
 
 NAMED: Final = 20
@@ -146,14 +148,31 @@ def of_dead(result: MergeResult) -> str:
     ).strip()
 
 
-def marked(place: Place, ours: str, merged: Merged) -> tuple[str, ...]:
-    """Return the files into which a merge would bring conflict markers that an earlier merge has made."""
+def markers_left(paths: Sequence[str]) -> str:
+    """Return the sentence about files that still have conflict markers."""
+    return f"Conflict markers are left in: {listed(paths)}."
+
+
+def marked(place: Place, before: str, after: str, paths: Collection[str] | None = None) -> tuple[str, ...]:
+    """Return the files, of ``paths`` if given, that have conflict markers which they did not have before."""
     from agentmesh.git.comparing import diff
 
-    if merged.tree is None:
-        return ()
-    texts = [one for one in diff(place, ours, merged.tree, context=0) if not one.binary]
+    texts = [one for one in diff(place, before, after, paths=paths, context=0) if not one.binary]
     return tuple(one.path for one in texts if _has_markers(one.text))
+
+
+def marked_by(place: Place, earlier: Iterable[Merge], paths: Sequence[str]) -> tuple[str, ...]:
+    """Return those of ``paths`` that got conflict markers from one of these merges.
+
+    Other files may have such lines because they are about conflicts.
+    """
+    found: set[str] = set()
+    for one in earlier:
+        if not one.is_up and one.result is not None:
+            with contextlib.suppress(TreeError):  # its trees may be gone
+                new_here = set(marked(place, one.ours, one.result, paths))
+                found |= new_here.intersection(marked(place, one.theirs, one.result, paths))
+    return tuple(path for path in paths if path in found)
 
 
 def conflicts_json(result: MergeResult) -> list[dict[str, Any]]:

@@ -132,9 +132,19 @@ class _Merging:
             return self._conflicts(look)
         self._require_inside(look)
         self._require_allowed(look)
-        if not self.down and (marked := words.marked(store.place, str(sides.ours), merged)):
+        if marked := self._marked(store, look):
             return self._unsolved(look, marked)
         return None
+
+    def _marked(self, store: Store, look: _Look) -> tuple[str, ...]:
+        """Return the files in which a merge from the parent has left conflict markers that are still there."""
+        if self.down or look.merged.tree is None:
+            return ()
+        marked = words.marked(store.place, str(look.sides.ours), look.merged.tree)
+        if not marked:
+            return ()
+        earlier = self.workspaces.database.run(merges.into, self.source.id, idempotent=True)
+        return words.marked_by(store.place, earlier, marked)
 
     def _require_inside(self, look: _Look) -> None:
         """Refuse an agent's merge that would write outside the session's directory: its commands could not either."""
@@ -163,7 +173,9 @@ class _Merging:
             found = diff(store.place, str(sides.ours), merged.tree)
             text = clip("\n".join(one.text or f"{one.path}: binary" for one in found), _LONGEST_DIFF)
         if look.merged.changes or look.merged.conflicts:
-            return self._result(MergeStatus.PREVIEW, look, diff=text)
+            marked = self._marked(store, look)
+            note = f"{words.markers_left(marked)} A merge would be refused." if marked else ""
+            return self._result(MergeStatus.PREVIEW, look, diff=text, note=note)
         return self._result(MergeStatus.NOTHING)
 
     def _conflicts(self, look: _Look) -> MergeResult:
@@ -172,8 +184,7 @@ class _Merging:
 
     def _unsolved(self, look: _Look, marked: tuple[str, ...]) -> MergeResult:
         """Refuse files that still have the conflict markers of a merge from the parent."""
-        note = f"Conflict markers are left in: {', '.join(marked[: words.NAMED])}."
-        result = self._result(MergeStatus.CONFLICTS, look, note=note)
+        result = self._result(MergeStatus.CONFLICTS, look, note=words.markers_left(marked))
         return self._refused(look, result, "conflict markers are left", words.to_finish(result))
 
     def _refused(self, look: _Look, result: MergeResult, reason: str, mail: str | None = None) -> MergeResult:

@@ -10,6 +10,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from agentmesh.app import Mesh, trees
+from agentmesh.app.tree_words import about_merge
 from agentmesh.config.schema import Sandbox
 from agentmesh.domain.errors import NotMergeable
 from agentmesh.domain.permissions import Decision, Permissions, Rule
@@ -178,8 +179,28 @@ def test_files_with_conflict_markers_are_not_merged(grove: Rig):
     )
     up = merging.merge(here(rig), rig.agent("child"))
     assert (up.status, up.owner) == (MergeStatus.CONFLICTS, "child")
-    assert "a.txt" in up.note
+    assert up.note == "Conflict markers are left in: a.txt."
+    session = rig.db.run(sessions.get, rig.one("select session_id from agentmesh.agents where id = %s", rig.root))
+    assert about_merge(up, session).text == f"Nothing was merged. child was told and works on it. {up.note}"
     assert (rig.workdir / "a.txt").read_text() == "of the user\n"
+    preview = merging.merge(here(rig), rig.agent("child"), preview=True)
+    assert preview.note == up.note + " A merge would be refused."
+
+
+MARKED = "<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\n"
+
+
+def test_a_file_that_is_about_conflict_markers_is_merged(grove: Rig):
+    rig = grove
+    with_child(rig, edit("fixture.txt", MARKED), edit("a.txt", "of child\n"))
+    write(rig.workdir, {"a.txt": "of the user\n", "theirs.txt": MARKED})
+    assert merging.merge(here(rig), rig.agent("child"), down=True).status is MergeStatus.MERGED
+    assert merging.merge(here(rig), rig.agent("child")).note == "Conflict markers are left in: a.txt."
+    rig.rest()
+    write(tree_of(rig, "child"), {"a.txt": "of both\n"})
+    assert merging.merge(here(rig), rig.agent("child"), preview=True).note == ""
+    assert merging.merge(here(rig), rig.agent("child")).status is MergeStatus.MERGED
+    assert (rig.workdir / "fixture.txt").read_text() == MARKED
 
 
 @pytest.mark.parametrize(("command", "status"), [("test -f made.txt", "merged"), ("echo bad; exit 3", "check_failed")])
