@@ -53,8 +53,7 @@ def _merged(result: MergeResult, session: Session) -> str:
         MergeStatus.PREVIEW: f"Merging {source} into {target} {would}.",
         MergeStatus.CONFLICTS: f"{met}Nothing was merged.{told}",
         MergeStatus.CHECK_FAILED: f"{_check(result)}, so nothing was merged.",
-        MergeStatus.CHANGED: f"Files in {target} were changed meanwhile, so nothing was merged: "
-        f"{listed(result.differs)}.",
+        MergeStatus.CHANGED: _changed(result, target),
         MergeStatus.STOPPED: "Interrupted before anything was merged.",
     }
     return said[result.status]
@@ -71,6 +70,16 @@ def _left_to_solve(result: MergeResult) -> str:
             "merge writes over the other."
         )
     return words
+
+
+def _changed(result: MergeResult, target: str) -> str:
+    from agentmesh.workspace.merge_words import changed_meanwhile, what_hinders
+
+    hinders, others = what_hinders(result), changed_meanwhile(result)
+    if hinders and not others:
+        return f"Nothing was merged. {hinders}"
+    said = f"Files in {target} were changed meanwhile, so nothing was merged: {listed(others)}."
+    return f"{said} {hinders}".rstrip()
 
 
 def check_output(result: MergeResult) -> str:

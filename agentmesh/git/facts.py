@@ -44,6 +44,10 @@ class Restored:
     """Paths that were written or removed."""
     refused: tuple[str, ...] = ()
     """Paths whose content is neither the expected one nor the new one. If there is any, nothing was written."""
+    absent: tuple[str, ...] = ()
+    """Those of them that a sparse checkout leaves out of the directory."""
+    in_the_way: tuple[str, ...] = ()
+    """Those of them that are in no snapshot, such as ignored files, where a new file is to be."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,12 @@ from typing import Final, NamedTuple
 import pygit2
 from pygit2.enums import DeltaStatus, DiffOption, FileMode
 
-from agentmesh.domain import jsontext
 from agentmesh.domain.errors import TreeError
 from agentmesh.git import conversions, marker, opening, private, tree_objects
 from agentmesh.git.birth import born_at
 from agentmesh.git.opening import VIEW, view_of
 from agentmesh.git.rule_files import read_regular
-from agentmesh.git.seed import copy_index
+from agentmesh.git.seed import SKIPPED, copy_index, read_skipped
 from agentmesh.git.tree_objects import Entry
 from agentmesh.git.where import Place
 
@@ -68,9 +67,9 @@ class Look:
         self._beside = tuple(beside)
         self._index = view.index
         self._unwritten = 0
-        self._skipped_file = Path(view.path) / "skipped.json"
+        self._skipped_file = Path(view.path) / SKIPPED
         self._tree = self._loaded()
-        self._skipped = self._read_skipped()
+        self._skipped = read_skipped(Path(view.path))
         self._looked_file = Path(view.path) / "looked"
         self._large: set[str] = set()
         if not private.is_begun(Path(view.path)):
@@ -210,10 +209,6 @@ class Look:
             else:
                 self._index.add(pygit2.IndexEntry(path, delta.new_file.id, delta.new_file.mode))
         self._tree = before
-
-    def _read_skipped(self) -> set[str]:
-        """Return the files that a sparse checkout left out when the index was begun."""
-        return set(jsontext.parse(self._skipped_file.read_bytes())) if self._skipped_file.exists() else set()
 
     def _unskip(self, path: str) -> None:
         """Note that a file is there, so that it can be removed."""

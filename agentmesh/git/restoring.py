@@ -23,6 +23,7 @@ from agentmesh.git.comparing import is_below
 from agentmesh.git.facts import Restored
 from agentmesh.git.folders import Folders
 from agentmesh.git.new_rules import Rules, Step
+from agentmesh.git.seed import read_skipped
 from agentmesh.git.tree_objects import LINK, SUBMODULE, Entry
 from agentmesh.git.where import Place
 
@@ -40,9 +41,18 @@ def restore(
         refused = [step.path for step in steps if not work.is_as_expected(step)]
         if not refused:
             refused = work.write(folder)
-    if refused:
-        return Restored(written=(), refused=tuple(sorted(place.outward(path) for path in refused)))
-    return Restored(written=tuple(sorted(place.outward(path) for path in work.written)))
+        if not refused:
+            return Restored(written=_outward(place, work.written))
+        return Restored(
+            written=(),
+            refused=_outward(place, refused),
+            absent=_outward(place, work.absent(refused)),
+            in_the_way=_outward(place, work.in_the_way(refused)),
+        )
+
+
+def _outward(place: Place, paths: Collection[str]) -> tuple[str, ...]:
+    return tuple(sorted(place.outward(path) for path in paths))
 
 
 def clean_up(place: Place, folder: Path) -> None:
@@ -94,6 +104,16 @@ class _Restore:
         if self._disk.is_folder(step.path):
             return step.old is None and self._disk.files_below(step.path) <= self._going
         return self._is_still(step)
+
+    def absent(self, refused: Collection[str]) -> list[str]:
+        """Return those of these files that are not there because of a sparse checkout."""
+        skipped = read_skipped(Path(self._view.path)).intersection(refused)
+        return [path for path in skipped if self._disk.read(path) is None]
+
+    def in_the_way(self, refused: Collection[str]) -> list[str]:
+        """Return those of these files that are there though no snapshot has them."""
+        new = {step.path for step in self._steps if step.old is None}.intersection(refused)
+        return [path for path in new if self._disk.blocker(path) is None and self._disk.read(path) is not None]
 
     def _is_written(self, path: str) -> bool:
         """Return whether a file is what it will be: a call that was cut short has written it."""

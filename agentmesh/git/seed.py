@@ -13,12 +13,15 @@ import struct
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from agentmesh.domain import jsontext
 from agentmesh.domain.errors import NoRepository
 
 _ENTRY: Final = 62
 """Bytes of an entry before its extended flags and its name."""
 _ASSUMED, _EXTENDED, _STAGE, _NAME = 0x8000, 0x4000, 0x3000, 0x0FFF
 _SKIPPED: Final = 0x4000
+SKIPPED: Final = "skipped.json"
+"""Name of the file beside the index with the files that a sparse checkout leaves out."""
 
 
 class Copied(NamedTuple):
@@ -28,6 +31,12 @@ class Copied(NamedTuple):
     """Files that have several versions in it. Their file on disk is what counts."""
     skipped: frozenset[str]
     """Files that a sparse checkout leaves out of the working tree."""
+
+
+def read_skipped(view: Path) -> set[str]:
+    """Return the files that a sparse checkout left out when the index was begun."""
+    names = view / SKIPPED
+    return set(jsontext.parse(names.read_bytes())) if names.exists() else set()
 
 
 def copy_index(source: Path, target: Path, top: Path) -> Copied | None:

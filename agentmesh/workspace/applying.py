@@ -58,6 +58,7 @@ def _after(
     """End a merge whose files are written, or were refused."""
     result = replace(result, id=row.id)
     if restored.refused:
+        result = replace(result, absent=restored.absent, in_the_way=restored.in_the_way)
         return _give_up(workspaces, store, row, lease, result, restored.refused)
     try:
         _end(workspaces, store, row, lease, result)
@@ -209,7 +210,7 @@ def _give_up(
             break
         refused |= set(again)
     result = replace(result, status=MergeStatus.CHANGED, differs=tuple(sorted(refused)), files=(), conflicts=())
-    reason = one_line(f"changed meanwhile: {', '.join(result.differs)}", 500)
+    reason = one_line(words.why_changed(result), 500)
     told = {"result": words.told(result)}
     try:
         workspaces.database.run(merges.refused, row.id, reason, (), lease, **told, idempotent=True)

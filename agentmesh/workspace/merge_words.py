@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agentmesh.domain.workspaces import Merge
     from agentmesh.git.place import Place
 
+_LOOK_AT_THEM: Final = "Somebody works with these files. Look at them, then merge again."
 NAMED: Final = 20
 """Files that words name at most."""
 _LISTED: Final = 200
@@ -81,7 +82,7 @@ def _advice(result: MergeResult) -> str:
         case MergeStatus.CHECK_FAILED:
             return f"Nothing was changed: the check failed ({how_it_ended(result.check)})." if result.check else ""
         case MergeStatus.CHANGED:
-            return "Nothing was changed: somebody works with these files. Look at them, then merge again."
+            return f"Nothing was changed. {what_hinders(result) or _LOOK_AT_THEM}"
         case MergeStatus.NOTHING:
             return f"{result.source} has changed nothing that is not here already."
         case MergeStatus.PREVIEW if result.conflicts:
@@ -89,6 +90,38 @@ def _advice(result: MergeResult) -> str:
         case MergeStatus.PREVIEW:
             return "Nothing was changed: this is what a merge would do."
     return ""
+
+
+def what_hinders(result: MergeResult) -> str:
+    """Return why files cannot be written that nobody has changed, and what to do; empty if there are none."""
+    said = []
+    if result.absent:
+        said.append(
+            f"Your sparse checkout leaves out {listed(result.absent)}. Add the folder with "
+            "`git sparse-checkout add FOLDER`, then merge again."
+        )
+    if result.in_the_way:
+        said.append(
+            f"In the way is what no snapshot has, for example because Git ignores it: {listed(result.in_the_way)}. "
+            "Move it away, then merge again."
+        )
+    return " ".join(said)
+
+
+def changed_meanwhile(result: MergeResult) -> tuple[str, ...]:
+    """Return the files that somebody has changed."""
+    others = {*result.absent, *result.in_the_way}
+    return tuple(path for path in result.differs if path not in others)
+
+
+def why_changed(result: MergeResult) -> str:
+    """Return the reason that a merge's row keeps."""
+    parts = (
+        ("changed meanwhile", changed_meanwhile(result)),
+        ("left out by a sparse checkout", result.absent),
+        ("in the way", result.in_the_way),
+    )
+    return "; ".join(f"{what}: {', '.join(paths)}" for what, paths in parts if paths)
 
 
 def to_source(result: MergeResult) -> str:

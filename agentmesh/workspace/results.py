@@ -19,7 +19,7 @@ class MergeStatus(StrEnum):
     CHECK_FAILED = "check_failed"
     """The check's exit code was not 0, or it ran out of time: nothing of the target has changed."""
     CHANGED = "changed"
-    """Files of the target were changed meanwhile, so nothing was written."""
+    """Files of the target are not as expected, so nothing was written: somebody works there, or they were left out."""
     PREVIEW = "preview"
     """What a merge would do; nothing was changed, and nobody was told."""
     STOPPED = "stopped"
@@ -61,7 +61,11 @@ class MergeResult:
     owner: str = ""
     """Name of the agent that was told to solve the conflicts."""
     differs: tuple[str, ...] = ()
-    """Files of the target that were changed meanwhile, if that is why nothing was written."""
+    """Files of the target that are not as expected, if that is why nothing was written: most were changed meanwhile."""
+    absent: tuple[str, ...] = ()
+    """Those of them that a sparse checkout leaves out."""
+    in_the_way: tuple[str, ...] = ()
+    """Those of them that no snapshot has, where a new file is to be."""
     check: Checked | None = None
     diff: str = ""
     """What a preview would change, as a bounded unified diff."""

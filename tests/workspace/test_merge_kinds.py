@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agentmesh.app import tree_words
+from agentmesh.app.tree_words import about_merge
 from agentmesh.config.schema import Workspace as Settings
+from agentmesh.store import sessions
 from agentmesh.workspace import merging
 from agentmesh.workspace.results import MergeResult, MergeStatus
 from tests.fixtures.engine import Rig, call
+from tests.fixtures.repositories import git, write
 from tests.workspace.conftest import edit, here, tree_of, with_child
 
 pytestmark = pytest.mark.timeout(120)
@@ -23,6 +25,12 @@ def merged(rig: Rig, command: str, meanwhile: str = "") -> MergeResult:
     if meanwhile:
         os.system(f"cd {rig.workdir} && {meanwhile}")
     return merging.merge(here(rig), rig.agent("child"))
+
+
+def said(rig: Rig, result: MergeResult) -> str:
+    """Return what people read about a merge."""
+    session = rig.one("select session_id from agentmesh.agents where id = %s", rig.root)
+    return about_merge(result, rig.db.run(sessions.get, session)).text
 
 
 def test_bits_links_and_binary_files_come_as_they_are(grove: Rig):
@@ -61,7 +69,7 @@ def test_what_has_no_two_sides_of_text_is_a_conflict_in_words(grove: Rig, comman
     assert [one.path for one in down.conflicts] == [path]
     told = [content["text"] for kind, content in rig.rows("child") if kind == "mail"][-1]
     assert f"These conflict and can have no markers: {path}." in told
-    assert f"No markers are possible in {path}: the tree of child has one version" in tree_words._left_to_solve(down)
+    assert f"No markers are possible in {path}: the tree of child has one version" in said(rig, down)
     assert merging.merge(here(rig), rig.agent("child")).status in (MergeStatus.MERGED, MergeStatus.NOTHING)
 
 
@@ -76,8 +84,25 @@ def test_an_ignored_file_of_the_user_is_never_overwritten(grove: Rig):
     rig = grove
     result = merged(rig, "sed -i /env/d .gitignore && echo CHILD=1 > .env")
     assert (result.status, result.differs) == (MergeStatus.CHANGED, (".env",))
+    assert said(rig, result).startswith("Nothing was merged. In the way is what no snapshot has, for example because")
+    assert rig.one("select reason from agentmesh.merges") == "in the way: .env"
     assert (rig.workdir / ".env").read_text() == "SECRET=1\n"
     assert ".env" in (rig.workdir / ".gitignore").read_text()
+
+
+def test_a_file_that_a_sparse_checkout_leaves_out_is_named_as_such(grove: Rig):
+    rig = grove
+    write(rig.workdir, {"out/b": "b\n"})
+    git(rig.workdir, "add", "out/b")
+    git(rig.workdir, "commit", "-qm", "out")
+    git(rig.workdir, "sparse-checkout", "set", "src")
+    result = merged(rig, "echo changed > out/b; echo x > src/new")
+    assert (result.status, result.differs, result.absent) == (MergeStatus.CHANGED, ("out/b",), ("out/b",))
+    assert said(rig, result).startswith("Nothing was merged. Your sparse checkout leaves out out/b.")
+    assert rig.one("select reason from agentmesh.merges") == "left out by a sparse checkout: out/b"
+    git(rig.workdir, "sparse-checkout", "add", "out")
+    assert merging.merge(here(rig), rig.agent("child")).status is MergeStatus.MERGED
+    assert (rig.workdir / "out/b").read_text() == "changed\n"
 
 
 def test_a_file_too_large_for_snapshots_is_left_out_and_told(grove: Rig):
