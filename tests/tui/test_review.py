@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 from textual.widgets import Input
 
-from agentmesh.domain.changes import Change, lines_of
+from agentmesh.domain.changes import Change, lines_of, remark
 from agentmesh.domain.rows import Ref
 from agentmesh.tui.commands.calls import SAY, Call, Done, Review
 from agentmesh.tui.commands.messages import ActionDone
@@ -24,9 +25,14 @@ CALC = (
 )
 
 
-def changed(agent: str = "root", path: str = "calc.py", diff: str = CALC, seq: int = 1, tool: str = "edit") -> Change:
-    lines = lines_of(tool, None, None, {"path": path, "diff": diff})
-    return Change(id_of(agent), agent, seq, tool, path, datetime(2026, 1, 1, 12, tzinfo=UTC), lines)
+SHORT = "@@ -1 +1 @@\n-one\n+two\n"
+
+
+def changed(
+    agent: str = "root", path: str = "calc.py", diff: str = CALC, seq: int = 1, tool: str = "edit", minute: int = 0
+) -> Change:
+    lines = lines_of("edit", None, None, {"path": path, "diff": diff})
+    return Change(id_of(agent), agent, seq, tool, path, datetime(2026, 1, 1, 12, minute, tzinfo=UTC), lines)
 
 
 def reviewed(*changes: Change, is_cut: bool = False) -> Done:
@@ -71,6 +77,49 @@ def test_notes_on_lines_go_to_the_agent_as_one_message():
 
     app = puppet(scene)
     assert app.hand.asked[-2][1] == ROOT
+
+
+def test_a_note_goes_to_its_file_if_one_call_changed_several():
+    async def scene(show: Show) -> None:
+        await opened(show, changed(path="big.py", tool="bash"), changed(path="small.py", diff=SHORT, tool="bash"))
+        await note(show, "Why?", *["down"] * 6)
+        await note(show, "And this?", "n", *["down"] * 4)
+        assert show.text.count("✎") == 2
+        await show.press("s")
+        await show.until(lambda: not isinstance(show.app.screen, ReviewPage))
+        text = "Notes on changes:\n\nbig.py:12\n>  # [/x]\nWhy?\n\nsmall.py:1\n> +two\nAnd this?"
+        assert asked(show)[-1] == Call(SAY, (text,), text)
+
+    puppet(scene)
+
+
+def test_notes_on_undo_and_redo_of_a_file_are_told_apart():
+    async def scene(show: Show) -> None:
+        await opened(show, changed(seq=0, tool="undo", minute=1), changed(seq=0, diff=SHORT, tool="redo", minute=2))
+        await note(show, "Why?", *["down"] * 5)
+        assert show.text.count("✎") == 1
+        await show.press("s")
+        await show.until(lambda: not isinstance(show.app.screen, ReviewPage))
+        text = "Notes on changes:\n\ncalc.py:11\n> +    return a + b\nWhy?"
+        assert asked(show)[-1] == Call(SAY, (text,), text)
+
+    puppet(scene)
+
+
+def test_a_note_whose_line_is_no_longer_kept_is_sent_without_its_place():
+    gone = replace(changed(), lines=remark("the text of this change is no longer kept"))
+
+    async def scene(show: Show) -> None:
+        await opened(show, changed())
+        await note(show, "Why?", *["down"] * 5)
+        await show.press("q")
+        await show.until(lambda: not isinstance(show.app.screen, ReviewPage))
+        await opened(show, gone)
+        await show.press("s")
+        await show.until(lambda: not isinstance(show.app.screen, ReviewPage))
+        assert asked(show)[-1] == Call(SAY, ("Notes on changes:\n\nWhy?",), "Notes on changes:\n\nWhy?")
+
+    puppet(scene)
 
 
 def test_notes_stay_when_the_page_is_left_and_can_be_changed_and_removed():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from enum import Enum
 from typing import NamedTuple
 
@@ -16,8 +17,21 @@ class Anchor(NamedTuple):
 
     agent_id: AgentId
     seq: int
+    at: datetime
+    """Undo and redo have no row of their own: only the time tells them apart."""
+    path: str
     line: int
     """Its place in the change; -1 for the change."""
+
+    @classmethod
+    def of(cls, change: Change, line: int = -1) -> Anchor:
+        """Return the anchor of a line of a change, or of the change."""
+        return cls(change.agent_id, change.seq, change.at, change.path, line)
+
+    @property
+    def whole(self) -> Anchor:
+        """The anchor of the change that the line is in."""
+        return self._replace(line=-1)
 
 
 class LineLook(Enum):
@@ -61,18 +75,23 @@ def page_lines(files: Sequence[FileChanges]) -> Sequence[PageLine]:
         found.append(PageLine(LineLook.FILE, f"{file.path}  {file.figures}{count}"))
         for change in file.changes:
             text = f"{_how(change)} · {change.at.astimezone():%H:%M:%S}"
-            found.append(PageLine(LineLook.CHANGE, text, None, Anchor(change.agent_id, change.seq, -1)))
+            found.append(PageLine(LineLook.CHANGE, text, None, Anchor.of(change)))
             found += [_line(line, change, index) for index, line in enumerate(change.lines)]
     return found
 
 
 def places(files: Sequence[FileChanges], wanted: Sequence[Anchor]) -> Sequence[tuple[Anchor, NotePlace]]:
     """Return where these anchors are, in the order of the page; without those that are not on it."""
-    by_row = {(change.agent_id, change.seq): change for file in files for change in file.changes}
-    order = {row: n for n, row in enumerate(by_row)}
-    known = [anchor for anchor in wanted if anchor[:2] in by_row]
-    known.sort(key=lambda anchor: (order[anchor[:2]], anchor.line))
-    return [(anchor, _place(by_row[anchor[:2]], anchor.line)) for anchor in known]
+    changes = {Anchor.of(change): change for file in files for change in file.changes}
+    order = {anchor: n for n, anchor in enumerate(changes)}
+    known = [anchor for anchor in wanted if anchor.whole in changes and _has(changes[anchor.whole], anchor.line)]
+    known.sort(key=lambda anchor: (order[anchor.whole], anchor.line))
+    return [(anchor, _place(changes[anchor.whole], anchor.line)) for anchor in known]
+
+
+def _has(change: Change, index: int) -> bool:
+    """Whether a line is still there: when its snapshot is no longer kept, a change has one line, the reason."""
+    return index < 0 or (index < len(change.lines) and _can_have_note(change.lines[index]))
 
 
 def _how(change: Change) -> str:
@@ -83,7 +102,7 @@ def _how(change: Change) -> str:
 
 def _line(line: DiffLine, change: Change, index: int) -> PageLine:
     text = line.whole.expandtabs(4)
-    anchor = Anchor(change.agent_id, change.seq, index) if _can_have_note(line) else None
+    anchor = Anchor.of(change, index) if _can_have_note(line) else None
     return PageLine(LineLook[line.kind.name], text, line.number, anchor)
 
 
