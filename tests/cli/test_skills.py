@@ -106,6 +106,15 @@ def test_run_fills_a_custom_command_under_the_rules(am, place, conn):
     assert said == ["State: `no output`", "Look at @notes.txt\n\nnotes.txt:\n\n```\n     1\tof mine\n```"]
 
 
+def test_what_run_is_given_as_arguments_is_not_run(am, place, conn):
+    (place / ".claude" / "commands" / "say.md").write_text("Said: !`printf %s $1`, $2")
+    for given in ("$(touch pwn)", "; touch pwn #"):
+        assert am("run", "--model", "demo", "--permission-mode", "all", f'/say "{given}" f').code == 0
+    assert not (place / "pwn").exists()
+    said = [body for (body,) in conn.execute("select body from agentmesh.mail order by id")]
+    assert said == ["Said: `$(touch pwn)`, f", "Said: `; touch pwn #`, f"]
+
+
 def test_run_takes_the_model_of_a_command_and_refuses_a_child_later(am, place, conn):
     (place / ".claude" / "commands" / "sub.md").write_text("---\nsubtask: true\nmodel: demo\n---\nSee.")
     (place / ".claude" / "commands" / "kind.md").write_text("---\nagent: build\n---\nSee.")
