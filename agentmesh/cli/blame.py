@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,14 +30,16 @@ _NAME = 24
 def blame(path: str, *, agent: str | None, as_json: bool, place: PlaceOptions) -> None:
     """Show for each line of PATH which agent brought it, and at which row of its conversation.
 
-    PATH is relative to the session's directory. `agentmesh log AGENT --rows` shows the row. For a line that a merge
-    brought it names the agent that wrote it. A line without a name is older than the first snapshot; "others" is
-    somebody who is no agent here.
+    PATH is absolute or relative to the current directory, or else to the session's. `agentmesh log AGENT --rows` shows
+    the row. For a line that a merge brought it names the agent that wrote it. A line without a name is older than the
+    first snapshot; "others" is somebody who is no agent here.
     """
     with place.mesh("blame", who=[agent or "root"]) as mesh:
         ref, _ = find_agent(mesh, place, agent or "root")
         from agentmesh.workspace import blame as reading
+        from agentmesh.workspace.naming import named
 
+        (path,) = named(mesh.workspaces, ref.id, [path], Path.cwd())
         lines = reading.blame(mesh.workspaces, ref.id, path)
     if not lines:
         raise UsageError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -40,9 +41,10 @@ _preview = click.option("--preview", is_flag=True, help="Only say what it would 
 def undo(agent: str, paths: Sequence[str], *, place: PlaceOptions, **how: Any) -> int:
     """Take back the newest turn of AGENT: what it changed in files, also by commands, and its conversation.
 
-    With PATHs only these files. AGENT must be idle. It names the files and asks. If somebody else has changed one of
-    them since, nothing is written: the exit code is 1, and PATHs take back the others. `agentmesh redo AGENT` brings it
-    back.
+    With PATHs only these files or folders; a path that AGENT has not changed there is refused. They are absolute or
+    relative to the current directory, or else to the session's. AGENT must be idle. It names the files and asks. If
+    somebody else has changed one of them since, nothing is written: the exit code is 1, and PATHs take back the others.
+    `agentmesh redo AGENT` brings it back.
     """
     from agentmesh.workspace import undo as undoing
 
@@ -106,14 +108,16 @@ def _take_back(
 ) -> int:
     """Look, ask, and take back; return the exit code."""
     from agentmesh.app.tree_words import about_undo, undo_question
+    from agentmesh.workspace.naming import named
     from agentmesh.workspace.results import UndoStatus
 
-    parts = {**_parts(files=how["files"], conversation=how["conversation"]), "paths": list(paths) or None}
+    parts = _parts(files=how["files"], conversation=how["conversation"])
     if paths and how["conversation"]:
         raise UsageError("With PATHs only files are taken back.", hint="Leave out --conversation, or the PATHs.")
     parts["conversation"] = parts["conversation"] and not paths
     with place.mesh("undo", who=[agent]) as mesh:
         ref, _ = find_agent(mesh, place, agent)
+        parts["paths"] = named(mesh.workspaces, ref.id, paths, Path.cwd()) or None
         result = back(mesh.workspaces, ref.id, **parts, preview=True)
         if result.status is not UndoStatus.REFUSED and not how["preview"]:
             question, detail = undo_question(result)

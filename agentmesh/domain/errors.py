@@ -30,7 +30,7 @@
     │   └── SchemaAhead
     │       └── SchemaReplaced   under a worker that runs
     ├── TreeError               files or objects of a workspace cannot be read or written
-    │   └── NoRepository, TreeBusy, LeaseHeld
+    │   └── NoRepository, TreeBusy, LeaseHeld, UnknownFile
     ├── WorkerFailed            a thread that a worker needs has ended, and the worker with it
     ├── ModelError              a model server failed for good (after retries)
     ├── Timeout                 a time limit that the caller set has passed
@@ -615,6 +615,12 @@ class LeaseHeld(TreeError):
     """Another agent writes in that directory until its turn ends."""
 
     code = "AM143"
+
+
+class UnknownFile(TreeError):
+    """No such file was changed."""
+
+    code = "AM144"
 
 
 class WorkerFailed(AgentmeshError):

@@ -27,6 +27,8 @@ class Plan:
     """Merges whose files are all gone once everything is put back."""
     before: Mapping[str, str] = field(default_factory=dict)
     """By path: the tree that has a file of ``later`` as it was, for those that are so again."""
+    unknown: tuple[str, ...] = ()
+    """The wanted files or folders in which the agent has changed nothing."""
 
 
 def plan(
@@ -59,7 +61,9 @@ def plan(
             later |= {path: one.name or "" for path in touched if path in sources}
     kept = {path: tree for path, tree in sources.items() if path not in later}
     refused = tuple(Later(path, by) for path, by in sorted(later.items()))
-    return Plan(kept, refused, tuple(undone) if paths is None else (), {path: sources[path] for path in later})
+    unknown = tuple(one for one in paths or () if not any(_is_among(path, [one]) for path in sources))
+    before = {path: sources[path] for path in later}
+    return Plan(kept, refused, tuple(undone) if paths is None else (), before, unknown)
 
 
 def _is_work_of(agent: AgentId, snapshot: Snapshot, merge: Merge | None, *, begun: bool) -> bool:

@@ -10,10 +10,11 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from agentmesh.domain.errors import AgentBusy, NoRepository, NothingToRestore
+from agentmesh.domain.errors import AgentBusy, NoRepository, NothingToRestore, UnknownFile
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Agent
 from agentmesh.domain.states import AgentStatus
+from agentmesh.domain.text import one_line, visible
 from agentmesh.domain.workspaces import Snapshot
 from agentmesh.store import agents, context, merges, snapshots
 from agentmesh.store import workspaces as rows
@@ -44,7 +45,8 @@ def undo(
 
     ``paths``: only these files or folders, relative to the agent's directory. The present is a snapshot before, so
     ``redo`` brings it back. If somebody else has changed one of the files since, nothing is changed, and the result
-    names them. ``preview`` only looks. Raise AgentBusy, UnknownAgent, NoRepository, TreeBusy or TreeError.
+    names them. ``preview`` only looks. Raise AgentBusy, UnknownAgent, NoRepository, TreeBusy or TreeError; UnknownFile
+    for a path that it did not change in what would be taken back.
     """
     me = _idle(workspaces, agent)
     turn = turns.newest(workspaces.database, agent)
@@ -52,6 +54,7 @@ def undo(
     if merged is not None and files:
         return _back(workspaces, me, merged.id - 1, None, paths, preview=preview)
     if turn.start is None:
+        _require_known(me, tuple(paths or ()))
         return Undone(UndoStatus.NOTHING, me.name)
     # What was merged between the turn before and this one belongs to neither: files go back to where this one began.
     return _to(workspaces, me, turn.start - 1, files, conversation, paths, began=turn.start, preview=preview)
@@ -149,10 +152,20 @@ def _back(
 
     with Files.held(workspaces, workspace) as at:
         found = planned(at)
+        _require_known(me, found.unknown)
         names = tuple(at.name_of(into[one].source_agent) for one in found.merges)
         said = f"took the files back to row {row}" if row is not None else f"undid the merge of {', '.join(names)}"
         done = at.put_back(me, "undo", found, said, preview=preview, undoes=found.merges)
     return replace(done, merges=names if done.status in (UndoStatus.DONE, UndoStatus.PREVIEW) else ())
+
+
+def _require_known(me: Agent, unknown: tuple[str, ...]) -> None:
+    """Refuse paths that the agent's work did not change: most are mistyped."""
+    if unknown:
+        raise UnknownFile(
+            f"what would be taken back of {me.name} has not changed {one_line(visible(unknown[0]), 100)}",
+            hint=f"`agentmesh diff {me.name}` (/diff) shows what it changed; rewind goes further back.",
+        )
 
 
 def _newest_undo(workspaces: Workspaces, agent: AgentId) -> Snapshot | None:

@@ -139,6 +139,26 @@ def test_a_merge_into_the_directory_asks_and_without_a_terminal_needs_yes(shop: 
     assert not (shop.folder / "README.md").exists()
 
 
+def test_files_are_named_from_where_one_is_and_a_wrong_name_is_refused(shop: Shop):
+    shop.fork("writer")
+    shop("merge", "writer", "--yes")
+    file = shop.folder / "README.md"
+    for name in ("README.md", "./README.md", str(file)):
+        assert [line["name"] for line in shop("blame", name, "--json").events] == ["writer"], name
+    (shop.folder / "below").mkdir()
+    shop.run.folder = shop.folder / "below"
+    lines = shop("blame", "../README.md", "--agent", str(shop.rig.root), "--json").events
+    assert [line["name"] for line in lines] == ["writer"]
+    shop.run.folder = shop.folder
+    refused = shop("undo", "root", "READ.md", "--yes", code=1)
+    assert "has not changed READ.md" in refused.err
+    assert file.exists()
+    for name in ("./README.md", str(file)):
+        assert "Wrote 1 file" in shop("undo", "root", name, "--yes").err
+        assert not file.exists()
+        shop("redo", "root", "--files", "--yes")
+
+
 def test_a_check_that_fails_merges_nothing(shop: Shop):
     shop.fork("writer")
     done = shop("merge", "writer", "--check", "echo broken; exit 3", "--yes", "--json", code=1)

@@ -101,7 +101,7 @@ def test_an_undo_of_what_others_changed_since_names_them(shown: Terminal, rig: R
     shown.enter("/undo")
     shown.until("Nothing was written", "price.py  changed by somebody else", "Esc or q leaves")
     shown.insist("escape", lambda text: "Esc or q leaves" not in text)
-    agree(shown, "/undo new.txt", "new.txt")
+    agree(shown, "/undo ./new.txt", "new.txt")
     shown.until(says("/redo brings it back"))
     assert not (rig.workdir / "new.txt").exists()
     assert price(rig).endswith("# mine\n# theirs\n")

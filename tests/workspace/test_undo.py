@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentmesh.config.schema import Workspace as Settings
-from agentmesh.domain.errors import AgentBusy, NoRepository
+from agentmesh.domain.errors import AgentBusy, NoRepository, UnknownFile
 from agentmesh.domain.shape import Shape
 from agentmesh.store import agents, transcript
 from agentmesh.workspace import merging, undo
@@ -146,6 +146,19 @@ def test_what_somebody_else_has_changed_since_is_refused_and_the_others_offered(
     assert (rig.workdir / "src/b.py").exists()
     assert (rig.workdir / "a.txt").read_text() == "of the user\n"
     assert texts(rig)[-1] == "two", "single files leave the conversation as it is"
+
+
+@pytest.mark.parametrize("path", ["a.tx", "src/a.py", "deep/x", "c.txt"])
+def test_a_path_that_the_turn_has_not_changed_is_refused(grove: Rig, path: str):
+    rig = grove
+    with pytest.raises(UnknownFile):
+        undo.undo(here(rig), rig.agent("root"), paths=[path])
+    two_turns(rig)
+    with pytest.raises(UnknownFile, match=path):
+        undo.undo(here(rig), rig.agent("root"), paths=["a.txt", path])
+    assert (rig.workdir / "a.txt").read_text() == "second turn\n", "nothing was changed"
+    assert undo.undo(here(rig), rig.agent("root"), paths=["a.txt"]).status is UndoStatus.DONE
+    assert undo.undo(here(rig), rig.agent("root"), paths=["a.txt"]).status is UndoStatus.NOTHING
 
 
 def test_the_work_of_a_sibling_in_the_same_directory_stays(grove: Rig):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentmesh.app import trees
@@ -94,9 +95,11 @@ def _take_back(
     ctx: CommandContext, name: str, words: Sequence[str], parts: _Parts, back: Callable[..., Undone], *, is_sure: bool
 ) -> Done:
     """Look; ask if files are to be written; take back."""
+    from agentmesh.workspace.naming import named
     from agentmesh.workspace.results import UndoStatus
 
-    how = parts._asdict()
+    paths = named(ctx.mesh.workspaces, ctx.in_view, parts.paths or (), Path(ctx.session.workdir))
+    how = parts._replace(paths=paths or None)._asdict()
     found = back(ctx.mesh.workspaces, ctx.in_view, **how, preview=True)
     if found.status is UndoStatus.REFUSED:
         return Done("\n".join([about_undo(found, again="", alone=_ALONE).text, "", *_later(found.refused)]))
