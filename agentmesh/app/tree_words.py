@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from agentmesh.domain.rows import Session
     from agentmesh.workspace.results import MergeResult, Undone
 
+CHANGED = "What it would write has changed since you were asked."
 _OUTPUT = 20
 """Lines of a failed check's output that people see."""
 
@@ -128,7 +129,8 @@ def redo_question(result: Undone) -> str:
 
 
 def _named(result: Undone) -> str:
-    return f"{figures(result.files)}: {listed([one.path for one in result.files])}"
+    named = listed([one.path for one in result.files])
+    return f"{figures(result.files)}: {named}" if named else "no file"
 
 
 def undo_question(result: Undone) -> tuple[str, str]:

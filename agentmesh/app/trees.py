@@ -140,20 +140,29 @@ def merge(
     down: bool = False,
     check: str | None = None,
     preview: bool = False,
+    agreed: str | None = None,
     cancel: Cancel | None = None,
     progress: Callable[[str], None] = lambda _text: None,
     show: Callable[[str], None] = lambda _text: None,
 ) -> MergeResult:
     """Merge the files of an agent's own tree into what it was made from, for a person; ``down``: the other way round.
 
-    ``check`` is a command that must exit with 0 in the merged files. ``progress`` is told what goes on, ``show`` the
-    newest lines of the check's output. Raise as ``merging.merge`` does.
+    ``check`` is a command that must exit with 0 in the merged files. ``agreed`` is the plan of the preview that a
+    person has agreed to: if it has changed, the result is only a preview of the new one. ``progress`` is told what goes
+    on, ``show`` the newest lines of the check's output. Raise as ``merging.merge`` does.
     """
     from agentmesh.workspace import merging
 
     run = None if check is None else _check(mesh, session, agent, check, show)
     return merging.merge(
-        mesh.workspaces, agent, down=down, check=run, preview=preview, cancel=cancel, progress=progress
+        mesh.workspaces,
+        agent,
+        down=down,
+        check=run,
+        preview=preview,
+        agreed=agreed,
+        cancel=cancel,
+        progress=progress,
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from agentmesh.cli.address import find_agent
-from agentmesh.cli.confirm import confirmed, yes_option
+from agentmesh.cli.agreed import carried_out
+from agentmesh.cli.confirm import yes_option
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.outcome import DONE, FAILED
@@ -54,9 +56,15 @@ def merge(
         ref, session = find_agent(mesh, place, agent)
         result = trees.merge(mesh, session, ref.id, down=down, preview=True)
         if not preview and result.status is not MergeStatus.NOTHING:
-            if _writes_into_checkout(result) and not confirmed(_what(result, session), yes=yes):
+
+            def write(plan: str | None) -> MergeResult:
+                progress = say if check else _silent
+                return trees.merge(mesh, session, ref.id, down=down, check=check, agreed=plan, progress=progress)
+
+            done = carried_out(result, partial(_question, session), write, yes=yes or bool(result.target))
+            if done is None:
                 return DONE
-            result = trees.merge(mesh, session, ref.id, down=down, check=check, progress=say if check else _silent)
+            result = done
             start_worker_if_none(mesh, session)
     return _tell(result, session, as_json=as_json)
 
@@ -65,13 +73,12 @@ def _silent(_text: str) -> None:
     """Say nothing about a merge that takes no time."""
 
 
-def _writes_into_checkout(preview: MergeResult) -> bool:
-    return not (preview.target or preview.conflicts)
-
-
-def _what(result: MergeResult, session: Session) -> str:
+def _question(session: Session, result: MergeResult, _again: bool) -> str:
+    """Return what to ask before the session's directory is written into; empty if it is not."""
     from agentmesh.app.tree_words import merge_question
 
+    if result.target or result.conflicts:
+        return ""
     question, detail = merge_question(result, session)
     return f"{question.removesuffix('?')}. {detail.removesuffix('.')}"
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from agentmesh.cli.address import find_agent
-from agentmesh.cli.confirm import confirmed, yes_option
+from agentmesh.cli.agreed import carried_out
+from agentmesh.cli.confirm import yes_option
 from agentmesh.cli.fork import agent_and_row
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
@@ -90,11 +92,13 @@ def redo(agent: str, *, files: bool, conversation: bool, yes: bool, as_json: boo
     parts = _parts(files=files, conversation=conversation)
     with place.mesh("redo", who=[agent]) as mesh:
         ref, _ = find_agent(mesh, place, agent)
-        result = undoing.redo(mesh.workspaces, ref.id, **parts, preview=True)
+        redone = partial(undoing.redo, mesh.workspaces, ref.id, **parts)
+        result = redone(preview=True)
         if not result.refused:
-            if result.files and not confirmed(redo_question(result), yes=yes):
+            done = carried_out(result, _if_it_writes(redo_question), lambda plan: redone(agreed=plan), yes=yes)
+            if done is None:
                 return DONE
-            result = undoing.redo(mesh.workspaces, ref.id, **parts)
+            result = done
     return _tell(result, about_redo(result), as_json=as_json)
 
 
@@ -107,7 +111,7 @@ def _take_back(
     command: str,
 ) -> int:
     """Look, ask, and take back; return the exit code."""
-    from agentmesh.app.tree_words import about_undo, undo_question
+    from agentmesh.app.tree_words import about_undo
     from agentmesh.workspace.naming import named
     from agentmesh.workspace.results import UndoStatus
 
@@ -118,15 +122,27 @@ def _take_back(
     with place.mesh("undo", who=[agent]) as mesh:
         ref, _ = find_agent(mesh, place, agent)
         parts["paths"] = named(mesh.workspaces, ref.id, paths, Path.cwd()) or None
-        result = back(mesh.workspaces, ref.id, **parts, preview=True)
+        taken_back = partial(back, mesh.workspaces, ref.id, **parts)
+        result = taken_back(preview=True)
         if result.status is not UndoStatus.REFUSED and not how["preview"]:
-            question, detail = undo_question(result)
-            asked = f"{question.removesuffix('?')}. {detail.removesuffix('.')}"
-            if result.files and not confirmed(asked, yes=how["yes"]):
+            done = carried_out(result, _if_it_writes(_what), lambda plan: taken_back(agreed=plan), yes=how["yes"])
+            if done is None:
                 return DONE
-            result = back(mesh.workspaces, ref.id, **parts)
+            result = done
     again, alone = f"`agentmesh redo {ref.name}` brings it back.", f"`{command} PATH` takes back single files."
     return _tell(result, about_undo(result, again=again, alone=alone), as_json=how["as_json"])
+
+
+def _if_it_writes(question: Callable[[Undone], str]) -> Callable[[Undone, bool], str]:
+    """Return what asks if files are written, or if what was agreed to has changed."""
+    return lambda result, again: question(result) if result.files or again else ""
+
+
+def _what(result: Undone) -> str:
+    from agentmesh.app.tree_words import undo_question
+
+    question, detail = undo_question(result)
+    return f"{question.removesuffix('?')}. {detail.removesuffix('.')}"
 
 
 def _parts(*, files: bool, conversation: bool) -> dict[str, Any]:

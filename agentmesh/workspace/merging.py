@@ -23,7 +23,7 @@ from agentmesh.store.call import Lease
 from agentmesh.workspace import merge_words as words
 from agentmesh.workspace.applying import begin, continued, finish_into
 from agentmesh.workspace.opening import held, present, settled
-from agentmesh.workspace.results import Checked, MergeResult, MergeStatus
+from agentmesh.workspace.results import Checked, MergeResult, MergeStatus, plan_id
 
 if TYPE_CHECKING:
     from agentmesh.git.facts import Merged
@@ -63,6 +63,7 @@ class _Merging:
     check: Check | None
     forbidden: Callable[[str], bool] | None
     preview: bool
+    agreed: str | None
     cancel: Cancel
     progress: Callable[[str], None]
     down: bool = field(init=False)
@@ -134,6 +135,8 @@ class _Merging:
         self._require_allowed(look)
         if marked := self._marked(store, look):
             return self._unsolved(look, marked)
+        if self.agreed not in (None, _plan_id(look)):
+            return self._preview(store, look)
         return None
 
     def _marked(self, store: Store, look: _Look) -> tuple[str, ...]:
@@ -289,7 +292,13 @@ class _Merging:
             diff=diff,
             note=note,
             asked_by=self.target_name if self.lease else "",
+            plan=_plan_id(look) if look else "",
         )
+
+
+def _plan_id(look: _Look) -> str:
+    """Return what stands for the source's files and those that are written: what else the target has may change."""
+    return plan_id(look.sides.theirs, look.merged.changes)
 
 
 def merge(
@@ -302,6 +311,7 @@ def merge(
     check: Check | None = None,
     forbidden: Callable[[str], bool] | None = None,
     preview: bool = False,
+    agreed: str | None = None,
     cancel: Cancel | None = None,
     progress: Callable[[str], None] = lambda _text: None,
 ) -> MergeResult:
@@ -311,7 +321,8 @@ def merge(
     round: the newest files of the workspace that the agent's tree was made from, into the agent's tree, with conflict
     markers. ``forbidden`` says which files it may not write. With a ``lease`` the result of a merge that was made or
     refused becomes that of its call; nothing, preview and stopped are left to the caller. ``preview`` changes nothing
-    and tells nobody.
+    and tells nobody. ``agreed`` is the plan of a preview: if another one is to be written by now, this is only a
+    preview of that.
 
     Raise UnknownAgent, NotMergeable, NoRepository, TreeBusy or TreeError if there are no two trees to merge.
     """
@@ -324,4 +335,6 @@ def merge(
     target, source = (agent, above) if down else (by or above, agent)
     if source is None:
         raise NotMergeable("nobody works in the files that the tree was made from", hint="Merge it into them instead.")
-    return _Merging(workspaces, target, source, lease, check, forbidden, preview, cancel or Cancel(), progress).run()
+    return _Merging(
+        workspaces, target, source, lease, check, forbidden, preview, agreed, cancel or Cancel(), progress
+    ).run()

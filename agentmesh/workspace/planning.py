@@ -27,6 +27,8 @@ class Plan:
     """Merges whose files are all gone once everything is put back."""
     before: Mapping[str, str] = field(default_factory=dict)
     """By path: the tree that has a file of ``later`` as it was, for those that are so again."""
+    upto: int = 0
+    """The newest snapshot whose work is taken back."""
     unknown: tuple[str, ...] = ()
     """The wanted files or folders in which the agent has changed nothing."""
 
@@ -47,12 +49,14 @@ def plan(
     sources: dict[str, str] = {}
     later: dict[str, str] = {}
     undone: list[int] = []
+    upto = 0
     for one in snapshots:
         if one.before is None or one.before == one.tree:
             continue
         merge = merges.get(one.merge_id) if one.merge_id is not None else None
         touched = [path for path in changed(one.before, one.tree) if paths is None or _is_among(path, paths)]
         if _is_work_of(agent, one, merge, begun=bool(sources)):
+            upto = one.id
             for path in touched:
                 sources.setdefault(path, one.before)
             if merge is not None:
@@ -63,7 +67,7 @@ def plan(
     refused = tuple(Later(path, by) for path, by in sorted(later.items()))
     unknown = tuple(one for one in paths or () if not any(_is_among(path, [one]) for path in sources))
     before = {path: sources[path] for path in later}
-    return Plan(kept, refused, tuple(undone) if paths is None else (), before, unknown)
+    return Plan(kept, refused, tuple(undone) if paths is None else (), before, upto, unknown)
 
 
 def _is_work_of(agent: AgentId, snapshot: Snapshot, merge: Merge | None, *, begun: bool) -> bool:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
 from enum import StrEnum
 
 from agentmesh.git.facts import Conflict, FileChange
+
+
+def plan_id(*what: object) -> str:
+    """Return what stands for a plan to write files; ``what`` is all that a yes depends on."""
+    return hashlib.sha256(json.dumps(what, default=str).encode()).hexdigest()[:16]
 
 
 class MergeStatus(StrEnum):
@@ -77,6 +84,8 @@ class MergeResult:
     """Name of the agent whose call it was; "" if a person asked."""
     id: int | None = None
     """The merge's row, if it has one."""
+    plan: str = ""
+    """Stands for what a preview shows: a yes holds for this only."""
 
 
 class UndoStatus(StrEnum):
@@ -115,6 +124,8 @@ class Undone:
     merges: tuple[str, ...] = ()
     """Agents whose merges were undone; they can be merged again."""
     note: str = ""
+    plan: str = ""
+    """Stands for what a preview shows: a yes holds for this only."""
 
 
 class Fault(StrEnum):

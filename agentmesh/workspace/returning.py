@@ -19,7 +19,7 @@ from agentmesh.workspace.applying import finish_into
 from agentmesh.workspace.entries import entry, refs_of
 from agentmesh.workspace.opening import held, settled
 from agentmesh.workspace.planning import Plan
-from agentmesh.workspace.results import Later, Undone, UndoStatus
+from agentmesh.workspace.results import Later, Undone, UndoStatus, plan_id
 
 if TYPE_CHECKING:
     from agentmesh.git.store import Store
@@ -84,7 +84,7 @@ class Files:
         again = self.changed(one.tree, self.head)
         refused = tuple(Later(path, by) for path, by in sorted(later.items()) if path in again)
         names = {each.path for each in refused}
-        return Plan(dict.fromkeys(touched - names, one.before), refused, ())
+        return Plan(dict.fromkeys(touched - names, one.before), refused, (), upto=one.id)
 
     def put_back(
         self,
@@ -94,18 +94,27 @@ class Files:
         said: str,
         *,
         preview: bool = False,
+        agreed: str | None = None,
+        row: int | None = None,
         undoes: Sequence[int] = (),
         redoes: Sequence[int] = (),
     ) -> Undone:
-        """Write the files of a plan and record that; nothing if one of them was changed by somebody else since."""
+        """Write the files of a plan and record that; nothing if one of them was changed by somebody else since.
+
+        ``agreed`` is the plan of a preview: nothing is written if it is another by now. ``row`` belongs to the plan.
+        """
         from agentmesh.git.comparing import changes
         from agentmesh.git.mixing import mixed
 
         plan = self._without_done(plan)
         tree = mixed(self.store.place, self.head, plan.sources)
-        done = Undone(UndoStatus.DONE, agent.name, files=changes(self.store.place, self.head, tree))
+        files = changes(self.store.place, self.head, tree)
+        known = plan_id(plan.upto, row, sorted(plan.sources.items()), files, list(undoes), list(redoes))
+        done = Undone(UndoStatus.DONE, agent.name, files=files, plan=known)
         if plan.later:
             return replace(done, status=UndoStatus.REFUSED, refused=plan.later)
+        if agreed not in (None, known):
+            return replace(done, status=UndoStatus.PREVIEW)
         if tree == self.head and not undoes and not redoes:
             return replace(done, status=UndoStatus.NOTHING)
         if preview:

@@ -38,6 +38,7 @@ def undo(
     conversation: bool = True,
     paths: Collection[str] | None = None,
     preview: bool = False,
+    agreed: str | None = None,
 ) -> Undone:
     """Take back the newest turn of an idle agent: what it changed in files, and its rows.
 
@@ -45,19 +46,23 @@ def undo(
 
     ``paths``: only these files or folders, relative to the agent's directory. The present is a snapshot before, so
     ``redo`` brings it back. If somebody else has changed one of the files since, nothing is changed, and the result
-    names them. ``preview`` only looks. Raise AgentBusy, UnknownAgent, NoRepository, TreeBusy or TreeError; UnknownFile
-    for a path that it did not change in what would be taken back.
+    names them. ``preview`` only looks. ``agreed`` is the plan of a preview: if another one is to be carried out by now,
+    the result is only a preview of that. Raise AgentBusy, UnknownAgent, NoRepository, TreeBusy or TreeError;
+    UnknownFile for a path that it did not change in what would be taken back.
     """
     me = _idle(workspaces, agent)
     turn = turns.newest(workspaces.database, agent)
     merged = turns.merged_since(workspaces.database, agent, turn)
     if merged is not None and files:
-        return _back(workspaces, me, merged.id - 1, None, paths, preview=preview)
+        return _back(workspaces, me, merged.id - 1, None, paths, preview=preview, agreed=agreed)
     if turn.start is None:
         _require_known(me, tuple(paths or ()))
         return Undone(UndoStatus.NOTHING, me.name)
     # What was merged between the turn before and this one belongs to neither: files go back to where this one began.
-    return _to(workspaces, me, turn.start - 1, files, conversation, paths, began=turn.start, preview=preview)
+    back = turn.start - 1
+    return _to(
+        workspaces, me, back, files, conversation, paths, began=turn.start, preview=preview, agreed=agreed
+    )
 
 
 def rewind(
@@ -69,20 +74,27 @@ def rewind(
     conversation: bool = True,
     paths: Collection[str] | None = None,
     preview: bool = False,
+    agreed: str | None = None,
 ) -> Undone:
     """Take back everything that an agent did after a row of its own; otherwise like ``undo``.
 
     Raise BadArgument if it has no such row; 0 is before its first.
     """
-    return _to(workspaces, _idle(workspaces, agent), row, files, conversation, paths, preview=preview)
+    return _to(workspaces, _idle(workspaces, agent), row, files, conversation, paths, preview=preview, agreed=agreed)
 
 
 def redo(
-    workspaces: Workspaces, agent: AgentId, *, files: bool = True, conversation: bool = True, preview: bool = False
+    workspaces: Workspaces,
+    agent: AgentId,
+    *,
+    files: bool = True,
+    conversation: bool = True,
+    preview: bool = False,
+    agreed: str | None = None,
 ) -> Undone:
     """Take back the newest undo or rewind that was not taken back yet, unless the agent has worked since.
 
-    ``preview`` only looks which files it would write.
+    ``preview`` only looks which files it would write, and ``agreed`` is as for ``undo``.
     """
     me = _idle(workspaces, agent)
     done = Undone(UndoStatus.NOTHING, me.name)
@@ -94,9 +106,11 @@ def redo(
             last = None
         conversation = gap > 0
     if last is not None:
-        done = _again(workspaces, me, last, preview=preview)
+        done = _again(workspaces, me, last, preview=preview, agreed=agreed)
         if done.status is UndoStatus.REFUSED:
             return done
+    if agreed not in (None, done.plan):
+        return replace(done, status=UndoStatus.PREVIEW)
     if conversation and not preview:
         try:
             row = workspaces.database.run(context.restore, agent)
@@ -123,6 +137,7 @@ def _to(
     *,
     began: int | None = None,
     preview: bool,
+    agreed: str | None,
 ) -> Undone:
     """Take back what came after a row; the files, if it is given, only to what they were at the row ``began``."""
     run = workspaces.database.run
@@ -130,18 +145,27 @@ def _to(
     if files:
         start = run(snapshots.newest_before, me.id, row if began is None else began, idempotent=True)
         try:
-            done = _back(workspaces, me, start.id if start else 0, row, paths, preview=preview)
+            done = _back(workspaces, me, start.id if start else 0, row, paths, preview=preview, agreed=agreed)
         except NoRepository as reason:
             if not conversation:
                 raise
             done = replace(done, note=f"Files stay as they are: {reason.message}")
+    if done.status is not UndoStatus.REFUSED and agreed not in (None, done.plan):
+        return replace(done, status=UndoStatus.PREVIEW)
     if done.status is UndoStatus.REFUSED or preview or not conversation or paths is not None:
         return done
     return replace(done, status=UndoStatus.DONE, row=run(context.rewind_to, me.id, row))
 
 
 def _back(
-    workspaces: Workspaces, me: Agent, after: int, row: int | None, paths: Collection[str] | None, *, preview: bool
+    workspaces: Workspaces,
+    me: Agent,
+    after: int,
+    row: int | None,
+    paths: Collection[str] | None,
+    *,
+    preview: bool,
+    agreed: str | None,
 ) -> Undone:
     """Put back what the agent's work has changed in the snapshots after one."""
     workspace = workspaces.database.run(rows.of_agent, me.id, idempotent=True)
@@ -155,7 +179,7 @@ def _back(
         _require_known(me, found.unknown)
         names = tuple(at.name_of(into[one].source_agent) for one in found.merges)
         said = f"took the files back to row {row}" if row is not None else f"undid the merge of {', '.join(names)}"
-        done = at.put_back(me, "undo", found, said, preview=preview, undoes=found.merges)
+        done = at.put_back(me, "undo", found, said, preview=preview, agreed=agreed, row=row, undoes=found.merges)
     return replace(done, merges=names if done.status in (UndoStatus.DONE, UndoStatus.PREVIEW) else ())
 
 
@@ -183,7 +207,7 @@ def _newest_undo(workspaces: Workspaces, agent: AgentId) -> Snapshot | None:
     return None
 
 
-def _again(workspaces: Workspaces, me: Agent, last: Snapshot, *, preview: bool) -> Undone:
+def _again(workspaces: Workspaces, me: Agent, last: Snapshot, *, preview: bool, agreed: str | None) -> Undone:
     """Bring back what an undo has taken back, where nobody has changed the files since."""
     run = workspaces.database.run
     workspace = run(rows.get, last.workspace_id, idempotent=True)
@@ -191,6 +215,6 @@ def _again(workspaces: Workspaces, me: Agent, last: Snapshot, *, preview: bool) 
     with Files.held(workspaces, workspace) as at:
         found = at.reversed(last)
         redoes = () if found.later else tuple(one.id for one in undone)
-        done = at.put_back(me, "redo", found, "brought the files back", preview=preview, redoes=redoes)
+        done = at.put_back(me, "redo", found, "brought the files back", preview=preview, agreed=agreed, redoes=redoes)
         names = tuple(at.name_of(one.source_agent) for one in undone)
     return replace(done, merges=names if done.status is UndoStatus.DONE else ())

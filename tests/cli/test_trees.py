@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import pexpect  # type: ignore[import-untyped]
 import psutil
 import pytest
 
@@ -47,6 +49,20 @@ class Shop:
         done = self.run(*words)
         assert done.code == code, f"{words}: {done}"
         return done
+
+    def asks(self, *words: str) -> pexpect.spawn:
+        """Begin a command that asks at a terminal."""
+        command = ["-m", "agentmesh", *words]
+        environ = {**self.run.environ, "COLUMNS": "400"}
+        return pexpect.spawn(
+            sys.executable,
+            command,
+            cwd=str(self.folder),
+            env=environ,
+            encoding="utf-8",
+            timeout=50,
+            dimensions=(24, 400),
+        )
 
     def fork(self, *names: str) -> None:
         """Fork agents with trees of their own, and wait until they rest."""
@@ -137,6 +153,33 @@ def test_a_merge_into_the_directory_asks_and_without_a_terminal_needs_yes(shop: 
     assert "It writes 1 file, +1 −0: README.md" in refused.err
     assert "--yes" in refused.err
     assert not (shop.folder / "README.md").exists()
+
+
+def test_what_has_changed_while_a_person_was_asked_is_asked_again(shop: Shop):
+    shop.fork("writer")
+    tree = Path(shop.rig.one("select path from agentmesh.workspaces where kind = 'own'"))
+    asking = shop.asks("merge", "writer")
+    asking.expect(r"It writes 1 file, \+1 −0: README.md. Go on\?")
+    (tree / "more.md").write_text("more\n")
+    asking.sendline("y")
+    asking.expect(r"has changed since you were asked")
+    asking.expect(r"It writes 2 files, \+2 −0: README.md, more.md. Go on\?")
+    assert not (shop.folder / "README.md").exists()
+    asking.sendline("y")
+    asking.expect(pexpect.EOF)
+    assert (shop.folder / "README.md").exists()
+
+    asking = shop.asks("undo", "root")
+    asking.expect(r"It writes 2 files, \+0 −2: README.md, more.md. Go on\?")
+    (tree / "last.md").write_text("last\n")
+    shop("merge", "writer", "--yes")
+    asking.sendline("y")
+    asking.expect(r"has changed since you were asked")
+    asking.expect(r"It writes 1 file, \+0 −1: last.md. Go on\?")
+    asking.sendline("n")
+    asking.expect(pexpect.EOF)
+    assert (shop.folder / "README.md").exists()
+    assert (shop.folder / "last.md").exists()
 
 
 def test_files_are_named_from_where_one_is_and_a_wrong_name_is_refused(shop: Shop):

@@ -90,6 +90,14 @@ def test_a_preview_and_the_diff_of_commands_are_shown_and_a_no_writes_nothing(sh
     shown.until("Merge discount into")
     shown.insist("escape", "Nothing was written")
     assert price(rig) == team.PRICE
+    shown.enter("/merge discount")
+    shown.until("y or Enter", "price.py")
+    tree = Path(rig.one("select path from agentmesh.workspaces where kind = 'own'"))
+    (tree / "more.txt").write_text("more\n")
+    shown.insist("enter", says("has changed since you were asked"), "more.txt")
+    assert price(rig) == team.PRICE
+    shown.insist("enter", "Merged discount into")
+    assert (rig.workdir / "more.txt").exists()
 
 
 def test_an_undo_of_what_others_changed_since_names_them(shown: Terminal, rig: Rig):

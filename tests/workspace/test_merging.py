@@ -129,6 +129,23 @@ def test_a_preview_changes_nothing(grove: Rig):
     assert rig.one("select count(*) from agentmesh.merges") == 0
 
 
+def test_only_what_was_agreed_to_is_merged(grove: Rig):
+    rig = grove
+    with_child(rig, edit("a.txt", "changed\n"))
+    child, tree = rig.agent("child"), tree_of(rig, "child")
+    shown = merging.merge(here(rig), child, preview=True)
+    for changed in ({"more.txt": "more\n"}, {"more.txt": "text\n"}):  # also if the names and figures are the same
+        write(tree, changed)
+        again = merging.merge(here(rig), child, agreed=shown.plan)
+        assert (again.status, [one.path for one in again.files]) == (MergeStatus.PREVIEW, ["a.txt", "more.txt"])
+        assert again.plan != shown.plan
+        shown = again
+    assert not (rig.workdir / "more.txt").exists()
+    write(rig.workdir, {"mine.txt": "of the person\n"})
+    assert merging.merge(here(rig), child, agreed=shown.plan).status is MergeStatus.MERGED
+    assert (rig.workdir / "more.txt").read_text() == "text\n"
+
+
 def test_the_loser_of_a_conflict_is_told_resolves_it_and_is_merged(grove: Rig):
     rig = grove
     rig.script(

@@ -161,6 +161,53 @@ def test_a_path_that_the_turn_has_not_changed_is_refused(grove: Rig, path: str):
     assert undo.undo(here(rig), rig.agent("root"), paths=["a.txt"]).status is UndoStatus.NOTHING
 
 
+@pytest.mark.parametrize("way", ["undo", "rewind"])
+def test_only_what_was_agreed_to_is_taken_back(grove: Rig, way: str):
+    rig = grove
+    rig.script("root", do(edit("a.txt", "one\n")), say("1"), do(edit("a.txt", "two\n")), say("2"), say("3"))
+    rig.worker()
+
+    def back(**how):
+        if way == "rewind":
+            return undo.rewind(here(rig), rig.agent("root"), 0, **how)
+        return undo.undo(here(rig), rig.agent("root"), **how)
+
+    rig.run("turn one")
+    shown = back(preview=True)
+    rig.run("turn two")
+    again = back(agreed=shown.plan)
+    assert (again.status, [one.path for one in again.files]) == (UndoStatus.PREVIEW, ["a.txt"])
+    assert again.plan != shown.plan
+    assert (rig.workdir / "a.txt").read_text() == "two\n"
+    assert "turn two" in texts(rig)
+    assert back(agreed=again.plan).status is UndoStatus.DONE
+    assert "turn two" not in texts(rig)
+
+
+def test_an_agreed_undo_takes_back_no_later_turn_even_if_that_wrote_nothing(grove: Rig):
+    rig = grove
+    rig.script("root", do(edit("a.txt", "one\n")), say("1"), say("2"))
+    rig.worker()
+    rig.run("turn one")
+    shown = undo.undo(here(rig), rig.agent("root"), preview=True)
+    rig.run("turn two")
+    again = undo.undo(here(rig), rig.agent("root"), agreed=shown.plan)
+    assert (again.status, again.files) == (UndoStatus.PREVIEW, ())
+    assert "turn two" in texts(rig)
+
+
+def test_only_what_was_agreed_to_is_done_again(grove: Rig):
+    rig = grove
+    two_turns(rig)
+    undo.undo(here(rig), rig.agent("root"))
+    shown = undo.redo(here(rig), rig.agent("root"), preview=True)
+    undo.undo(here(rig), rig.agent("root"))
+    again = undo.redo(here(rig), rig.agent("root"), agreed=shown.plan)
+    assert (again.status, sorted(one.path for one in again.files)) == (UndoStatus.PREVIEW, ["a.txt", "made.txt"])
+    assert (rig.workdir / "a.txt").read_text() == "not committed\n"
+    assert undo.redo(here(rig), rig.agent("root"), agreed=again.plan).status is UndoStatus.DONE
+
+
 def test_the_work_of_a_sibling_in_the_same_directory_stays(grove: Rig):
     rig = grove
     rig.script("root", do(edit("mine.txt", "mine\n"), edit("both.txt", "mine\n")), say("made"))

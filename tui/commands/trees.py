@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentmesh.app import trees
-from agentmesh.app.tree_words import about_merge, about_redo, about_undo, check_output, merge_question, undo_question
+from agentmesh.app.tree_words import (
+    CHANGED,
+    about_merge,
+    about_redo,
+    about_undo,
+    check_output,
+    merge_question,
+    undo_question,
+)
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.text import one_line, visible
 from agentmesh.store import travel
@@ -45,16 +53,20 @@ def merge(ctx: CommandContext, *args: str) -> Done:
     """Merge an agent's own tree into what it was made from; ``parent``: what that has now into the tree in view."""
     from agentmesh.workspace.results import MergeStatus
 
-    is_sure, words = _without_yes(args)
+    agreed, words = _without_yes(args)
     who, is_preview, check = _merge_of(words)
     down = who is not None and who.lower() == "parent"
     ref = ctx.agent(None if down else who)
-    found = trees.merge(ctx.mesh, ctx.session, ref.id, down=down, preview=True)
-    if is_preview or found.status is MergeStatus.NOTHING:
-        return Done("\n\n".join(filter(None, [about_merge(found, ctx.session).text, visible_lines(found.diff)])))
-    if not (is_sure or found.target or found.conflicts):
-        return Done(question=Question(*merge_question(found, ctx.session), "merge", (YES, *words)))
-    result = trees.merge(ctx.mesh, ctx.session, ref.id, down=down, check=check)
+    if agreed is None:
+        found = trees.merge(ctx.mesh, ctx.session, ref.id, down=down, preview=True)
+        if is_preview or found.status is MergeStatus.NOTHING:
+            return Done("\n\n".join(filter(None, [about_merge(found, ctx.session).text, visible_lines(found.diff)])))
+        if not (found.target or found.conflicts):
+            return _question(merge_question(found, ctx.session), "merge", found.plan, words)
+        agreed = None if found.target else found.plan
+    result = trees.merge(ctx.mesh, ctx.session, ref.id, down=down, check=check, agreed=agreed)
+    if result.status is MergeStatus.PREVIEW:
+        return _question(merge_question(result, ctx.session), "merge", result.plan, words, again=True)
     ctx.ensure_served()
     return Done(_told(ctx, result))
 
@@ -63,15 +75,15 @@ def undo(ctx: CommandContext, *args: str) -> Done:
     """Take back the newest turn of the agent in view."""
     from agentmesh.workspace import undo as undoing
 
-    is_sure, words = _without_yes(args)
-    return _take_back(ctx, "undo", words, _parts_of(words), undoing.undo, is_sure=is_sure)
+    agreed, words = _without_yes(args)
+    return _take_back(ctx, "undo", words, _parts_of(words), undoing.undo, agreed)
 
 
 def rewind(ctx: CommandContext, *args: str) -> Done:
     """Go back to a row of the agent in view (``@12``; ``@`` lists them), or in its conversation to a mark."""
     from agentmesh.workspace import undo as undoing
 
-    is_sure, words = _without_yes(args)
+    agreed, words = _without_yes(args)
     point = words[0] if words and words[0].startswith("@") else None
     if point is None:
         ctx.run(rewind_to_mark, ctx.in_view, words[0] if words else None)
@@ -81,7 +93,7 @@ def rewind(ctx: CommandContext, *args: str) -> Done:
         return Done(points=points) if points else Done("The agent has been told nothing yet.")
     row = int(point[1:])
 
-    return _take_back(ctx, "rewind", words, _parts_of(words[1:]), partial(undoing.rewind, row=row), is_sure=is_sure)
+    return _take_back(ctx, "rewind", words, _parts_of(words[1:]), partial(undoing.rewind, row=row), agreed)
 
 
 def redo(ctx: CommandContext) -> Done:
@@ -92,21 +104,34 @@ def redo(ctx: CommandContext) -> Done:
 
 
 def _take_back(
-    ctx: CommandContext, name: str, words: Sequence[str], parts: _Parts, back: Callable[..., Undone], *, is_sure: bool
+    ctx: CommandContext,
+    name: str,
+    words: Sequence[str],
+    parts: _Parts,
+    back: Callable[..., Undone],
+    agreed: str | None,
 ) -> Done:
-    """Look; ask if files are to be written; take back."""
+    """Look; ask if files are to be written; take back. ``agreed`` is the plan that a person has agreed to."""
     from agentmesh.workspace.naming import named
     from agentmesh.workspace.results import UndoStatus
 
     paths = named(ctx.mesh.workspaces, ctx.in_view, parts.paths or (), Path(ctx.session.workdir))
     how = parts._replace(paths=paths or None)._asdict()
-    found = back(ctx.mesh.workspaces, ctx.in_view, **how, preview=True)
+    is_first = agreed is None
+    found = back(ctx.mesh.workspaces, ctx.in_view, **how, preview=is_first, agreed=agreed)
+    if is_first and not found.files and found.status is not UndoStatus.REFUSED:  # nobody must be asked
+        found = back(ctx.mesh.workspaces, ctx.in_view, **how, agreed=found.plan)
     if found.status is UndoStatus.REFUSED:
         return Done("\n".join([about_undo(found, again="", alone=_ALONE).text, "", *_later(found.refused)]))
-    if found.files and not is_sure:
-        return Done(question=Question(*undo_question(found), name, (YES, *words)))
-    found = back(ctx.mesh.workspaces, ctx.in_view, **how)
+    if found.status is UndoStatus.PREVIEW:
+        return _question(undo_question(found), name, found.plan, words, again=not is_first)
     return Done(about_undo(found, again="/redo brings it back.", alone=_ALONE).text)
+
+
+def _question(asked: tuple[str, str], name: str, plan: str, words: Sequence[str], *, again: bool = False) -> Done:
+    """Ask before files are written; a yes holds for this plan only."""
+    text, detail = asked
+    return Done(question=Question(text, f"{CHANGED} {detail}" if again else detail, name, (YES, plan, *words)))
 
 
 def _later(refused: Sequence[Later]) -> list[str]:
@@ -126,9 +151,9 @@ def visible_lines(text: str) -> str:
     return "\n".join(visible(line) for line in text.rstrip("\n").split("\n"))
 
 
-def _without_yes(args: Sequence[str]) -> tuple[bool, tuple[str, ...]]:
-    """Return whether a person has agreed already, and the other arguments."""
-    return bool(args) and args[0] == YES, tuple(args[1:] if args and args[0] == YES else args)
+def _without_yes(args: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
+    """Return the plan that a person has agreed to, None if they were not asked yet, and the other arguments."""
+    return (args[1], tuple(args[2:])) if args and args[0] == YES else (None, tuple(args))
 
 
 def _merge_of(args: Sequence[str]) -> _Merge:
