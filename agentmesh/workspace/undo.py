@@ -60,9 +60,7 @@ def undo(
         return Undone(UndoStatus.NOTHING, me.name)
     # What was merged between the turn before and this one belongs to neither: files go back to where this one began.
     back = turn.start - 1
-    return _to(
-        workspaces, me, back, files, conversation, paths, began=turn.start, preview=preview, agreed=agreed
-    )
+    return _to(workspaces, me, back, files, conversation, paths, began=turn.start, preview=preview, agreed=agreed)
 
 
 def rewind(
