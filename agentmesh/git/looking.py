@@ -301,7 +301,7 @@ def at_paths(place: Place, view: pygit2.Repository, before: str, paths: Collecti
 def _note_private(place: Place, view: pygit2.Repository, edits: tree_objects.Edits) -> None:
     """Note which of the files that were read just now only some may read."""
     files = [(path, entry) for path, entry in edits.items() if entry is not None]
-    if files:
+    if files and private.is_begun(Path(view.path)):  # else the first look at all files notes them
         private.note(Path(view.path), place.top, files)
 
 

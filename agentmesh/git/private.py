@@ -7,6 +7,7 @@ brought back as both.
 from __future__ import annotations
 
 import json
+import os
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -43,8 +44,10 @@ def note(view: Path, top: Path, files: Iterable[tuple[str, Entry]]) -> None:
     usual = (view / "HEAD").stat().st_mode & _READERS
     notes = read(view)
     is_new = not is_begun(view)
-    for path, name, mode in _on_disk(top, files):
-        is_new |= _noted(notes, path, name, mode if usual & ~mode else None)
+    for path, entry, mode in _on_disk(top, files):
+        is_private = bool(usual & ~mode)
+        if is_private or path in notes:
+            is_new |= _noted(notes, path, entry.id.hex(), mode if is_private else None)
     if is_new:
         _write(view, notes)
 
@@ -54,16 +57,17 @@ def permissions(notes: Notes, path: str, entry: Entry) -> int | None:
     return notes.get(path, {}).get(entry.id.hex())
 
 
-def _on_disk(top: Path, files: Iterable[tuple[str, Entry]]) -> Iterator[tuple[str, str, int]]:
-    """Yield path, name of the content and permissions of the files that are there."""
+def _on_disk(top: Path, files: Iterable[tuple[str, Entry]]) -> Iterator[tuple[str, Entry, int]]:
+    """Yield the files that are there, with their permissions."""
+    above = f"{os.fspath(top)}/"
     for path, entry in files:
         if entry.mode in (FILE, PROGRAM):
             try:
-                mode = (top / path).lstat().st_mode
+                mode = os.lstat(above + path).st_mode
             except OSError:
                 continue
             if stat.S_ISREG(mode):
-                yield path, entry.id.hex(), mode & 0o777
+                yield path, entry, mode & 0o777
 
 
 def _noted(notes: Notes, path: str, name: str, mode: int | None) -> bool:

@@ -72,6 +72,23 @@ def test_a_private_file_that_was_made_anew_for_all_is_private_again(repository: 
     assert mode(key) == 0o644
 
 
+def test_a_workspace_without_notes_gets_them_at_its_next_look_at_all_files(repository: Repository, tmp_path: Path):
+    key = repository.write("id_rsa", "secret\n")
+    key.chmod(0o600)
+    repository.commit()
+    workspace = Workspace.of(repository.top, tmp_path / "trees" / "w")
+    first = workspace.take().tree
+    (workspace.store.folder / "view" / "private.json").unlink()
+    again = Workspace.of(repository.top, tmp_path / "trees" / "w")
+    again.head = first
+    repository.write("a.txt", "2\n")
+    again.take(paths=["a.txt"])
+    again.take()
+    key.unlink()
+    back(again, first)
+    assert mode(key) == 0o600
+
+
 def test_notes_that_cannot_be_read_hinder_nothing(repository: Repository, workspace: Workspace):
     first = workspace.take().tree
     (workspace.store.folder / "view" / "private.json").write_text("{")
