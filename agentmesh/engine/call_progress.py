@@ -12,7 +12,10 @@ from agentmesh.domain.activity import fitted
 from agentmesh.domain.rows import Agent
 from agentmesh.engine.feed import Feed, Message
 from agentmesh.engine.observer import Observer
-from agentmesh.llm.port import Watch
+from agentmesh.llm.port import Bill, Watch
+
+MayRetry = Callable[[Bill, Bill], bool]
+"""Whether the budget has room for another attempt: ``Watch.may_retry``."""
 
 _LONGEST: Final = 300
 """Characters of an activity that says why nothing happens."""
@@ -50,18 +53,22 @@ def retrying(seconds: float, why: str) -> str:
 
 
 @contextmanager
-def watched(feed: Feed, observer: Observer, agent: Agent, after: int, times: TokenTimes) -> Iterator[Watch]:
+def watched(
+    feed: Feed, observer: Observer, agent: Agent, after: int, times: TokenTimes, may_retry: MayRetry
+) -> Iterator[Watch]:
     """Yield the watch of a model call of this agent; ``after`` is the newest own row in the request."""
     message = feed.message(agent.session_id, agent.id, after)
     failed = True
     try:
-        yield _watch(feed, observer, agent, message, times)
+        yield _watch(feed, observer, agent, message, times, may_retry)
         failed = False
     finally:
         message.end(failed=failed)
 
 
-def _watch(feed: Feed, observer: Observer, agent: Agent, message: Message, times: TokenTimes) -> Watch:
+def _watch(
+    feed: Feed, observer: Observer, agent: Agent, message: Message, times: TokenTimes, may_retry: MayRetry
+) -> Watch:
 
     def reasoning(_piece: str) -> None:
         times.seen()
@@ -90,6 +97,7 @@ def _watch(feed: Feed, observer: Observer, agent: Agent, message: Message, times
         tool=lambda name: feed.activity(agent.id, f"calling {name}"),
         arguments=times.seen,
         retry=retry,
+        may_retry=may_retry,
         paused=paused,
         sent=lambda: feed.activity(agent.id, "thinking"),
     )

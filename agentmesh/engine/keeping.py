@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 from agentmesh.domain.errors import AgentBusy, DatabaseBusy, DatabaseError, DatabaseUnreachable, Fenced
 from agentmesh.domain.log import logger
 from agentmesh.domain.rows import Agent
+from agentmesh.llm.port import Bill
 from agentmesh.store import steps
+from agentmesh.store.call import Lease
 from agentmesh.store.tx import Database
 
 LOG = logger(__name__)
@@ -58,6 +60,18 @@ def book(database: Database, agent: Agent, usage: Mapping[str, Any], *, unless: 
             database.run(steps.book_call, agent.id, {**usage, "turn": agent.turn})
     except DatabaseError as error:
         LOG.warning("a model call of %s is not booked: %s (%s)", agent.id, error, usage)
+
+
+def may_retry(database: Database, lease: Lease, last: Bill, every: Bill) -> bool:
+    """Return whether the budget has room for another attempt of a model call, which is then reserved.
+
+    ``last`` is what the last attempt used, ``every`` what all of them did. If the database does not say, there is none.
+    """
+    try:
+        return database.run(steps.reserve_retry, lease, (last.tokens, last.cost_usd), (every.tokens, every.cost_usd))
+    except DatabaseError as error:
+        LOG.warning("the model call of %s is not tried again: %s", lease.agent_id, error)
+        return False
 
 
 def keep(

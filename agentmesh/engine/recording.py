@@ -6,7 +6,7 @@ from typing import Any
 
 from agentmesh.domain.rows import OpenCall
 from agentmesh.engine.corrections import Verdict, says_nothing
-from agentmesh.llm.port import LIMIT, Reply
+from agentmesh.llm.port import LIMIT, Bill, Reply
 
 CUT = "the answer was cut at the model's output limit"
 STOPPED = "the answer was stopped: it was longer than limits.answer_tokens or limits.answer_bytes allows"
@@ -76,8 +76,9 @@ def open_calls(seq: int, reply: Reply) -> list[OpenCall]:
 
 
 def usage(reply: Reply, model: str, seconds: float, first: float | None, error: str | None = None) -> dict[str, Any]:
-    """Return what a model call used; ``first`` is the seconds until its first token."""
-    used, listed = reply.usage, reply.prices
+    """Return what a model call used in all attempts; ``first`` is the seconds until its first token."""
+    bill, listed = reply.bill, reply.prices
+    used = bill.usage
     is_free = used.input_tokens + used.output_tokens == 0  # refused or cut off before it began: the price is known
     return {
         "model": model,
@@ -85,7 +86,7 @@ def usage(reply: Reply, model: str, seconds: float, first: float | None, error: 
         "output_tokens": used.output_tokens,
         "cached_tokens": used.cached_tokens,
         "estimated": used.estimated,
-        "cost_usd": 0.0 if is_free else reply.cost_usd,
+        "cost_usd": 0.0 if is_free else bill.cost_usd,
         "latency_ms": round(seconds * 1000),
         "first_token_ms": round(first * 1000) if first is not None else None,
         "finish_reason": reply.finish_reason,
@@ -93,4 +94,20 @@ def usage(reply: Reply, model: str, seconds: float, first: float | None, error: 
         "input_usd": listed and listed.input_usd,
         "cached_usd": listed and listed.cached_usd,
         "output_usd": listed and listed.output_usd,
+        **_earlier(reply.earlier),
+    }
+
+
+def _earlier(bill: Bill) -> dict[str, Any]:
+    """Return the share of earlier attempts: the bill of a model is that of one attempt."""
+    used = bill.usage
+    if used.input_tokens + used.output_tokens == 0:
+        return {}
+    return {
+        "earlier": {
+            "input_tokens": used.input_tokens,
+            "output_tokens": used.output_tokens,
+            "cached_tokens": used.cached_tokens,
+            "cost_usd": bill.cost_usd,
+        }
     }

@@ -105,7 +105,7 @@ class Compactor:
                 return parked
         self._feed.activity(agent.id, "compacting")
         most = budgeting.shortened(granted, budgeting.wanted(self._model, agent.model))
-        content, usage = self._summarize(agent, conversation, cancel, most, asked=asked)
+        content, usage = self._summarize(lease, agent, conversation, cancel, most, asked=asked)
         store = partial(self._database.run, context.summarize, lease, content, usage, ends=asked)
         return keeping.end_call(self._database, agent, usage, store, cancel.is_set)
 
@@ -117,7 +117,7 @@ class Compactor:
         return granted
 
     def _summarize(
-        self, agent: Agent, conversation: Conversation, cancel: Cancel, most: int | None, *, asked: bool
+        self, lease: Lease, agent: Agent, conversation: Conversation, cancel: Cancel, most: int | None, *, asked: bool
     ) -> tuple[dict[str, Any], dict[str, Any] | None]:
         """Return the summary's row, and the usage of the call that made it; None if there was no call.
 
@@ -128,7 +128,7 @@ class Compactor:
             raise self._not_smaller(agent, conversation, None)
         text, usage, why = "", None, "there was nothing to ask about."
         if plan.summed:
-            text, usage, why = self._ask(agent, conversation, plan, cancel, most)
+            text, usage, why = self._ask(lease, agent, conversation, plan, cancel, most)
         if not text or len(text.encode("utf-8", "replace")) >= plan.covered_bytes:
             if asked and not why:
                 raise NoSummary(
@@ -171,7 +171,7 @@ class Compactor:
             return None
 
     def _ask(
-        self, agent: Agent, conversation: Conversation, plan: Plan, cancel: Cancel, most: int | None
+        self, lease: Lease, agent: Agent, conversation: Conversation, plan: Plan, cancel: Cancel, most: int | None
     ) -> tuple[str, dict[str, Any], str]:
         """Return the model's summary, what making it used, and why there is none."""
         began = time.monotonic()
@@ -196,7 +196,7 @@ class Compactor:
             reply = self._model.complete(
                 self._images.fill(agent.session_id, request),
                 cancel,
-                Watch(retry=retry, paused=paused),
+                Watch(retry=retry, paused=paused, may_retry=partial(keeping.may_retry, self._database, lease)),
             )
         except CallCancelled as cancelled:
             raise Stopped(usage(cancelled.partial, "cancelled")) from None

@@ -269,7 +269,8 @@ class Runner:
 
         try:
             feed, observer = self._engine.feed, self._engine.observer
-            with call_progress.watched(feed, observer, agent, conversation.last_seq, times) as watch:
+            may = bind(keeping.may_retry, self._engine.database, self._lease)
+            with call_progress.watched(feed, observer, agent, conversation.last_seq, times, may) as watch:
                 reply = self._engine.model.complete(request, self._cancel, watch)
             goes.began()  # a server that does not stream has read it too
             self._engine.prefixes.saw(agent.model, reply.usage, times.first - began if times.first else None)

@@ -22,7 +22,7 @@ from agentmesh.llm.capabilities import Capabilities
 from agentmesh.llm.exchange import Exchange
 from agentmesh.llm.failure import AttemptFailed, FailedAnswer, explain
 from agentmesh.llm.pauses import Pass, PauseGate, Pauses, Visit
-from agentmesh.llm.port import LIMIT, CallCancelled, CallFailed, ChatRequest, Prices, Reply, Watch
+from agentmesh.llm.port import LIMIT, Bill, CallCancelled, CallFailed, ChatRequest, Prices, Reply, Watch
 from agentmesh.llm.provider import BOUND_NAMES, Provider
 from agentmesh.llm.reading import Reader
 from agentmesh.llm.request import (
@@ -119,24 +119,26 @@ class OpenAIChat:
                     self._attempt(prepared, assembly, cancel, entered)
                     entered.answered()
                 self._learn_streams(request.model, is_streamed=not left_out.stream)
-                return self._whole(prepared, assembly)
+                return _after(kept, self._whole(prepared, assembly))
             except AttemptFailed as caught:
                 failure = caught
-            partial = self._partial(prepared, assembly)
-            kept = partial or kept  # keep what had arrived before the server went away
+            partial, before = self._partial(prepared, assembly), kept
+            kept = _after(before, partial) if partial else before  # what had arrived before the server went away
             if cancel.is_set():
                 raise CallCancelled(kept or Reply(finish_reason="cut"))
-            if partial is None and (note := self._leave_out(request, failure, left_out)):
+            if not assembly.touched and (note := self._leave_out(request, failure, left_out)):
                 notes.append(note)
             elif self._policy.waits_out(failure):
                 self._slow_down(gate, entered, failure, visit, kept)
-            elif (pause := tries.pause(failure)) is not None:
+                if partial and not _may_retry(watch, partial, kept, failure):
+                    raise failure.final(kept)
+            elif (pause := tries.pause(failure)) is not None and _may_retry(watch, partial, kept, failure):
                 # Some servers stream no tool calls: an empty answer may be whole without streaming.
                 left_out.stream |= failure.kind in ("empty", "wordless") and bool(request.tools)
                 watch.retry(pause, failure.message)
                 cancel.wait(pause)
             elif failure.kind == "wordless":
-                return self._whole(prepared, assembly)
+                return _after(before, self._whole(prepared, assembly))
             else:
                 raise self._final(failure, request.model, kept, cancel)
         raise CallCancelled(kept or Reply(finish_reason="cut"))
@@ -322,8 +324,10 @@ class OpenAIChat:
         return reply
 
     def _partial(self, prepared: _Prepared, assembly: Assembly) -> Reply | None:
-        """Return the part of an answer that has arrived, None if there is none."""
-        return replace(self._reply(prepared, assembly), finish_reason="cut") if assembly.touched else None
+        """Return the part of an answer that has arrived, or its usage alone; None if there is neither."""
+        if not assembly.touched and assembly.usage is None:
+            return None
+        return replace(self._reply(prepared, assembly), finish_reason="cut")
 
     def _learn_streams(self, model: str, *, is_streamed: bool) -> None:
         """Learn from an answer whether the model's streams lack answers: from two in a row that did."""
@@ -373,3 +377,16 @@ class OpenAIChat:
         if not close:
             return "Choose another model."
         return f"It has {', '.join(self.provider.redact(name, 80) for name in close)}."
+
+
+def _after(before: Reply | None, reply: Reply) -> Reply:
+    """Return the reply with what the attempts up to ``before`` used."""
+    return reply if before is None else replace(reply, earlier=before.bill)
+
+
+def _may_retry(watch: Watch, partial: Reply | None, kept: Reply | None, failure: AttemptFailed) -> bool:
+    """Whether the budget has room for another attempt; ``partial`` is what the last one brought, if anything."""
+    if partial is None or kept is None or watch.may_retry(Bill().plus(partial.usage, partial.cost_usd), kept.bill):
+        return True
+    failure.hint = f"It is not tried again: the budget has no room for another attempt. {failure.hint}".rstrip()
+    return False

@@ -54,6 +54,33 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Bill:
+    """What some attempts of a call have used."""
+
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    """Their known cost; None if no price is known, or if there was no attempt."""
+
+    @property
+    def tokens(self) -> int:
+        """Uncached input plus output."""
+        return self.usage.input_tokens - self.usage.cached_tokens + self.usage.output_tokens
+
+    def plus(self, usage: Usage, cost_usd: float | None) -> Bill:
+        """Return the sum with another attempt's usage."""
+        known = [cost for cost in (self.cost_usd, cost_usd) if cost is not None]
+        return Bill(
+            Usage(
+                self.usage.input_tokens + usage.input_tokens,
+                self.usage.output_tokens + usage.output_tokens,
+                self.usage.cached_tokens + usage.cached_tokens,
+                estimated=self.usage.estimated or usage.estimated,
+            ),
+            round(sum(known), 12) if known else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Prices:
     """The prices of a model in a price list, in USD per token."""
 
@@ -97,8 +124,11 @@ class Reply:
     """Field in which the server sent its reasoning, for servers that want it back; empty if there was no reasoning."""
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage = Usage()
+    """Tokens of the attempt that brought the answer."""
     cost_usd: float | None = None
-    """Known price of the call, or None."""
+    """Known price of that attempt, or None."""
+    earlier: Bill = Bill()
+    """What earlier attempts used, whose answers are void."""
     prices: Prices | None = None
     """The model's listed prices, wherever the call's cost comes from; None if it is not listed."""
     finish_reason: str = "stop"
@@ -108,6 +138,11 @@ class Reply:
     """What had to be repaired (ids made up, no usage, ...), one sentence each."""
     unread: Unread = Unread.NOTHING
     """Whether ``text`` holds a call that was not read."""
+
+    @property
+    def bill(self) -> Bill:
+        """What all attempts of the call used."""
+        return self.earlier.plus(self.usage, self.cost_usd)
 
 
 class CallFailed(ModelError):
@@ -160,6 +195,8 @@ class Watch:
     """A piece of a call's arguments."""
     retry: Callable[[float, str], None] = lambda _seconds, _why: None
     """The call failed and will be tried again after these seconds; the streamed part is void."""
+    may_retry: Callable[[Bill, Bill], bool] = lambda _last, _all: True
+    """Whether the budget has room for another attempt, after the last one and all so far have used so much."""
     paused: Callable[[float, str, float], None] = lambda _seconds, _why, _left: None
     """The call pauses because its model is overloaded or away: seconds, reason, and seconds until it gives up."""
     sent: Callable[[], None] = lambda: None

@@ -303,6 +303,18 @@ def book_call(conn: Connection, agent: AgentId, usage: Mapping[str, Any]) -> Non
     conn.execute(statement("steps.book_call"), {"agent": agent, "usage": _json(usage)})
 
 
+def reserve_retry(
+    conn: Connection, lease: Lease, last: tuple[int, float | None], every: tuple[int, float | None]
+) -> bool:
+    """Reserve another attempt of a model call; return whether there was room for it under every cap.
+
+    ``last`` and ``every``: tokens, and USD if known, that the last attempt and all attempts have used.
+    """
+    used = {"tokens": last[0], "usd": last[1], "all_tokens": every[0], "all_usd": every[1]}
+    values = {"agent": lease.agent_id, "epoch": lease.epoch, **used}
+    return scalar(conn, statement("steps.reserve_retry"), values, bool)
+
+
 def open_calls(conn: Connection, agent: AgentId) -> list[OpenCall]:
     """Return the agent's calls without a result, in the order in which the model asked for them."""
     with conn.cursor(row_factory=typed_row(OpenCall)) as cursor:

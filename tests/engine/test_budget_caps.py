@@ -14,6 +14,7 @@ from agentmesh.llm.simulator.profiles import find_profile
 from agentmesh.llm.simulator.reply import Fault, FaultKind, ScriptedReply
 from agentmesh.store import budgets, mailbox
 from tests.fixtures.engine import Rig, call, say, when
+from tests.llm.misbehaving import cut, misbehaving, stream, text
 
 EACH: dict[str, Any] = {"usage": Usage(input_tokens=20_000, output_tokens=2_000), "cost_usd": 0.10}
 """What a model reports for each call, whatever it was sent."""
@@ -104,6 +105,35 @@ def test_a_parent_that_was_only_ever_billed_from_the_cache(new: Rig):
     crowd(new, [f"f{n}" for n in range(16)], say("done", usage=whole, cost_usd=0.30))
     new.rest()
     assert Decimal("0.63") <= spent(new).cost_usd <= Decimal("1.00")
+
+
+BILLED = {"choices": [], "usage": {"prompt_tokens": 1000, "completion_tokens": 500, "cost": 0.1}}
+LOST = {
+    "cut": cut(*text("Hel", finish=None), BILLED),
+    "overloaded": stream(*text("Hel", finish=None), BILLED, {"error": {"code": 529, "message": "overloaded"}}),
+}
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_attempts_that_are_lost_are_booked_and_no_more_are_made_than_fit(new: Rig, lost: str):
+    with misbehaving(LOST[lost]) as server:
+        cap(new, "0.25")
+        new.worker(base_url=server.url, retries=3, longest_pause=60)
+        new.run()
+    assert len(server.chats) == 2, "a third one would not have fitted"
+    assert (spent(new).tokens, spent(new).cost_usd) == (3000, Decimal("0.20"))
+    assert "budget has no room for another attempt" in new.rows()[-1][1]["hint"]
+    assert new.one("select count(*) from agentmesh.model_calls") == 1
+    assert new.one("select count(*) from agentmesh.reservations") == 0
+
+
+def test_an_answer_after_lost_attempts_costs_as_much_as_all(new: Rig):
+    with misbehaving(LOST["cut"], LOST["cut"], stream(*text("Hello"), BILLED)) as server:
+        cap(new, "5")
+        new.worker(base_url=server.url, retries=3)
+        assert new.run() == "Hello"
+    assert (spent(new).tokens, spent(new).cost_usd) == (4500, Decimal("0.30"))
+    assert new.one("select least_usd from agentmesh.model_bills") == Decimal("0.1"), "a bill is that of one attempt"
 
 
 # How the first call goes ahead

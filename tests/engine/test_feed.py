@@ -197,7 +197,8 @@ def test_of_a_call_that_failed_nothing_is_told_after_its_error(mesh: Mesh, feed:
     feed.stop()  # no flush comes between
 
     def call(error: Exception | None) -> None:
-        with call_progress.watched(feed, Observer(), agent, 7, call_progress.TokenTimes()) as watch:
+        times = call_progress.TokenTimes()
+        with call_progress.watched(feed, Observer(), agent, 7, times, lambda _last, _all: True) as watch:
             watch.text("half an")
             assert mesh.root in feed._messages
             if error:

@@ -5,9 +5,23 @@ from __future__ import annotations
 import pytest
 
 from agentmesh.domain.cancel import Cancel
-from agentmesh.llm.port import CallFailed, Usage
+from agentmesh.llm.port import CallFailed, Usage, Watch
+from agentmesh.llm.retry import RetryPolicy
 from tests.llm.asking import Log, ask, client, request
-from tests.llm.misbehaving import USAGE, cut, data, delta, dripping, good, hanging, misbehaving, plain, stream, text
+from tests.llm.misbehaving import (
+    USAGE,
+    cut,
+    data,
+    delta,
+    dripping,
+    error,
+    good,
+    hanging,
+    misbehaving,
+    plain,
+    stream,
+    text,
+)
 
 
 def failure(*answers, **fields) -> tuple[CallFailed, int]:
@@ -199,6 +213,72 @@ def test_stream_that_is_always_cut_fails_with_what_there_was(answer):
     assert error.partial is not None
     assert (error.partial.text, error.partial.finish_reason) == ("Hel", "cut")
     assert error.partial.usage.estimated
+
+
+BILLED = {"choices": [], "usage": {"prompt_tokens": 1000, "completion_tokens": 500, "cost": 0.1}}
+LOST = {
+    "cut": cut(*text("Hel", finish=None), BILLED),
+    "error in the stream": stream(*text("Hel", finish=None), BILLED, {"error": {"code": 500, "message": "died"}}),
+    "usage alone": cut(BILLED),
+    "wordless": stream(delta("stop"), BILLED),
+}
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_an_answer_says_what_its_lost_attempts_used(lost):
+    with misbehaving(LOST[lost], LOST[lost], good("Hello")) as server:
+        reply = ask(server)
+    lost_attempts = len(server.chats) - 1
+    assert reply.earlier.usage == Usage(1000 * lost_attempts, 500 * lost_attempts)
+    assert reply.earlier.cost_usd == pytest.approx(0.1 * lost_attempts)
+    last = (0, 0.1) if lost == "wordless" else (10, None)
+    assert (reply.usage.input_tokens % 1000, reply.cost_usd) == last
+
+
+def test_a_failure_says_what_all_attempts_used():
+    error, requests = failure(LOST["cut"])
+    assert requests == 3
+    assert error.partial is not None
+    assert error.partial.bill.usage == Usage(3000, 1500)
+    assert error.partial.bill.cost_usd == pytest.approx(0.3)
+    assert error.partial.usage == Usage(1000, 500)
+
+
+def test_a_refusal_after_a_lost_attempt_forgets_nothing():
+    failed, requests = failure(LOST["cut"], error(400, "no"))
+    assert requests == 2
+    assert failed.partial is not None
+    assert failed.partial.bill.usage == Usage(1000, 500)
+
+
+@pytest.mark.parametrize("code", [500, 529])
+def test_without_room_in_the_budget_nothing_is_tried_again(code):
+    asked = []
+
+    def may_retry(last, every):
+        asked.append((last.tokens, every.tokens))
+        return len(asked) < 2
+
+    lost = stream(*text("Hel", finish=None), BILLED, {"error": {"code": code, "message": "died"}})
+    policy = RetryPolicy(retries=5, first=0.0, longest=0.0)
+    with misbehaving(lost) as server:
+        model = client(server, policy)
+        with pytest.raises(CallFailed, match="died") as caught:
+            model.complete(request(), Cancel(), Watch(may_retry=may_retry))
+        model.close()
+    assert asked == [(1500, 1500), (1500, 3000)]
+    assert len(server.chats) == 2
+    assert "budget has no room for another attempt" in caught.value.hint
+    assert caught.value.partial is not None
+    assert caught.value.partial.bill.tokens == 3000
+
+
+def test_an_answer_without_a_word_is_taken_if_the_budget_has_no_room_for_another():
+    with misbehaving(LOST["wordless"]) as server:
+        model = client(server)
+        reply = model.complete(request(), Cancel(), Watch(may_retry=lambda _last, _every: False))
+        model.close()
+    assert (len(server.chats), reply.bill.tokens) == (1, 1500)
 
 
 def test_garbage_in_a_data_line_is_retried_then_fails():

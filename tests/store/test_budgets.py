@@ -411,6 +411,47 @@ def test_what_others_reserved_counts(mesh: Mesh):
     assert "used are 0, reserved for calls that run 1,000, and this one takes at least 256" in refused["error"]
 
 
+@pytest.mark.parametrize("of_agent", [False, True])
+def test_another_attempt_is_reserved_beside_what_the_lost_ones_used(mesh: Mesh, of_agent: bool):
+    a, b = mesh.fork(mesh.root, "a", "work"), mesh.fork(mesh.root, "b", "work")
+    cap(mesh, 3000, agent=mesh.root if of_agent else None)
+    begin(mesh, a)
+    begin(mesh, b)
+    lease = mesh.lease(a)
+    assert mesh.run(steps.reserve_retry, lease, (700, None), (700, None))
+    assert reserved(mesh) == {"a": 1700, "b": 1000}
+    assert not mesh.run(steps.reserve_retry, lease, (301, None), (1001, None)), "with b's call it would not fit"
+    assert reserved(mesh) == {"a": 1700, "b": 1000}
+    assert mesh.run(steps.reserve_retry, lease, (300, None), (1000, None))
+
+
+def test_another_attempt_of_unknown_price_needs_as_much_as_the_last_one_cost(mesh: Mesh):
+    cap(mesh, 0.25, "usd")
+    begin(mesh, mesh.root)
+    lease = mesh.lease(mesh.root)
+    assert mesh.run(steps.reserve_retry, lease, (10, 0.1), (10, 0.1))
+    assert budget(mesh).reserved_cost_usd == Decimal("0.2")
+    assert not mesh.run(steps.reserve_retry, lease, (10, 0.1), (20, 0.2))
+
+
+def test_another_attempt_without_a_reservation_of_its_own_is_held_by_no_cap(mesh: Mesh):
+    cap(mesh, None)
+    mesh.run(budgets.set_budget, mesh.session, Cap(None, None))
+    begin(mesh, mesh.root)
+    assert mesh.run(steps.reserve_retry, mesh.lease(mesh.root), (10**9, None), (10**9, None))
+
+
+def test_a_bill_is_that_of_the_last_attempt_and_all_are_booked(mesh: Mesh):
+    cap(mesh, 10_000)
+    mesh.conn.execute("update agentmesh.model_bills set least_input = 600, least_usd = 0.06, input_excess = 10")
+    begin(mesh, mesh.root)
+    earlier = {"input_tokens": 1000, "output_tokens": 200, "cached_tokens": 200, "cost_usd": 0.12}
+    used = {"input_tokens": 1500, "output_tokens": 300, "cached_tokens": 300, "cost_usd": 0.18, "model": "demo/demo"}
+    step(mesh, mesh.lease(mesh.root), {**used, "earlier": earlier})
+    assert (budget(mesh).tokens, budget(mesh).cost_usd) == (1500, Decimal("0.18"))
+    assert mesh.one("select least_input from agentmesh.model_bills") == 500
+
+
 def test_a_cap_on_an_agent_holds_for_all_below_it_and_for_nobody_else(mesh: Mesh):
     team = mesh.fork(mesh.root, "team", "work")
     child = mesh.fork(team, "child", "work")

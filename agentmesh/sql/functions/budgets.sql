@@ -54,6 +54,39 @@ end $$;
 comment on function agentmesh.reserve is
   'Reserve a model call whose request has so many bytes and whose answer may have so many tokens, at listed prices if there are some. Returns {"answer": limit of its tokens, null if nothing is capped}, {"waits": ''bill'' or ''room'' of other calls}, or {"refused": {error, hint}}.';
 
+create function agentmesh.reserve_retry(agent uuid, epoch bigint, last_tokens bigint, last_usd numeric, all_tokens bigint, all_usd numeric) returns boolean
+language plpgsql as $$
+#variable_conflict use_column
+-- It locks as reserve does. The reservation then covers what all attempts have used, and as much for the next one as
+-- was reserved, or as the last one used if that is more.
+declare
+  mine agentmesh.reservations;
+  me agentmesh.agents;
+  session agentmesh.sessions;
+  fits boolean;
+begin
+  select * into mine from agentmesh.reservations r where r.agent_id = reserve_retry.agent and r.epoch = reserve_retry.epoch;
+  if not found then
+    return true;
+  end if;
+  perform from agentmesh.session_usage u where u.session_id = mine.session_id for no key update;
+  select * into me from agentmesh.agents a where a.id = reserve_retry.agent;
+  select * into session from agentmesh.sessions s where s.id = mine.session_id;
+  mine.tokens := greatest(mine.tokens, reserve_retry.all_tokens) + reserve_retry.last_tokens;
+  mine.cost_usd := greatest(mine.cost_usd, reserve_retry.all_usd, 0) + coalesce(reserve_retry.last_usd, 0);
+  select bool_and(coalesce(c.tokens + c.reserved + mine.tokens <= c.max_tokens, true)
+    and coalesce(c.cost_usd + c.reserved_usd + mine.cost_usd <= c.max_cost_usd, true))
+  into fits from agentmesh.caps_of(me, session) c;
+  if fits then
+    update agentmesh.reservations r set tokens = mine.tokens, cost_usd = mine.cost_usd
+    where r.agent_id = reserve_retry.agent and r.epoch = reserve_retry.epoch;
+  end if;
+  return fits;
+end $$;
+
+comment on function agentmesh.reserve_retry is
+  'Reserve another attempt of the model call of an agent, whose owner has this epoch. The last attempt has used last_tokens and last_usd, all so far all_tokens and all_usd (usd null if unknown). Returns whether it fits under every cap; true if nothing is reserved, because nothing is capped.';
+
 create function agentmesh.release_reservation(agent uuid) returns void
 language plpgsql as $$
 declare
@@ -269,10 +302,10 @@ declare
 begin
   select coalesce(u.input_tokens, 0) as input_tokens, coalesce(u.output_tokens, 0) as output_tokens,
     least(coalesce(u.cached_tokens, 0), coalesce(u.input_tokens, 0)) as cached_tokens, coalesce(u.estimated, false) as estimated,
-    u.model, u.turn, u.cost_usd, u.latency_ms, u.first_token_ms, u.finish_reason, u.error, u.input_usd, u.cached_usd, u.output_usd
+    u.model, u.turn, u.cost_usd, u.latency_ms, u.first_token_ms, u.finish_reason, u.error, u.input_usd, u.cached_usd, u.output_usd, u.earlier
   into used from jsonb_to_record(usage) as u (model text, turn integer, input_tokens bigint, output_tokens bigint, cached_tokens bigint,
     estimated boolean, cost_usd numeric, latency_ms integer, first_token_ms integer, finish_reason text, error text,
-    input_usd numeric, cached_usd numeric, output_usd numeric);
+    input_usd numeric, cached_usd numeric, output_usd numeric, earlier jsonb);
   update agentmesh.agents a set model_calls = a.model_calls + 1, input_tokens = a.input_tokens + used.input_tokens,
     output_tokens = a.output_tokens + used.output_tokens, cached_tokens = a.cached_tokens + used.cached_tokens,
     cost_usd = a.cost_usd + coalesce(used.cost_usd, 0), unpriced_calls = a.unpriced_calls + case when used.cost_usd is null then 1 else 0 end
@@ -293,6 +326,12 @@ begin
   if mine.agent_id is null then
     return;
   end if;
+  if used.earlier is not null then  -- a model bills one attempt
+    used.input_tokens := used.input_tokens - (used.earlier ->> 'input_tokens')::bigint;
+    used.output_tokens := used.output_tokens - (used.earlier ->> 'output_tokens')::bigint;
+    used.cached_tokens := used.cached_tokens - (used.earlier ->> 'cached_tokens')::bigint;
+    used.cost_usd := used.cost_usd - coalesce((used.earlier ->> 'cost_usd')::numeric, 0);
+  end if;
   -- No bill: it failed before the server counted, or nothing was sent.
   if mine.epoch = me.epoch and not mine.waits and used.input_tokens + used.output_tokens > 0 and not (used.estimated and used.error is not null) then
     perform agentmesh.learn_bill(mine, coalesce(used.model, me.model), used.input_tokens, used.output_tokens, used.cached_tokens, used.cost_usd,
@@ -302,7 +341,7 @@ begin
 end $$;
 
 comment on function agentmesh.book_usage is
-  'Book the usage of a model call (null if unknown). With ends, the agent''s reservation was made for this call, its row is locked, and its owner ends the call in this commit. Then the reservation is released, and the model''s bill is recorded.';
+  'Book the usage of a model call (null if unknown), all attempts together; "earlier" is the share of those before the last one. With ends, the agent''s reservation was made for this call, its row is locked, and its owner ends the call in this commit. Then the reservation is released, and the model''s bill is recorded.';
 
 create function agentmesh.cap_refusal(me agentmesh.agents, whose agentmesh.agents, unit text, cap numeric, used numeric, reserved numeric, needs numeric)
   returns jsonb

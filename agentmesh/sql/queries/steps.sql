@@ -50,6 +50,10 @@ select agentmesh.skip_turn(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordi
 -- Book a model call whose answer is not kept.
 select agentmesh.book_lost_call(%(agent)s, %(usage)s);
 
+-- name: reserve_retry
+-- Reserve another attempt of a model call, if there is room for it.
+select agentmesh.reserve_retry(%(agent)s, %(epoch)s, %(tokens)s, %(usd)s::numeric, %(all_tokens)s, %(all_usd)s::numeric);
+
 -- name: open_calls
 -- Calls of an agent without a result, in the order asked.
 select c.seq, c.ordinal, c.call_id, c.name, c.arguments, c.status, r.answer as approval,
