@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from fractions import Fraction
 from typing import Final
 
 from agentmesh.domain.errors import UsageError
@@ -21,6 +22,11 @@ _AMOUNT = re.compile(
 )
 _MAY_BE_AN_ID = re.compile(r"\d{7,}[\db]")
 """An amount without a unit that looks like one of the short ids in lists."""
+_BEGINS_AN_AMOUNT = re.compile(r"[$+\-.\d]")
+_MAY_BE_AN_AGENT = re.compile(r"[a-z0-9][a-z0-9_.-]*")
+"""A name or an id of an agent, or the beginning of an id."""
+_LEAST_USD: Final = Decimal("0.000001")
+"""What the database can tell from nothing."""
 _NONE = re.compile(r"none(\s+(?P<unit>tokens|usd))?")
 _TIMES: Final = {"": 1, "k": 1_000, "m": 1_000_000, "b": 1_000_000_000}
 
@@ -146,10 +152,13 @@ def parse(text: str) -> Cap:
         return Cap(Unit(nothing["unit"]) if nothing["unit"] else None, None)
     found = _AMOUNT.fullmatch(clean)
     if not found or (found["money"] and found["unit"]):
-        raise UsageError(f"{one_line(text, 40)!r} is no amount", hint=HOW_TO_WRITE)
+        raise _no_amount(text)
     is_money = bool(found["money"]) or found["unit"] in ("$", "usd") or not (found["unit"] or found["times"])
+    unit, least = (Unit.USD, _LEAST_USD) if is_money else (Unit.TOKENS, Decimal(1))
     amount = Decimal(found["number"].replace("_", "")) * _TIMES[found["times"] or ""]
-    return Cap(Unit.USD if is_money else Unit.TOKENS, amount if is_money else Decimal(int(amount)))
+    if (Fraction(amount) / Fraction(least)).denominator > 1:
+        raise _no_amount(text, "Tokens are whole." if unit is Unit.TOKENS else f"The least amount is ${least}.")
+    return Cap(unit, amount if is_money else Decimal(int(amount)))
 
 
 def parse_words(words: Sequence[str]) -> tuple[str | None, Cap | None]:
@@ -164,12 +173,17 @@ def parse_words(words: Sequence[str]) -> tuple[str | None, Cap | None]:
             f"{words[0].strip()!r} may be an amount or the beginning of an agent's id",
             hint="Write it with its unit ($, usd or tokens), or with the hyphen that follows in the id.",
         )
-    try:
-        return None, parse(" ".join(words))
-    except UsageError:
-        if words[0].startswith(("-", "+")):
-            raise
-        return words[0], parse(" ".join(words[1:])) if words[1:] else None
+    text = " ".join(words)
+    clean = " ".join(text.lower().split())
+    if _NONE.fullmatch(clean) or _AMOUNT.fullmatch(clean):
+        return None, parse(text)
+    if _BEGINS_AN_AMOUNT.match(words[0].strip()) and not _MAY_BE_AN_AGENT.fullmatch(words[0].strip().lower()):
+        raise _no_amount(text)
+    return words[0], parse(" ".join(words[1:])) if words[1:] else None
+
+
+def _no_amount(text: str, why: str = "") -> UsageError:
+    return UsageError(f"{one_line(text, 40)!r} is no amount", hint=f"{why} {HOW_TO_WRITE}".lstrip())
 
 
 def _decimal(number: int | None) -> Decimal | None:

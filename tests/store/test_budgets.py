@@ -396,6 +396,14 @@ def test_the_refusal_has_cap_figures_and_the_way_on(mesh: Mesh):
     assert "/budget AMOUNT" in refused["hint"]
 
 
+def test_a_refusal_shows_amounts_below_a_cent_of_a_cent(mesh: Mesh):
+    mesh.run(budgets.set_budget, mesh.session, Cap(Unit.USD, Decimal("0.000012")))
+    refused = begin(mesh, mesh.root, steps.Planned(answer_tokens=1000, input_usd=1e-9, output_usd=5e-8)).granted.refused
+    assert refused is not None
+    assert "0.000012 USD: used are 0.0000, reserved for calls that run 0.0000" in refused["error"]
+    assert "takes at least 0.000013" in refused["error"]
+
+
 def test_what_others_reserved_counts(mesh: Mesh):
     a, b = mesh.fork(mesh.root, "a", "work"), mesh.fork(mesh.root, "b", "work")
     begin(mesh, a)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import uuid
 from decimal import Decimal
 
@@ -45,6 +46,28 @@ def test_what_is_no_amount_is_refused_with_examples(text):
 
 
 @pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("0.4 tokens", "Tokens are whole."),
+        ("1.5 tokens", "Tokens are whole."),
+        ("0.0005k", "Tokens are whole."),
+        ("$0.0000001", "The least amount is $0.000001."),
+    ],
+)
+def test_an_amount_is_never_rounded(text, why):
+    for words in ([text], text.split(), ["coder", *text.split()]):
+        with pytest.raises(UsageError, match="is no amount") as refused:
+            parse_words(words)
+        assert why in refused.value.hint
+
+
+def test_a_fraction_of_a_thousand_is_whole():
+    assert parse("1.5k tokens") == Cap(Unit.TOKENS, Decimal(1500))
+    assert parse("9" * 60).unit is Unit.USD, "the database says that it is out of range"
+    assert parse("$0.000001") == Cap(Unit.USD, Decimal("0.000001"))
+
+
+@pytest.mark.parametrize(
     ("words", "meant"),
     [
         ([], (None, None)),
@@ -64,10 +87,15 @@ def test_an_agent_with_what_is_no_amount_is_refused():
         parse_words(["coder", "plenty"])
 
 
-@pytest.mark.parametrize("word", ["-5", "+3", "-$2"])
-def test_an_amount_below_zero_is_no_agent(word):
-    with pytest.raises(UsageError, match="is no amount"):
+@pytest.mark.parametrize("word", ["-5", "+3", "-$2", "$-5", "$", "1,5", "5€", "5 eur", "5%"])
+def test_what_begins_as_an_amount_and_names_no_agent_is_no_amount(word):
+    with pytest.raises(UsageError, match=f"'{re.escape(word)}' is no amount"):
         parse_words([word])
+
+
+@pytest.mark.parametrize("word", ["1e3", "2nd-coder", "3d", "4.v2_a", str(uuid.UUID(int=2**127))])
+def test_a_name_or_an_id_may_begin_with_a_digit(word):
+    assert parse_words([word]) == (word, None)
 
 
 @pytest.mark.parametrize("word", ["12345678", "1234567b", "1234567812345678"])

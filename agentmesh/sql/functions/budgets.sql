@@ -347,13 +347,13 @@ create function agentmesh.cap_refusal(me agentmesh.agents, whose agentmesh.agent
   returns jsonb
 language plpgsql immutable as $$
 declare
-  form text := case unit when 'tokens' then 'FM999,999,999,999,990' else 'FM999,999,990.0000' end;
+  form text := case unit when 'tokens' then 'FM999,999,999,999,990' else 'FM999,999,990.000099' end;
   named text := case when whose.id is null then '' else whose.name || ' ' end;
 begin
   return jsonb_build_object(
     'error', format('the next model call of %s does not fit into the budget of %s, %s %s: used are %s, reserved for calls that run %s, and this one takes at least %s',
       agentmesh.label(me), case when whose.id is null then 'the session' when whose.id = me.id then 'its own' else agentmesh.label(whose) end,
-      to_char(cap, form), unit, to_char(used, form), to_char(reserved, form), to_char(needs, form)),
+      to_char(cap, form), unit, to_char(used, form), to_char(reserved, form), to_char(agentmesh.round_up(needs, 6), form)),
     'hint', format('Do not retry. A person can raise it: agentmesh budget %sAMOUNT, or /budget %sAMOUNT.', named, named));
 end $$;
 
