@@ -34,7 +34,8 @@ def budget(words: tuple[str, ...], *, as_json: bool, place: PlaceOptions) -> Non
       2M  200k tokens  500000t      tokens: uncached input plus output
       none  none usd  none tokens   no cap
 
-    A cap applies from the next model call on. A call that would exceed it is refused, and the agent's turn ends.
+    A cap applies to model calls that begin after it. A call that would exceed it is refused, and the agent's turn ends.
+    If nothing was capped before, calls that run now are counted when they end.
     """
     who, cap = parse_words(words)
     with place.mesh("budget", who=[who] if who else ()) as mesh:

@@ -496,7 +496,7 @@ begin
 end $$;
 
 comment on function agentmesh.set_budget is
-  'Cap the usage of a session, or of an agent with everything below it. unit is ''tokens'' or ''usd''; amount null means no cap, and with unit null it removes both caps. It applies from the next model call on; if more is already used, that call is refused. Waiting calls are told.';
+  'Cap the usage of a session, or of an agent with everything below it. unit is ''tokens'' or ''usd''; amount null means no cap, and with unit null it removes both caps. It applies to model calls that begin after it; if more is already used, they are refused. If nothing was capped before, calls that run now are counted when they end. Waiting calls are told.';
 
 create function agentmesh.ready(agent uuid) returns boolean
 language sql stable as $$
