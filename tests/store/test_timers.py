@@ -223,6 +223,20 @@ def test_an_alarm_wakes_the_agent_that_set_it(mesh: Mesh):
     assert (shown["about"], shown["sender"], shown["text"]) == ("alarm", str(a), "remember")
 
 
+def test_alarms_of_an_agent_that_does_nothing_else_put_it_on_hold(mesh: Mesh):
+    a = mesh.fork(mesh.root, "a")
+    for n in range(26):
+        make_due(mesh, later(mesh, a, When(after=600), a))
+        tick(mesh)
+        if n < 25:
+            mesh.begin(a)
+            mesh.answer(a)
+    assert (mesh.status(a), mesh.rows(a)[-1][1]["event"]) == (AgentStatus.IDLE, "held")
+    make_due(mesh, later(mesh, a, When(after=600)))
+    tick(mesh)
+    assert mesh.status(a) is AgentStatus.RUNNING, "a timer of a person wakes it"
+
+
 def test_a_wait_takes_an_alarm(mesh: Mesh):
     a = mesh.fork(mesh.root, "a", "work")
     timer = later(mesh, a, When(after=600), a, mesh.call(a, "send")[0])
