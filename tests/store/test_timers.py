@@ -299,6 +299,24 @@ def test_the_same_key_is_the_same_timer_also_when_it_has_rung(mesh: Mesh):
     assert later(mesh, a, When(after=600), key="k") == timer
 
 
+def test_a_key_whose_message_was_called_off_promises_nothing(mesh: Mesh):
+    a = mesh.fork(mesh.root, "a")
+    mesh.run(timers.cancel, mesh.session, later(mesh, a, When(every=600), key="k"))
+    with pytest.raises(KeyReused, match="the message with the key 'k' was cancelled"):
+        later(mesh, a, When(every=600), key="k")
+    with pytest.raises(KeyReused, match="another message"):
+        later(mesh, a, When(every=60), key="k")
+    assert later(mesh, a, When(every=600), key="k2")
+
+
+def test_a_key_whose_message_ended_with_its_recipient_promises_nothing(mesh: Mesh):
+    a = mesh.fork(mesh.root, "a")
+    later(mesh, a, When(after=600), key="k")
+    mesh.kill(a)
+    with pytest.raises(DeadAgent):
+        later(mesh, a, When(after=600), key="k")
+
+
 def test_a_key_names_one_message_with_its_time(mesh: Mesh):
     day = datetime.now(UTC) + timedelta(days=1)
     daily = When(cron="0 9 * * * UTC")

@@ -50,7 +50,7 @@ begin
 end $$;
 
 comment on function agentmesh.send_later is
-  'Send a message when it is due: at a time, or after so many seconds, and then every so many seconds if that is given. Or cron repeats it: a cron expression of five fields and a time zone, and at is its first time, because a worker computes only the further ones. Returns the timer''s id. sender null is the user; an agent may send to itself: an alarm. A repeated key, for the same sender and recipient, returns the same id; it says nothing about messages that are sent at once. images are references to images of the session (keep_image), null if there are none. The timer ends with its recipient and with its sender.';
+  'Send a message when it is due: at a time, or after so many seconds, and then every so many seconds if that is given. Or cron repeats it: a cron expression of five fields and a time zone, and at is its first time, because a worker computes only the further ones. Returns the timer''s id. sender null is the user; an agent may send to itself: an alarm. A repeated key, for the same sender and recipient, returns the same id; it is refused if that timer was cancelled. It says nothing about messages that are sent at once. images are references to images of the session (keep_image), null if there are none. The timer ends with its recipient and with its sender.';
 
 create function agentmesh.timer_of_key(asked agentmesh.timers) returns agentmesh.timers
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
@@ -67,12 +67,17 @@ begin
   elsif (known.body, known.images, known.every_seconds, known.cron, known.first_at)
         is distinct from (asked.body, asked.images, asked.every_seconds, asked.cron, asked.first_at) then
     perform agentmesh.refuse_key(asked.key);
+  elsif known.ended_as = 'cancelled' then
+    perform agentmesh.refuse('AM023', format('the message with the key %s was cancelled', quote_literal(left(asked.key, 60))),
+      'Take a new key to send it after all.');
+  elsif known.ended_as = 'dead' then
+    return asked;  -- as a new one it is refused, because its sender or recipient is dead
   end if;
   return known;
 end $$;
 
 comment on function agentmesh.timer_of_key is
-  'Return the timer that was set earlier under this one''s key, or this one, without id, if there is none; refuse a key that another message has.';
+  'Return the timer that was set earlier under this one''s key, or this one, without id, if there is none. Refuse a key that another message has, or one that was cancelled.';
 
 create function agentmesh.add_timer(asked agentmesh.timers) returns agentmesh.timers
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
