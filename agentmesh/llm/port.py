@@ -74,6 +74,7 @@ class Bill:
                 self.usage.input_tokens + usage.input_tokens,
                 self.usage.output_tokens + usage.output_tokens,
                 self.usage.cached_tokens + usage.cached_tokens,
+                self.usage.written_tokens + usage.written_tokens,
                 estimated=self.usage.estimated or usage.estimated,
             ),
             round(sum(known), 12) if known else None,
