@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import uuid
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -11,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from agentmesh.cli.render import events
-from agentmesh.cli.render.answer import print_json
+from agentmesh.cli.render.answer import print_csv, print_json, print_rows
 from agentmesh.cli.render.conversation import row_text
 from agentmesh.cli.render.data import dumps
 from agentmesh.cli.render.outcome import print_outcome
@@ -141,6 +142,28 @@ def test_a_call_that_gives_its_child_a_tree_of_its_own_says_so_before_it_is_cut(
     text = row_text(row(Kind.ASSISTANT, text="", calls=calls), "me")
     assert text is not None
     assert text.plain.startswith(shown)
+
+
+def test_the_name_of_a_tool_that_a_model_made_up_does_nothing_to_the_terminal():
+    name = "\x1b]0;OWNED\x07\x1b[2J\nx"
+    answer = row(Kind.ASSISTANT, text="", calls=[{"id": "c1", "name": name, "arguments": "{}"}])
+    result = row(Kind.TOOL_RESULT, name=name, result={"error": "there is no such tool"})
+    for shown, mark in ((row_text(answer, "me"), "→"), (row_text(result, "me"), "←")):
+        assert shown is not None
+        assert shown.plain.startswith(f"  {mark} ]0;OWNED[2J x ")
+        assert "\x1b" not in shown.plain
+
+
+@pytest.mark.parametrize(("is_terminal", "shown"), [(True, 'a,"b\n]0;c",\n'), (False, 'a\x1b,"b\n\x1b]0;c",\n')])
+def test_csv_is_raw_in_a_pipe_and_harmless_on_a_terminal(capsys, monkeypatch, is_terminal, shown):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
+    print_csv(QueryResult(["x\x1b", "y", "z"], [25, 25, 25], [("a\x1b", "b\n\x1b]0;c", None)]))
+    assert capsys.readouterr().out == ("x,y,z\n" if is_terminal else "x\x1b,y,z\n") + shown
+
+
+def test_a_table_does_nothing_to_the_terminal(capsys):
+    print_rows(QueryResult(["x\x1b[2J"], [25], [("a\x1b[2J",)]))
+    assert capsys.readouterr().out == "x[2J\na[2J\n"
 
 
 @pytest.mark.parametrize("depth", [700, 100_000])

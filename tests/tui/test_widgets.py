@@ -109,6 +109,11 @@ def test_a_to_do_list_is_shown_as_a_check_list():
     assert tool_text.checklist("bash", arguments) is None
 
 
+def test_names_that_a_model_made_up_do_nothing_to_the_terminal():
+    shown = tool_text.arguments_in_full(json.dumps({"a\x1b[2J": "b\x1b[2J", "c\x07": 1}))
+    assert shown == "a[2J: b[2J\nc: 1"
+
+
 def test_a_very_long_result_is_cut_and_says_so():
     shown = tool_text.result_in_full({"output": "x" * 100_000})
     assert "more characters" in shown

@@ -136,8 +136,8 @@ def _pairs(args: Mapping[str, Any]) -> str:
 def _in_full(fields: Mapping[str, Any]) -> str:
     lines = []
     for name, value in fields.items():
-        text = printable(_json(value)).rstrip("\n")
-        lines.append(f"{name}:\n{text}" if "\n" in text else f"{name}: {text}")
+        key, text = printable(name), printable(_json(value)).rstrip("\n")
+        lines.append(f"{key}:\n{text}" if "\n" in text else f"{key}: {text}")
     return "\n".join(lines)
 
 

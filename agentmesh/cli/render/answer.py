@@ -5,17 +5,20 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.talk import say
 from agentmesh.domain.figures import plural
-from agentmesh.domain.text import printable
+from agentmesh.domain.text import one_line, printable
 
 if TYPE_CHECKING:
     from agentmesh.store.reader import QueryResult
+
+
+_NAME_WIDTH = 100
 
 
 def _number(text: str) -> Any:
@@ -45,17 +48,16 @@ def print_rows(answer: QueryResult) -> None:
         """Keep blanks, which indent plans; only replace line breaks."""
         return Text(printable(value or "").expandtabs().replace("\n", "↵"), end="")
 
-    numbers = [
-        name for name, kind in zip(answer.columns, answer.types, strict=True) if kind in (*_INTEGERS, *_DECIMALS)
-    ]
+    columns = [one_line(name, _NAME_WIDTH) for name in answer.columns]
+    numbers = [name for name, kind in zip(columns, answer.types, strict=True) if kind in (*_INTEGERS, *_DECIMALS)]
     table = Grid(
-        [Column(name, right=name in numbers) for name in answer.columns],
+        [Column(name, right=name in numbers) for name in columns],
         ([cell(value) for value in row] for row in answer.rows),
     )
     if table.width > (out := console()).width:
         for number, row in enumerate(answer.rows, 1):
             out.print(f"-[ row {number} ]-")
-            for name, value in zip(answer.columns, row, strict=True):
+            for name, value in zip(columns, row, strict=True):
                 out.print(Text(f"{name}: ", "bold", end="") + cell(value), soft_wrap=True)
     elif answer.columns:
         print_block(table)
@@ -63,10 +65,15 @@ def print_rows(answer: QueryResult) -> None:
 
 
 def print_csv(answer: QueryResult) -> None:
-    """Print CSV with a header; NULL is an empty field."""
+    """Print CSV with a header; NULL is an empty field. A terminal gets no characters that it would obey."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(answer.columns)
-    writer.writerows(answer.rows)
+    shown = _printable if sys.stdout.isatty() else list
+    writer.writerow(shown(answer.columns))
+    writer.writerows(map(shown, answer.rows))
+
+
+def _printable(fields: Sequence[str | None]) -> list[str | None]:
+    return [field if field is None else printable(field) for field in fields]
 
 
 def print_json(answer: QueryResult) -> None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _FOLDED_LINES = 12
 """Lines of a tool's result that are shown unless all are wanted."""
 _ARGUMENTS_WIDTH = 300
+_NAME_WIDTH = 60
+"""Characters of a tool's name: the model wrote it, and may have made it up."""
 
 
 def row_text(row: Row, name: str, *, full: bool = False) -> Text | None:
@@ -75,7 +77,7 @@ def _call(call: Any, full: bool) -> Text:
         if full
         else one_line(str(call.get("arguments", "")), _ARGUMENTS_WIDTH)
     )
-    name = str(call.get("name"))
+    name = one_line(str(call.get("name")), _NAME_WIDTH)
     return _block("  → ", "yellow", f"{name}{_own_tree(name, call)} {arguments}")
 
 
@@ -107,7 +109,9 @@ def _result(row: Row, full: bool) -> Text:
         lines = [*lines[:_FOLDED_LINES], f"… {hidden} more lines (--full)"]
     if not full:
         lines = [line if len(line) <= _ARGUMENTS_WIDTH else line[:_ARGUMENTS_WIDTH] + "…" for line in lines]
-    return _block(f"  ← {content.get('name')} ", "red" if failed else "dim", "\n".join(lines))
+    return _block(
+        f"  ← {one_line(str(content.get('name')), _NAME_WIDTH)} ", "red" if failed else "dim", "\n".join(lines)
+    )
 
 
 def _result_lines(result: Any) -> Iterator[str]:
