@@ -25,6 +25,9 @@ from agentmesh.tools.typed import Delegation, built_in, find_type, prompt_of, ru
 from agentmesh.tools.words import description
 from agentmesh.workspace.workspaces import Workspaces
 
+_INT4 = 2**31 - 1
+"""The largest number that the database's ``integer`` holds."""
+
 
 class TaskArgs(BaseModel):
     """Arguments of task."""
@@ -48,7 +51,7 @@ class TaskArgs(BaseModel):
         min_length=1,
         max_length=MOST_ITEMS,
     )
-    side: int | None = Field(default=None, ge=1, description="items at once", json_schema_extra=RARE)
+    side: int | None = Field(default=None, ge=1, le=_INT4, description="items at once", json_schema_extra=RARE)
 
 
 def _require_batch(args: TaskArgs) -> None:

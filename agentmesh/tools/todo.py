@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
@@ -31,7 +32,7 @@ class TodoArgs(BaseModel):
     action: TodoAction
     id: int | None = Field(default=None, ge=1, le=_LARGEST)
     content: str | None = None
-    after: list[int] | None = Field(
+    after: list[Annotated[int, Field(ge=1, le=_LARGEST)]] | None = Field(
         default=None, max_length=20, description="ids to be done first", json_schema_extra=RARE
     )
     note: str | None = Field(default=None, description="what came of it", json_schema_extra=RARE)

@@ -153,6 +153,7 @@ def test_people_see_how_far_it_is(rig: Rig):
         ({"agent_id": "a1"}, "items and agent_id do not go together"),
         ({"items": None, "side": 2}, "there are no items"),
         ({"side": 0}, "side"),
+        ({"side": 2**31}, "side"),
         ({"subagent_type": "wizard"}, "there is no type of sub-agent"),
     ],
 )

@@ -16,6 +16,8 @@ from agentmesh.tools.todo import TodoArgs
         {"action": "done", "id": 0},
         {"action": "done", "id": 2**63},
         {"action": "add", "content": "x", "after": [1] * 21},
+        {"action": "add", "content": "x", "after": [0]},
+        {"action": "add", "content": "x", "after": [1, 2**63]},
     ],
 )
 def test_wrong_arguments_are_refused_before_the_database_is_asked(arguments):
