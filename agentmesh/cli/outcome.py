@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 import traceback
@@ -17,6 +18,7 @@ DONE, FAILED, USAGE, LIMIT, INTERRUPTED = 0, 1, 2, 3, 130
 def run(work: Callable[[], int]) -> int:
     """Do the work and return the exit code; no exception leaves this function."""
     _open_what_is_closed()
+    _replace_what_has_no_bytes()
     start_logging()
     code = DONE
     try:
@@ -70,6 +72,12 @@ def _open_what_is_closed() -> None:
                 os.dup2(nothing, descriptor)
                 os.close(nothing)
             setattr(sys, name, os.fdopen(descriptor, "w", closefd=False))
+
+
+def _replace_what_has_no_bytes() -> None:
+    """Let stdout write what its encoding lacks as stderr does: an answer with an escape in it is no lost answer."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _leave_quietly() -> None:

@@ -23,6 +23,14 @@ def test_a_query_is_a_table_csv_or_json(am, mesh, here):
     assert list(csv.reader(io.StringIO(am("sql", "--csv", "-", stdin=query).out)))[1] == ["root", "idle", "0"]
 
 
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
+def test_what_stdout_has_no_bytes_for_is_written_as_an_escape(am, encoding):
+    plain, as_json = am("sql", "select '→'", PYTHONIOENCODING=encoding), "select 'ü→' x"
+    assert (plain.code, plain.err) == (0, "(1 row)\n")
+    assert "\\u2192" in plain.out
+    assert am("sql", "--json", as_json, PYTHONIOENCODING=encoding).data == [{"x": "ü→"}]
+
+
 def test_the_hint_names_all_views(am, mesh, here, conn):
     views = conn.execute("select table_name from information_schema.views where table_name like 'v\\_%'").fetchall()
     assert set(re.findall(r"v_\w+", am("sql", "select * from agents").err)) == {name for (name,) in views}
