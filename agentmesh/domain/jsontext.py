@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -13,17 +14,21 @@ DEEPEST: Final = 200
 """The deepest nesting of lists and objects: pydantic's limit, which recursive code can walk."""
 
 
-def parse(text: str | bytes, *, strict: bool = True, written: bool = False, unique: bool = False) -> Any:
+def parse(
+    text: str | bytes, *, strict: bool = True, written: bool = False, unique: bool = False, held: bool = False
+) -> Any:
     """Return the value of a JSON text; raise ValueError if it is not JSON or nests deeper than DEEPEST.
 
     A model that repeats itself writes thousands of brackets, and ``json.loads`` raises RecursionError for them. With
     ``strict=False`` strings may have line breaks in them. With ``written`` numbers stay the texts that were written.
-    With ``unique`` an object that has a key twice raises ValueError.
+    With ``unique`` an object that has a key twice raises ValueError. With ``held`` numbers are read by ``number``.
     """
     words = text.decode("utf-8-sig") if isinstance(text, bytes) else text
     try:
         if written:
             value = json.loads(words, strict=strict, parse_int=str, parse_float=str, parse_constant=str)
+        elif held:
+            value = json.loads(words, strict=strict, parse_int=number, parse_float=number, parse_constant=number)
         elif unique:
             value = json.loads(words, strict=strict, object_pairs_hook=_once)
         else:
@@ -33,6 +38,15 @@ def parse(text: str | bytes, *, strict: bool = True, written: bool = False, uniq
     if words.count("[") + words.count("{") > DEEPEST and isinstance(value, dict | list) and _is_deeper(value):
         raise ValueError(_TOO_DEEP)
     return value
+
+
+def number(text: str) -> int | float | str:
+    """Return the number that is written; the text itself if no finite number of Python is it, as for ``1e400``."""
+    try:
+        value = int(text) if text.removeprefix("-").isdecimal() else float(text)
+    except ValueError:  # Python reads at most 4300 digits of an integer
+        return text
+    return value if math.isfinite(value) else text
 
 
 _TOO_DEEP: Final = f"more than {DEEPEST} lists or objects within each other"

@@ -263,3 +263,21 @@ def test_a_querys_json_has_native_values_and_every_column(capsys):
     assert json.loads(capsys.readouterr().out) == [
         {"n": 1, "ok": True, "j": {"a": 1}, "n_2": "NaN", "t": "infinity", "x": None}
     ]
+
+
+@pytest.mark.parametrize(
+    ("type_", "text", "value"),
+    [
+        (114, '{"a": 1e400, "b": [-1e400, 1.5]}', {"a": "1e400", "b": ["-1e400", 1.5]}),
+        (3802, f"[{'9' * 5000}, 12]", ["9" * 5000, 12]),
+        (114, "[" * 20_000 + "]" * 20_000, "[" * 20_000 + "]" * 20_000),
+        (1700, "1" + "0" * 30_000, "1" + "0" * 30_000),
+        (1700, "1" + "0" * 400 + ".5", "1" + "0" * 400 + ".5"),
+        (1700, "-12.50", -12.5),
+        (701, "-Infinity", "-Infinity"),
+    ],
+)
+def test_a_number_that_no_program_could_read_stays_text_in_a_querys_json(capsys, type_, text, value):
+    print_json(QueryResult(["x"], [type_], [(text,)]))
+    told = capsys.readouterr().out
+    assert json.loads(told, parse_constant=pytest.fail) == [{"x": value}]

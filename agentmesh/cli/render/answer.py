@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.talk import say
+from agentmesh.domain import jsontext
 from agentmesh.domain.figures import plural
 from agentmesh.domain.text import one_line, printable
 
@@ -21,9 +21,12 @@ if TYPE_CHECKING:
 _NAME_WIDTH = 100
 
 
-def _number(text: str) -> Any:
-    """Parse a number; NaN and infinities, which JSON lacks, stay text."""
-    return json.loads(text) if text not in ("NaN", "Infinity", "-Infinity") else text
+def _json(text: str) -> Any:
+    """Return a value of PostgreSQL's; one that nests too deep to be printed stays text."""
+    try:
+        return jsontext.parse(text, held=True)
+    except ValueError:
+        return text
 
 
 _BOOL, _INTEGERS, _DECIMALS, _JSON = 16, (20, 21, 23, 26), (700, 701, 1700), (114, 3802)
@@ -31,8 +34,8 @@ _READ: Final[Mapping[int, Callable[[str], Any]]] = MappingProxyType(
     {
         _BOOL: lambda text: text == "t",
         **dict.fromkeys(_INTEGERS, int),
-        **dict.fromkeys(_DECIMALS, _number),
-        **dict.fromkeys(_JSON, json.loads),
+        **dict.fromkeys(_DECIMALS, jsontext.number),
+        **dict.fromkeys(_JSON, _json),
     }
 )
 """How JSON shows a value, by the OID of its type; other types stay text."""
