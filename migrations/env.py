@@ -33,6 +33,7 @@ def run(connection: psycopg.Connection) -> None:
     where = context.config.attributes.get("where") or describe(connection.info.dsn)
     engine = create_engine("postgresql+psycopg://", creator=lambda: connection, poolclass=NullPool)
     with engine.begin() as bind:
+        schema.let_take_long(connection)
         # Alembic makes its version table before the first revision runs; the schema must be there by then.
         bind.exec_driver_sql("create schema if not exists agentmesh")
         code.drop(connection, where)

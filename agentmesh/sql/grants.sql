@@ -3,7 +3,7 @@ language plpgsql as $$
 -- For the schema's owner: `agentmesh db upgrade` calls it, because roles belong to the server: they may be created
 -- after the schema, or be missing where a dump is restored.
 begin
-  perform pg_advisory_xact_lock(7018698886636662113);  -- the lock of an upgrade (store/schema.py): two GRANTs on one table at the same time fail
+  perform pg_advisory_xact_lock(7018698886636662113);  -- one after the other: two GRANTs on one table at the same time fail
   revoke execute on all functions in schema agentmesh from public;
   if exists (select from pg_roles where rolname = 'agentmesh_reader') then
     grant usage on schema agentmesh to agentmesh_reader;

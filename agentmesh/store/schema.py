@@ -28,7 +28,7 @@ from agentmesh.store.pool import KeptConnection, connect, describe
 if TYPE_CHECKING:
     from alembic.config import Config
 
-_LOCK_KEY: Final = 0x61676D73_63686D61  # "agmschma": one upgrade at a time per database
+_TURN: Final = 0x61676D73_7475726E  # "agmsturn": one upgrade at a time per database
 _UPGRADE_SECONDS: Final = 120.0
 _FIRST_WITH_ARRIVALS: Final = "0026"
 _SHOWN: Final = 3
@@ -186,11 +186,30 @@ def upgrade(url: str, folder: Path | None = None) -> None:
     with translated(where):
         while True:
             try:
-                with connect(url, role="schema") as connection:
+                with connect(url, role="schema") as turn, connect(url, role="schema") as connection:
+                    _take_turn(turn)
                     return _upgrade(connection, where, folder)
             except (pg.LockNotAvailable, pg.DeadlockDetected):
                 if time.monotonic() >= deadline:
                     raise
+
+
+def _take_turn(connection: KeptConnection) -> None:
+    """Begin a transaction beside which no other upgrade runs, until the connection is closed.
+
+    It is not the transaction of the upgrade, because SQLAlchemy ends what it finds open. So the lock is not the one
+    that the grants take, either. All that is set ends with the transaction: a pooler lends its session to others.
+    """
+    connection.autocommit = False
+    connection.execute(
+        "select set_config('lock_timeout', '5s', true), set_config('idle_in_transaction_session_timeout', '0', true)"
+    )
+    connection.execute("select pg_advisory_xact_lock(%s)", [_TURN])
+
+
+def let_take_long(connection: psycopg.Connection) -> None:
+    """Lift the time limit of statements for the transaction that is open."""
+    connection.execute("select set_config('statement_timeout', '0', true)")
 
 
 def alembic_config(connection: psycopg.Connection) -> Config:
@@ -203,9 +222,7 @@ def alembic_config(connection: psycopg.Connection) -> Config:
 
 
 def _upgrade(connection: KeptConnection, where: str, folder: Path | None) -> None:
-    connection.execute("select set_config('statement_timeout', '0', false)")
     connection.answer_seconds = None
-    connection.execute("select pg_advisory_lock(%s)", [_LOCK_KEY])
     # The look comes after the lock: its last holder may have done the work.
     there = installed(connection)
     found = _judge(connection, there)
@@ -218,6 +235,7 @@ def _upgrade(connection: KeptConnection, where: str, folder: Path | None) -> Non
             raise _unreleased(there, where, folder)
     connection.autocommit = False
     if there and there.revision == head():
+        let_take_long(connection)
         if found is SchemaState.CURRENT:
             code.drop(connection, where)  # part of it was changed by hand, so all of it is made again
         code.bring_up_to_date(connection, where)

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from agentmesh.domain.errors import DatabaseError
+from agentmesh.store import schema
 from agentmesh.store.listener import Listener
 from agentmesh.store.pool import connect
+from agentmesh.store.schema import SchemaState
 from agentmesh.store.tx import Database
 from tests.fixtures.pooler import PROGRAM, pooled
 
@@ -25,6 +28,20 @@ def test_a_pooler_that_loses_listen_is_refused_by_name_of_the_setting_that_helps
 def test_a_pooler_in_session_mode_will_do(pooled):
     with listener_on(pooled("session")) as listener:
         listener.listen("anything")
+
+
+@pytest.mark.parametrize("is_empty", [True, False])
+def test_an_upgrade_leaves_no_lock_and_no_setting_in_a_poolers_session(pooled, conn, empty_database_url, is_empty):
+    url, name = pooled("transaction"), conninfo_to_dict(empty_database_url if is_empty else conn.info.dsn)["dbname"]
+    url = url.replace(f"/{conn.info.dbname}?", f"/{name}?")
+    if not is_empty:
+        conn.execute("update agentmesh.release set code = 'a checkout of yesterday'")
+    schema.upgrade(url)
+    with connect(url, role="test") as connection:
+        assert schema.state(connection) is SchemaState.CURRENT
+        assert connection.execute("show statement_timeout").fetchone() == ("0",)
+        locks = "select count(*) from pg_locks join pg_database d on d.oid = database where datname = %s"
+        assert connection.execute(f"{locks} and locktype = 'advisory'", [name]).fetchone() == (0,)
 
 
 def test_statements_run_through_a_pooler_unprepared_and_leave_its_sessions_as_they_were(pooled):
