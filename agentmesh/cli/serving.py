@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agentmesh.cli.talk import complain, say
-from agentmesh.domain.errors import UsageError
+from agentmesh.domain.errors import DatabaseError, UsageError
 from agentmesh.domain.figures import plural
 from agentmesh.domain.ids import short
 from agentmesh.domain.rows import AgentView, Session
@@ -32,11 +32,23 @@ def start_worker_if_none(mesh: Mesh, session: Session) -> None:
             f"No worker serves this session, and {error.message}.",
             error.hint if service.obstacle.needs else f"{error.hint} Then run `agentmesh worker`.",
         )
-    if service.started:
+    if service.started and not _complained_of_pooler(mesh):
         say(
             "No worker served this session: one was started in the background; "
             "it ends when nothing has run and no screen was open for 60 s."
         )
+
+
+def _complained_of_pooler(mesh: Mesh) -> bool:
+    """Return whether the worker that was started cannot run because of a pooler; print that."""
+    from agentmesh.store import health
+
+    try:
+        health.require_listen(mesh.database.direct_url)
+    except DatabaseError as error:
+        complain(f"No worker serves this session, and none can: {error.message}", error.hint)
+        return True
+    return False
 
 
 def _refusal(obstacle: Obstacle, session: Session) -> UsageError:

@@ -12,8 +12,16 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 from agentmesh.sql import statement
+from agentmesh.store.deadline import BoundedConnection
 from agentmesh.store.errors import translated
-from agentmesh.store.pool import connect, describe, shares_its_session
+from agentmesh.store.pool import (
+    configure,
+    connect,
+    connection_string,
+    describe,
+    require_own_session,
+    shares_its_session,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +71,14 @@ def stuck(conn: Connection) -> list[Stuck]:
     """Return what looks wrong, at most 20 rows; empty if all is well."""
     with conn.cursor(row_factory=class_row(Stuck)) as cursor:
         return cursor.execute(statement("health.stuck")).fetchall()
+
+
+def require_listen(url: str) -> None:
+    """Raise DatabaseError if nothing can be heard through this URL: no worker can run on it."""
+    there = connection_string(url, role="doctor")
+    with translated(describe(url)), BoundedConnection.connect(there, autocommit=True) as connection:
+        if not configure(connection):
+            require_own_session(connection, url, role="doctor")
 
 
 def is_pooled(url: str) -> bool:

@@ -25,7 +25,7 @@ from agentmesh.domain.loop import Died, Loop, log_death
 from agentmesh.store.deadline import BoundedConnection
 from agentmesh.store.errors import domain_error
 from agentmesh.store.link import Link, Pulse
-from agentmesh.store.pool import configure, connection_string, describe, shares_its_session
+from agentmesh.store.pool import configure, connection_string, describe, require_own_session
 from agentmesh.store.subscriptions import Subscriptions
 
 LOG = logger(__name__)
@@ -199,12 +199,8 @@ class Listener:
         return connection
 
     def _refuse_transaction_pooler(self, connection: psycopg.Connection) -> None:
-        is_direct = configure(connection)
-        if not is_direct and shares_its_session(connection, self._url, role=_ROLE):
-            raise DatabaseError(
-                f"The database {self._where} is behind a pooler in transaction mode, which loses every LISTEN.",
-                hint="Set AGENTMESH_DIRECT_DATABASE_URL to a URL that goes to PostgreSQL itself.",
-            )
+        if not configure(connection):
+            require_own_session(connection, self._url, role=_ROLE)
 
     def _announce(self) -> None:
         """Say that everything wanted is heard (again)."""

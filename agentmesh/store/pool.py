@@ -142,6 +142,15 @@ def shares_its_session(connection: psycopg.Connection, url: str, *, role: str) -
     return not kept
 
 
+def require_own_session(connection: psycopg.Connection, url: str, *, role: str) -> None:
+    """Raise DatabaseError if a pooler shares the connection's server process, as ``shares_its_session`` tells."""
+    if shares_its_session(connection, url, role=role):
+        raise DatabaseError(
+            f"The database {describe(url)} is behind a pooler in transaction mode, which loses every LISTEN.",
+            hint="Set AGENTMESH_DIRECT_DATABASE_URL to a URL that goes to PostgreSQL itself.",
+        )
+
+
 def open_pool(url: str, *, role: str, size: int) -> ConnectionPool[KeptConnection]:
     """Open a pool of at most ``size`` connections; it connects in the background, so this never fails or waits."""
     from psycopg_pool import ConnectionPool  # 5 ms, which a command that gets by with one connection need not wait for

@@ -16,6 +16,9 @@ import psutil
 import pytest
 
 from tests.cli.conftest import CommandLine
+from tests.fixtures.pooler import PROGRAM, pooled
+
+__all__ = ["pooled"]
 
 _PATIENCE = 40.0
 _STARTED = "one was started in the background"
@@ -169,3 +172,13 @@ def test_a_wait_says_later_that_the_worker_did_not_come(tidy, held, mesh, sessio
         assert waiting.stderr is not None
         line = waiting.stderr.readline().decode()
     assert line.startswith(f"{_UNSERVED}, so its 1 running agent stands still")
+
+
+@pytest.mark.skipif(not PROGRAM, reason="no pgbouncer here")
+@pytest.mark.parametrize("command", [("fork", "one", "list files"), ("send", "root", "hello")])
+def test_a_pooler_on_which_no_worker_can_run_is_said_and_the_fork_or_mail_stays(tidy, session, pooled, command):
+    done = tidy(*command, AGENTMESH_DATABASE_URL=pooled("transaction"))
+    assert done.code == 0
+    assert _STARTED not in done.err
+    assert "agentmesh: No worker serves this session, and none can: " in done.err
+    assert "AGENTMESH_DIRECT_DATABASE_URL" in done.err
