@@ -17,7 +17,7 @@ from agentmesh import __version__
 from agentmesh.cli.guides_check import guides_checks
 from agentmesh.cli.mcp_check import mcp_checks
 from agentmesh.cli.models_check import Check, model_checks
-from agentmesh.cli.place import PlaceOptions
+from agentmesh.cli.place import PlaceOptions, directory
 from agentmesh.cli.render.figures import moment
 from agentmesh.cli.telemetry_check import telemetry_checks
 from agentmesh.domain.errors import AgentmeshError, NotAPerson
@@ -75,16 +75,20 @@ def all_checks(place: PlaceOptions) -> Iterator[Finding]:
     except AgentmeshError as error:
         yield _broken("configuration", error)
         return
+    workdir = directory()
+    if workdir is None:
+        yield Finding(State.BROKEN, "directory", "the working directory is gone", "cd to a directory that exists.")
+        workdir = Path("/")  # where no project is
     tools: list[str] = []
     servers: list[Check] = []
     for one in settings.each_database():
         try:
             with place.open(one, "doctor", migrate=False) as mesh:
-                tools = mesh.tool_names(Path.cwd())
+                tools = mesh.tool_names(workdir)
                 with health.look(mesh.database.url):
                     pass  # fails at once, and with the reason; the pool would keep trying
                 yield from naming(one, _database_checks(mesh))
-                servers = list(mcp_checks(mesh, Path.cwd()))
+                servers = list(mcp_checks(mesh, workdir))
         except NotAPerson:
             raise
         except AgentmeshError as error:
@@ -95,7 +99,7 @@ def all_checks(place: PlaceOptions) -> Iterator[Finding]:
         yield _disk(settings.data_dir)
     yield _sandbox(settings)
     for state, about, words, hint in (
-        *guides_checks(settings, os.environ, Path.cwd(), tools),
+        *guides_checks(settings, os.environ, workdir, tools),
         *servers,
         *model_checks(settings),
         *telemetry_checks(settings),

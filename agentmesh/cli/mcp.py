@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from pathlib import Path
 
 import click
 
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import place_options
-from agentmesh.cli.place import PlaceOptions
+from agentmesh.cli.place import PlaceOptions, here
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import DatabaseError, UsageError
 from agentmesh.domain.extras import install_words
@@ -62,7 +61,7 @@ def mcp(
 
     conceal_process()
     mode = PermissionMode(permission_mode) if permission_mode else None
-    wanted = Wanted(Path.cwd(), place.session, name, model, mode)
+    wanted = Wanted(here(), place.session, name, model, mode)
     # Report what is wrong at once, but leave a database that is away to the client's first call.
     with contextlib.suppress(DatabaseError):
         place.settings_without_mesh()

@@ -19,6 +19,27 @@ if TYPE_CHECKING:
     from agentmesh.domain.rows import Session
 
 
+def directory() -> Path | None:
+    """Return the working directory; None if it was deleted."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return None
+
+
+def here() -> Path:
+    """Return the working directory; raise UsageError if it was deleted."""
+    found = directory()
+    if found is None:
+        raise UsageError("The working directory is gone.", hint="cd to a directory that exists.")
+    return found
+
+
+def where(session: str | None) -> Path:
+    """Return the directory whose newest session is meant; it does not matter if a session is named."""
+    return here() if session is None else Path("/")
+
+
 class PlaceOptions(NamedTuple):
     """The database, and the session in it, that a command uses."""
 
@@ -43,7 +64,7 @@ class PlaceOptions(NamedTuple):
         from agentmesh.tools.below import require_person
 
         place = {"database_url": self.database_url, "data_dir": self.data_dir, "log_file": self.log_file}
-        settings = load({**place, **flags}, os.environ, Path.cwd() if of_project else None)
+        settings = load({**place, **flags}, os.environ, directory() if of_project else None)
         if self.data_dir is not None and self.database_url is None and not settings.has_embedded:
             raise UsageError(
                 "--data-dir is the folder of the embedded PostgreSQL, and your configuration names another database.",
@@ -119,7 +140,7 @@ class PlaceOptions(NamedTuple):
         if databases is None:
             return self.open(settings, role, migrate=migrate, pool_size=pool_size)
         try:
-            found = databases.for_new_session() if begins else databases.find(self.session, who, Path.cwd())
+            found = databases.for_new_session() if begins else databases.find(self.session, who, where(self.session))
         except BaseException:
             databases.close()
             raise
@@ -154,7 +175,7 @@ class PlaceOptions(NamedTuple):
 
     def find_session(self, mesh: Mesh) -> Session:
         """Return the session; raise UnknownSession."""
-        return mesh.find_session(session=self.session, workdir=Path.cwd())
+        return mesh.find_session(session=self.session, workdir=where(self.session))
 
 
 def complain_without(missing: Mapping[str, AgentmeshError]) -> None:

@@ -15,7 +15,7 @@ from agentmesh.cli.named import NAMED
 from agentmesh.cli.numbers import Number
 from agentmesh.cli.options import image_option, json_option, place_options, text_argument
 from agentmesh.cli.piped import PATIENCE, beside_prompt, has_input, joined
-from agentmesh.cli.place import PlaceOptions
+from agentmesh.cli.place import PlaceOptions, here, where
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.serving import require_provider
 from agentmesh.cli.talk import complain, say
@@ -104,13 +104,13 @@ def run(
     place = place._replace(session=which)
     with place.mesh("run", begins=not (go_on or which), pool_size=8, **flags) as mesh:
         if go_on or which:
-            session = mesh.find_session(session=which, workdir=Path.cwd())
+            session = mesh.find_session(session=which, workdir=where(which))
             require_provider(mesh, session)
             _change_mode(mesh, session, new["permission_mode"])
         else:
             mode = PermissionMode(new["permission_mode"]) if new["permission_mode"] else None
             model = new["model"] or _model_of(mesh, prompt)
-            session = mesh.start_session(Path.cwd(), model=model, title=new["title"] or _title(text or ""), mode=mode)
+            session = mesh.start_session(here(), model=model, title=new["title"] or _title(text or ""), mode=mode)
         if limits:
             from agentmesh.store.limits import set_limits
 
@@ -142,7 +142,7 @@ def demo(timeout: float | None, *, as_json: bool, place: PlaceOptions) -> int:
     conceal_process()
     import_ahead()
     with place.mesh("demo", begins=True, pool_size=8) as mesh:
-        session = mesh.start_session(Path.cwd(), model=DEMO_MODEL, title="demo")
+        session = mesh.start_session(here(), model=DEMO_MODEL, title="demo")
         code = _run(mesh, session, DEMO_PROMPT, (), concurrency=None, timeout=timeout, as_json=as_json)
     say('With a real model:  OPENAI_BASE_URL=... OPENAI_API_KEY=... agentmesh run --model NAME "prompt"')
     return code
@@ -258,7 +258,7 @@ def _model_of(mesh: Mesh, prompt: str | None) -> str | None:
     """Return the model that a custom command asks for: a new session has no other conversation."""
     from agentmesh.config.custom_commands import called
 
-    found = called(prompt or "", mesh.custom_commands(Path.cwd()).now())
+    found = called(prompt or "", mesh.custom_commands(here()).now())
     return found[0].model or None if found else None
 
 

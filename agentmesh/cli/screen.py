@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from agentmesh.cli.named import PICK
-from agentmesh.cli.place import PlaceOptions
+from agentmesh.cli.place import PlaceOptions, here
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.states import PermissionMode
 
@@ -35,4 +33,4 @@ def open_screen(
     if not (model or settings.model or go_on or resume is not None) and set_up(settings):
         settings = place.settings()
 
-    return main(settings, Path.cwd(), go_on=go_on, resume=named, pick=pick, model=model, mode=mode)
+    return main(settings, here(), go_on=go_on, resume=named, pick=pick, model=model, mode=mode)

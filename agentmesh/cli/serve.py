@@ -5,13 +5,12 @@ from __future__ import annotations
 import secrets
 import shlex
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from agentmesh.cli.options import place_options
-from agentmesh.cli.place import PlaceOptions
+from agentmesh.cli.place import PlaceOptions, here
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import UnknownSession, UsageError
 from agentmesh.domain.extras import install_words
@@ -73,4 +72,4 @@ def _session(place: PlaceOptions) -> Session:
     from agentmesh.tui.main import choose
 
     with place.mesh("serve", begins=True) as mesh:
-        return choose(mesh, Path.cwd())[0]
+        return choose(mesh, here())[0]

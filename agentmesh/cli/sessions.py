@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -12,7 +11,7 @@ from agentmesh.cli.confirm import confirmed, yes_option
 from agentmesh.cli.everywhere import everywhere
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
-from agentmesh.cli.place import PlaceOptions
+from agentmesh.cli.place import PlaceOptions, where
 from agentmesh.cli.render.data import emit, in_database, session_data
 from agentmesh.cli.stopping import stoppable
 from agentmesh.cli.talk import say
@@ -52,7 +51,7 @@ def list_sessions(*, here: bool, limit: int, as_json: bool, place: PlaceOptions)
     """List sessions, the newest first."""
     from agentmesh.store import sessions as store
 
-    workdir = str(Path.cwd().resolve()) if here else None
+    workdir = str(where(None).resolve()) if here else None
     with everywhere(place, "sessions") as every:
         answers = every.ask(lambda mesh: mesh.database.run(store.list_sessions, workdir, limit, idempotent=True))
     listed = [(name, session) for name, some in answers.items() for session in some]
@@ -75,7 +74,7 @@ def end(session_id: str, *, yes: bool, as_json: bool, place: PlaceOptions) -> in
     from agentmesh.store import sessions as store
 
     with place._replace(session=session_id).mesh("sessions") as mesh:
-        session = mesh.find_session(session=session_id, workdir=Path.cwd())
+        session = mesh.find_session(session=session_id, workdir=where(session_id))
         if not confirmed(f"This ends {_described(mesh, session)}", yes=yes):
             return 1
         count = mesh.database.run(store.end_session, session.id, idempotent=True)
@@ -99,7 +98,7 @@ def delete(session_id: str, *, yes: bool, as_json: bool, place: PlaceOptions) ->
     from agentmesh.workspace.deleting import delete_session
 
     with place._replace(session=session_id).mesh("sessions") as mesh:
-        session = mesh.find_session(session=session_id, workdir=Path.cwd())
+        session = mesh.find_session(session=session_id, workdir=where(session_id))
         if not confirmed(f"This erases {_described(mesh, session)}", yes=yes):
             return 1
         delete_session(mesh.workspaces, session.id)
@@ -193,7 +192,7 @@ def move(session_id: str | None, to: str | None, *, is_resumed: bool, as_json: b
         if session_id is None or to is None:
             return _print_resumed(list(moving.resume(databases)), as_json=as_json)
         source = databases.of_session(session_id)
-        session = source.find_session(session=session_id, workdir=Path.cwd())
+        session = source.find_session(session=session_id, workdir=where(session_id))
         moved = moving.move(databases, session, source, to)
     if as_json:
         emit(moved._asdict())
@@ -232,7 +231,7 @@ def _pin(session_id: str, place: PlaceOptions, *, pinned: bool) -> None:
     from agentmesh.store import sessions as store
 
     with place._replace(session=session_id).mesh("sessions") as mesh:
-        session = mesh.find_session(session=session_id, workdir=Path.cwd())
+        session = mesh.find_session(session=session_id, workdir=where(session_id))
         mesh.database.run(store.pin, session.id, pinned=pinned, idempotent=True)
     say(f"Session {short(session.id)} {'stays for good' if pinned else 'may expire'}.")
 

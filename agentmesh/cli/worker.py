@@ -7,7 +7,6 @@ import socket
 import time
 from contextlib import ExitStack, nullcontext
 from functools import partial
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from agentmesh.cli.metrics import serving
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.numbers import Number
 from agentmesh.cli.options import place_options
-from agentmesh.cli.place import PlaceOptions
+from agentmesh.cli.place import PlaceOptions, where
 from agentmesh.cli.stopping import stoppable
 from agentmesh.cli.talk import say, write_aside
 from agentmesh.domain.errors import DatabaseError, UsageError
@@ -119,7 +118,9 @@ def _work(
         databases = None if place.session else place.databases(settings, "worker", pool_size=8)
         if databases is None:
             mesh = stack.enter_context(place.mesh_of(settings, "worker", pool_size=8))
-            session = mesh.find_session(session=place.session, workdir=Path.cwd()).id if place.session else None
+            session = (
+                mesh.find_session(session=place.session, workdir=where(place.session)).id if place.session else None
+            )
             served = ServedDatabases.of_one(mesh, make_worker(mesh, session=session, **how))
         else:
             served = ServedDatabases.of_several(stack.enter_context(databases), tell, how)

@@ -123,3 +123,22 @@ def test_an_error_in_a_configuration_file_names_it(lonely):
     done = lonely("ps")
     assert done.code == UsageError.exit_code
     assert "config.toml: modle is not a known key.\n  Did you mean model?" in done.err
+
+
+def test_in_a_deleted_directory_what_needs_none_works_and_the_rest_says_so(am, mesh, here, tmp_path):
+    def gone(*args):
+        command = 'mkdir gone && cd gone && rmdir ../gone && exec "$0" -m agentmesh "$@"'
+        call = ["sh", "-c", command, sys.executable, *args]
+        return subprocess.run(call, cwd=tmp_path, env=am.environ, capture_output=True, text=True, check=False)
+
+    session = str(mesh.session_of(here))
+    for args in (("sessions", "list"), ("db", "status"), ("tree", "--session", session)):
+        done = gone(*args)
+        assert done.returncode == 0, done.stderr
+    assert "the working directory is gone" in gone("doctor").stdout
+    for refused in (["tree"], ["run", "hello", "--model", "demo"]):
+        done = gone(*refused)
+        assert (done.returncode, done.stderr.splitlines()) == (
+            2,
+            ["agentmesh: The working directory is gone.", "  cd to a directory that exists."],
+        )
