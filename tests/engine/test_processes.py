@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -198,16 +199,19 @@ def test_many_lines_are_one_mail_and_are_all_counted(rig: Rig):
     assert len([text for text in mail(rig) if "wrote" in text]) < 50
 
 
+def command_of(pid: str) -> bytes:
+    """Return the command line of a process; nothing if it has just ended."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return Path("/proc", pid, "cmdline").read_bytes()
+    return b""
+
+
 def test_a_matcher_that_somebody_kills_is_told_as_the_end_of_the_watching(rig: Rig):
     rig.script("root", background("echo x >pid; exec sleep 1000", watch="never matches"), say("started"), say("seen"))
     rig.worker()
     rig.run()
     host_pid(rig)
-    (matcher,) = [
-        entry
-        for entry in os.listdir("/proc")
-        if entry.isdigit() and b"never matches" in Path("/proc", entry, "cmdline").read_bytes()
-    ]
+    (matcher,) = [entry for entry in filter(str.isdigit, os.listdir("/proc")) if b"never matches" in command_of(entry)]
     os.kill(int(matcher), signal.SIGKILL)
     rig.until(lambda: mail(rig), "mail")
     assert "is no longer watched" in mail(rig)[0]
