@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from datetime import timedelta
 
 from agentmesh.domain.errors import UsageError
@@ -14,6 +14,6 @@ def seconds_of(value: object, what: str) -> float | None:
         return None
     if isinstance(value, timedelta):
         return value.total_seconds()
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max:
         return float(value)
-    raise UsageError(f"{what} is {value!r:.60}, and no span of time", hint="Give seconds, or a timedelta.")
+    raise UsageError(f"{what} is no span of time", hint="Give seconds, or a timedelta.")

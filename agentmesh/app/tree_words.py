@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from agentmesh.workspace.results import MergeResult, Undone
 
 CHANGED = "What it would write has changed since you were asked."
+"""What is said before the question is asked again."""
 _OUTPUT = 20
 """Lines of a failed check's output that people see."""
 
@@ -62,13 +63,11 @@ def _merged(result: MergeResult, session: Session) -> str:
 
 def _left_to_solve(result: MergeResult) -> str:
     """Return what conflicts after a merge downwards, in sentences after a space; empty if nothing does."""
-    marked = [one.path for one in result.conflicts if one.both]
-    bare = [one.path for one in result.conflicts if not one.both]
-    words = f" {result.target} finds conflict markers in {listed(marked)}." if marked else ""
-    if bare:
+    words = f" {result.target} finds conflict markers in {listed(result.marked)}." if result.marked else ""
+    if result.unmarked:
         words += (
-            f" No markers are possible in {listed(bare)}: the tree of {result.target} has one version, which the next "
-            "merge writes over the other."
+            f" No markers are possible in {listed(result.unmarked)}: the tree of {result.target} has one version, "
+            "which the next merge writes over the other."
         )
     return words
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,7 +9,7 @@ import click
 from agentmesh.cli.address import find_agent
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
-from agentmesh.cli.place import PlaceOptions
+from agentmesh.cli.place import PlaceOptions, here
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import UsageError
@@ -39,7 +38,7 @@ def blame(path: str, *, agent: str | None, as_json: bool, place: PlaceOptions) -
         from agentmesh.workspace import blame as reading
         from agentmesh.workspace.naming import named
 
-        (path,) = named(mesh.workspaces, ref.id, [path], Path.cwd())
+        (path,) = named(mesh.workspaces, ref.id, [path], here())
         lines = reading.blame(mesh.workspaces, ref.id, path)
     if not lines:
         raise UsageError(

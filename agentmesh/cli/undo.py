@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +15,7 @@ from agentmesh.cli.fork import agent_and_row
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.outcome import DONE, FAILED
-from agentmesh.cli.place import PlaceOptions
+from agentmesh.cli.place import PlaceOptions, here
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import UsageError
@@ -121,7 +120,7 @@ def _take_back(
     parts["conversation"] = parts["conversation"] and not paths
     with place.mesh("undo", who=[agent]) as mesh:
         ref, _ = find_agent(mesh, place, agent)
-        parts["paths"] = named(mesh.workspaces, ref.id, paths, Path.cwd()) or None
+        parts["paths"] = named(mesh.workspaces, ref.id, paths, here()) or None
         taken_back = partial(back, mesh.workspaces, ref.id, **parts)
         result = taken_back(preview=True)
         if result.status is not UndoStatus.REFUSED and not how["preview"]:

@@ -127,7 +127,7 @@ def _file_part(tool: str, given: str, locate: Callable[[str], str], root: str) -
     path = locate(given)
     outside = path.startswith("/")
     if "\0" in path:
-        why = "its path can be no file's"
+        why = "no file can have this path"
     else:
         why = f"{path} is outside the working directory" if outside else f"it changes {path}"
     return Part(

@@ -124,9 +124,13 @@ class Look:
         return looked_at is not None and changed_at < looked_at - _CLOCK
 
     def _was_there(self, path: str, looked_at: int | None) -> bool:
-        """Return whether a file was on disk at the last look, perhaps by another name or with other content."""
-        born = born_at(self._place.top / path)
-        if born is None:
+        """Return whether a file was on disk at the last look, perhaps by another name or with other content.
+
+        A hard link that was made since is no such file: what it links to has its content too.
+        """
+        full = self._place.top / path
+        born = born_at(full)
+        if born is None or _has_other_names(full):
             return self._is_older(path, looked_at)
         return looked_at is not None and born < looked_at - _CLOCK
 
@@ -303,6 +307,13 @@ def _note_private(place: Place, view: pygit2.Repository, edits: tree_objects.Edi
     files = [(path, entry) for path, entry in edits.items() if entry is not None]
     if files and private.is_begun(Path(view.path)):  # else the first look at all files notes them
         private.note(Path(view.path), place.top, files)
+
+
+def _has_other_names(path: Path) -> bool:
+    try:
+        return path.lstat().st_nlink > 1
+    except OSError:
+        return False
 
 
 def size_of(path: Path) -> int | None:

@@ -31,7 +31,9 @@ LOG = logger(__name__)
 _TRIES: Final = 10
 
 
-def begin(workspaces: Workspaces, store: Store, row: Merge, lease: Lease | None, result: MergeResult) -> MergeResult:
+def apply_begun(
+    workspaces: Workspaces, store: Store, row: Merge, lease: Lease | None, result: MergeResult
+) -> MergeResult:
     """Write a merge that was begun just now, like ``apply``.
 
     If its files cannot be written, it is over: nobody writes them later, when the reason is gone.

@@ -134,14 +134,14 @@ def to_target(result: MergeResult) -> str | None:
     """Return the mail to the agent whose files have changed by a merge."""
     if not result.files and not result.conflicts:
         return None
-    written = listed([one.path for one in result.files]) or "none has changed"
-    parts = [f"The files of {result.source} were merged into your directory: {written}."]
-    if marked := [one.path for one in result.conflicts if one.both]:
-        parts.append(f"These have conflict markers: {listed(marked)}.")
-    if bare := [one.path for one in result.conflicts if not one.both]:
+    written = f": {listed([one.path for one in result.files])}" if result.files else ", which has not changed by that"
+    parts = [f"The files of {result.source} were merged into your directory{written}."]
+    if result.marked:
+        parts.append(f"These have conflict markers: {listed(result.marked)}.")
+    if result.unmarked:
         parts.append(
-            f"These conflict and can have no markers: {listed(bare)}. Each has one version now. Look whether it is the "
-            "right one: the next merge writes it over the other."
+            f"These conflict and can have no markers: {listed(result.unmarked)}. Each has one version now. Look "
+            "whether it is the right one: the next merge writes it over the other."
         )
     return " ".join([*parts, "Read a file again before you change it."])
 

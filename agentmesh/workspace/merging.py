@@ -21,7 +21,7 @@ from agentmesh.store import agents, merges, snapshots
 from agentmesh.store import workspaces as rows
 from agentmesh.store.call import Lease
 from agentmesh.workspace import merge_words as words
-from agentmesh.workspace.applying import begin, continued, finish_into
+from agentmesh.workspace.applying import apply_begun, continued, finish_into
 from agentmesh.workspace.opening import held, present, settled
 from agentmesh.workspace.results import Checked, MergeResult, MergeStatus, plan_id
 
@@ -254,7 +254,7 @@ class _Merging:
             finish_into(self.workspaces, store, self.target.id)
             raise _Moved from busy
         result = replace(self._result(MergeStatus.MERGED, look), left_out=self._left_out())
-        return begin(self.workspaces, store, row, self.lease, result)
+        return apply_begun(self.workspaces, store, row, self.lease, result)
 
     def _left_out(self) -> tuple[str, ...]:
         newest = self.workspaces.database.run(snapshots.newest, self.source.id, idempotent=True)

@@ -87,6 +87,16 @@ class MergeResult:
     plan: str = ""
     """Stands for what a preview shows: a yes holds for this only."""
 
+    @property
+    def marked(self) -> tuple[str, ...]:
+        """The conflicts that conflict markers show."""
+        return tuple(one.path for one in self.conflicts if one.both)
+
+    @property
+    def unmarked(self) -> tuple[str, ...]:
+        """The conflicts that can have no markers: a file is no text, or one side has removed it."""
+        return tuple(one.path for one in self.conflicts if not one.both)
+
 
 class UndoStatus(StrEnum):
     """How an undo or a redo ended."""

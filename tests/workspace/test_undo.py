@@ -378,6 +378,18 @@ def test_an_ignored_file_that_a_call_has_brought_to_light_by_its_own_hand_stays(
     assert (rig.workdir / name).read_text() == content
 
 
+@pytest.mark.parametrize("command", ["ln a.txt linked", "cp -p a.txt linked", "mv a.txt linked; echo more >> linked"])
+def test_another_name_for_a_file_that_git_knows_is_the_work_of_the_call(grove: Rig, command: str):
+    rig = grove
+    rig.script("root", do(edit("b.txt", "first\n")), say("one"), do(call("bash", command=command)), say("two"))
+    rig.worker()
+    rig.run("turn one")
+    rig.run("turn two")
+    assert undo.undo(here(rig), rig.agent("root")).status is UndoStatus.DONE
+    assert (rig.workdir / "a.txt").read_text() == "not committed\n"
+    assert not (rig.workdir / "linked").exists()
+
+
 def test_a_folder_that_a_call_has_renamed_is_its_work(grove: Rig):
     rig = grove
     write(rig.workdir, {"lib/deep/one.py": "one = 1\n"})
