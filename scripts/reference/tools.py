@@ -54,7 +54,7 @@ def _kind(form: Mapping[str, Any]) -> str:
         return " or ".join(_kind(one) for one in form["anyOf"] if one != {"type": "null"})
     if form.get("type") == "array":
         return f"list of {_kind(form.get('items', {}))}"
-    bounds = [f"{word} {form[key]:g}" for key, word in (("minimum", "from"), ("maximum", "to")) if key in form]
+    bounds = [f"{word} {form[key]:,}" for key, word in (("minimum", "from"), ("maximum", "to")) if key in form]
     return " ".join([str(form.get("type", "any")), *bounds])
 
 
