@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from importlib.abc import MetaPathFinder
 from typing import Final
 
 from agentmesh.domain.log import logger
@@ -15,12 +19,34 @@ THREAD: Final = "import ahead"
 
 
 def import_ahead() -> None:
-    """Begin to import what the first model call needs, on a thread; for a program that has yet to open its database."""
+    """Begin to import what the first model call needs, on a thread; for a program that has yet to open its database.
+
+    Only a program of our own may call it: it leaves the SDK without ``openai.DefaultAioHttpxClient``.
+    """
     threading.Thread(target=_import, name=THREAD, daemon=True).start()
 
 
 def _import() -> None:
     try:
-        import_module("agentmesh.llm.wire")
+        with _without("aiohttp"):  # the SDK imports it if it is there, which takes a third of its own import
+            import_module("agentmesh.llm.wire")
     except Exception:
         LOG.debug("the client of model servers cannot be imported; the first call says why", exc_info=True)
+
+
+@contextmanager
+def _without(package: str) -> Iterator[None]:
+    """Let imports of this thread find no such package, as if it were not installed."""
+    thread = threading.get_ident()
+
+    class Finder(MetaPathFinder):
+        def find_spec(self, fullname: str, *_: object) -> None:
+            if fullname == package and threading.get_ident() == thread:
+                raise ModuleNotFoundError(f"{package} is left out", name=package)
+
+    finder = Finder()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
