@@ -12,6 +12,7 @@ from typing import Final
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.store import mailbox
+from agentmesh.store.sizes import POOL_SIZE
 from bench.floor import Floor
 from bench.harness import Bench, Figure, Target, Values, percentile, ratio
 from bench.machine import memory
@@ -96,9 +97,9 @@ def _p2(bench: Bench, crowds: dict[int, Waiters]) -> None:
         "P2",
         "database connections of a worker process",
         {**units, **sizes},
-        [Target(name, "==", 1) if "listening" in name else Target(name, "<=", 2 + 8) for name in units],
+        [Target(name, "==", 1) if "listening" in name else Target(name, "<=", 2 + POOL_SIZE) for name in units],
         repetitions=1,
-        note="Counted in pg_stat_activity. The pool has at most 8 connections.",
+        note=f"Counted in pg_stat_activity. The pool has at most {POOL_SIZE} connections.",
     )
 
     def repeat() -> Values:

@@ -154,7 +154,7 @@ class WatchedDatabase(Database):
     """Tells when the commits that figures are about have returned."""
 
     def __init__(self, url: str, say: Callable[..., None]) -> None:
-        super().__init__(url, role="worker", pool_size=8)
+        super().__init__(url, role="worker")
         self._say = say
 
     def run(self, function: Callable[..., Any], /, *args: Any, idempotent: bool = False, **kwargs: Any) -> Any:

@@ -14,6 +14,7 @@ from agentmesh.api.runtime import Runtime
 from agentmesh.domain.errors import AgentmeshError, UsageError
 from agentmesh.domain.ids import SessionId
 from agentmesh.domain.log import logger
+from agentmesh.store.sizes import POOL_SIZE
 
 if TYPE_CHECKING:
     from agentmesh.app.databases import Databases
@@ -46,7 +47,7 @@ class Runtimes:
             return
         from agentmesh.app.databases import Databases
 
-        self._several = Databases(settings, role=role, what=what, pool_size=8, opened=self._add)
+        self._several = Databases(settings, role=role, what=what, pool_size=POOL_SIZE, opened=self._add)
         try:
             self.ask(lambda _: None)
         except BaseException:

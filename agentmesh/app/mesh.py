@@ -21,6 +21,7 @@ from agentmesh.domain.log import logger
 from agentmesh.domain.rows import Session
 from agentmesh.domain.states import PermissionMode
 from agentmesh.store import sessions
+from agentmesh.store.sizes import POOL_SIZE
 from agentmesh.store.tx import Database
 from agentmesh.tools.below import open_as_person
 
@@ -52,7 +53,7 @@ def open_mesh(
     what: str,
     environ: Mapping[str, str] = os.environ,
     migrate: bool = True,
-    pool_size: int = 8,
+    pool_size: int = POOL_SIZE,
 ) -> Mesh:
     """Connect to the configured database, or start the embedded one, and ensure that its schema is up to date.
 

@@ -27,6 +27,7 @@ from agentmesh.domain.rows import Session
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import one_line, printable
 from agentmesh.llm.ahead import import_ahead
+from agentmesh.store.sizes import POOL_SIZE
 from agentmesh.tools.environment import conceal_process
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def run(
     conceal_process()
     import_ahead()
     place = place._replace(session=which)
-    with place.mesh("run", begins=not (go_on or which), pool_size=8, **flags) as mesh:
+    with place.mesh("run", begins=not (go_on or which), pool_size=POOL_SIZE, **flags) as mesh:
         if go_on or which:
             session = mesh.find_session(session=which, workdir=where(which))
             require_provider(mesh, session)
@@ -141,7 +142,7 @@ def demo(timeout: float | None, *, as_json: bool, place: PlaceOptions) -> int:
     say("The model of this demo is a script; everything else is real. In another terminal: agentmesh tree")
     conceal_process()
     import_ahead()
-    with place.mesh("demo", begins=True, pool_size=8) as mesh:
+    with place.mesh("demo", begins=True, pool_size=POOL_SIZE) as mesh:
         session = mesh.start_session(here(), model=DEMO_MODEL, title="demo")
         code = _run(mesh, session, DEMO_PROMPT, (), concurrency=None, timeout=timeout, as_json=as_json)
     say('With a real model:  OPENAI_BASE_URL=... OPENAI_API_KEY=... agentmesh run --model NAME "prompt"')

@@ -23,6 +23,7 @@ from agentmesh.cli.talk import say, write_aside
 from agentmesh.domain.errors import DatabaseError, UsageError
 from agentmesh.domain.figures import plural
 from agentmesh.domain.log import logger
+from agentmesh.store.sizes import POOL_SIZE
 from agentmesh.telemetry.record_ids import EVENT
 from agentmesh.tools.environment import conceal_process
 
@@ -115,9 +116,9 @@ def _work(
     tell = partial(_tell, aloud=not place.verbose and not on_stderr(settings))
     how: dict[str, Any] = {"serves_any": serves_any, "concurrency": concurrency, "on_event": tell, "metrics": metrics}
     with ExitStack() as stack:
-        databases = None if place.session else place.databases(settings, "worker", pool_size=8)
+        databases = None if place.session else place.databases(settings, "worker", pool_size=POOL_SIZE)
         if databases is None:
-            mesh = stack.enter_context(place.mesh_of(settings, "worker", pool_size=8))
+            mesh = stack.enter_context(place.mesh_of(settings, "worker", pool_size=POOL_SIZE))
             session = (
                 mesh.find_session(session=place.session, workdir=where(place.session)).id if place.session else None
             )

@@ -8,6 +8,7 @@ from agentmesh.config.settings import Settings
 from agentmesh.store import schema
 from agentmesh.store.errors import translated
 from agentmesh.store.pool import connect, describe
+from agentmesh.store.sizes import POOL_SIZE
 from agentmesh.store.tx import Database
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def read_only(url: str) -> str:
 
 
 def open_database(
-    settings: Settings, *, role: str, migrate: bool = True, pool_size: int = 8
+    settings: Settings, *, role: str, migrate: bool = True, pool_size: int = POOL_SIZE
 ) -> tuple[Database, EmbeddedServer | None]:
     """Connect to the configured database, or start the embedded one, and check that its schema is the program's.
 

@@ -30,6 +30,7 @@ from agentmesh.domain.errors import (
 from agentmesh.store import notify_queue
 from agentmesh.store.errors import domain_error, translated
 from agentmesh.store.pool import KeptConnection, connect, describe, is_alive, open_pool
+from agentmesh.store.sizes import POOL_SIZE
 
 if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
@@ -75,7 +76,7 @@ class Database:
         direct_url: str | None = None,
         *,
         role: str,
-        pool_size: int = 8,
+        pool_size: int = POOL_SIZE,
         patience: float = 15.0,
         revive: Callable[[], object] | None = None,
         first: KeptConnection | None = None,
