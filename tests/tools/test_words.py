@@ -254,3 +254,11 @@ def test_the_compact_system_prompt_keeps_what_a_root_must_know():
     ):
         assert re.search(fact, told), fact
     assert "parent" not in told, "a small model took a root for a child"
+
+
+def test_the_definitions_are_the_same_however_often_they_are_made() -> None:
+    tools = toolset.builtin(None)  # type: ignore[arg-type]
+    first = toolset.definitions(tools)
+    whole = [tool_schema.full(tool) for tool in tools.values()]
+    assert not any("rare" in each for tool in whole for each in tool["function"]["parameters"]["properties"].values())
+    assert (toolset.definitions(tools), [tool_schema.full(tool) for tool in tools.values()]) == (first, whole)
