@@ -180,7 +180,7 @@ class Limits(NamedTuple):
     max_turn_seconds: Annotated[int | None, optional(_up_to(_INT4, least=1))] = None
     """Seconds of one turn of any agent; then it ends before its next model call."""
     max_seconds: Annotated[int | None, optional(_up_to(_INT4, least=1))] = None
-    """Seconds from the session's start; then no further model call of it begins."""
+    """Seconds from the session's start; then no further model call of it begins, and no call is tried again."""
     max_task_steps: Annotated[int, _up_to(_INT4, least=1)] = 500
     """Model calls of one task of a sub-agent."""
     task_silence: Annotated[float, decimal(ge=1, le=86_400)] = 120.0

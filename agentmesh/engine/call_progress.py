@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from agentmesh.domain.activity import fitted
@@ -16,6 +16,8 @@ from agentmesh.llm.port import Bill, Watch
 
 MayRetry = Callable[[Bill, Bill], bool]
 """Whether the budget has room for another attempt: ``Watch.may_retry``."""
+MaySend = Callable[[], float]
+"""Whether limits allow a request, and for how long: ``Watch.may_send``."""
 
 _LONGEST: Final = 300
 """Characters of an activity that says why nothing happens."""
@@ -54,21 +56,20 @@ def retrying(seconds: float, why: str) -> str:
 
 @contextmanager
 def watched(
-    feed: Feed, observer: Observer, agent: Agent, after: int, times: TokenTimes, may_retry: MayRetry
+    feed: Feed, observer: Observer, agent: Agent, after: int, times: TokenTimes, may_retry: MayRetry, may_send: MaySend
 ) -> Iterator[Watch]:
     """Yield the watch of a model call of this agent; ``after`` is the newest own row in the request."""
     message = feed.message(agent.session_id, agent.id, after)
     failed = True
     try:
-        yield _watch(feed, observer, agent, message, times, may_retry)
+        watch = _watch(feed, observer, agent, message, times)
+        yield replace(watch, may_retry=may_retry, may_send=may_send)
         failed = False
     finally:
         message.end(failed=failed)
 
 
-def _watch(
-    feed: Feed, observer: Observer, agent: Agent, message: Message, times: TokenTimes, may_retry: MayRetry
-) -> Watch:
+def _watch(feed: Feed, observer: Observer, agent: Agent, message: Message, times: TokenTimes) -> Watch:
 
     def reasoning(_piece: str) -> None:
         times.seen()
@@ -97,7 +98,6 @@ def _watch(
         tool=lambda name: feed.activity(agent.id, f"calling {name}"),
         arguments=times.seen,
         retry=retry,
-        may_retry=may_retry,
         paused=paused,
         sent=lambda: feed.activity(agent.id, "thinking"),
     )

@@ -5,6 +5,7 @@ What a model call used is always recorded, even if its answer is not kept, becau
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -12,8 +13,8 @@ from typing import Any, TypeVar
 from agentmesh.domain.errors import AgentBusy, DatabaseBusy, DatabaseError, DatabaseUnreachable, Fenced
 from agentmesh.domain.log import logger
 from agentmesh.domain.rows import Agent
-from agentmesh.llm.port import Bill
-from agentmesh.store import steps
+from agentmesh.llm.port import Bill, CallFailed
+from agentmesh.store import limits, steps
 from agentmesh.store.call import Lease
 from agentmesh.store.tx import Database
 
@@ -72,6 +73,23 @@ def may_retry(database: Database, lease: Lease, last: Bill, every: Bill) -> bool
     except DatabaseError as error:
         LOG.warning("the model call of %s is not tried again: %s", lease.agent_id, error)
         return False
+
+
+def may_send(database: Database, lease: Lease) -> float:
+    """Return how many seconds limits still let a waiting model call send a request; raise CallFailed if they do not.
+
+    If the database does not say, the call goes on, as it does while the database is away.
+    """
+    try:
+        refused, left = database.run(limits.of_call, lease, idempotent=True)
+    except Fenced as gone:
+        raise CallFailed(gone.message, hint=gone.hint, kind="limit") from gone
+    except DatabaseError as error:
+        LOG.warning("whether limits allow the model call of %s is not known: %s", lease.agent_id, error)
+        return _AGAIN
+    if refused is not None:
+        raise CallFailed(refused["error"], hint=refused["hint"], kind="limit", limit=refused["limit"])
+    return math.inf if left is None else left
 
 
 def keep(

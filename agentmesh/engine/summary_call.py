@@ -27,8 +27,8 @@ _UNKNOWN_ROOM = 2
 """If the window is unknown and the model refused, the room is one part in this many of what was sent."""
 _ROOMY = 4
 """If the model did not refuse, the room is this many times what was sent."""
-_NOT_ITS_FAULT = frozenset({"connection", "auth", "quota", "unknown_model", "rate_limit", "overload"})
-"""Failures that every call would meet now: no reason to lose what a summary would keep."""
+_NOT_ITS_FAULT = frozenset({"connection", "auth", "quota", "unknown_model", "rate_limit", "overload", "limit"})
+"""Failures that every call would meet now, and limits: no reason to lose what a summary would keep."""
 
 
 _LARGER: Final = (
@@ -49,9 +49,12 @@ class Stopped(Exception):
 class NoSummary(ModelError):
     """The context could not be made smaller."""
 
-    def __init__(self, message: str, *, hint: str, kind: str, usage: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, message: str, *, hint: str, kind: str, usage: Mapping[str, Any] | None = None, limit: str = ""
+    ) -> None:
         super().__init__(message, hint=hint)
         self.kind = kind
+        self.limit = limit
         self.usage = usage
 
 
@@ -113,7 +116,8 @@ class Compactor:
         planned = budgeting.planned(self._model, agent.model, conversation)
         granted = self._database.run(context.begin_summary, lease, planned, idempotent=True)
         if granted.refused is not None:
-            raise NoSummary(granted.refused["error"], hint=granted.refused["hint"], kind="limit")
+            refused = granted.refused
+            raise NoSummary(refused["error"], hint=refused["hint"], kind="limit", limit=refused.get("limit", ""))
         return granted
 
     def _summarize(
@@ -196,14 +200,21 @@ class Compactor:
             reply = self._model.complete(
                 self._images.fill(agent.session_id, request),
                 cancel,
-                Watch(retry=retry, paused=paused, may_retry=partial(keeping.may_retry, self._database, lease)),
+                Watch(
+                    retry=retry,
+                    paused=paused,
+                    may_retry=partial(keeping.may_retry, self._database, lease),
+                    may_send=partial(keeping.may_send, self._database, lease),
+                ),
             )
         except CallCancelled as cancelled:
             raise Stopped(usage(cancelled.partial, "cancelled")) from None
         except CallFailed as failed:
             used = usage(failed.partial or Reply(), failed.kind)
             if failed.kind in _NOT_ITS_FAULT:
-                raise NoSummary(failed.message, hint=failed.hint, kind=failed.kind, usage=used) from failed
+                raise NoSummary(
+                    failed.message, hint=failed.hint, kind=failed.kind, usage=used, limit=failed.limit
+                ) from failed
             return "", used, failed.message
         except AgentmeshError as unusable:  # no such provider, a bad URL
             raise NoSummary(unusable.message, hint=unusable.hint, kind="config") from unusable

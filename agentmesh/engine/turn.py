@@ -37,6 +37,8 @@ from agentmesh.workspace.roots import Root
 Stored = TypeVar("Stored")
 
 _SAME_REFUSALS = 3
+_LONG = 1.0
+"""Seconds of waiting for a warm prefix or a slot after which limits are looked at again."""
 
 Going = AgentStatus | Parked | None
 """How a step ended: the agent's status, inside a wait, or (None) no longer this worker's to run."""
@@ -206,7 +208,8 @@ class Runner:
             return self._cancelled(None, stopped.usage)
         except NoSummary as failed:
             told = too_long(refusal, conversation) if refusal and failed.kind == "context" else failed
-            return self.fail({"error": told.message, "hint": told.hint, "kind": failed.kind}, failed.usage)
+            error = {"error": told.message, "hint": told.hint, "kind": failed.kind, **_limit(told.limit)}
+            return self.fail(error, failed.usage)
 
     def _renew(self, begun: steps.Begun) -> bool:
         """Take over, with a new turn, the model and the settings that a person may have changed during the last one.
@@ -255,6 +258,7 @@ class Runner:
             agent.model, conversation.messages, tools, settings, answer_tokens=most, asked=asked, must_call=must
         )
         request = self._engine.images.fill(agent.session_id, request)
+        came = time.monotonic()
         goes = self._engine.prefixes.wait(
             agent, conversation, self._cancel, lambda why: self._engine.feed.activity(agent.id, why)
         )
@@ -269,8 +273,13 @@ class Runner:
 
         try:
             feed, observer = self._engine.feed, self._engine.observer
-            may = bind(keeping.may_retry, self._engine.database, self._lease)
-            with call_progress.watched(feed, observer, agent, conversation.last_seq, times, may) as watch:
+            may_retry = bind(keeping.may_retry, self._engine.database, self._lease)
+            may_send = bind(keeping.may_send, self._engine.database, self._lease)
+            with call_progress.watched(
+                feed, observer, agent, conversation.last_seq, times, may_retry, may_send
+            ) as watch:
+                if began - came >= _LONG:
+                    watch.may_send()
                 reply = self._engine.model.complete(request, self._cancel, watch)
             goes.began()  # a server that does not stream has read it too
             self._engine.prefixes.saw(agent.model, reply.usage, times.first - began if times.first else None)
@@ -282,7 +291,7 @@ class Runner:
                 self._book(usage(Reply(), failed.kind))
                 return self._compact(conversation, refusal=failed)
             told = too_long(failed, conversation) if failed.kind == "context" else failed
-            error = {"error": told.message, "hint": told.hint, "kind": failed.kind}
+            error = {"error": told.message, "hint": told.hint, "kind": failed.kind, **_limit(failed.limit)}
             streamed = failed.partial or Reply()
             return self.fail({**error, "partial": streamed.text}, usage(streamed, failed.kind))
         except AgentmeshError as unusable:  # no such provider, a bad URL
@@ -451,3 +460,8 @@ class Runner:
             sees=bind(self._engine.images.sees, agent.model),
             keep_image=bind(self._engine.images.keep, agent.session_id),
         )
+
+
+def _limit(name: str) -> dict[str, str]:
+    """Return the entry of an error that names a limit; none if it was another one."""
+    return {"limit": name} if name else {}

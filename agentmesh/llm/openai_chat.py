@@ -8,7 +8,8 @@ from __future__ import annotations
 import contextlib
 import difflib
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial as bind
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 _MODELS_TIMEOUT = 5.0
 _WINDOW_TIMEOUT = 2.0
 _NAMES_IN_ADVICE = 5
+_LONG = 1.0
+"""Seconds of waiting for a slot after which limits are looked at again."""
 _EMPTY_STREAMS = 2
 """Empty streams in a row, of answers that were whole without streaming, after which a model's answers come whole."""
 
@@ -96,26 +99,29 @@ class OpenAIChat:
 
     def complete(self, request: ChatRequest, cancel: Cancel, watch: Watch) -> Reply:
         """Return the answer; raise CallCancelled if ``cancel`` is set, CallFailed if the call fails for good."""
+        came = time.monotonic()
         with self._slots.one(cancel) as has_slot:
             if not has_slot:
                 raise CallCancelled(Reply(finish_reason="cut"))
-            reply = self._complete(request, cancel, watch)
+            has_waited = time.monotonic() - came >= _LONG
+            reply = self._complete(request, Visit(cancel, watch, waited=has_waited))
             self._find_out(request.model, cancel)
             return reply
 
-    def _complete(self, request: ChatRequest, cancel: Cancel, watch: Watch) -> Reply:
+    def _complete(self, request: ChatRequest, visit: Visit) -> Reply:
         gate = self._pauses.gate(self.provider.name, request.model)
-        visit, tries = Visit(cancel, watch), Tries(self._policy)
+        cancel, watch, tries = visit.cancel, visit.watch, Tries(self._policy)
         notes: list[str] = []
         kept: Reply | None = None
         left_out = _LeftOut()
         while (entered := self._enter(gate, visit, kept)) is not None:
-            watch.sent()
             prepared = self._prepare(request, left_out)
             assembly = Assembly(watch, prepared.bounds)
             assembly.notes.extend(notes)
             try:
-                with entered:
+                with entered, _keeping(kept):
+                    visit.may_send()
+                    watch.sent()
                     self._attempt(prepared, assembly, cancel, entered)
                     entered.answered()
                 self._learn_streams(request.model, is_streamed=not left_out.stream)
@@ -136,7 +142,8 @@ class OpenAIChat:
                 # Some servers stream no tool calls: an empty answer may be whole without streaming.
                 left_out.stream |= failure.kind in ("empty", "wordless") and bool(request.tools)
                 watch.retry(pause, failure.message)
-                cancel.wait(pause)
+                with _keeping(kept):
+                    visit.wait(pause)
             elif failure.kind == "wordless":
                 return _after(before, self._whole(prepared, assembly))
             else:
@@ -277,7 +284,8 @@ class OpenAIChat:
 
     def _enter(self, gate: PauseGate, visit: Visit, partial: Reply | None) -> Pass | None:
         try:
-            return gate.enter(visit)
+            with _keeping(partial):
+                return gate.enter(visit)
         except AttemptFailed as failure:
             raise failure.final(partial) from None
 
@@ -377,6 +385,16 @@ class OpenAIChat:
         if not close:
             return "Choose another model."
         return f"It has {', '.join(self.provider.redact(name, 80) for name in close)}."
+
+
+@contextlib.contextmanager
+def _keeping(kept: Reply | None) -> Iterator[None]:
+    """Let a limit that ends the call say what its attempts have brought and used."""
+    try:
+        yield
+    except CallFailed as refused:
+        refused.partial = refused.partial or kept
+        raise
 
 
 def _after(before: Reply | None, reply: Reply) -> Reply:

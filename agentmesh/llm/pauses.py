@@ -45,6 +45,28 @@ class Visit:
     """The call's own last refusal."""
     told: float = -math.inf
     """End of the pause that was last reported to the watch."""
+    allowed: float = -math.inf
+    """Until then limits allow the call to wait: so the watch said when it was last asked."""
+    waited: bool = False
+    """Whether it waited since it last sent a request: limits must be asked again."""
+
+    def ask(self) -> None:
+        """Ask whether limits still allow a request; raise CallFailed if they do not."""
+        self.allowed = time.monotonic() + max(self.watch.may_send(), _SHORTEST)
+
+    def wait(self, seconds: float) -> None:
+        """Wait so long before another try, or until the call is cancelled, or until limits forbid one."""
+        self.waited = True
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0 and not self.cancel.is_set():
+            self.ask()
+            self.cancel.wait(min(left, self.allowed - time.monotonic()))
+
+    def may_send(self) -> None:
+        """Ask again if the call has waited; raise CallFailed if limits do not allow a request any more."""
+        if self.waited:
+            self.ask()
+            self.waited = False
 
 
 class Pauses:
@@ -133,6 +155,7 @@ class PauseGate:
         with self._changed:
             if (entered := self._admit(began)) is not None:
                 return entered
+        visit.waited = True
         take_back = visit.cancel.on_set(self._wake)
         try:
             return self._wait(visit, began)
@@ -195,12 +218,16 @@ class PauseGate:
                     return entered
                 self._check_patience(visit, now, now - began)
                 until, reason = self._until, self._reason
-                if visit.told == until:
+                if visit.told == until and now < visit.allowed:
                     self.waiting += 1
-                    self._changed.wait(self._look_again(now))
+                    self._changed.wait(min(self._look_again(now), visit.allowed - now, threading.TIMEOUT_MAX))
                     self.waiting -= 1
                     continue
             # Outside of the lock: the watch runs foreign code.
+            if now >= visit.allowed:
+                visit.ask()
+            if visit.told == until:
+                continue
             visit.told = until
             spent = visit.paused + time.monotonic() - began
             visit.watch.paused(max(until - now, 0.0), reason, max(self._policy.longest_pause - spent, 0.0))
@@ -221,9 +248,9 @@ class PauseGate:
             self._open_passes.add(entered)
         return entered
 
-    def _look_again(self, now: float) -> float | None:
+    def _look_again(self, now: float) -> float:
         if now < self._until:
-            return min(self._until - now, threading.TIMEOUT_MAX)
+            return self._until - now
         return max(min(each.sent for each in self._open_passes) + self._taken_after - now, 0.0)
 
     def _check_patience(self, visit: Visit, now: float, waited: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -159,11 +160,12 @@ class CallFailed(ModelError):
         status: int | None = None,
         window: int | None = None,
         asked: int | None = None,
+        limit: str = "",
     ) -> None:
         super().__init__(message, hint=hint)
         self.kind = kind
         """One of connection, timeout, auth, quota, unknown_model, rate_limit, overload, context, bad_request, server,
-        empty, cut, garbage."""
+        empty, cut, garbage, limit."""
         self.partial = partial
         """The part that had been streamed."""
         self.status = status
@@ -172,6 +174,8 @@ class CallFailed(ModelError):
         """Context size in tokens that the server named in a refusal."""
         self.asked = asked
         """Tokens of the refused request, as the server counted them."""
+        self.limit = limit
+        """The limit of the caller's that ended it (kind ``limit``)."""
 
 
 class CallCancelled(Exception):
@@ -198,6 +202,9 @@ class Watch:
     """The call failed and will be tried again after these seconds; the streamed part is void."""
     may_retry: Callable[[Bill, Bill], bool] = lambda _last, _all: True
     """Whether the budget has room for another attempt, after the last one and all so far have used so much."""
+    may_send: Callable[[], float] = lambda: math.inf
+    """Asked by a call that has waited, before it sends a request, and while it waits. Return how many seconds
+    limits still allow requests; raise CallFailed if they do not."""
     paused: Callable[[float, str, float], None] = lambda _seconds, _why, _left: None
     """The call pauses because its model is overloaded or away: seconds, reason, and seconds until it gives up."""
     sent: Callable[[], None] = lambda: None

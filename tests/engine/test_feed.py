@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import uuid
 from contextlib import closing
 
@@ -198,7 +199,8 @@ def test_of_a_call_that_failed_nothing_is_told_after_its_error(mesh: Mesh, feed:
 
     def call(error: Exception | None) -> None:
         times = call_progress.TokenTimes()
-        with call_progress.watched(feed, Observer(), agent, 7, times, lambda _last, _all: True) as watch:
+        may = (lambda _last, _all: True, lambda: math.inf)
+        with call_progress.watched(feed, Observer(), agent, 7, times, *may) as watch:
             watch.text("half an")
             assert mesh.root in feed._messages
             if error:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from agentmesh.llm.simulator.reply import ScriptedReply
+from agentmesh.llm.simulator.reply import Fault, FaultKind, ScriptedReply
 from agentmesh.store import context, limits, travel
 from tests.fixtures.engine import Rig, call, do, say
 
@@ -160,3 +162,81 @@ def test_a_session_that_is_made_from_another_has_its_limits(rig: Rig):
         [made.id],
     ).fetchall()
     assert found == [(7, 8, 9, True)]
+
+
+BUSY = Fault(FaultKind.STATUS, status=429, headers={"Retry-After": "0.1"})
+PASSES = {
+    "a pause": BUSY,
+    "another try": Fault(FaultKind.STATUS, status=500),
+    "a cut answer": Fault(FaultKind.CUT, after=3),
+}
+LIMITS = {
+    "max_seconds": "update agentmesh.sessions set deadline = clock_timestamp()",
+    "max_turn_seconds": "update agentmesh.agents set turn_began = turn_began - interval '61 seconds'",
+    "max_turns": "update agentmesh.sessions set max_turns = 1",
+}
+
+
+def meanwhile(rig: Rig, statement: str, fault: Fault) -> Callable[[object], ScriptedReply]:
+    """Return an answer that fails, after something has happened in the database."""
+
+    def answer(_view: object) -> ScriptedReply:
+        rig.conn.execute(statement)
+        return ScriptedReply("a long answer. " * 20, fault=fault)
+
+    return answer
+
+
+@pytest.mark.parametrize("fault", PASSES.values(), ids=PASSES)
+def test_no_request_is_sent_after_the_session_s_time_not_even_another_one_of_the_same_call(rig: Rig, fault):
+    set_limits(rig, max_seconds=3600)
+    rig.script("root", meanwhile(rig, LIMITS["max_seconds"], fault))
+    rig.worker(retries=3, longest_pause=60.0)
+    rig.run()
+    assert len(rig.requests()) == 1
+    assert "the session's time is over since" in str(error(rig)["error"])
+    assert rig.one("select activity from agentmesh.v_agents") == "failed"
+    streamed = "select output_tokens > 0 from agentmesh.model_calls where error = 'limit'"
+    assert rig.one(streamed) is (fault.kind is FaultKind.CUT)
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_each_limit_is_looked_at_again_after_a_pause(rig: Rig, name):
+    set_limits(rig, max_turn_seconds=60, max_turns=50, max_seconds=3600)
+    rig.script("root", do(LOOK), meanwhile(rig, LIMITS[name], BUSY))
+    rig.worker(longest_pause=60.0)
+    rig.run()
+    assert len(rig.requests()) == 2
+    assert error(rig)["limit"] == name
+
+
+def test_a_pause_ends_when_the_session_s_time_does_unless_it_was_given_more(rig: Rig):
+    hour = Fault(FaultKind.STATUS, status=429, headers={"Retry-After": "3600"})
+    soon = "update agentmesh.sessions set deadline = clock_timestamp() + interval '1 second'"
+    rig.script("root", meanwhile(rig, soon, hour))
+    rig.worker(longest_pause=7200.0)
+    rig.run()
+    assert "the session's time is over since" in str(error(rig)["error"])
+    assert len(rig.requests()) == 1
+
+
+def test_a_summary_that_a_person_wants_is_not_asked_for_after_the_session_s_time(rig: Rig):
+    rig.script("root", say("words " * 400), meanwhile(rig, LIMITS["max_seconds"], BUSY))
+    rig.worker(longest_pause=60.0)
+    rig.run()
+    set_limits(rig, max_seconds=3600)
+    rig.db.run(context.compact, rig.root)
+    rig.rest()
+    assert len(rig.requests()) == 2
+    assert error(rig)["limit"] == "max_seconds"
+
+
+def test_limits_are_asked_for_with_the_step_and_alone_only_after_a_pause(rig: Rig):
+    asked: list[str] = []
+    faults = iter([BUSY])
+    rig.script("root", do(LOOK), lambda _view: ScriptedReply("well", fault=next(faults, None)))
+    rig.worker(longest_pause=60.0, hook=lambda when, name: asked.append(name) if when == "before" else None)
+    assert rig.run() == "well"
+    of_calls = [name for name in asked if name in ("begin_step", "of_call", "finish_step")]
+    assert of_calls[:3] == ["begin_step", "finish_step", "begin_step"]
+    assert set(of_calls[3:-1]) == {"of_call"}

@@ -20,6 +20,24 @@ end $$;
 comment on function agentmesh.limit_refusal is
   'Return {"limit": its name, "error", "hint"} if a limit of the session ends this agent''s turn before its next model call, otherwise null.';
 
+create function agentmesh.call_limits(agent uuid, caller agentmesh.caller) returns jsonb
+language plpgsql as $$
+declare
+  me agentmesh.agents;
+  session agentmesh.sessions;
+  refused jsonb;
+begin
+  select * into me from agentmesh.agents a where a.id = call_limits.agent;
+  perform agentmesh.fence(me, caller);
+  select * into session from agentmesh.sessions s where s.id = me.session_id;
+  refused := agentmesh.limit_refusal(me, session);
+  return case when refused is not null then jsonb_build_object('refused', refused) else jsonb_build_object('left', extract(epoch from
+    least(session.deadline, case when me.started_turn = me.turn then me.turn_began + make_interval(secs => session.max_turn_seconds) end) - clock_timestamp())) end;
+end $$;
+
+comment on function agentmesh.call_limits is
+  'Say whether an agent''s model call that has waited may still send a request. Returns {"refused": what limit_refusal returns}, or {"left": seconds until a limit of time forbids it, null if none does}.';
+
 create function agentmesh.spawns_left(session agentmesh.sessions) returns bigint
 language sql stable set enable_bitmapscan = off set enable_seqscan = off as $$
   select case when session.max_spawns is not null then
