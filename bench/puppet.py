@@ -65,6 +65,10 @@ class Puppet:
         """Return None: it is in no list."""
         return None
 
+    def address(self, model: str) -> str:  # noqa: ARG002  the protocol's
+        """Return none: it is no server."""
+        return ""
+
     def warm(self) -> None:
         """Do nothing."""
 
@@ -103,6 +107,10 @@ class PuppetOr:
     def token_prices(self, model: str, input_tokens: int) -> Prices | None:
         """Return what the server's client knows."""
         return self._server.token_prices(model, input_tokens)
+
+    def address(self, model: str) -> str:
+        """Return the server's."""
+        return self._server.address(model)
 
     def warm(self) -> None:
         """Make the server's client ready."""

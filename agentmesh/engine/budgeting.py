@@ -5,6 +5,8 @@ The database decides (``agentmesh.reserve``); nothing here reads or writes it.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from agentmesh.domain.errors import AgentmeshError
 from agentmesh.engine.calls import Parked
 from agentmesh.engine.conversation import Conversation
@@ -36,12 +38,11 @@ def wanted(model: ChatModel, name: str) -> int:
 
 def planned(model: ChatModel, name: str, conversation: Conversation) -> Planned:
     """Return the planned call of a model over a conversation, as its budget needs to know it."""
-    try:
-        prices = model.token_prices(name, conversation.tokens)
-    except AgentmeshError:
-        prices = None
-    usd = (prices.input_usd, prices.output_usd) if prices else (None, None)
-    return Planned(conversation.bytes, wanted(model, name), *usd)
+    prices, address = None, ""
+    with suppress(AgentmeshError):
+        prices, address = model.token_prices(name, conversation.tokens), model.address(name)
+    input_usd, output_usd = (prices.input_usd, prices.output_usd) if prices else (None, None)
+    return Planned(conversation.bytes, wanted(model, name), input_usd, output_usd, address)
 
 
 def shortened(granted: Granted, wanted: int) -> int | None:

@@ -33,11 +33,12 @@ def words(
 def _planned(model: ChatModel, name: str, start: Start, inherited: int) -> dict[str, Any]:
     """Return the first call of each of these agents, as the database estimates it."""
     sent = inherited + start.bytes
-    prices = None
+    prices, address = None, ""
     with suppress(AgentmeshError):  # no such provider: the call itself reports it
-        prices = model.token_prices(name, sent // BYTES_PER_TOKEN)
+        prices, address = model.token_prices(name, sent // BYTES_PER_TOKEN), model.address(name)
     return {
         "model": name,
+        "address": address,
         "agents": start.agents,
         "bytes": sent,
         "answer": wanted(model, name),

@@ -22,9 +22,6 @@ LOG = logger(__name__)
 
 Result = TypeVar("Result")
 
-Answer = tuple[int, Mapping[str, Any]]
-"""A row, and the content of the row to be stored after it, so that one can ask later whether it was stored."""
-
 _AGAIN = 0.5
 """Seconds from one try to the next."""
 
@@ -35,30 +32,30 @@ def end_call(
     usage: Mapping[str, Any] | None,
     commit: Callable[[], Result],
     is_over: Callable[[], bool],
-    answer: Answer | None = None,
+    *,
+    idempotent: bool = False,
 ) -> Result:
     """Return the result of the commit that ends a model call and records its ``usage`` (None: there was no call).
 
-    It is repeated while it can be. If it is refused for good, the usage is recorded alone.
+    It is repeated while it can be. If it is refused for good, or nobody knows whether it was made, the usage is
+    recorded alone; a call that the commit has recorded is not recorded again. ``idempotent``: it may be repeated then.
     """
     what = f"what {agent.name} ({agent.id}) has found"
     try:
-        return keep(commit, is_over, what, also_unreachable=answer is not None)
-    except (Fenced, AgentBusy, DatabaseError) as error:
-        # A commit that may have been made has recorded it: without an answer to look for it is not recorded again.
-        if usage is not None and (answer is not None or not isinstance(error, DatabaseUnreachable)):
-            book(database, agent, usage, unless=answer)
+        return keep(commit, is_over, what, also_unreachable=idempotent)
+    except (Fenced, AgentBusy, DatabaseError):
+        if usage is not None:
+            book(database, agent, usage)
         raise
 
 
-def book(database: Database, agent: Agent, usage: Mapping[str, Any], *, unless: Answer | None = None) -> None:
-    """Record a model call in its turn, ``unless`` its answer is stored; the agent may be dead.
+def book(database: Database, agent: Agent, usage: Mapping[str, Any]) -> None:
+    """Record a model call in its turn, unless it is recorded; the agent may be dead.
 
     If that fails, the log says what is missing.
     """
     try:
-        if unless is None or not database.run(steps.is_stored, agent.id, *unless, idempotent=True):
-            database.run(steps.book_call, agent.id, {**usage, "turn": agent.turn})
+        database.run(steps.book_call, agent.id, {**usage, "turn": agent.turn}, idempotent="nonce" in usage)
     except DatabaseError as error:
         LOG.warning("a model call of %s is not booked: %s (%s)", agent.id, error, usage)
 

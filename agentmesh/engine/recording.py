@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 from agentmesh.domain.rows import OpenCall
 from agentmesh.engine.corrections import Verdict, says_nothing
@@ -82,6 +83,7 @@ def usage(reply: Reply, model: str, seconds: float, first: float | None, error: 
     is_free = used.input_tokens + used.output_tokens == 0  # refused or cut off before it began: the price is known
     return {
         "model": model,
+        "nonce": str(uuid4()),
         "input_tokens": used.input_tokens,
         "output_tokens": used.output_tokens,
         "cached_tokens": used.cached_tokens,

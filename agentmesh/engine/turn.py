@@ -328,7 +328,7 @@ class Runner:
         finish = bind(self._engine.database.run, steps.finish_step)
         try:
             done = self._end_call(
-                usage, lambda: finish(self._lease, content, calls, usage, after=after), answer=(after, content)
+                usage, lambda: finish(self._lease, content, calls, usage, after=after), idempotent=True
             )
         except AgentBusy as undone:  # the server has crashed since, and results that the model has read are lost
             raise DatabaseError(undone.message, hint="The agent goes on from its rows.") from undone
@@ -341,11 +341,13 @@ class Runner:
         self,
         usage: Mapping[str, Any] | None,
         commit: Callable[[], Stored],
-        answer: tuple[int, Mapping[str, Any]] | None = None,
+        *,
+        idempotent: bool = False,
     ) -> Stored:
         """Return the result of a commit that ends a model call, however long a lock is in its way."""
         database = self._engine.database
-        return keeping.end_call(database, self._agent, usage, commit, lambda: self._halted is not None, answer)
+        is_over = lambda: self._halted is not None  # noqa: E731
+        return keeping.end_call(database, self._agent, usage, commit, is_over, idempotent=idempotent)
 
     def _book(self, usage: Mapping[str, Any]) -> None:
         """Record the cost of a model call whose answer is not kept."""

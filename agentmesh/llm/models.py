@@ -65,6 +65,10 @@ class Models:
         """Return the listed prices for a request of this size, None if unknown; raise CallFailed as above."""
         return None if model.startswith(f"{DEMO}/") else self._router.token_prices(model, input_tokens)
 
+    def address(self, model: str) -> str:
+        """Return the base URL of the model's server, none of the scripted model; raise CallFailed as above."""
+        return "" if model.startswith(f"{DEMO}/") else self._router.address(model)
+
     def warm(self) -> None:
         """Import and open what the first call to each provider needs; does nothing for the scripted model."""
         self._router.warm()

@@ -195,6 +195,10 @@ class OpenAIChat:
         """Return the listed prices for a request of this size, None if unknown."""
         return prices.token_prices(self.provider, (model,), input_tokens)
 
+    def address(self, model: str) -> str:  # noqa: ARG002  required by the protocol
+        """Return the base URL of the provider's server, without secrets."""
+        return self.provider.address
+
     def warm(self) -> None:
         """Import and open what the first call needs; leave errors of the provider to that call."""
         with contextlib.suppress(AttemptFailed):

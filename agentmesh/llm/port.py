@@ -232,6 +232,9 @@ class ChatModel(Protocol):
     def token_prices(self, model: str, input_tokens: int) -> Prices | None:
         """Return the listed prices for a request of this size, None if unknown; raise CallFailed as above."""
 
+    def address(self, model: str) -> str:
+        """Return the base URL of the model's server, without secrets; raise CallFailed as above."""
+
     def warm(self) -> None:
         """Import and open what the first call needs, so that nobody has to wait for it then; may take half a second."""
 

@@ -79,6 +79,10 @@ class Router:
         client, name = self.resolve(model)
         return client.token_prices(name, input_tokens)
 
+    def address(self, model: str) -> str:
+        """Return the base URL of the model's server, without secrets; raise CallFailed as above."""
+        return self.resolve(model)[0].provider.address
+
     def warm(self) -> None:
         """Import and open what the first call to each provider needs."""
         for name in self._providers:

@@ -40,6 +40,8 @@ class Planned:
     input_usd: float | None = None
     """The list price of an input token that is not cached; None if the model is not in the list."""
     output_usd: float | None = None
+    address: str = ""
+    """The model's server: its base URL. Bills are known by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,7 @@ def asked(planned: Planned) -> dict[str, Any]:
         "answer": planned.answer_tokens,
         "input_usd": planned.input_usd,
         "output_usd": planned.output_usd,
+        "address": planned.address,
     }
 
 
@@ -185,12 +188,6 @@ def finish_step(
     finished = scalar(conn, statement(name), values, dict)
     allowance = finished["allowance"]
     return FinishedStep(finished["seq"], AgentStatus(finished["status"]), allowance and Allowance.from_json(allowance))
-
-
-def is_stored(conn: Connection, agent: AgentId, after: int, content: Mapping[str, Any]) -> bool:
-    """Return whether this answer of the agent's model was stored after a row."""
-    values = {"agent": agent, "after": after, "content": written(content)}
-    return scalar(conn, statement("steps.is_stored"), values, bool)
 
 
 def start_calls(conn: Connection, lease: Lease, ordinals: Sequence[int]) -> Allowance:

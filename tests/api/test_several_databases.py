@@ -22,7 +22,8 @@ from tests.fixtures.engine import Rig, call, do, say
 def urls(rig: Rig, new_database: Any, template: str) -> Iterator[dict[str, str]]:
     with new_database(template) as b:
         with psycopg.connect(b, autocommit=True) as conn:
-            conn.execute("insert into agentmesh.model_bills (model) values ('openai/scripted')")
+            insert = "insert into agentmesh.model_bills (model, address) values ('openai/scripted', %s)"
+            conn.execute(insert, [rig.model.base_url])
         yield {"a": rig.url, "b": b}
 
 

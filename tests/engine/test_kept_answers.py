@@ -12,7 +12,7 @@ import pytest
 
 from agentmesh.domain.errors import DatabaseBusy, DatabaseUnreachable
 from agentmesh.engine import crew, keeping
-from agentmesh.llm.simulator.reply import ScriptedReply
+from agentmesh.llm.simulator.reply import Fault, FaultKind, ScriptedReply
 from agentmesh.llm.simulator.request import ChatRequestView
 from agentmesh.store import pool, steps, tx
 from tests.fixtures.engine import Reply, Rig, call, do, say
@@ -134,6 +134,41 @@ def test_an_answer_that_ended_the_turn_is_booked_once_although_its_commit_s_answ
     rig.until(lambda: any(told.startswith("released") for told in parts.events), "the end of the run")
     assert booked(rig) == (1, 1)
     assert len(rig.requests()) == 1
+
+
+def test_an_agent_that_was_taken_over_in_its_call_is_booked_twice_although_both_answers_are_equal(rig):
+    """Both calls have to be paid for. The one whose answer is stored is not booked again."""
+    taken: list[str] = []
+
+    def lose(when: str, name: str) -> None:
+        if (when, name) == ("before", "finish_step") and not taken:
+            taken.append(name)
+            rig.bury(rig.one("select worker_id from agentmesh.agents where id = %s", rig.root))
+            rig.worker()
+            rig.rest()
+
+    parts = rig.worker(hook=lose)
+    assert rig.run() == "done"
+    rig.until(lambda: any(told.startswith("released") for told in parts.events), "the end of the first run")
+    assert len(rig.requests()) == 2
+    assert booked(rig) == (2, 2)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_failed_call_is_booked_once_although_nobody_knows_whether_its_commit_was_made(rig, moment):
+    lost: list[str] = []
+
+    def lose(when: str, name: str) -> None:
+        if (when, name) == (moment, "fail_turn") and not lost:
+            lost.append(name)
+            raise DatabaseUnreachable("lost, on purpose")
+
+    faults = iter([Fault(FaultKind.STATUS, status=401)])
+    rig.script("root", lambda _view: ScriptedReply("done", fault=next(faults, None)))
+    rig.worker(hook=lose)
+    rig.run()
+    asked = len(rig.requests())
+    rig.until(lambda: booked(rig) == (asked, asked), "that each request is booked once")
 
 
 def test_a_commit_that_is_made_late_after_its_repetition_changes_nothing(mesh: Mesh):

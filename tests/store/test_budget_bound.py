@@ -46,7 +46,7 @@ class Server:
     reports: str
 
     @property
-    def list(self) -> dict[str, float]:
+    def list(self) -> dict[str, Any]:
         """What the worker says of its prices before a call."""
         prices = {"input_usd": self.input_usd, "output_usd": self.input_usd * self.output_part}
         return prices if self.is_listed else {}

@@ -693,3 +693,29 @@ def test_a_price_that_is_not_known_of_one_model_is_not_known_of_all(mesh: Mesh):
     free, unknown = starts(input_usd=0, output_usd=0), starts(model="demo/new")
     assert mesh.run(budgets.fan_out_estimate, mesh.root, [free]).usd == 0
     assert mesh.run(budgets.fan_out_estimate, mesh.root, [free, unknown]).usd is None
+
+
+def test_bills_are_those_of_a_server_not_of_all_that_have_a_model_of_that_name(mesh: Mesh):
+    dear, cheap = (steps.Planned(answer_tokens=1000, address=f"https://{name}.example") for name in ("dear", "cheap"))
+    mesh.conn.execute("delete from agentmesh.model_bills")
+    cap(mesh, 100, "usd")
+    for planned, usd in ((dear, 10), (cheap, 0.001)):
+        begin(mesh, mesh.root, planned)
+        step(mesh, mesh.lease(mesh.root), {**USAGE, "cost_usd": usd, "model": "demo/demo"})
+    least = "select least_usd from agentmesh.model_bills where address = %s"
+    assert [mesh.one(least, planned.address) for planned in (dear, cheap)] == [10, Decimal("0.001")]
+    reserved = []
+    for planned in (dear, cheap):
+        begin(mesh, mesh.root, planned)
+        reserved.append(budget(mesh).reserved_cost_usd)
+    assert reserved[0] >= 10
+    assert reserved[1] < 1
+
+
+def test_a_child_is_refused_by_the_smallest_bill_of_its_model_at_any_server(mesh: Mesh):
+    mesh.conn.execute("update agentmesh.model_bills set address = 'https://dear.example', least_usd = 5")
+    cap(mesh, 1, "usd")
+    with pytest.raises(BudgetSpent):
+        mesh.fork(mesh.root, "a", "work")
+    mesh.conn.execute("insert into agentmesh.model_bills (model, address) values ('demo/demo', 'https://free.example')")
+    mesh.fork(mesh.root, "a", "work")

@@ -1,4 +1,4 @@
-create function agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions, bytes bigint, answer bigint, listed_in numeric, listed_out numeric) returns jsonb
+create function agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions, address text, bytes bigint, answer bigint, listed_in numeric, listed_out numeric) returns jsonb
 language plpgsql set enable_bitmapscan = off set enable_seqscan = off set enable_sort = off as $$
 #variable_conflict use_column
 -- It locks the session's usage row, after any agent's row. A call that must wait also locks the reservations that it
@@ -17,25 +17,25 @@ begin
     insert into agentmesh.session_usage (session_id) values (session.id) on conflict do nothing;
     perform from agentmesh.session_usage u where u.session_id = session.id for no key update;
   end if;
-  select * into mine from agentmesh.weigh(me, session, input, reserve.answer, listed_in, listed_out);
+  select * into mine from agentmesh.weigh(me, session, reserve.address, input, reserve.answer, listed_in, listed_out);
   if mine.waits is not null then
     -- By id, one after another: to sort them, the planner would walk the reservations of all sessions.
     running := array(select r.agent_id from agentmesh.reservations r where r.session_id = session.id and r.agent_id <> me.id and not r.waits);
     foreach other in array array(select o from unnest(running) o order by o) loop
       perform from agentmesh.reservations r where r.agent_id = other for share;
     end loop;
-    select * into mine from agentmesh.weigh(me, session, input, reserve.answer, listed_in, listed_out);
+    select * into mine from agentmesh.weigh(me, session, reserve.address, input, reserve.answer, listed_in, listed_out);
   end if;
   if mine.refused is not null then
     return jsonb_build_object('refused', mine.refused || jsonb_build_object(
       'hint', (mine.refused ->> 'hint') || ' Then /retry, or a message to it, lets it go on.'));
   end if;
-  insert into agentmesh.reservations (agent_id, session_id, epoch, tokens, cost_usd, input_tokens, output_tokens, input_usd, output_usd, is_first, waits)
+  insert into agentmesh.reservations (agent_id, session_id, epoch, tokens, cost_usd, input_tokens, output_tokens, input_usd, output_usd, is_first, waits, address)
   values (me.id, session.id, me.epoch, case when mine.waits is null then mine.tokens else 0 end, case when mine.waits is null then mine.cost_usd else 0 end,
-    input, case when mine.waits is null then mine.allowed else reserve.answer end, listed_in, listed_out, mine.is_first, mine.waits is not null)
+    input, case when mine.waits is null then mine.allowed else reserve.answer end, listed_in, listed_out, mine.is_first, mine.waits is not null, reserve.address)
   on conflict (agent_id) do update set epoch = excluded.epoch, tokens = excluded.tokens, cost_usd = excluded.cost_usd,
     input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens, input_usd = excluded.input_usd, output_usd = excluded.output_usd,
-    is_first = excluded.is_first, waits = excluded.waits,
+    is_first = excluded.is_first, waits = excluded.waits, address = excluded.address,
     at = case when reservations.waits and excluded.waits then reservations.at else excluded.at end;  -- a waiting call keeps its place
   if mine.waits is not null then
     return jsonb_build_object('waits', mine.waits);
@@ -52,7 +52,7 @@ begin
 end $$;
 
 comment on function agentmesh.reserve is
-  'Reserve a model call whose request has so many bytes and whose answer may have so many tokens, at listed prices if there are some. Returns {"answer": limit of its tokens, null if nothing is capped}, {"waits": ''bill'' or ''room'' of other calls}, or {"refused": {error, hint}}.';
+  'Reserve a model call of the server at an address. Its request has so many bytes and whose answer may have so many tokens, at listed prices if there are some. Returns {"answer": limit of its tokens, null if nothing is capped}, {"waits": ''bill'' or ''room'' of other calls}, or {"refused": {error, hint}}.';
 
 create function agentmesh.reserve_retry(agent uuid, epoch bigint, last_tokens bigint, last_usd numeric, all_tokens bigint, all_usd numeric) returns boolean
 language plpgsql as $$
@@ -114,16 +114,17 @@ end $$;
 
 comment on function agentmesh.release_reservations is 'The same for agents that lose their owner.';
 
-create function agentmesh.rate_of(model text, input bigint, listed_in numeric, listed_out numeric, out is_first boolean, out all_input numeric,
+create function agentmesh.rate_of(model text, address text, input bigint, listed_in numeric, listed_out numeric, out is_first boolean, out all_input numeric,
   out input_usd numeric, out output_usd numeric, out steep_input_usd numeric, out steep_output_usd numeric, out output_excess numeric, out least_usd numeric)
 language plpgsql as $$
 #variable_conflict use_variable
 -- input_usd is for the whole input, output_usd for one token of the answer. steep: the same if output cost ten times as
--- much, because no price list says.
+-- much, because no price list says. address null: not known which server; then the one with the smallest bill.
 declare
   bill agentmesh.model_bills;
 begin
-  select * into bill from agentmesh.model_bills b where b.model = rate_of.model;
+  select * into bill from agentmesh.model_bills b where b.model = rate_of.model and (rate_of.address is null or b.address = rate_of.address)
+  order by b.least_usd, b.least_input limit 1;
   is_first := bill.model is null;
   steep_input_usd := 0;
   steep_output_usd := 0;
@@ -149,9 +150,9 @@ begin
 end $$;
 
 comment on function agentmesh.rate_of is
-  'The most that so many input tokens of a model cost, and each token of its answer, from its bills so far and from listed prices.';
+  'The most that so many input tokens of a model cost at its server, and each token of its answer, from its bills so far and from listed prices.';
 
-create function agentmesh.weigh(me agentmesh.agents, session agentmesh.sessions, input bigint, answer bigint, listed_in numeric, listed_out numeric,
+create function agentmesh.weigh(me agentmesh.agents, session agentmesh.sessions, address text, input bigint, answer bigint, listed_in numeric, listed_out numeric,
   out allowed bigint, out tokens bigint, out cost_usd numeric, out is_first boolean, out waits text, out refused jsonb)
 language plpgsql as $$
 #variable_conflict use_column
@@ -166,7 +167,7 @@ declare
   is_bound boolean := false;  -- a call under no cap waits for nobody
 begin
   allowed := weigh.answer;
-  select * into rate from agentmesh.rate_of(me.model, weigh.input, listed_in, listed_out);
+  select * into rate from agentmesh.rate_of(me.model, weigh.address, weigh.input, listed_in, listed_out);
   is_first := rate.is_first;
   tokens := rate.all_input + ceil(allowed * rate.output_excess);
   cost_usd := round(greatest(rate.input_usd + allowed * rate.output_usd, rate.steep_input_usd + allowed * rate.steep_output_usd, rate.least_usd), 6);
@@ -228,7 +229,7 @@ declare
   steep numeric := input - cached + 0.1 * cached + 10 * output;
   listed numeric;
 begin
-  select * into known from agentmesh.model_bills b where b.model = learn_bill.model;
+  select * into known from agentmesh.model_bills b where b.model = learn_bill.model and b.address = mine.address;
   listed := (input - cached) * greatest(known.input_usd, input_usd) + cached * greatest(known.cached_usd, cached_usd)
     + output * greatest(known.output_usd, output_usd);
   if not coalesce(input <= known.input_excess * greatest(mine.input_tokens, 1) and output <= known.output_excess * greatest(mine.output_tokens, 1)
@@ -236,9 +237,9 @@ begin
      or (usd > 0 and (known.least_usd = 0 or usd < known.least_usd or usd > known.even_usd * even or usd > known.steep_usd * steep
        or usd > known.list_excess * listed))
      or (input_usd is not null and not coalesce(input_usd <= known.input_usd and cached_usd <= known.cached_usd and output_usd <= known.output_usd, false)) then
-    insert into agentmesh.model_bills as b (model, input_excess, output_excess, least_input, even_usd, steep_usd, least_usd, input_usd, cached_usd, output_usd,
+    insert into agentmesh.model_bills as b (model, address, input_excess, output_excess, least_input, even_usd, steep_usd, least_usd, input_usd, cached_usd, output_usd,
       list_excess)
-    values (model, greatest(1, agentmesh.round_up(input::numeric / greatest(mine.input_tokens, 1), 4)),
+    values (model, mine.address, greatest(1, agentmesh.round_up(input::numeric / greatest(mine.input_tokens, 1), 4)),
       greatest(1, agentmesh.round_up(output::numeric / greatest(mine.output_tokens, 1), 4)), input,
       greatest(0, agentmesh.round_up(usd / nullif(even, 0), 15)), greatest(0, agentmesh.round_up(usd / nullif(steep, 0), 15)), greatest(usd, 0),
       input_usd, cached_usd, output_usd, greatest(1, agentmesh.round_up(usd / nullif(listed, 0), 4)))
@@ -258,7 +259,7 @@ begin
 end $$;
 
 comment on function agentmesh.learn_bill is
-  'Record what a model bills if it is more than known so far; report it in the agent''s conversation if it is more than was reserved (mine).';
+  'Record what a model bills at its server if it is more than known so far; report it in the agent''s conversation if it is more than was reserved (mine).';
 
 create function agentmesh.forget_bills(model text) returns boolean
 language sql as $$
@@ -266,7 +267,7 @@ language sql as $$
 $$;
 
 comment on function agentmesh.forget_bills is
-  'Forget what a model has billed, after a server that counted wrongly was repaired: its next call goes ahead of the others again.';
+  'Forget what a model has billed on all its servers, after a server that counted wrongly was repaired: its next call goes ahead of the others again.';
 
 create function agentmesh.round_up(n numeric, figures integer) returns numeric
 language sql immutable as $$
@@ -278,7 +279,12 @@ comment on function agentmesh.round_up is 'Round up to so many digits after the 
 create function agentmesh.book_call(agent uuid, usage jsonb) returns void
 language plpgsql as $$
 begin
-  perform agentmesh.book_usage(agent, usage, true);
+  -- This commit may come late, after the owner has booked its call alone.
+  if (select c.nonce from agentmesh.model_calls c where c.agent_id = agent order by c.id desc limit 1) = (usage ->> 'nonce')::uuid then
+    perform agentmesh.release_reservation(agent);
+  else
+    perform agentmesh.book_usage(agent, usage, true);
+  end if;
 end $$;
 
 comment on function agentmesh.book_call is
@@ -287,11 +293,14 @@ comment on function agentmesh.book_call is
 create function agentmesh.book_lost_call(agent uuid, usage jsonb) returns void
 language plpgsql as $$
 begin
-  perform agentmesh.book_usage(agent, usage, false);
+  perform from agentmesh.agents a where a.id = agent for no key update;
+  if not exists (select from agentmesh.model_calls c where c.agent_id = agent and c.nonce = (usage ->> 'nonce')::uuid) then
+    perform agentmesh.book_usage(agent, usage, false);
+  end if;
 end $$;
 
 comment on function agentmesh.book_lost_call is
-  'Book a model call whose answer is not kept. Its reservation may belong to another call by now, so nothing is learned from it.';
+  'Book a model call whose answer is not kept, unless a call with its nonce is booked. Its reservation may belong to another call by now, so nothing is learned from it.';
 
 create function agentmesh.book_usage(agent uuid, usage jsonb, ends boolean) returns void
 language plpgsql as $$
@@ -302,10 +311,10 @@ declare
 begin
   select coalesce(u.input_tokens, 0) as input_tokens, coalesce(u.output_tokens, 0) as output_tokens,
     least(coalesce(u.cached_tokens, 0), coalesce(u.input_tokens, 0)) as cached_tokens, coalesce(u.estimated, false) as estimated,
-    u.model, u.turn, u.cost_usd, u.latency_ms, u.first_token_ms, u.finish_reason, u.error, u.input_usd, u.cached_usd, u.output_usd, u.earlier
+    u.model, u.turn, u.cost_usd, u.latency_ms, u.first_token_ms, u.finish_reason, u.error, u.input_usd, u.cached_usd, u.output_usd, u.earlier, u.nonce
   into used from jsonb_to_record(usage) as u (model text, turn integer, input_tokens bigint, output_tokens bigint, cached_tokens bigint,
     estimated boolean, cost_usd numeric, latency_ms integer, first_token_ms integer, finish_reason text, error text,
-    input_usd numeric, cached_usd numeric, output_usd numeric, earlier jsonb);
+    input_usd numeric, cached_usd numeric, output_usd numeric, earlier jsonb, nonce uuid);
   update agentmesh.agents a set model_calls = a.model_calls + 1, input_tokens = a.input_tokens + used.input_tokens,
     output_tokens = a.output_tokens + used.output_tokens, cached_tokens = a.cached_tokens + used.cached_tokens,
     cost_usd = a.cost_usd + coalesce(used.cost_usd, 0), unpriced_calls = a.unpriced_calls + case when used.cost_usd is null then 1 else 0 end
@@ -314,9 +323,9 @@ begin
     return;
   end if;
   insert into agentmesh.model_calls (agent_id, turn, model, input_tokens, output_tokens, cached_tokens, estimated, cost_usd, latency_ms,
-    first_token_ms, finish_reason, error)
+    first_token_ms, finish_reason, error, nonce)
   values (agent, least(used.turn, me.turn), coalesce(used.model, me.model), used.input_tokens, used.output_tokens, used.cached_tokens, used.estimated,
-    used.cost_usd, used.latency_ms, used.first_token_ms, used.finish_reason, used.error);
+    used.cost_usd, used.latency_ms, used.first_token_ms, used.finish_reason, used.error, used.nonce);
   insert into agentmesh.bookings (session_id, tokens, cost_usd)
   values (me.session_id, used.input_tokens - used.cached_tokens + used.output_tokens, coalesce(used.cost_usd, 0));
   if not ends then
@@ -405,8 +414,8 @@ declare
 begin
   select * into me from agentmesh.agents a where a.id = fan_out_estimate.agent;
   select * into session from agentmesh.sessions s where s.id = me.session_id;
-  for one in select * from jsonb_to_recordset(starts) s (model text, agents integer, bytes bigint, answer bigint, input_usd numeric, output_usd numeric) loop
-    rate := agentmesh.rate_of(one.model, (one.bytes + 3) / 4, one.input_usd, one.output_usd);
+  for one in select * from jsonb_to_recordset(starts) s (model text, address text, agents integer, bytes bigint, answer bigint, input_usd numeric, output_usd numeric) loop
+    rate := agentmesh.rate_of(one.model, one.address, (one.bytes + 3) / 4, one.input_usd, one.output_usd);
     usd := greatest(rate.input_usd + one.answer * rate.output_usd, rate.steep_input_usd + one.answer * rate.steep_output_usd, rate.least_usd);
     total_tokens := total_tokens + one.agents * (rate.all_input + ceil(one.answer * rate.output_excess));
     total_usd := total_usd + case when usd > 0 or one.input_usd is not null then one.agents * usd end;  -- null: no price is known
@@ -419,7 +428,7 @@ begin
 end $$;
 
 comment on function agentmesh.fan_out_estimate is
-  'What the first model calls of agents reserve at most: [{"model", "agents", "bytes" of each request, "answer": its tokens, "input_usd", "output_usd": listed prices}]. Returns {"tokens", "usd", "max_tokens", "left_tokens", "max_usd", "left_usd"}. usd is null if a price is not known. The last four are of the caps with the least room, null if there is none.';
+  'What the first model calls of agents reserve at most: [{"model", "address" of its server, "agents", "bytes" of each request, "answer": its tokens, "input_usd", "output_usd": listed prices}]. Returns {"tokens", "usd", "max_tokens", "left_tokens", "max_usd", "left_usd"}. usd is null if a price is not known. The last four are of the caps with the least room, null if there is none.';
 
 create function agentmesh.has_capped_agents(session uuid) returns boolean
 language plpgsql stable as $$
@@ -442,7 +451,7 @@ begin
   end if;
   select * into me from agentmesh.agents a where a.id = agent;
   select * into session from agentmesh.sessions s where s.id = me.session_id;
-  return coalesce((agentmesh.weigh(me, session, mine.input_tokens, mine.output_tokens, mine.input_usd, mine.output_usd)).waits is not null, false);
+  return coalesce((agentmesh.weigh(me, session, mine.address, mine.input_tokens, mine.output_tokens, mine.input_usd, mine.output_usd)).waits is not null, false);
 end $$;
 
 comment on function agentmesh.waits_for_budget is 'Whether an agent''s call waits and must go on waiting: its owner looks again when this ends.';

@@ -306,7 +306,7 @@ create function agentmesh.budget_refusal(parent agentmesh.agents, session agentm
 language plpgsql as $$
 begin
   if session.max_tokens is not null or session.max_cost_usd is not null or agentmesh.has_capped_agents(session.id) then
-    return (agentmesh.weigh(parent, session, 0, 1, null, null)).refused;  -- the smallest bill of its parent's model so far, plus one token
+    return (agentmesh.weigh(parent, session, null, 0, 1, null, null)).refused;  -- the smallest bill of its parent's model so far, plus one token
   end if;
   return null;
 end $$;

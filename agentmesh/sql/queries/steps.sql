@@ -10,7 +10,7 @@ where a.id = %(agent)s and a.status = 'running' and a.worker_id = %(worker)s and
 -- name: begin_step
 -- Write results of the step before, read due mail, reserve the model call; return own rows after a seq, and what the
 -- budget allows.
-select agentmesh.begin_step(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(after)s, %(results)s, %(bytes)s, %(answer)s, %(input_usd)s::numeric, %(output_usd)s::numeric);
+select agentmesh.begin_step(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(after)s, %(results)s, %(bytes)s, %(answer)s, %(input_usd)s::numeric, %(output_usd)s::numeric, %(address)s);
 
 -- name: finish_step
 -- Store the model's answer, its calls and its usage; without calls the turn ends.
@@ -20,11 +20,6 @@ select agentmesh.finish_step(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(or
 -- The same, unless it was already done since the newest row that the model was sent: so it may be repeated if its
 -- outcome is unknown.
 select agentmesh.finish_step_once(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(after)s, %(content)s, %(calls)s, %(usage)s);
-
--- name: is_stored
--- Whether an answer was stored after a row.
-select exists (select from agentmesh.transcript t
-  where t.agent_id = %(agent)s and t.seq > %(after)s and t.kind = 'assistant' and t.content = %(content)s::jsonb);
 
 -- name: start_calls
 -- Mark calls as started.
