@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 
 import psycopg
+from psycopg.pq import ConnStatus
 
 from agentmesh.domain import errors
 from agentmesh.domain.text import one_line, printable
@@ -29,6 +30,9 @@ _REFUSALS = MappingProxyType(
 _UNREACHABLE_HINT = (
     "Check that PostgreSQL runs there and that the URL is right (with TLS sslmode and sslrootcert): `agentmesh doctor`."
 )
+_URL = "AGENTMESH_DATABASE_URL, or database_url or [databases] of the configuration"
+_PASSWORD_HINT = f"Put the role's password into the URL ({_URL}), PGPASSWORD or ~/.pgpass."
+_LOGIN_HINT = f"Check the role, its password and the database's name in the URL: {_URL}."
 _UPGRADE_HINT = "Run `agentmesh db upgrade`."
 
 _ADVICE: MappingProxyType[str, tuple[type[errors.DatabaseError], str]] = MappingProxyType(
@@ -76,9 +80,25 @@ def domain_error(error: psycopg.Error, where: str = "") -> errors.AgentmeshError
     if state in _ADVICE:
         kind, advice = _ADVICE[state]
         return kind(f"{subject} says: {sentence}", hint=hint or advice)
+    if login := _login_hint(error):
+        return errors.DatabaseUnreachable(f"{subject} cannot be opened: {sentence}", hint=hint or login)
     if is_connection_failure(error):
         return errors.DatabaseUnreachable(f"{subject} cannot be reached: {sentence}", hint=hint or _UNREACHABLE_HINT)
     return errors.DatabaseError(f"{subject} says: {sentence}", hint=hint)
+
+
+def _login_hint(error: psycopg.Error) -> str:
+    """Return what to do about a failed login, or nothing if it was none.
+
+    libpq gives no SQLSTATE for a connection that was refused. It knows whether the server has asked for a password.
+    """
+    if error.sqlstate is not None:
+        return _LOGIN_HINT if error.sqlstate.startswith("28") else ""
+    if error.pgconn is None or error.pgconn.status != ConnStatus.BAD:
+        return ""
+    if error.pgconn.needs_password:
+        return _PASSWORD_HINT
+    return _LOGIN_HINT if error.pgconn.used_password else ""
 
 
 def is_connection_failure(error: psycopg.Error) -> bool:

@@ -52,6 +52,29 @@ def test_doctor_and_the_commands_work_over_it(tls_am):
 
 
 @pytest.mark.parametrize(
+    ("login", "words", "advice"),
+    [
+        ("mesh:wrong", 'password authentication failed for user "mesh"', "Check the role, its password"),
+        ("nobody:wrong", 'password authentication failed for user "nobody"', "Check the role, its password"),
+        ("mesh", "no password supplied", "Put the role's password into the URL"),
+    ],
+)
+def test_a_login_that_fails_is_not_taken_for_a_server_that_is_away(tls_server, tmp_path, login, words, advice):
+    given, _, rest = tls_server.url(mode="require").partition("@")
+    assert given.endswith("mesh")
+    url = f"postgresql://{login}@{rest.partition('?')[0]}?sslmode=require"
+    am = CommandLine(tmp_path / "work", AGENTMESH_DATABASE_URL=url)
+    for command in ("ps", "doctor"):
+        done = am(command)
+        assert done.code == 1
+        assert words in done.out + done.err
+        assert advice in done.out + done.err
+        assert "AGENTMESH_DATABASE_URL" in done.out + done.err
+        assert "wrong@" not in done.out + done.err
+        assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"ca": "other_ca"}, "certificate verify failed"),
