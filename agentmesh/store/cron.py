@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Final
 
@@ -21,12 +22,12 @@ _MOST: Final = 200
 def read_cron(text: str) -> str:
     """Return ``0 9 * * 1-5 Europe/Berlin``, always with its time zone; raise UsageError for other text.
 
-    Without a zone it is this machine's: that of ``TZ``, or of ``/etc/localtime``, or UTC.
+    Without a zone it is this machine's: that of ``TZ``, or of ``/etc/localtime``, or UTC if it has no other clocks.
     """
     given = text.split()
     shown, hint = one_line(text, 60), "Write minute, hour, day, month and weekday: 0 9 * * 1-5 Europe/Berlin."
     if len(given) == _FIELDS:
-        given.append(_zone_here())
+        given.append(_zone_here(shown))
     elif len(given) != _FIELDS + 1:
         raise UsageError(f"{shown!r} is no cron expression: it has {plural(len(given), 'field')}, not 5.", hint=hint)
     cron = " ".join(given)
@@ -94,6 +95,18 @@ def _zone(name: str) -> tzinfo | None:
         return None
 
 
-def _zone_here() -> str:
-    name = os.environ.get("TZ", "").removeprefix(":") or os.path.realpath("/etc/localtime").partition("/zoneinfo/")[2]
-    return name if name and is_zone(name) else "UTC"
+def _zone_here(shown: str) -> str:
+    """Return the name of this machine's zone; raise UsageError if it has other clocks than UTC and no name."""
+    given = os.environ.get("TZ", "").removeprefix(":")
+    name = given or "/etc/localtime"
+    if name.startswith("/"):
+        name = os.path.realpath(name).partition("/zoneinfo/")[2]
+    if name and is_zone(name):
+        return name
+    if time.timezone == 0 and not time.daylight:
+        return "UTC"
+    why = f"TZ is {one_line(given, 60)!r}" if given else "/etc/localtime is no link to one"
+    raise UsageError(
+        f"{shown!r} has no time zone, and this machine's has no name: {why}.",
+        hint="Write its name as the last word: 0 9 * * 1-5 Europe/Berlin.",
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -35,10 +37,39 @@ def test_an_expression_always_gets_its_time_zone(monkeypatch, text, cron):
     assert read_cron(cron) == cron
 
 
-@pytest.mark.parametrize("zone", ["CET-1CEST", "/etc/passwd", "Europe", "no/where", "../zone", "\u00e4"])
-def test_where_the_system_names_no_zone_it_is_utc(monkeypatch, zone):
-    monkeypatch.setenv("TZ", zone)
+@pytest.fixture
+def clocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Set ``TZ`` as for a new process."""
+
+    def begin_with(zone: str) -> None:
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+
+    yield begin_with
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize("zone", ["UTC0", "/etc/passwd", "Europe", "no/where", "../zone", "\u00e4"])
+def test_where_the_system_names_no_zone_it_is_utc(clocks, zone):
+    clocks(zone)
     assert read_cron("0 9 * * *") == "0 9 * * * UTC"
+
+
+@pytest.mark.parametrize("zone", ["CET-1CEST,M3.5.0,M10.5.0/3", "CET-1CEST", "<+0530>-5:30", ":EST5"])
+def test_a_zone_without_a_name_is_refused_and_not_taken_for_utc(clocks, zone):
+    clocks(zone)
+    with pytest.raises(UsageError, match="this machine's has no name: TZ is") as refused:
+        read_cron("0 9 * * *")
+    assert "Europe/Berlin" in refused.value.hint
+    assert read_cron(WORKDAYS) == WORKDAYS
+
+
+@pytest.mark.parametrize("zone", ["/usr/share/zoneinfo/Asia/Kathmandu", ":/etc/localtime"])
+def test_a_zone_that_tz_names_by_a_file_is_that_zone(monkeypatch, zone):
+    monkeypatch.setenv("TZ", zone)
+    monkeypatch.setattr("os.path.realpath", lambda path: "/usr/share/zoneinfo/Asia/Kathmandu")
+    assert read_cron("0 9 * * *") == "0 9 * * * Asia/Kathmandu"
 
 
 def test_without_tz_it_is_the_zone_of_the_system(monkeypatch):
@@ -112,6 +143,27 @@ def test_a_time_that_comes_twice_is_due_once():
     tomorrow = at("2026-10-26T02:30+01:00")
     assert next_time(NIGHT, first) == tomorrow
     assert next_time(NIGHT, at("2026-10-25T02:10+01:00")) == tomorrow, "also for a worker that looks in the second hour"
+
+
+@pytest.mark.parametrize(
+    ("cron", "since", "due"),
+    [
+        ("0 2 * * * Europe/Berlin", "2026-03-28T12:00+01:00", ["2026-03-29T03:00+02:00", "2026-03-30T02:00+02:00"]),
+        ("0 2 * * * Europe/Berlin", "2026-10-24T12:00+02:00", ["2026-10-25T02:00+02:00", "2026-10-26T02:00+01:00"]),
+        ("0 2,3 * * * Europe/Berlin", "2026-03-28T12:00+01:00", ["2026-03-29T03:00+02:00", "2026-03-30T02:00+02:00"]),
+        ("0 2,3 * * * Europe/Berlin", "2026-10-24T12:00+02:00", ["2026-10-25T02:00+02:00", "2026-10-25T03:00+01:00"]),
+        ("0 1-3 * * * Europe/Berlin", "2026-10-25T01:00+02:00", ["2026-10-25T02:00+02:00", "2026-10-25T03:00+01:00"]),
+        ("15 2 * * * Australia/Lord_Howe", "2026-10-03T12:00Z", ["2026-10-04T02:30+11:00", "2026-10-05T02:15+11:00"]),
+        ("0 0 * * * America/Havana", "2026-03-07T12:00Z", ["2026-03-08T01:00-04:00", "2026-03-09T00:00-04:00"]),
+        ("30 0 * * * America/Havana", "2026-10-31T12:00Z", ["2026-11-01T00:30-04:00", "2026-11-02T00:30-05:00"]),
+    ],
+)
+def test_where_clocks_change_each_fixed_time_is_due_once(cron, since, due):
+    moment = at(since)
+    for expected in due:
+        found = next_time(cron, moment)
+        assert found == at(expected)
+        moment = found
 
 
 def test_every_half_hour_stays_every_half_hour_while_clocks_are_put_back():
