@@ -194,11 +194,15 @@ class Meshes:
             if twin == name:
                 given[name] = answer
             else:
-                missing[name] = ConfigError(
-                    f"The databases {twin} and {name} are the same one, so {name} is left out.",
-                    hint="Name it once in [databases].",
-                )
+                missing[name] = same_database(twin, name)
         return Answers(given, missing)
+
+
+def same_database(twin: str, name: str) -> ConfigError:
+    """Return what is said of a database that the configuration names twice."""
+    return ConfigError(
+        f"The databases {twin} and {name} are the same one, so {name} is left out.", hint="Name it once in [databases]."
+    )
 
 
 class _Reply(NamedTuple, Generic[Answer]):

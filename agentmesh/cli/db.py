@@ -32,12 +32,21 @@ def db() -> None:
 @place_options(session=False)
 def upgrade(place: PlaceOptions) -> None:
     """Bring the schema up to date. Safe at any time, even from several places at once."""
-    from agentmesh.store import roles, schema
+    from agentmesh.app.meshes import same_database
+    from agentmesh.store import lineage, roles, schema
 
+    upgraded: dict[str, str] = {}
     failure: DatabaseError | None = None
     for one in place.settings().each_database():
         try:
             with place.open(one, "db", migrate=False, pool_size=1) as mesh:
+                identity = mesh.database.run(lineage.identity)
+                if identity in upgraded:
+                    twice = same_database(upgraded[identity], one.database or "")
+                    complain(twice.message, twice.hint)
+                    continue
+                if identity:
+                    upgraded[identity] = one.database or ""
                 schema.upgrade(mesh.database.direct_url, mesh.server.home if mesh.server else None)
                 say(f"The schema of {mesh.database.where} is at {schema.needed()}.")
                 if missing := mesh.database.run(roles.settle):

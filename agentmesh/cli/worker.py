@@ -8,19 +8,20 @@ import time
 from contextlib import ExitStack, nullcontext
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from agentmesh.app import starting
 from agentmesh.app.served_databases import ServedDatabases
 from agentmesh.cli.metrics import serving
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.numbers import Number
 from agentmesh.cli.options import place_options
 from agentmesh.cli.place import PlaceOptions, where
-from agentmesh.cli.stopping import stoppable
-from agentmesh.cli.talk import say, write_aside
-from agentmesh.domain.errors import DatabaseError, UsageError
+from agentmesh.cli.stopping import Stop, stoppable
+from agentmesh.cli.talk import complain, say, write_aside
+from agentmesh.domain.errors import ConfigError, DatabaseError, DatabaseUnreachable, UsageError
 from agentmesh.domain.figures import plural
 from agentmesh.domain.log import logger
 from agentmesh.store.sizes import POOL_SIZE
@@ -28,10 +29,14 @@ from agentmesh.telemetry.record_ids import EVENT
 from agentmesh.tools.environment import conceal_process
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agentmesh.config.settings import Settings
     from agentmesh.telemetry.metrics import WorkerMetrics
 
 LOG = logger(__name__)
+
+Started = TypeVar("Started")
 
 _TICK = 1.0
 _AWAY = 10.0
@@ -115,7 +120,8 @@ def _work(
     wakes: SimpleQueue[None] = SimpleQueue()
     tell = partial(_tell, aloud=not place.verbose and not on_stderr(settings))
     how: dict[str, Any] = {"serves_any": serves_any, "concurrency": concurrency, "on_event": tell, "metrics": metrics}
-    with ExitStack() as stack:
+
+    def start(stack: ExitStack) -> tuple[ServedDatabases, Stop]:
         databases = None if place.session else place.databases(settings, "worker", pool_size=POOL_SIZE)
         if databases is None:
             mesh = stack.enter_context(place.mesh_of(settings, "worker", pool_size=POOL_SIZE))
@@ -125,25 +131,51 @@ def _work(
             served = ServedDatabases.of_one(mesh, make_worker(mesh, session=session, **how))
         else:
             served = ServedDatabases.of_several(stack.enter_context(databases), tell, how)
-        with stoppable(lambda: wakes.put(None)) as stop:
-            served.start()
-            _release(starting_lock)
-            seen = time.monotonic()
-            while not stop.asked and not served.failed:
-                if linger is not None and served.idle_since is not None:
-                    seen = time.monotonic() if served.are_needed() else seen
-                    if _has_lingered(served, seen, linger):  # checked again: the look may have waited for the database
-                        break
-                if linger is not None and time.monotonic() - served.beat_at >= _AWAY * max(linger, 1):
-                    tell("ended: the database has been away for too long")
+        stop = stack.enter_context(stoppable(lambda: wakes.put(None)))
+        served.start()
+        return served, stop
+
+    with ExitStack() as stack:
+        served, stop = _started(start, stack, 0.0 if linger is None else starting.PATIENCE, tell)
+        _release(starting_lock)
+        seen = time.monotonic()
+        while not stop.asked and not served.failed:
+            if linger is not None and served.idle_since is not None:
+                seen = time.monotonic() if served.are_needed() else seen
+                if _has_lingered(served, seen, linger):  # checked again: the look may have waited for the database
                     break
-                try:
-                    wakes.get(timeout=_TICK)
-                except Empty:
-                    served.join_again()
-            served.stop()
+            if linger is not None and time.monotonic() - served.beat_at >= _AWAY * max(linger, 1):
+                tell("ended: the database has been away for too long")
+                break
+            try:
+                wakes.get(timeout=_TICK)
+            except Empty:
+                served.join_again()
+        served.stop()
     if served.failed:
         raise served.failed
+
+
+def _started(
+    start: Callable[[ExitStack], Started], stack: ExitStack, patience: float, tell: Callable[[str], None]
+) -> Started:
+    """Return what ``start`` returns, and leave what it opened to the stack.
+
+    A database that is away is tried again for so many seconds: nobody sees a background worker end.
+    """
+    deadline = time.monotonic() + patience
+    while True:
+        with ExitStack() as opened:
+            try:
+                started = start(opened)
+            except DatabaseUnreachable as error:
+                if time.monotonic() >= deadline:
+                    raise
+                tell(f"tries again for {max(deadline - time.monotonic(), 0):.0f} s: {error}")
+            else:
+                stack.push(opened.pop_all())
+                return started
+        time.sleep(_TICK)
 
 
 def _keep_from_children(lock: int | None) -> None:
@@ -160,23 +192,29 @@ def _release(lock: int | None) -> None:
 
 def _check(settings: Settings) -> int:
     """Print for each database whether a worker of this host beats in it and leaves no agent alone; starts nothing."""
+    checked: dict[str, str] = {}
     if not settings.has_several_databases:
-        return _check_one(settings, "")
+        return _check_one(settings, "", checked)
     results = []
     for name, one in settings.databases.items():
         if not one.read_only:
             try:
-                results.append(_check_one(settings.of_database(name), f"{name}: "))
+                results.append(_check_one(settings.of_database(name), name, checked))
+            except ConfigError as twice:
+                complain(twice.message, twice.hint)
             except DatabaseError as error:
                 say(f"{name}: {error.message}")
                 results.append(1)
     return max(results, default=1)
 
 
-def _check_one(settings: Settings, named: str) -> int:
-    from agentmesh.store import health, workers
+def _check_one(settings: Settings, name: str, checked: dict[str, str]) -> int:
+    """Check one database, unless it is among those ``checked`` under another name: then raise ConfigError."""
+    from agentmesh.app.meshes import same_database
+    from agentmesh.store import health, lineage, workers
     from agentmesh.store.embedded import EmbeddedServer
 
+    named = f"{name}: " if name else ""
     url = settings.database_url
     if not url:
         server = EmbeddedServer(settings.data_dir)
@@ -186,6 +224,11 @@ def _check_one(settings: Settings, named: str) -> int:
         url = server.url()
     host = socket.gethostname()
     with health.look(url) as connection:
+        identity = lineage.identity(connection)
+        if identity in checked:
+            raise same_database(checked[identity], name)
+        if identity:
+            checked[identity] = name
         count = workers.beating(connection, host)
         left = workers.left_alone(connection, host) if count else 0
     beating = f"{plural(count, 'worker')} of {host} at work"

@@ -17,8 +17,9 @@ import pytest
 
 from tests.cli.conftest import CommandLine
 from tests.fixtures.pooler import PROGRAM, pooled
+from tests.fixtures.proxy import proxy
 
-__all__ = ["pooled"]
+__all__ = ["pooled", "proxy"]
 
 _PATIENCE = 40.0
 _STARTED = "one was started in the background"
@@ -182,3 +183,22 @@ def test_a_pooler_on_which_no_worker_can_run_is_said_and_the_fork_or_mail_stays(
     assert _STARTED not in done.err
     assert "agentmesh: No worker serves this session, and none can: " in done.err
     assert "AGENTMESH_DIRECT_DATABASE_URL" in done.err
+
+
+def test_a_background_worker_tries_until_the_database_answers(tidy, mesh, proxy):
+    proxy.refuse()
+    with tidy.start("worker", "--linger", "60", AGENTMESH_DATABASE_URL=proxy.url) as worker:
+        assert worker.stderr is not None
+        first = worker.stderr.readline().decode()
+        assert "tries again" in first
+        assert "cannot be reached" in first
+        proxy.admit()
+        assert "started" in worker.stderr.readline().decode()
+
+
+def test_a_worker_that_a_person_starts_says_at_once_that_the_database_is_away(tidy, proxy):
+    proxy.refuse()
+    done = tidy("worker", AGENTMESH_DATABASE_URL=proxy.url)
+    assert done.code == 1
+    assert "cannot be reached" in done.err
+    assert "tries again" not in done.err

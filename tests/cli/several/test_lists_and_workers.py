@@ -141,6 +141,17 @@ def test_a_command_about_one_database_wants_its_name(am):
     assert "give one of them" in done.err
 
 
+def test_an_upgrade_and_a_check_of_the_workers_say_that_a_database_is_named_twice(am, urls):
+    configure(am, {"a": urls["a"], "twin": urls["a"]})
+    served(urls["a"])
+    for command in (("db", "upgrade"), ("worker", "--check")):
+        done = am(*command)
+        assert done.code == 0
+        assert _TWINS in done.err
+        of_a = [line for line in done.err.splitlines() if "schema of" in line or "at work" in line]
+        assert len(of_a) == 1
+
+
 def test_an_upgrade_and_the_doctor_go_over_all(am, urls, empty_database_url):
     configure(am, {**urls, "new": empty_database_url})
     done = am("db", "upgrade")
