@@ -38,7 +38,7 @@ from agentmesh.llm.request import (
 )
 from agentmesh.llm.retry import RetryPolicy, Tries
 from agentmesh.llm.slots import Slots
-from agentmesh.llm.usage import at_least, estimate
+from agentmesh.llm.usage import at_least, completed, estimate
 
 if TYPE_CHECKING:
     from agentmesh.llm.wire import Wire
@@ -319,6 +319,7 @@ class OpenAIChat:
         usage = assembly.usage or guessed
         if assembly.finish_reason in ("", LIMIT):
             usage = at_least(usage, guessed)
+        usage = completed(usage, guessed)
         if assembly.usage is None:
             assembly.notes.append("The server reported no usage; it was estimated.")
         cost, models = assembly.cost_usd, (prepared.request.model, assembly.model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,14 +13,22 @@ from agentmesh.llm.port import Usage
 _MOST_TOKENS = 1_000_000_000
 _MOST_USD = 1_000_000
 """Limits for one call. A larger number is a counter that fell below zero: it would use up every budget."""
+_QUOTED = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?(e-?[0-9]{1,2})?", re.IGNORECASE)
 _TOTALS = ("prompt_tokens", "input_tokens", "completion_tokens", "output_tokens", "prompt_n", "predicted_n")
+
+
+def _number(value: Any) -> int | float | None:
+    """Return a number, also from text: some proxies quote all values. None for anything else."""
+    if isinstance(value, str) and _QUOTED.fullmatch(value):
+        return float(value)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _count(source: Any, *names: str) -> int:
     if isinstance(source, Mapping):
         for name in names:
-            value = source.get(name)
-            if isinstance(value, int | float) and 0 < value <= _MOST_TOKENS:
+            value = _number(source.get(name))
+            if value is not None and 0 < value <= _MOST_TOKENS:
                 return int(value)
     return 0
 
@@ -41,13 +50,15 @@ def read_usage(chunk: Mapping[str, Any]) -> Usage | None:
 
 
 def _is_possible(found: Mapping[str, Any]) -> bool:
-    totals = (found.get(name) for name in _TOTALS)
-    return all(0 <= total <= _MOST_TOKENS for total in totals if isinstance(total, int | float))
+    totals = (_number(found.get(name)) for name in _TOTALS)
+    return all(0 <= total <= _MOST_TOKENS for total in totals if total is not None)
 
 
 def _standard(found: Mapping[str, Any]) -> Usage | None:
     entered = _count(found, "prompt_tokens", "input_tokens")
     left = _count(found, "completion_tokens", "output_tokens")
+    if not left and not {"completion_tokens", "output_tokens"} & found.keys():
+        left = max(_count(found, "total_tokens") - entered, 0) if entered else 0
     details = found.get("prompt_tokens_details") or found.get("input_tokens_details")
     cached = _count(details, "cached_tokens") or _count(
         found, "prompt_cache_hit_tokens", "cache_read_input_tokens", "cached_tokens"
@@ -71,10 +82,8 @@ def _usage(entered: int, left: int, cached: int, written: int = 0) -> Usage | No
 def read_cost(chunk: Mapping[str, Any]) -> float | None:
     """Return the cost in USD that the server itself reports (OpenRouter, LiteLLM), or None."""
     found = chunk.get("usage")
-    cost = found.get("cost") if isinstance(found, Mapping) else None
-    if not isinstance(cost, int | float) or isinstance(cost, bool):
-        return None
-    return float(cost) if 0 <= cost <= _MOST_USD else None
+    cost = _number(found.get("cost")) if isinstance(found, Mapping) else None
+    return float(cost) if cost is not None and 0 <= cost <= _MOST_USD else None
 
 
 def estimate(request_bytes: int, answer_bytes: int) -> Usage:
@@ -84,6 +93,14 @@ def estimate(request_bytes: int, answer_bytes: int) -> Usage:
         output_tokens=-(-answer_bytes // BYTES_PER_TOKEN),
         estimated=True,
     )
+
+
+def completed(reported: Usage, guessed: Usage) -> Usage:
+    """Return the usage with the half that a server has left out: no request is empty, and an answer has its text."""
+    entered, left = reported.input_tokens or guessed.input_tokens, reported.output_tokens or guessed.output_tokens
+    if (entered, left) == (reported.input_tokens, reported.output_tokens):
+        return reported
+    return replace(reported, input_tokens=entered, output_tokens=left, estimated=True)
 
 
 def at_least(reported: Usage, guessed: Usage) -> Usage:

@@ -303,6 +303,11 @@ USAGES = {
     "llama.cpp": ({"timings": {"prompt_n": 3, "cache_n": 6, "predicted_n": 2}}, Usage(9, 2, 6)),
     "null": ({"usage": None}, None),
     "empty": ({"usage": {}}, None),
+    "quoted": ({"usage": {"prompt_tokens": "9", "completion_tokens": "2"}}, Usage(9, 2)),
+    "quoted, below zero": ({"usage": {"prompt_tokens": "9", "completion_tokens": "-2"}}, None),
+    "words": ({"usage": {"prompt_tokens": "nine", "completion_tokens": True}}, None),
+    "a total alone": ({"usage": {"prompt_tokens": 9, "total_tokens": 11}}, Usage(9, 2)),
+    "no output and a total": ({"usage": {"prompt_tokens": 9, "completion_tokens": 0, "total_tokens": 11}}, Usage(9)),
     "odd": ({"usage": {"prompt_tokens": "9", "completion_tokens": -2}}, None),
     "below zero": ({"usage": PLAIN | {"completion_tokens": -2}}, None),
     "below zero, unsigned": ({"usage": PLAIN | {"completion_tokens": 2**32 - 2}}, None),
@@ -329,7 +334,9 @@ def test_usage_by_every_name(chunk, usage):
         (float("inf"), None),
         (float("nan"), None),
         (True, None),
-        ("1", None),
+        ("0.125", 0.125),
+        ("1e99", None),
+        ("one", None),
     ],
 )
 def test_a_cost_that_no_call_can_have_is_none(cost, read):

@@ -134,6 +134,15 @@ def test_missing_usage_is_estimated_and_said():
     assert "estimated" in reply.notes[0]
 
 
+@pytest.mark.parametrize(("given", "kept"), [({"prompt_tokens": 77}, "input"), ({"completion_tokens": 77}, "output")])
+def test_a_half_of_the_usage_that_is_missing_is_estimated(given, kept):
+    with misbehaving(stream(*text("12345678"), {"choices": [], "usage": given})) as server:
+        used = ask(server).usage
+    assert used.estimated
+    expected = {"input": len(server.chats[0].body) // 4, "output": 2} | {kept: 77}
+    assert (used.input_tokens, used.output_tokens) == (expected["input"], expected["output"])
+
+
 def test_stream_without_done_and_usage_ends_with_its_finish_reason():
     with misbehaving(stream(*text("Hello"), done=False)) as server:
         assert ask(server).text == "Hello"
