@@ -11,6 +11,7 @@ import pytest
 
 from agentmesh.domain.cancel import Cancel, CancelReason
 from agentmesh.domain.rows import Pause
+from agentmesh.llm import openai_chat
 from agentmesh.llm.failure import AttemptFailed
 from agentmesh.llm.openai_chat import OpenAIChat
 from agentmesh.llm.pauses import PauseGate, Pauses, Visit
@@ -18,7 +19,7 @@ from agentmesh.llm.port import CallCancelled, CallFailed, Reply, Watch
 from agentmesh.llm.provider import Provider
 from agentmesh.llm.retry import RetryPolicy
 from tests.llm.asking import Asking, Log, client, eventually, request
-from tests.llm.misbehaving import PATIENCE, Answer, Exchange, Server, error, good, misbehaving
+from tests.llm.misbehaving import PATIENCE, Answer, Exchange, Server, cut, error, good, misbehaving, text
 
 CROWD = 20
 PATIENT = RetryPolicy(retries=0, first=0.01, longest_pause=7200)
@@ -230,3 +231,56 @@ def test_a_watch_hears_how_long_and_why():
     ((seconds, why),) = log.pauses
     assert 0 < seconds <= 3600
     assert why == "busy elsewhere"
+
+
+def forbidden() -> float:
+    raise CallFailed("the time is over", kind="limit", limit="max_seconds")
+
+
+def test_a_call_that_a_limit_ends_after_a_pause_lets_the_next_one_go():
+    pauses = Pauses(PATIENT)
+    gate = pauses.gate("acme", "m-1")
+    over = threading.Event()
+
+    def left() -> float:
+        return forbidden() if over.is_set() else 3600.0
+
+    with misbehaving(error(429, "Slow down.", {"retry-after": "1"}), good("well")) as server:
+        model = OpenAIChat(Provider("acme", server.url), PATIENT, pauses)
+        first = Asking(model, Watch(may_send=left))
+        eventually(lambda: gate.waiting == 1)
+        over.set()
+        others = [Asking(model) for _ in range(3)]
+        refused = first.end()
+        assert all(isinstance(one.end(), Reply) for one in others)
+        model.close()
+    assert isinstance(refused, CallFailed)
+    assert refused.limit == "max_seconds"
+    assert len(server.chats) == 4
+
+
+def test_limits_are_looked_at_after_a_wait_for_a_slot(monkeypatch):
+    monkeypatch.setattr(openai_chat, "_LONG", 0.0)
+    free = threading.Event()
+    with misbehaving(held(free, good("well"))) as server:
+        model = client(server, concurrency=1)
+        first = Asking(model)
+        eventually(lambda: len(server.chats) == 1)
+        second = Asking(model, Watch(may_send=forbidden))
+        free.set()
+        assert isinstance(first.end(), Reply)
+        assert isinstance(second.end(), CallFailed)
+        model.close()
+    assert len(server.chats) == 1
+
+
+def test_what_a_lost_attempt_used_comes_with_the_limit_that_forbids_the_next():
+    lost = cut(*text("Hel", finish=None), {"choices": [], "usage": {"prompt_tokens": 1000, "completion_tokens": 5}})
+    with misbehaving(lost) as server:
+        model = client(server, RetryPolicy(retries=3, first=0.0))
+        failed = Asking(model, Watch(may_send=forbidden)).end()
+        model.close()
+    assert isinstance(failed, CallFailed)
+    assert (failed.kind, len(server.chats)) == ("limit", 1)
+    assert failed.partial is not None
+    assert failed.partial.bill.usage.input_tokens == 1000
