@@ -163,7 +163,7 @@ def _started(
 
     A database that is away is tried again for so many seconds: nobody sees a background worker end.
     """
-    deadline = time.monotonic() + patience
+    deadline, told = time.monotonic() + patience, ""
     while True:
         with ExitStack() as opened:
             try:
@@ -171,7 +171,9 @@ def _started(
             except DatabaseUnreachable as error:
                 if time.monotonic() >= deadline:
                     raise
-                tell(f"tries again for {max(deadline - time.monotonic(), 0):.0f} s: {error}")
+                if error.message != told:
+                    told = error.message
+                    tell(f"tries again for {deadline - time.monotonic():.0f} s: {told}")
             else:
                 stack.push(opened.pop_all())
                 return started
