@@ -26,6 +26,8 @@ class ShellPart:
     hazard: bool = False
     """A reading command has an option or operand that makes it write, run or reach further: a
     pattern for the command (``git log *``) does not cover this use of it."""
+    git_content: bool = False
+    """It may show content of files that Git has and that its words do not name."""
     plain: bool = False
     """It only reads, and its source is so simple that bash and any parser see the same in it."""
 

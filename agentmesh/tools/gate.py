@@ -13,12 +13,14 @@ from agentmesh.domain import permissions
 from agentmesh.domain.fan_out import Start
 from agentmesh.domain.parts import COMMANDS, READING, WRITING
 from agentmesh.domain.permissions import Layer, Permissions, Verdict
-from agentmesh.domain.shell import ShellReading
+from agentmesh.domain.shell import ShellPart, ShellReading
 from agentmesh.domain.states import PermissionMode
+from agentmesh.domain.text import one_line, visible
 from agentmesh.domain.withheld import forbidden, withheld
 from agentmesh.engine.tool import Rights, ToolError
 from agentmesh.tools.files import elsewhere, locate
 from agentmesh.tools.shell.judge import read_shell
+from agentmesh.tools.wall.view import TooManyWithheld, withheld_paths
 from agentmesh.tools.wall.walls import Walls
 from agentmesh.workspace.roots import OwnTree
 
@@ -52,7 +54,7 @@ class ToolGate:
             tool,
             arguments,
             Permissions.from_json(rights.rules),
-            lambda command: self._read_shell(command, workdir),
+            lambda command: self._without_git_content(self._read_shell(command, workdir), rights, workdir, project),
             lambda path: locate(workdir, path),
             session=_session(rights),
             free=self._free,
@@ -107,6 +109,40 @@ class ToolGate:
         why = f"there is no wall for commands here ({problem})"
         parts = (replace(part, read_only=False, reason=why) if part.read_only else part for part in reading.parts)
         return replace(reading, parts=tuple(parts))
+
+    def _without_git_content(
+        self, reading: ShellReading, rights: Rights, workdir: Path, project: Path | None
+    ) -> ShellReading:
+        """Mark no part as read-only that may show files which rules withhold, because Git has them too.
+
+        No wall can hide a file in Git's objects. In mode ``all`` nothing is asked, so nothing is looked for.
+        """
+        if rights.allowance.mode is PermissionMode.ALL or not any(part.git_content for part in reading.parts):
+            return reading
+        is_withheld = self.withheld("bash", rights, project or workdir, approved=False)
+        known = None if is_withheld is None else _known_to_git(workdir, is_withheld)
+        if known is None:
+            return reading
+        return replace(reading, parts=tuple(_showing(part, known) for part in reading.parts))
+
+
+def _known_to_git(workdir: Path, is_withheld: Callable[[str], bool]) -> str | None:
+    """Return a withheld file whose content Git has; None if there is none."""
+    from agentmesh.git.withheld import known
+
+    try:
+        present = withheld_paths(workdir, is_withheld)
+    except TooManyWithheld:
+        present = []  # the command is refused anyway
+    return known(workdir, is_withheld, present)
+
+
+def _showing(part: ShellPart, known: str) -> ShellPart:
+    if not part.git_content or not part.read_only:
+        return part
+    what = f"what Git has of {one_line(visible(known), 80)}, and a rule withholds that"
+    why = f"`{one_line(part.text, 60)}` may show {what}"
+    return replace(part, read_only=False, plain=False, reason=why)
 
 
 def _session(rights: Rights) -> Layer:

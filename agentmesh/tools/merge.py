@@ -71,6 +71,7 @@ class Merge:
                 down=down,
                 check=self._check(args, context),
                 forbidden=context.forbidden,
+                withheld=context.withheld,
                 preview=args.preview,
                 cancel=context.cancel,
                 progress=context.progress,

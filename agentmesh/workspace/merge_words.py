@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from agentmesh.domain.errors import TreeError
@@ -146,8 +146,11 @@ def to_target(result: MergeResult) -> str | None:
     return " ".join([*parts, "Read a file again before you change it."])
 
 
-def to_solve(result: MergeResult) -> str:
-    """Return the mail to the owner of files that conflict: what conflicts, both sides, and what to do."""
+def to_solve(result: MergeResult, hidden: Callable[[str], bool] | None = None) -> str:
+    """Return the mail to the owner of files that conflict: what conflicts, both sides, and what to do.
+
+    ``hidden`` says whether it must not see the sides of a file.
+    """
     asker = result.asked_by or "the user"
     count = len(result.conflicts)
     some = "1 of them conflicts" if count == 1 else f"{count} of them conflict"
@@ -159,7 +162,7 @@ def to_solve(result: MergeResult) -> str:
     ]
     for one in result.conflicts[:_SIDES]:
         lines += ["", f"{storable(one.path)}: {_kind(one)}"]
-        if one.both:
+        if one.both and not (hidden and hidden(one.path)):
             lines += ["```", clip(_around(one.both), _LONGEST_SIDE), "```"]
     if len(result.conflicts) > _SIDES:
         lines += ["", f"Also: {listed([one.path for one in result.conflicts[_SIDES:]])}."]

@@ -24,9 +24,10 @@ from agentmesh.workspace import merge_words as words
 from agentmesh.workspace.applying import apply_begun, continued, finish_into
 from agentmesh.workspace.opening import held, present, settled
 from agentmesh.workspace.results import Checked, MergeResult, MergeStatus, plan_id
+from agentmesh.workspace.unreadable import unreadable
 
 if TYPE_CHECKING:
-    from agentmesh.git.facts import Merged
+    from agentmesh.git.facts import FileDiff, Merged
     from agentmesh.git.store import Store
     from agentmesh.workspace.files import WorkspaceFiles as Workspaces
 
@@ -62,6 +63,7 @@ class _Merging:
     lease: Lease | None
     check: Check | None
     forbidden: Callable[[str], bool] | None
+    withheld: Callable[[str], bool] | None
     preview: bool
     agreed: str | None
     cancel: Cancel
@@ -174,16 +176,22 @@ class _Merging:
             from agentmesh.git.comparing import diff
 
             found = diff(store.place, str(sides.ours), merged.tree)
-            text = clip("\n".join(one.text or f"{one.path}: binary" for one in found), _LONGEST_DIFF)
+            text = clip("\n".join(self._shown(one) for one in found), _LONGEST_DIFF)
         if look.merged.changes or look.merged.conflicts:
             marked = self._marked(store, look)
             note = f"{words.markers_left(marked)} A merge would be refused." if marked else ""
             return self._result(MergeStatus.PREVIEW, look, diff=text, note=note)
         return self._result(MergeStatus.NOTHING)
 
+    def _shown(self, one: FileDiff) -> str:
+        if self.withheld and self.withheld(one.path):
+            return f"{one.path}: not shown, because a rule keeps it from being read"
+        return one.text or f"{one.path}: binary"
+
     def _conflicts(self, look: _Look) -> MergeResult:
         result = self._result(MergeStatus.CONFLICTS, look)
-        return self._refused(look, result, "conflicts", words.to_solve(result))
+        hidden = unreadable(self.workspaces.database, self.source_agent)
+        return self._refused(look, result, "conflicts", words.to_solve(result, hidden))
 
     def _unsolved(self, look: _Look, marked: tuple[str, ...]) -> MergeResult:
         """Refuse files that still have the conflict markers of a merge from the parent."""
@@ -310,6 +318,7 @@ def merge(
     down: bool = False,
     check: Check | None = None,
     forbidden: Callable[[str], bool] | None = None,
+    withheld: Callable[[str], bool] | None = None,
     preview: bool = False,
     agreed: str | None = None,
     cancel: Cancel | None = None,
@@ -319,10 +328,10 @@ def merge(
 
     ``by`` is the agent that asks, whose workspace gets the files; None is a person. ``down`` merges the other way
     round: the newest files of the workspace that the agent's tree was made from, into the agent's tree, with conflict
-    markers. ``forbidden`` says which files it may not write. With a ``lease`` the result of a merge that was made or
-    refused becomes that of its call; nothing, preview and stopped are left to the caller. ``preview`` changes nothing
-    and tells nobody. ``agreed`` is the plan of a preview: if another one is to be written by now, this is only a
-    preview of that.
+    markers. ``forbidden`` says which files it may not write, ``withheld`` which a preview does not show. With a
+    ``lease`` the result of a merge that was made or refused becomes that of its call; nothing, preview and stopped are
+    left to the caller. ``preview`` changes nothing and tells nobody. ``agreed`` is the plan of a preview: if another
+    one is to be written by now, this is only a preview of that.
 
     Raise UnknownAgent, NotMergeable, NoRepository, TreeBusy or TreeError if there are no two trees to merge.
     """
@@ -336,5 +345,5 @@ def merge(
     if source is None:
         raise NotMergeable("nobody works in the files that the tree was made from", hint="Merge it into them instead.")
     return _Merging(
-        workspaces, target, source, lease, check, forbidden, preview, agreed, cancel or Cancel(), progress
+        workspaces, target, source, lease, check, forbidden, withheld, preview, agreed, cancel or Cancel(), progress
     ).run()

@@ -185,6 +185,44 @@ def test_the_loser_of_a_conflict_is_told_resolves_it_and_is_merged(grove: Rig):
     assert any('Call merge("parent")' in text and "of one" in text and "of two" in text for text in mails)
 
 
+def _withhold(rig: Rig, path: str) -> None:
+    rules = Permissions.of([Rule(Decision.DENY, "read", path)]).to_json()
+    rig.conn.execute("update agentmesh.agents set permissions = %s where id = %s", [Jsonb(rules), rig.root])
+
+
+def test_a_preview_shows_an_agent_no_file_that_it_must_not_read(grove: Rig):
+    rig = grove
+    _withhold(rig, "a.txt")
+    look = call("merge", agent="parent", preview=True)
+    rig.script("root", do(own("child")), say("forked"))
+    rig.script("child", do(call("bash", command="touch begun")), say("begun"), do(look), say("looked"))
+    rig.worker()
+    rig.run()
+    rig.rest()
+    write(rig.workdir, {"a.txt": "canary\n", "src/b.py": "b = 2\n"})
+    rig.prompt("Look.", "child")
+    rig.rest()
+    (shown,) = rig.results("merge", "child")
+    assert "+b = 2" in shown["diff"]
+    assert "a.txt: not shown, because a rule keeps it from being read" in shown["diff"]
+    assert "canary" not in json.dumps(rig.rows("child"), default=str)
+    assert "+canary" in merging.merge(here(rig), rig.agent("child"), down=True, preview=True).diff
+
+
+def test_mail_about_a_conflict_shows_an_agent_no_file_that_it_must_not_read(grove: Rig):
+    rig = grove
+    _withhold(rig, "a.txt")
+    with_child(rig, edit("src/b.py", "of child\n"))
+    write(tree_of(rig, "child"), {"a.txt": "of child\n"})
+    write(rig.workdir, {"a.txt": "canary\n", "src/b.py": "of the user\n"})
+    assert merging.merge(here(rig), rig.agent("child")).status is MergeStatus.CONFLICTS
+    told = lambda: [str(content) for _, content in rig.rows("child") if "of the user" in str(content)]  # noqa: E731
+    (mail,) = rig.until(told, "the mail")
+    rig.rest()
+    assert "a.txt: both sides changed the same lines" in mail
+    assert "canary" not in mail
+
+
 def test_files_with_conflict_markers_are_not_merged(grove: Rig):
     rig = grove
     with_child(rig, edit("a.txt", "of child\n"), name="child")

@@ -15,6 +15,7 @@ from pathlib import Path
 from agentmesh.domain.shell import ShellPart, ShellReading
 from agentmesh.tools.shell.commands import UNKNOWN, Commands
 from agentmesh.tools.shell.conditions import double_bracket_objection, files_of
+from agentmesh.tools.shell.git_content import objects_named, shows_unnamed_content
 from agentmesh.tools.shell.parse import Parsed, parse
 from agentmesh.tools.shell.paths import STREAMS, Paths
 from agentmesh.tools.shell.pieces import Assignment, Other, Piece, Redirect, Simple, Test
@@ -95,16 +96,30 @@ class _Reader:
             exact_only=runs_on or bool(piece.assignments),
             reads=self._reads(judged),
             hazard=bool(reason) and commands.hazard(judged),
+            git_content=self._shows_git_content(judged),
             plain=not reason and not piece.assignments and plain_filter(piece.words[0].text, piece.source),
         )
 
     def _reads(self, words: Sequence[Word]) -> tuple[str, ...]:
         """Return the paths that the words name, or the directories that the command reads if they name none."""
         named = self._paths.named(words[1:])
+        if _runs_git(words):
+            texts = [word.text for word in words if word.known]
+            named = tuple(dict.fromkeys((*named, *objects_named(texts, self._paths.bases))))
         spec = READ_ONLY.get(words[0].text)
         if spec is None or spec.recursive is None or not spec.recursive([word.text for word in words[1:]]):
             return named
         return (*named, *self._paths.bases)
+
+    def _shows_git_content(self, words: Sequence[Word]) -> bool:
+        """Return whether git may show content of files that the words do not name."""
+        if words[0].text != "git":
+            return _runs_git(words)
+        masked = ["\0" if word.glob else word.masked for word in words[1:]]
+        return shows_unnamed_content(masked, self._is_file)
+
+    def _is_file(self, name: str) -> bool:
+        return "\0" not in name and any(os.path.isfile(os.path.join(base, name)) for base in self._paths.bases)
 
     def _condition(self, piece: Test, variables: Variables) -> str:
         if outside := next((word for word in files_of(piece.words) if not self._fits(word)), None):
@@ -124,6 +139,10 @@ class _Reader:
             fixed = not target.glob and self._fits(target)
             return ShellPart(text, fixed, "" if fixed else f"`{_shown(text)}` may read outside", reads=paths)
         return ShellPart(text, False, f"`{_shown(text)}` writes to a file", writes=paths)
+
+
+def _runs_git(words: Sequence[Word]) -> bool:
+    return any(word.text.rsplit("/", 1)[-1] == "git" for word in words)
 
 
 def _setting(text: str, reason: str) -> ShellPart:
