@@ -122,9 +122,9 @@ def _about(result: Undone, merges: str, again: str = "", alone: str = "") -> Sai
     return Said(" ".join(filter(None, parts)), result.status is not UndoStatus.REFUSED)
 
 
-def redo_question(result: Undone) -> str:
-    """Return what a redo is about to do, by a preview."""
-    return f"Bring back what was undone of {result.agent}. It writes {_named(result)}"
+def redo_question(result: Undone) -> tuple[str, str]:
+    """Return the question before files are brought back, by a preview."""
+    return f"Bring back what was undone of {result.agent}?", f"It writes {_named(result)}."
 
 
 def _named(result: Undone) -> str:

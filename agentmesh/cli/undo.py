@@ -94,7 +94,12 @@ def redo(agent: str, *, files: bool, conversation: bool, yes: bool, as_json: boo
         redone = partial(undoing.redo, mesh.workspaces, ref.id, **parts)
         result = redone(preview=True)
         if not result.refused:
-            done = carried_out(result, _if_it_writes(redo_question), lambda plan: redone(agreed=plan), yes=yes)
+            done = carried_out(
+                result,
+                _if_it_writes(lambda found: _asked(redo_question(found))),
+                lambda plan: redone(agreed=plan),
+                yes=yes,
+            )
             if done is None:
                 return DONE
             result = done
@@ -140,7 +145,11 @@ def _if_it_writes(question: Callable[[Undone], str]) -> Callable[[Undone, bool],
 def _what(result: Undone) -> str:
     from agentmesh.app.tree_words import undo_question
 
-    question, detail = undo_question(result)
+    return _asked(undo_question(result))
+
+
+def _asked(question_and_detail: tuple[str, str]) -> str:
+    question, detail = question_and_detail
     return f"{question.removesuffix('?')}. {detail.removesuffix('.')}"
 
 

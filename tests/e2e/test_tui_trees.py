@@ -72,7 +72,7 @@ def test_three_agents_two_conflict_one_is_sent_back_all_is_merged_and_the_last_u
     agree(shown, "/undo", "Take back the merge of discount?", "price.py")
     shown.until(says("/redo brings it back"))
     assert price(rig) == team.PRICE.replace("net + vat\n", "round(net + vat, 2)\n")
-    shown.enter("/redo")
+    agree(shown, "/redo", "Bring back what was undone of root?", "price.py")
     shown.until(says("is there again"))
     assert price(rig) == team.BOTH
 

@@ -16,6 +16,7 @@ from agentmesh.app.tree_words import (
     about_undo,
     check_output,
     merge_question,
+    redo_question,
     undo_question,
 )
 from agentmesh.domain.errors import UsageError
@@ -96,11 +97,18 @@ def rewind(ctx: CommandContext, *args: str) -> Done:
     return _take_back(ctx, "rewind", words, _parts_of(words[1:]), partial(undoing.rewind, row=row), agreed)
 
 
-def redo(ctx: CommandContext) -> Done:
+def redo(ctx: CommandContext, *args: str) -> Done:
     """Bring back what the newest /undo or /rewind of the agent in view took back."""
     from agentmesh.workspace import undo as undoing
+    from agentmesh.workspace.results import UndoStatus
 
-    return Done(about_redo(undoing.redo(ctx.mesh.workspaces, ctx.in_view)).text)
+    agreed, _ = _without_yes(args)
+    found = _once_agreed(partial(undoing.redo, ctx.mesh.workspaces, ctx.in_view), agreed)
+    if found.status is UndoStatus.REFUSED:
+        return Done("\n".join([about_redo(found).text, "", *_later(found.refused)]))
+    if found.status is UndoStatus.PREVIEW:
+        return _question(redo_question(found), "redo", found.plan, (), again=agreed is not None)
+    return Done(about_redo(found).text)
 
 
 def _take_back(
@@ -117,15 +125,23 @@ def _take_back(
 
     paths = named(ctx.mesh.workspaces, ctx.in_view, parts.paths or (), Path(ctx.session.workdir))
     how = parts._replace(paths=paths or None)._asdict()
-    is_first = agreed is None
-    found = back(ctx.mesh.workspaces, ctx.in_view, **how, preview=is_first, agreed=agreed)
-    if is_first and not found.files and found.status is not UndoStatus.REFUSED:  # nobody must be asked
-        found = back(ctx.mesh.workspaces, ctx.in_view, **how, agreed=found.plan)
+    found = _once_agreed(partial(back, ctx.mesh.workspaces, ctx.in_view, **how), agreed)
     if found.status is UndoStatus.REFUSED:
         return Done("\n".join([about_undo(found, again="", alone=_ALONE).text, "", *_later(found.refused)]))
     if found.status is UndoStatus.PREVIEW:
-        return _question(undo_question(found), name, found.plan, words, again=not is_first)
+        return _question(undo_question(found), name, found.plan, words, again=agreed is not None)
     return Done(about_undo(found, again="/redo brings it back.", alone=_ALONE).text)
+
+
+def _once_agreed(work: Callable[..., Undone], agreed: str | None) -> Undone:
+    """Do what a person has agreed to; without a yes only look, unless no file is to be written."""
+    from agentmesh.workspace.results import UndoStatus
+
+    if agreed is not None:
+        return work(agreed=agreed)
+    found = work(preview=True)
+    is_free = not found.files and found.status is not UndoStatus.REFUSED
+    return work(agreed=found.plan) if is_free else found
 
 
 def _question(asked: tuple[str, str], name: str, plan: str, words: Sequence[str], *, again: bool = False) -> Done:
