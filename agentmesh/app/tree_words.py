@@ -24,16 +24,16 @@ class Said(NamedTuple):
     text: str
     """A sentence, or several."""
     is_done: bool
-    """Whether nothing stood in its way."""
+    """Whether nothing stands in its way, and nothing is left to solve."""
 
 
 def about_merge(result: MergeResult, session: Session) -> Said:
     """Return what a merge did, or why it did nothing."""
     from agentmesh.workspace.results import MergeStatus
 
-    is_done = result.status in (MergeStatus.MERGED, MergeStatus.NOTHING)
-    if result.status is MergeStatus.PREVIEW:
-        is_done = not result.conflicts or result.down
+    is_done = result.status in (MergeStatus.MERGED, MergeStatus.NOTHING, MergeStatus.PREVIEW) and not result.conflicts
+    if result.status is MergeStatus.PREVIEW and result.note:  # it says why the merge would be refused
+        is_done = False
     left = f"No snapshot has {listed(result.left_out)}: too large, or part of another repository."
     parts = [_merged(result, session), left if result.left_out else "", one_line(result.note, 500)]
     return Said(" ".join(filter(None, parts)), is_done)

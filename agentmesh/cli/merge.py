@@ -40,8 +40,8 @@ def merge(
     """Merge the files of AGENT's own tree into the tree, or the directory, that it was made from: all, or nothing.
 
     If both changed the same places, nothing is written and AGENT is told, with both sides; the exit code is 1. So it is
-    if the check fails, or if files changed while it ran. Before it writes into the session's directory it names the
-    files and asks.
+    if the check fails, or if files changed while it ran. As with git, it is also 1 if a --preview shows conflicts, and
+    if --down leaves conflict markers. Before it writes into the session's directory it names the files and asks.
 
     \b
       agentmesh merge reviewer --preview             what it would change
@@ -115,6 +115,8 @@ def _json(result: MergeResult, files: list[dict[str, Any]]) -> dict[str, Any]:
         ],
         "told": result.owner or None,
         "differs": [storable(path) for path in result.differs],
+        "absent": [storable(path) for path in result.absent],
+        "in_the_way": [storable(path) for path in result.in_the_way],
         "left_out": [storable(path) for path in result.left_out],
         "check": check
         and {

@@ -147,6 +147,34 @@ def test_a_preview_changes_nothing_and_prints_the_diff(shop: Shop):
     assert "Nothing to merge" in shop("merge", "writer").err
 
 
+def test_the_exit_code_says_whether_something_conflicts_or_would(shop: Shop):
+    shop.fork("discount")
+    (tree,) = [Path(one["path"]) for one in shop("workspaces", "--json").data if one["kind"] == "own"]
+    shop("merge", "discount", "--preview")
+    (shop.folder / "price.py").write_text("def price():\n    return 0\n")
+    assert "would conflict in price.py" in shop("merge", "discount", "--preview", code=1).err
+    down = shop("merge", "discount", "--down", "--preview", "--json", code=1)
+    assert [one["path"] for one in down.data["conflicts"]] == ["price.py"]
+    assert "<<<<<<<" not in (tree / "price.py").read_text()
+    done = shop("merge", "discount", "--down", "--json", code=1)
+    assert (done.data["status"], [one["path"] for one in done.data["conflicts"]]) == ("merged", ["price.py"])
+    assert "<<<<<<<" in (tree / "price.py").read_text()
+    left = shop("merge", "discount", "--preview", code=1)
+    assert "Conflict markers are left in: price.py. A merge would be refused." in left.err
+
+
+def test_a_merge_says_as_data_why_files_stand_in_its_way(shop: Shop):
+    shop.fork("discount")
+    (tree,) = [Path(one["path"]) for one in shop("workspaces", "--json").data if one["kind"] == "own"]
+    (tree / "out.log").write_text("of the agent\n")
+    shop("merge", "discount", "--preview")  # it is in a snapshot now
+    (shop.folder / ".git" / "info" / "exclude").write_text("*.log\n")
+    (shop.folder / "out.log").write_text("of the user\n")
+    refused = shop("merge", "discount", "--yes", "--json", code=1)
+    assert (refused.data["status"], refused.data["differs"]) == ("changed", ["out.log"])
+    assert (refused.data["in_the_way"], refused.data["absent"]) == (["out.log"], [])
+
+
 def test_a_merge_into_the_directory_asks_and_without_a_terminal_needs_yes(shop: Shop):
     shop.fork("writer")
     refused = shop("merge", "writer", code=2)
