@@ -36,6 +36,22 @@ def test_changes_are_listed_with_their_lines(repository: Repository, workspace: 
     assert workspace.take().changes == ()
 
 
+@pytest.mark.parametrize("paths", [None, ["a.txt"]], ids=["after a command", "named"])
+def test_a_file_that_only_became_a_program_is_a_change_that_can_be_taken_back(
+    repository: Repository, workspace: Workspace, paths: list[str] | None
+):
+    first = workspace.take().tree
+    file = repository.top / "a.txt"
+    file.chmod(0o755)
+    second = workspace.take(paths=paths)
+    assert second.changes == (FileChange("a.txt", "changed", 0, 0),)
+    assert workspace.store.restore(first, second.tree).written == ("a.txt",)
+    assert not file.stat().st_mode & 0o111
+    workspace.take()
+    assert workspace.store.restore(second.tree, first).written == ("a.txt",)
+    assert file.stat().st_mode & 0o111
+
+
 def test_a_ref_names_the_tree_and_moves(repository: Repository, workspace: Workspace):
     first = workspace.take()
     ref = "refs/agentmesh/s/a/1"
