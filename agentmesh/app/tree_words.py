@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 CHANGED = "What it would write has changed since you were asked."
 """What is said before the question is asked again."""
+ASKED = 12
+"""Files that a question names; a command lists them all if there are more."""
 _OUTPUT = 20
 """Lines of a failed check's output that people see."""
 
@@ -90,7 +92,7 @@ def check_output(result: MergeResult) -> str:
 
 def merge_question(result: MergeResult, session: Session) -> tuple[str, str]:
     """Return the question before a merge into the session's directory, by its preview, and its files."""
-    files = f"{figures(result.files)}: {listed([one.path for one in result.files])}"
+    files = f"{figures(result.files)}: {listed([one.path for one in result.files], ASKED)}"
     return f"Merge {result.source} into {target_of(result, session)}?", f"It writes {files}."
 
 
@@ -115,7 +117,7 @@ def _about(result: Undone, merges: str, again: str = "", alone: str = "") -> Sai
     said: dict[str, str] = {
         UndoStatus.DONE: f"{_restored(result)} {again}".rstrip(),
         UndoStatus.NOTHING: f"There is nothing of {result.agent} to take back, or to bring back.",
-        UndoStatus.PREVIEW: f"It would write {figures(result.files)}.",
+        UndoStatus.PREVIEW: f"It would write {figures(result.files)}.{_unsure(result)}",
         UndoStatus.REFUSED: f"Nothing was written: since then {by} has changed {paths}. {alone}".rstrip(),
     }
     parts = [said[result.status], merges, one_line(result.note, 500)]
@@ -128,7 +130,7 @@ def redo_question(result: Undone) -> tuple[str, str]:
 
 
 def _named(result: Undone) -> str:
-    named = listed([one.path for one in result.files])
+    named = listed([one.path for one in result.files], ASKED)
     return f"{figures(result.files)}: {named}" if named else "no file"
 
 
@@ -136,7 +138,14 @@ def undo_question(result: Undone) -> tuple[str, str]:
     """Return the question before files are written, by a preview."""
     row = "" if result.row is None else f" The conversation ends at row {result.row} then."
     what = f"the merge of {', '.join(result.merges)}" if result.merges else f"what {result.agent} did"
-    return f"Take back {what}?", f"It writes {_named(result)}.{row}"
+    return f"Take back {what}?", f"It writes {_named(result)}.{_unsure(result)}{row}"
+
+
+def _unsure(result: Undone) -> str:
+    if not result.by_command:
+        return ""
+    which = listed(result.by_command) if len(result.by_command) < len(result.files) else "them"
+    return f" A command changed {which}: what somebody else saved there while it ran goes too."
 
 
 def _restored(result: Undone) -> str:

@@ -199,10 +199,10 @@ def figures(files: Sequence[FileChange]) -> str:
     return f"{len(files)} {noun}, +{sum(one.added for one in files)} −{sum(one.removed for one in files)}"
 
 
-def listed(paths: Sequence[str]) -> str:
+def listed(paths: Sequence[str], most: int = _NAMED) -> str:
     """Return paths for a sentence: ``a.py, b.py and 3 more``."""
     from agentmesh.domain.text import one_line, visible
 
     named = [one_line(visible(path), 80) for path in paths]
-    more = len(named) - _NAMED
-    return ", ".join(named) if more <= 0 else f"{', '.join(named[:_NAMED])} and {more} more"
+    more = len(named) - most
+    return ", ".join(named) if more <= 0 else f"{', '.join(named[:most])} and {more} more"

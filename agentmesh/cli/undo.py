@@ -169,6 +169,7 @@ def _tell(result: Undone, said: Said, *, as_json: bool) -> int:
                 "name": result.agent,
                 "seq": result.row,
                 "files": files_data(result.files),
+                "by_command": [storable(path) for path in result.by_command],
                 "refused": refused,
                 "merges_undone": list(result.merges),
                 "note": result.note or None,

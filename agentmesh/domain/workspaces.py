@@ -147,6 +147,8 @@ class Snapshot:
     made_at: datetime
     freed_at: datetime | None
     """When its ref was given up: the tree may be gone."""
+    tool: str | None = None
+    """The tool of the call; only read where snapshots are gone through."""
 
 
 class Kept(NamedTuple):

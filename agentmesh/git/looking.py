@@ -14,8 +14,7 @@ import pygit2
 from pygit2.enums import DeltaStatus, DiffOption, FileMode
 
 from agentmesh.domain.errors import TreeError
-from agentmesh.git import conversions, marker, opening, private, tree_objects
-from agentmesh.git.birth import born_at
+from agentmesh.git import conversions, earlier, marker, opening, private, tree_objects
 from agentmesh.git.opening import VIEW, view_of
 from agentmesh.git.rule_files import read_regular
 from agentmesh.git.seed import SKIPPED, copy_index, read_skipped
@@ -31,8 +30,6 @@ _LOOK: Final = (
 )
 _TRIES: Final = 20
 """A file that changes while it is read is read again."""
-_CLOCK: Final = 20_000_000
-"""Nanoseconds that the times of files may be behind the clock: the kernel sets them by its tick."""
 _OFTEN: Final = 200
 """So many files change in memory before the index is written: a file is read again, by others, until then."""
 
@@ -86,14 +83,22 @@ class Look:
         gone = set()
         deltas = list(self._differences().deltas)
         # A file that was renamed and then written is told from one that somebody had there only if none has gone.
-        is_older = self._is_older if any(each.status == DeltaStatus.DELETED for each in deltas) else self._was_there
+        was_there = (
+            earlier.is_older if any(each.status == DeltaStatus.DELETED for each in deltas) else earlier.was_there
+        )
         for delta in deltas:
             self._take(delta, edits, left_out)
             path = os.fsdecode(delta.new_file.raw_path)
             if delta.status != DeltaStatus.UNTRACKED:
                 gone.add(delta.old_file.id.raw)
-            elif path in edits and (path in self._large or is_older(path, last)):
+            elif path in edits and (path in self._large or was_there(self._place.top / path, last)):
                 old[path] = edits[path]
+            elif (
+                path in edits
+                and path[: path.rfind(".")] not in edits
+                and earlier.is_packed(self._place.top / path, last)
+            ):
+                old[path] = edits[path]  # unless what it was made from is in a snapshot
         moved = {path for path, entry in old.items() if entry and entry.id in gone}
         unmade = {path: entry for path, entry in old.items() if path not in moved}
         apart = tree_objects.edited(self._view, self._tree, unmade) if unmade else None
@@ -111,28 +116,6 @@ class Look:
             return self._looked_file.stat().st_mtime_ns
         except FileNotFoundError:
             return None
-
-    def _is_older(self, path: str, looked_at: int | None) -> bool:
-        """Return whether a file was on disk as it is now at the last look, which then left it out: it was ignored.
-
-        The kernel sets ``ctime`` at every change, also of a file's name.
-        """
-        try:
-            changed_at = (self._place.top / path).lstat().st_ctime_ns
-        except OSError:
-            return False
-        return looked_at is not None and changed_at < looked_at - _CLOCK
-
-    def _was_there(self, path: str, looked_at: int | None) -> bool:
-        """Return whether a file was on disk at the last look, perhaps by another name or with other content.
-
-        A hard link that was made since is no such file: what it links to has its content too.
-        """
-        full = self._place.top / path
-        born = born_at(full)
-        if born is None or _has_other_names(full):
-            return self._is_older(path, looked_at)
-        return looked_at is not None and born < looked_at - _CLOCK
 
     def _differences(self) -> pygit2.Diff:
         """Compare the index with the disk; again if a file went in the middle."""
@@ -307,13 +290,6 @@ def _note_private(place: Place, view: pygit2.Repository, edits: tree_objects.Edi
     files = [(path, entry) for path, entry in edits.items() if entry is not None]
     if files and private.is_begun(Path(view.path)):  # else the first look at all files notes them
         private.note(Path(view.path), place.top, files)
-
-
-def _has_other_names(path: Path) -> bool:
-    try:
-        return path.lstat().st_nlink > 1
-    except OSError:
-        return False
 
 
 def size_of(path: Path) -> int | None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from agentmesh.domain.ids import AgentId
+from agentmesh.domain.parts import WRITING
 from agentmesh.domain.workspaces import Merge, Snapshot
 from agentmesh.workspace.results import Later
 
@@ -29,6 +30,8 @@ class Plan:
     """By path: the tree that has a file of ``later`` as it was, for those that are so again."""
     upto: int = 0
     """The newest snapshot whose work is taken back."""
+    by_command: frozenset[str] = frozenset()
+    """Files that changed while a command ran: if others work there too, they may have changed them."""
     unknown: tuple[str, ...] = ()
     """The wanted files or folders in which the agent has changed nothing."""
 
@@ -49,6 +52,7 @@ def plan(
     sources: dict[str, str] = {}
     later: dict[str, str] = {}
     undone: list[int] = []
+    by_command: set[str] = set()
     upto = 0
     for one in snapshots:
         if one.before is None or one.before == one.tree:
@@ -59,6 +63,8 @@ def plan(
             upto = one.id
             for path in touched:
                 sources.setdefault(path, one.before)
+            if one.kind == "call" and one.tool not in WRITING:
+                by_command.update(touched)
             if merge is not None:
                 undone.append(merge.id)
         else:
@@ -67,7 +73,7 @@ def plan(
     refused = tuple(Later(path, by) for path, by in sorted(later.items()))
     unknown = tuple(one for one in paths or () if not any(_is_among(path, [one]) for path in sources))
     before = {path: sources[path] for path in later}
-    return Plan(kept, refused, tuple(undone) if paths is None else (), before, upto, unknown)
+    return Plan(kept, refused, tuple(undone) if paths is None else (), before, upto, frozenset(by_command), unknown)
 
 
 def _is_work_of(agent: AgentId, snapshot: Snapshot, merge: Merge | None, *, begun: bool) -> bool:

@@ -129,6 +129,9 @@ class Undone:
     """The row that the conversation ends with now; None if the conversation is as it was."""
     files: tuple[FileChange, ...] = ()
     """What it changed in the agent's workspace, or would change if the status is ``refused`` or ``preview``."""
+    by_command: tuple[str, ...] = ()
+    """Those of them that changed while a command ran in a directory that others use too: what they saved there in that
+    time goes with it."""
     refused: tuple[Later, ...] = ()
     """Files that were changed since. The others can be taken back alone, by naming them."""
     merges: tuple[str, ...] = ()

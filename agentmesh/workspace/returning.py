@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agentmesh.domain.errors import TreeBusy, TreeMoved
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Agent
-from agentmesh.domain.workspaces import Snapshot, Workspace
+from agentmesh.domain.workspaces import Snapshot, Workspace, WorkspaceKind
 from agentmesh.store import agents, snapshots
 from agentmesh.store import workspaces as rows
 from agentmesh.workspace.applying import finish_into
@@ -110,7 +110,9 @@ class Files:
         tree = mixed(self.store.place, self.head, plan.sources)
         files = changes(self.store.place, self.head, tree)
         known = plan_id(plan.upto, row, sorted(plan.sources.items()), files, list(undoes), list(redoes))
-        done = Undone(UndoStatus.DONE, agent.name, files=files, plan=known)
+        is_shared = self.workspace.kind is WorkspaceKind.SHARED
+        unsure = tuple(one.path for one in files if is_shared and one.path in plan.by_command)
+        done = Undone(UndoStatus.DONE, agent.name, files=files, by_command=unsure, plan=known)
         if plan.later:
             return replace(done, status=UndoStatus.REFUSED, refused=plan.later)
         if agreed not in (None, known):

@@ -180,6 +180,12 @@ def test_a_merge_into_the_directory_asks_and_without_a_terminal_needs_yes(shop: 
     refused = shop("merge", "writer", code=2)
     assert "It writes 1 file, +1 −0: README.md" in refused.err
     assert "--yes" in refused.err
+    (tree,) = [Path(one["path"]) for one in shop("workspaces", "--json").data if one["kind"] == "own"]
+    for number in range(13):
+        (tree / f"more{number:02}.md").touch()
+    refused = shop("merge", "writer", code=2)
+    assert "  added   more12.md\n" in refused.err, "all are listed"
+    assert "more10.md and 2 more" in refused.err
     assert not (shop.folder / "README.md").exists()
 
 

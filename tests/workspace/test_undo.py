@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agentmesh.app.tree_words import about_undo, undo_question
 from agentmesh.config.schema import Workspace as Settings
 from agentmesh.domain.errors import AgentBusy, NoRepository, UnknownFile
 from agentmesh.domain.shape import Shape
@@ -388,6 +389,45 @@ def test_another_name_for_a_file_that_git_knows_is_the_work_of_the_call(grove: R
     assert undo.undo(here(rig), rig.agent("root")).status is UndoStatus.DONE
     assert (rig.workdir / "a.txt").read_text() == "not committed\n"
     assert not (rig.workdir / "linked").exists()
+
+
+def test_undo_says_which_files_changed_while_a_command_ran_beside_others(grove: Rig):
+    rig = grove
+    rig.script(
+        "root", do(call("bash", command="echo x > a.txt")), do(call("write", path="made.txt", content="x")), say("done")
+    )
+    rig.worker()
+    rig.run("work")
+    shown = undo.undo(here(rig), rig.agent("root"), preview=True)
+    assert (sorted(one.path for one in shown.files), shown.by_command) == (["a.txt", "made.txt"], ("a.txt",))
+    said = " A command changed a.txt: what somebody else saved there while it ran goes too."
+    assert said in undo_question(shown)[1]
+    assert said in about_undo(shown, again="", alone="").text
+    assert undo.undo(here(rig), rig.agent("root")).by_command == ("a.txt",)
+
+
+def test_in_an_own_tree_nobody_else_saves_anything(grove: Rig):
+    rig = grove
+    with_child(rig, edit("a.txt", "of the child\n"))
+    shown = undo.undo(here(rig), rig.agent("child"), preview=True)
+    assert ([one.path for one in shown.files], shown.by_command) == (["a.txt"], ())
+
+
+@pytest.mark.parametrize("program", ["gzip", "xz", "bzip2", "zstd -q --rm"])
+def test_what_packs_a_file_that_no_snapshot_has_stays_because_nobody_could_bring_that_back(grove: Rig, program: str):
+    rig = grove
+    write(rig.workdir, {"big.log": "x" * 5000, "ignored/app.log": "y\n", "small.log": "z\n"})
+    write(rig.workdir, {".gitignore": "ignored/*.log\n"})
+    pack = call("bash", command=f"{program} big.log ignored/app.log small.log; echo new | gzip > new.gz")
+    rig.script("root", do(call("bash", command="echo first > a.txt")), say("one"), do(pack), say("two"))
+    rig.worker(workspace=Settings(max_file=2000))
+    rig.run("turn one")
+    rig.run("turn two")
+    done = undo.undo(here(rig), rig.agent("root"))
+    packed = {path.name for path in rig.workdir.rglob("*.log.*")}
+    assert {name.rpartition(".")[0] for name in packed} == {"big.log", "app.log"}
+    assert {one.path for one in done.files if one.status == "added"} == {"small.log"}
+    assert not (rig.workdir / "new.gz").exists()
 
 
 def test_a_folder_that_a_call_has_renamed_is_its_work(grove: Rig):

@@ -31,7 +31,7 @@ left join agentmesh.tool_calls c on c.agent_id = s.agent_id and c.seq = s.seq an
 -- name: since
 -- The snapshots of a workspace that are newer than one, oldest first.
 select s.id, s.workspace_id, s.agent_id, a.name, s.seq, s.ordinal, c.result_seq as row, s.kind, s.tree, s.before, s.ref, s.files, s.added, s.removed, s.left_out,
-  s.merge_id, s.made_at, s.freed_at
+  s.merge_id, s.made_at, s.freed_at, c.name as tool
 from (select x.* from agentmesh.snapshots x where x.workspace_id = %(workspace)s and x.id > %(after)s order by x.id limit %(limit)s) s
 left join agentmesh.agents a on a.id = s.agent_id
 left join agentmesh.tool_calls c on c.agent_id = s.agent_id and c.seq = s.seq and c.ordinal = s.ordinal
