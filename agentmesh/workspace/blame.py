@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from agentmesh.domain.ids import AgentId
+from agentmesh.domain.text import storable
 from agentmesh.store import changes as store
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def blame(workspaces: Workspaces, agent: AgentId, path: str) -> list[Line]:
 def _lines(workspaces: Workspaces, place: Place, of: UUID, path: str, upto: int | None, deep: int) -> list[Line]:
     from agentmesh.git import blaming
 
-    found = workspaces.database.run(store.versions, of, path, upto, idempotent=True)
+    found = workspaces.database.run(store.versions, of, storable(path), upto, idempotent=True)
     versions = {str(one.id): one for one in found}
     blamed = blaming.blame(place, [(str(one.id), one.tree) for one in found], path)
     lines = [Line(one.text, versions.get(one.label or "")) for one in blamed]

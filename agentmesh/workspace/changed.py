@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentmesh.domain.changes import Change, lines_of_diff, remark
 from agentmesh.domain.errors import NoRepository, TreeError
 from agentmesh.domain.ids import AgentId
-from agentmesh.domain.text import one_line, visible
+from agentmesh.domain.text import one_line, storable, visible
 from agentmesh.git.facts import FileDiff
 from agentmesh.store import changes as store
 from agentmesh.store import snapshots
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from agentmesh.store.changes import FilesOf, Recorded
     from agentmesh.workspace.workspaces import Workspaces
 
+_LOST = "\ufffd"
+"""What stands in rows for a byte that is no UTF-8."""
 _PATH = 400
 """How many characters of a path are shown."""
 _GONE = "the text of this change is no longer kept"
@@ -84,7 +86,12 @@ def net(workspaces: Workspaces, agent: AgentId, *, since: int | None = None) -> 
         return None
     paths = None if is_own else {one.path for one in recorded}
     place = place_of(workspaces, files)
-    found = comparing.diff(place, before, files.head, paths=paths) if paths is None or paths else []
+    found = []
+    if paths is None or paths:
+        some = None if paths is None else _all_utf8(paths)
+        found = comparing.diff(place, before, files.head, paths=some)
+    if paths is not None:
+        found = [one for one in found if storable(one.path) in paths]
     return Net(before, files.head, found, is_own)
 
 
@@ -130,9 +137,14 @@ def _texts(place: Place, before: str, tree: str, paths: Sequence[str]) -> tuple[
     from agentmesh.git import comparing
 
     try:
-        return {one.path: one for one in comparing.diff(place, before, tree, paths=paths)}, _GONE
+        return {storable(one.path): one for one in comparing.diff(place, before, tree, paths=_all_utf8(paths))}, _GONE
     except TreeError:
         return {}, _GONE
+
+
+def _all_utf8(paths: Collection[str]) -> Collection[str] | None:
+    """Return these paths of rows; None, which is all files, if one lacks bytes that are no UTF-8."""
+    return None if any(_LOST in path for path in paths) else paths
 
 
 def _change(one: Recorded, diff: FileDiff | None, why: str) -> Change:
