@@ -137,7 +137,7 @@ class Look:
         if path.endswith("/") or (delta.old_file.mode == FileMode.COMMIT and not is_new):
             left_out.add(path if path.endswith("/") else f"{path}/")
             return
-        size = size_of(self._place.top / path)
+        size = size_of(self._place.top, path)
         if size is None:
             if not is_new and path not in self._skipped:
                 self._drop(path)
@@ -229,7 +229,7 @@ class Look:
             del self._index.conflicts[name]
             self._added(name)
         for name in conversions.foreign(self._view, self._index, self._place.top, self._place.common_dir):
-            if size_of(self._place.top / name) is None or self._added(name) is None:
+            if size_of(self._place.top, name) is None or self._added(name) is None:
                 self._index.remove(name)
         tree = str(self._index.write_tree())
         self.write()
@@ -270,7 +270,7 @@ def at_paths(place: Place, view: pygit2.Repository, before: str, paths: Collecti
         if inside is not None:
             left_out.add(inside)
             continue
-        size = size_of(full)
+        size = size_of(place.top, path)
         known = tree_objects.entry_at(view, before, path)
         if size is None:
             edits.update(_gone(view, path, known))
@@ -292,13 +292,17 @@ def _note_private(place: Place, view: pygit2.Repository, edits: tree_objects.Edi
         private.note(Path(view.path), place.top, files)
 
 
-def size_of(path: Path) -> int | None:
+def size_of(top: Path, path: str) -> int | None:
     """Return the size of a file or link; None if there is neither. No link is followed, not even on the way."""
+    full = os.path.join(top, path)
     try:
-        found = path.lstat()
+        found = os.lstat(full)
     except OSError:
         return None
-    return found.st_size if stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode) else None
+    if not (stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode)):
+        return None
+    ends = [len(full) - len(path) + at for at, letter in enumerate(path) if letter == "/"]
+    return None if any(os.path.islink(full[:end]) for end in ends) else found.st_size
 
 
 def _gone(view: pygit2.Repository, path: str, known: Entry | None) -> Iterator[tuple[str, None]]:

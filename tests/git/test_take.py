@@ -221,6 +221,21 @@ def test_a_linked_folder_is_stored_as_a_link(repository: Repository, workspace: 
         workspace.take(paths=["out/secret"])
 
 
+def test_a_folder_that_became_a_link_to_the_same_files_is_a_link(repository: Repository, workspace: Workspace):
+    first = workspace.take().tree
+    (repository.top / "folder").rename(repository.top / "real")
+    (repository.top / "folder").symlink_to("real")
+    second = workspace.take()
+    repository.git("add", "-A")
+    assert second.tree == repository.git("write-tree").strip()
+    assert workspace.store.restore(first, second.tree).refused == ()
+    assert not (repository.top / "folder").is_symlink()
+    assert workspace.take().tree == first
+    assert workspace.store.restore(second.tree, first).refused == ()
+    assert (repository.top / "folder").readlink() == Path("real")
+    assert workspace.take().tree == second.tree
+
+
 def test_empty_folders_are_no_files(repository: Repository, workspace: Workspace):
     workspace.take()
     (repository.top / "empty" / "inner").mkdir(parents=True)
