@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple
 
 import pygit2
-from pygit2.enums import DiffOption
+from pygit2.enums import DiffOption, FileMode
 
 from agentmesh.git import tree_objects
 from agentmesh.git.comparing import changes_in
@@ -79,7 +80,28 @@ def _met(
     """Merge by libgit2, in memory."""
     index = repository.merge_trees(*trees)
     sides = [_Sides(*each) for each in index.conflicts or ()]
+    sides += _lost(repository, index, trees, {each.path for each in sides})
     return index, sides, tuple(_conflict(repository, place, each, names) for each in sides)
+
+
+def _lost(
+    repository: pygit2.Repository, index: pygit2.Index, trees: tuple[str, str, str], known: Collection[str]
+) -> Iterator[_Sides]:
+    """Yield files that one side has put in a folder's place while the other has written new ones in it.
+
+    libgit2 has both in its index, and the tree of that loses the file.
+    """
+    base, *sides = trees
+    mine, other = (_edits(repository, base, side) for side in sides)
+    for is_ours, some, others in ((True, mine, other), (False, other, mine)):
+        folders = {path[:at] for path, new in others.items() if new for at, sign in enumerate(path) if sign == "/"}
+        for path in sorted(folders & some.keys() - known):
+            entry = some[path]
+            if entry is not None:
+                if path in index:
+                    index.remove(path)
+                file = pygit2.IndexEntry(path, pygit2.Oid(raw=entry.id), FileMode(entry.mode))
+                yield _Sides(None, file if is_ours else None, None if is_ours else file)
 
 
 def _apart(
@@ -143,6 +165,8 @@ def _both(repository: pygit2.Repository, sides: _Sides, names: tuple[str, str]) 
         return ""
     text = merged.contents
     for sign, entry, name in (("<<<<<<<", sides.ours, names[0]), (">>>>>>>", sides.theirs, names[1])):
+        if repository[entry.id].peel(pygit2.Blob).size == 0:  # then libgit2 writes no name
+            text = text.replace(f"{sign}\n", f"{sign} {name}\n")
         text = text.replace(f"{sign} {os.fspath(entry.path)}\n", f"{sign} {name}\n")
     return text
 
@@ -177,4 +201,7 @@ def _settle(
 def _free_path(index: pygit2.Index, path: str, name: str) -> str:
     """Return the path, or one beside it if a folder has its place in the result."""
     is_folder = any(os.fspath(entry.path).startswith(f"{path}/") for entry in index)
-    return f"{path}~{name}" if is_folder else path
+    if not is_folder:
+        return path
+    beside = (f"{path}~{name}{more}" for more in itertools.chain([""], (f"_{n}" for n in itertools.count())))
+    return next(each for each in beside if each not in index)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,34 @@ def test_a_file_against_a_folder_loses_neither(three: Three):
     assert three.merge().tree is None
     files = three.repository.files(three.merge(markers=True).tree or "")
     assert {b"ours is a file\n", b"theirs is a folder\n"} <= {data for _, data in files.values()}
+
+
+@pytest.mark.parametrize("is_ours", [True, False], ids=["ours", "theirs"])
+def test_a_folder_that_became_a_file_against_a_new_file_in_it_loses_neither(three: Three, is_ours: bool):
+    one, other = three.repository.top, three.theirs.root
+    if not is_ours:
+        one, other = other, one
+    shutil.rmtree(one / "folder")
+    (one / "folder").write_text("a file now\n")
+    (other / "folder" / "new").write_text("new\n")
+    kept = "folder~parent" if is_ours else "folder~child"
+    (other / kept).write_text("of an earlier merge\n")
+    merged = three.merge()
+    assert (merged.tree, [each.path for each in merged.conflicts]) == (None, ["folder"])
+    (conflict,) = merged.conflicts
+    assert (conflict.ours if is_ours else conflict.theirs) == "a file now\n"
+    files = three.repository.files(three.merge(markers=True).tree or "")
+    assert files["folder/new"][1] == b"new\n"
+    assert files[kept][1] == b"of an earlier merge\n"
+    assert files[f"{kept}_0"][1] == b"a file now\n"
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [("", "1\n"), ("1\n", "")])
+def test_the_markers_of_an_emptied_file_name_both_sides(three: Three, ours: str, theirs: str):
+    three.repository.write("ten", ours)
+    (three.theirs.root / "ten").write_text(theirs)
+    (conflict,) = three.merge(markers=True).conflicts
+    assert conflict.both == f"<<<<<<< parent\n{ours}=======\n{theirs}>>>>>>> child\n"
 
 
 def test_a_renamed_file_takes_the_other_sides_changes(three: Three):
