@@ -263,6 +263,7 @@ class Agent:
 
         In a tree of its own that is what ``merge`` would bring. In the session's directory it has the files that the
         agent and all below it changed. ``since``: only after this row. Empty without a snapshot; raise NoRepository.
+        Bytes that are no UTF-8 are surrogate-escaped, as Python does with names: ``os.fsencode`` gives all bytes.
         """
         from agentmesh.workspace.changed import net
 

@@ -87,7 +87,7 @@ def _net(mesh: Mesh, ref: Ref, since: int | None, *, as_json: bool) -> None:
 
 def print_diff(files: Sequence[FileDiff]) -> None:
     """Print diffs as Git writes them; on a terminal, hidden characters are made visible."""
-    from agentmesh.domain.text import visible
+    from agentmesh.domain.text import storable, visible
 
     for file in files:
         if file.clipped:
@@ -95,7 +95,7 @@ def print_diff(files: Sequence[FileDiff]) -> None:
         if not file.text:
             say(f"{visible(file.path)} is {file.status}, and is not text.")
         elif sys.stdout.isatty():
-            print("\n".join(visible(line) for line in file.text.rstrip("\n").split("\n")))
+            print("\n".join(visible(line) for line in storable(file.text).rstrip("\n").split("\n")))
         else:
             sys.stdout.flush()
             sys.stdout.buffer.write(file.text.encode("utf-8", "surrogateescape"))

@@ -98,7 +98,7 @@ def _file_change(patch: pygit2.Patch, path: str, status: Status) -> FileChange:
 def _file_diff(patch: pygit2.Patch, path: str, status: Status) -> FileDiff:
     _, added, removed = patch.line_stats
     is_binary = bool(patch.delta.is_binary)
-    text = "" if is_binary else patch.data.decode(errors="replace")
+    text = "" if is_binary else patch.data.decode(errors="surrogateescape")
     return FileDiff(
         path=path,
         status=status,

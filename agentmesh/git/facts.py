@@ -83,7 +83,9 @@ class FileDiff:
     added: int
     removed: int
     text: str
-    """A unified diff, with the headers that ``git apply`` reads. Empty if the file is binary."""
+    """A unified diff, with the headers that ``git apply`` reads. Empty if the file is binary.
+
+    Bytes that are no UTF-8 are surrogate-escaped, so that it can be applied: clean it before it goes elsewhere."""
     binary: bool = False
     clipped: bool = False
     """Whether the end of the text is missing because it was too long."""

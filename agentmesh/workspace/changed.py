@@ -153,7 +153,7 @@ def _change(one: Recorded, diff: FileDiff | None, why: str) -> Change:
     elif diff.binary:
         lines = remark(_BINARY)
     else:
-        lines = [*lines_of_diff(diff.text), *(remark(_CUT) if diff.clipped else ())]
+        lines = [*lines_of_diff(storable(diff.text)), *(remark(_CUT) if diff.clipped else ())]
     return Change(
         one.agent_id,
         one.name,

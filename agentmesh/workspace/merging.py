@@ -15,7 +15,7 @@ from agentmesh.domain.cancel import Cancel
 from agentmesh.domain.errors import MergeBusy, NotMergeable, TreeMoved
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus
-from agentmesh.domain.text import clip, one_line
+from agentmesh.domain.text import clip, one_line, storable
 from agentmesh.domain.workspaces import Workspace, WorkspaceKind
 from agentmesh.store import agents, merges, snapshots
 from agentmesh.store import workspaces as rows
@@ -176,7 +176,7 @@ class _Merging:
             from agentmesh.git.comparing import diff
 
             found = diff(store.place, str(sides.ours), merged.tree)
-            text = clip("\n".join(self._shown(one) for one in found), _LONGEST_DIFF)
+            text = clip(storable("\n".join(self._shown(one) for one in found)), _LONGEST_DIFF)
         if look.merged.changes or look.merged.conflicts:
             marked = self._marked(store, look)
             note = f"{words.markers_left(marked)} A merge would be refused." if marked else ""

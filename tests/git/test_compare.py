@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ def test_a_diff_is_what_git_apply_reads(repository: Repository, workspace: Works
     first = workspace.take("refs/agentmesh/s/a/1").tree
     repository.write("a.txt", "one\n2\nthree\n")
     repository.write("new file", "n")
+    repository.write("latin", "caf\xe9\n".encode("latin-1"))
     repository.write("bytes", b"\0\1")
     (repository.top / "folder" / "b.txt").unlink()
     second = workspace.take("refs/agentmesh/s/a/2").tree
@@ -22,12 +24,13 @@ def test_a_diff_is_what_git_apply_reads(repository: Repository, workspace: Works
         ("a.txt", "changed", 1, 1, False),
         ("bytes", "added", 0, 0, True),
         ("folder/b.txt", "removed", 0, 1, False),
+        ("latin", "added", 1, 0, False),
         ("new file", "added", 1, 0, False),
     ]
     assert "@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n" in files[0].text
     assert files[1].text == ""
     repository.git("stash", "-q", "-u")
-    repository.git("apply", "-", text="".join(each.text for each in files).encode())
+    repository.git("apply", "-", text=os.fsencode("".join(each.text for each in files)))
     (repository.top / "bytes").write_bytes(b"\0\1")
     assert workspace.take().tree == second
 
