@@ -127,7 +127,7 @@ def lines_of(
 
 def lines_of_diff(text: str) -> Sequence[DiffLine]:
     """Return the lines of a file's diff as Git writes it, without the head, unless that says more than the path."""
-    lines = text.splitlines()
+    lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
     begin = next((n for n, line in enumerate(lines) if line.startswith("@@ ")), len(lines))
     remarks = [DiffLine(DiffKind.REMARK, _shown(line)) for line in lines[:begin] if line.startswith(_HEADS)]
     return [*remarks, *(_read("\n".join(lines[begin:])) if begin < len(lines) else ())]
