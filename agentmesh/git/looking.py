@@ -255,18 +255,23 @@ class Look:
     def _submodules(self) -> set[str]:
         if not (self._place.top / ".gitmodules").exists():
             return set()
-        return {f"{path}/" for path, entry in tree_objects.files(self._view, self._tree) if entry.mode == 0o160000}
+        return {
+            f"{path}/"
+            for path, entry in tree_objects.files(self._view, self._tree)
+            if entry.mode == tree_objects.SUBMODULE
+        }
 
 
 def at_paths(place: Place, view: pygit2.Repository, before: str, paths: Collection[str], max_file: int) -> Seen | None:
     """Look at some files only, relative to the top; None if that is not enough."""
     edits: dict[str, Entry | None] = {}
     left_out: set[str] = set()
+    has_submodules = (place.top / ".gitmodules").exists()
     for path in paths:
         full = place.top / path
         if not _is_utf8(path) or (full.is_dir() and not full.is_symlink()):
             return None
-        inside = _stranger(place.top, path)
+        inside = _stranger(place.top, path) or (_submodule(view, before, path) if has_submodules else None)
         if inside is not None:
             left_out.add(inside)
             continue
@@ -339,6 +344,18 @@ def _stranger(top: Path, path: str) -> str | None:
         if os.path.lexists(top / at / ".git"):
             return at
     return None
+
+
+def _submodule(view: pygit2.Repository, before: str, path: str) -> str | None:
+    """Return the submodule that a path is in; in a tree of an agent's own it is an empty folder."""
+    above = [path[:at] for at, sign in enumerate(path) if sign == "/"]
+    known = (
+        each
+        for each in above
+        if (entry := tree_objects.entry_at(view, before, each)) and entry.mode == tree_objects.SUBMODULE
+    )
+    found = next(known, None)
+    return f"{found}/" if found else None
 
 
 def _head(place: Place) -> str | None:

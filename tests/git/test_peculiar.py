@@ -36,6 +36,9 @@ def test_a_submodule_stays_as_it_is_and_is_told(with_submodule: Repository, tmp_
     own = workspace.own(tmp_path / "trees" / "own")
     assert list((own.root / "lib").iterdir()) == []
     assert own.changed() == {}
+    own.root.joinpath("lib", "new").write_text("2\n")
+    named = own.take(paths=["lib/new"])
+    assert (named.changes, named.left_out) == ((), ("lib/",))
     own.root.joinpath("a.txt").write_text("2\n")
     assert own.changed() == {"a.txt": "changed"}
 
