@@ -25,7 +25,7 @@ TOOLS: dict[str, Any] = {
     "files/read it": {"type": "object"},
     **{
         name: {"type": "object", "properties": {}}
-        for name in ("die", "hang", "late", "rubbish", "picture", "wrong", "brood", "refused")
+        for name in ("die", "hang", "late", "rubbish", "picture", "wrong", "brood", "refused", "half", "latin")
     },
     "large": NUMBER,
     "gallery": NUMBER,
@@ -33,7 +33,10 @@ TOOLS: dict[str, Any] = {
 
 
 def send(message: Any) -> None:
-    print(message if isinstance(message, str) else json.dumps(message), flush=True)
+    """Write a message; U+DCE9 in it becomes the byte E9, which is no UTF-8."""
+    line = json.dumps(message).replace(r"\udce9", "\udce9")
+    sys.stdout.buffer.write(line.encode("utf-8", "surrogateescape") + b"\n")
+    sys.stdout.buffer.flush()
 
 
 def note(file: str, words: str) -> None:
@@ -86,6 +89,8 @@ CALLS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "picture": lambda _: picture(),
     "brood": lambda _: brood(),
     "gallery": gallery,
+    "half": lambda _: text("cut in an emoji: \ud83d", structuredContent={"\ud83d": "\ude00"}),
+    "latin": lambda _: text("caf\udce9"),
 }
 
 
@@ -119,6 +124,8 @@ def answer(asked: dict[str, Any]) -> Any:
                         },
                     },
                 ]
+            if HOW == "half":
+                tools[0]["description"] += "\ud83d"
             if HOW == "no-schema":
                 tools += [{"name": "odd"}]
             return {"tools": tools}

@@ -322,6 +322,17 @@ def test_rubbish_as_a_result_is_an_error_and_the_server_goes_on(rig: Rig):
     assert len(rig.lines("starts")) == 1
 
 
+@pytest.mark.parametrize(("name", "shown"), [("half", "cut in an emoji: \ufffd"), ("latin", "caf\ufffd")])
+def test_a_text_with_half_of_a_character_is_shown_without_it(rig: Rig, name: str, shown: str):
+    assert rig.call(name) == {"output": shown}
+    assert len(rig.lines("starts")) == 1
+
+
+def test_half_of_a_character_in_a_description_costs_no_tool(rig: Rig):
+    rig.servers["t"] = by_pipes("half")
+    assert "mcp__t__echo" in rig.tools()
+
+
 def test_a_call_that_takes_too_long_is_given_up_and_a_server_that_hangs_is_ended(rig: Rig):
     rig.servers["t"] = by_pipes(timeout=0.5)
     rig.tools()
