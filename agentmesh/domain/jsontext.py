@@ -40,6 +40,21 @@ def parse(
     return value
 
 
+def whole(text: str) -> str:
+    """Return a JSON text with U+FFFD in place of each half of a character that is written as an escape.
+
+    A program that cuts a text in the middle of an emoji writes one, as ``\\ud83d``; pydantic takes that for no JSON.
+    """
+    return _ESCAPE.sub(lambda found: r"\ufffd" if found["half"] else found[0], text) if _HALF.search(text) else text
+
+
+_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_ESCAPE: Final = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+
+
 def number(text: str) -> int | float | str:
     """Return the number that is written; the text itself if no finite number of Python is it, as for ``1e400``."""
     try:

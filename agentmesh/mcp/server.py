@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from io import TextIOWrapper
 from typing import Any
 
 import anyio
@@ -16,6 +17,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from agentmesh import __version__
+from agentmesh.domain import jsontext
 from agentmesh.domain.errors import AgentmeshError
 from agentmesh.domain.log import logger
 from agentmesh.engine.tool import Effect, ToolError
@@ -76,8 +78,25 @@ def serve_stdio(member: Member) -> None:
 
 async def _serve_stdio(member: Member) -> None:
     server = build(member)
-    async with _ended_by_signals(member), stdio_server() as (incoming, outgoing):
+    requests: anyio.AsyncFile[str] = anyio.wrap_file(_Requests())
+    async with _ended_by_signals(member), stdio_server(requests) as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+class _Requests(TextIOWrapper):
+    """What the client sends on stdin. Halves of characters, which models write, become U+FFFD.
+
+    The SDK answers no request with one, so the client would wait for ever. Nothing else reads from stdin.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(os.fdopen(os.dup(0), "rb"), encoding="utf-8", errors="replace")
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+
+    def readline(self, size: int = -1) -> str:  # type: ignore[override]
+        return jsontext.whole(super().readline(size))
 
 
 @asynccontextmanager

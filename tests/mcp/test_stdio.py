@@ -452,6 +452,15 @@ def test_a_client_that_was_taken_for_dead_joins_again_by_itself(desk: Desk):
     run(test)
 
 
+def test_half_of_a_character_in_a_call_does_not_cost_the_call(desk: Desk):
+    with desk.raw("--session", desk.session()) as server:
+        server.call("send", {"to": "root", "message": "cut \ud83d"})
+        server.call("list_agents", {})
+        answers = [json.loads(server.stdout.readline())["result"]["content"][0]["text"] for _ in range(2)]
+    assert any(json.loads(answer).get("status") == "sent" for answer in answers), answers
+    assert desk.mesh.unread(desk.mesh.root) == ["cut \ufffd"]
+
+
 def test_killing_the_server_leaves_nothing_that_hangs(desk: Desk):
     mesh = desk.mesh
     with desk.raw("--session", desk.session()) as server:

@@ -97,3 +97,18 @@ def test_a_line_is_safe_to_print_and_says_times_in_utc():
     assert jsontext.line("ü", ascii_only=True) == '"\\u00fc"'
     with pytest.raises(TypeError, match="no JSON for set"):
         jsontext.line({1})
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        (r'{"a": "\ud83d"}', {"a": "\ufffd"}),
+        (r'{"a": "x\uDE00\ud83dy"}', {"a": "x\ufffd\ufffdy"}),
+        (r'{"\ud83d": "\ud83d\ude00"}', {"\ufffd": "\U0001f600"}),
+        (r'{"a": "\ud83d\ud83d\ude00"}', {"a": "\ufffd\U0001f600"}),
+        (r'{"a": "C:\\ud83d \\\ud83d"}', {"a": "C:\\ud83d \\\ufffd"}),
+        (r'{"a": "\u00e9\n\""}', {"a": 'é\n"'}),
+    ],
+)
+def test_half_of_a_character_becomes_a_sign_and_the_rest_stays(text: str, whole: object):
+    assert parse(jsontext.whole(text)) == whole

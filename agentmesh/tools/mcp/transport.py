@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain import jsontext
-from agentmesh.domain.text import storable_json
 from agentmesh.tools.mcp.service import Service, TooLong
 
 if TYPE_CHECKING:
@@ -99,21 +98,16 @@ class Pipes:
 
 
 def _message(line: bytes) -> Any:
-    """Return a message; None for anything else. What no text can hold becomes U+FFFD.
+    """Return a message; None for anything else. Bytes that are no UTF-8, and halves of characters, become U+FFFD.
 
-    Servers cut texts in the middle of an emoji, or hand bytes on that are no UTF-8. pydantic reads neither, and the
-    call that was answered would wait until its time is up.
+    Servers do send them, and without this the call that was answered would wait until its time is up.
     """
     from mcp_types import jsonrpc_message_adapter
 
     try:
-        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+        return jsonrpc_message_adapter.validate_json(jsontext.whole(line.decode("utf-8-sig", "replace")), by_name=False)
     except ValueError:
-        try:
-            value = storable_json(jsontext.parse(line.decode("utf-8-sig", "replace")))
-            return jsonrpc_message_adapter.validate_python(value, by_name=False)
-        except ValueError:
-            return None
+        return None
 
 
 class Web:
