@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -45,6 +46,7 @@ class Runtime:
         from agentmesh.tools.environment import conceal_process
 
         conceal_process()
+        process = os.getpid()
         worker = make_worker(self.core, session=session, concurrency=concurrency)
         try:
             worker.start()
@@ -56,7 +58,8 @@ class Runtime:
                 with self._lock:
                     self._own.remove(session)
         finally:
-            worker.stop()
+            if os.getpid() == process:  # a forked process has neither its threads nor its connections
+                worker.stop()
         if worker.failed:
             raise worker.failed
 

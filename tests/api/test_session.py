@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import threading
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -320,6 +321,23 @@ def test_a_forked_process_uses_no_connection_of_its_parent(mesh: agentmesh.Mesh)
     assert len(session.list_agents()) == 1, "the parent's connections go on"
 
 
+def test_a_forked_process_leaves_the_block_of_its_parents_worker_without_an_error(rig: Rig, mesh: agentmesh.Mesh):
+    rig.script("root", say("hi"))
+    session = session_of(mesh)
+    with ExitStack() as block:
+        block.enter_context(mesh.worker())
+        child = os.fork()
+        if child == 0:  # no failure of a test may get out of this process
+            code = 1
+            with suppress(BaseException):
+                block.close()
+                code = 0
+            os._exit(code)
+        _, ended = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(ended) == 0
+        assert session.run("hello") == "hi"
+
+
 @pytest.mark.parametrize("many", [0, -1, 1001])
 def test_a_worker_runs_at_least_one_agent(mesh: agentmesh.Mesh, many: int):
     with pytest.raises(agentmesh.UsageError, match="concurrency is 1 to 1,000"), mesh.worker(concurrency=many):
@@ -402,6 +420,8 @@ def test_what_was_used_is_told_by_agent_and_model(rig: Rig, mesh: agentmesh.Mesh
     with mesh.worker():
         session.run("hello")
     (by_agent,), (by_model,) = session.cost(), session.cost("model")
+    with pytest.raises(UsageError, match="cost is by agent, model or day, not by 'week'"):
+        session.cost("week")  # type: ignore[arg-type]
     assert by_agent.tokens == by_model.tokens == session.root.view().tokens > 0
 
 
