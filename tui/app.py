@@ -27,6 +27,7 @@ from agentmesh.tui.conversation.memory import Tidying, collect_seldom
 from agentmesh.tui.input.bindings import suspend_binding, textual_keymap
 from agentmesh.tui.input.history import History
 from agentmesh.tui.input.keys import Keymap
+from agentmesh.tui.input.signals import leave_at_signals
 from agentmesh.tui.input.terminal import keep_pastes_whole, teach_alt_enter
 from agentmesh.tui.input.theme_switch import ThemeSwitch
 from agentmesh.tui.screen import MainScreen
@@ -98,6 +99,8 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
         self.set_keymap(textual_keymap(self._keys))
         self.app_suspend_signal.subscribe(self, self._news.end_title, immediate=True)
         self.app_resume_signal.subscribe(self, self._resume)
+        if not (self.is_headless or self.is_web):
+            leave_at_signals(asyncio.get_running_loop(), lambda code: self.exit(return_code=code))
 
     def on_ready(self) -> None:
         """Open the session: the first frame was just painted (``call_after_refresh`` comes 20 ms later).
@@ -133,7 +136,8 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
             self._driver.write(sequence)
 
     def on_unmount(self) -> None:
-        """Stop looking, and give the terminal its title back."""
+        """Stop looking, keep what was typed, and give the terminal its title back."""
+        self.main.composer.keep_typed()
         self._news.end_title()
         if self._connection:
             self._connection.link.stop()
@@ -143,7 +147,6 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
         try:
             await asyncio.to_thread(self._keep_opened)
         except Exception as error:  # noqa: BLE001 - of whatever kind it is, it is told where the screen was
-            self.main.composer.clear()  # into the history
             self.failure = error
             self.exit()
             return
@@ -326,7 +329,7 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
 
     async def _switch(self, session: Session, taken: tuple[Sequence[str], str] = ((), "")) -> None:
         """Show another session on a new screen with a new link; ``taken`` is held input and typed text for it."""
-        self.main.composer.clear()  # into the history
+        self.main.composer.keep_typed()
         self.main.presenter.close()
         if self._connection:
             self._connection.end()

@@ -39,6 +39,27 @@ def test_a_killed_worker_is_told_and_replaced(desk: Desk, rig: Rig):
     rig.rest()
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_screen_that_is_asked_to_end_keeps_what_was_typed(desk: Desk, rig: Rig, number: signal.Signals):
+    rig.fork("beta")
+    shown = desk.open()
+    shown.type("for the root")
+    shown.until("❯ for the root")
+    shown.press("ctrl+down")
+    shown.until("Message beta")
+    shown.type("half a thought")
+    shown.until("❯ half a thought")
+    os.kill(shown.pid, number)
+    assert shown.wait() == 128 + number
+    if number == signal.SIGTERM:
+        assert b"\x1b[?1049l" in shown.output, "the terminal is as it was before"
+    again = desk.open()
+    again.press("up")
+    again.until("❯ half a thought")
+    again.press("up")
+    again.until("❯ for the root")
+
+
 def test_a_killed_terminal_loses_nothing_and_stops_nobody(desk: Desk, rig: Rig):
     release = threading.Event()
     rig.script("root", do(call("fork", name="alpha", prompt="work")), when(release, say("said meanwhile")))

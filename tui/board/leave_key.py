@@ -44,7 +44,6 @@ class LeaveKey:
             self._presses.begin(time.monotonic())
             self._say_how_to_leave("Cleared; ↑ brings it back. ")
         elif self._presses.pressed(time.monotonic()):
-            self._composer.keep_held()
             self._screen.app.exit()
         else:
             self._say_how_to_leave("")

@@ -172,9 +172,9 @@ class Composer(Horizontal):
             if move.origin is not None:
                 self.give_back(move.origin, "\n".join(move.held))
 
-    def keep_held(self) -> None:
-        """Keep held input where ↑ finds it: the person leaves."""
-        for text in self.held:
+    def keep_typed(self) -> None:
+        """Keep all that was typed and not sent where ↑ finds it: the session is left."""
+        for text in (*map(self.prompt.unfolded, self.drafts.texts), *self.held, self.prompt.whole):
             self._history.add(text)
 
     def _find_move(self, call: Call, origin: AgentId) -> _PendingMove | None:

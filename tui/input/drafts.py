@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.log import logger
 
@@ -20,11 +22,15 @@ class Drafts:
 
     def keep(self, agent: AgentId, text: str) -> None:
         """Remember an agent's unsent input."""
+        self._texts.pop(agent, None)
         if text:
             self._texts[agent] = text
-        else:
-            self._texts.pop(agent, None)
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """All drafts, the one that was left last at the end."""
+        return list(self._texts.values())
 
     def give_back(self, agent: AgentId, text: str) -> None:
         """Put what could not be sent before the agent's draft."""
-        self.keep(agent, "\n".join(filter(None, [text, self._texts.get(agent, "")])))
+        self.keep(agent, "\n".join(filter(None, [text, self.take(agent)])))

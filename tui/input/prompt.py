@@ -99,7 +99,11 @@ class Prompt(TextArea):
     @property
     def whole(self) -> str:
         """The text with all that was pasted; ``text`` has placeholders for long pastes."""
-        return self._pastes.whole(self.text)
+        return self.unfolded(self.text)
+
+    def unfolded(self, text: str) -> str:
+        """Return a text that was typed here with all that was pasted."""
+        return self._pastes.whole(text)
 
     @property
     def selected_text(self) -> str:
