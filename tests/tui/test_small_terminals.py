@@ -59,3 +59,13 @@ def test_nothing_is_cut_if_there_is_room():
         assert "more" not in show.text.split("child-2")[1].splitlines()[0]
 
     puppet(scene)
+
+
+def test_help_is_few_widgets_and_both_its_columns_fit_a_narrow_terminal():
+    async def scene(show: Show) -> None:
+        await show.press("f1")
+        await show.sees("Commands", "Pick an agent")
+        assert len(show.app.screen.query("*")) < 15, "a widget for each line took a second to open"
+        await show.sees("/agents [agent] Pick an agent ")
+
+    puppet(scene, size=(40, 20))

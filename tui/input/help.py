@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
+from textual.geometry import Size
 
 from agentmesh.tui.commands.catalog import COMMANDS
 from agentmesh.tui.input.keys import DEFAULTS, Key, Keymap
@@ -18,6 +20,8 @@ from agentmesh.tui.widgets.plain import Plain
 if TYPE_CHECKING:
     from agentmesh.config.custom_commands import CustomCommand
 
+_LEFT = 27
+"""Cells of the left column, where it is at most half of the page."""
 _MORE = (
     ("@file", "names a file of the working directory; Tab completes it"),
     ("@agent text", "at the beginning: sends the text to that agent"),
@@ -40,12 +44,12 @@ class Help(Dialog[None]):
         keys = [(self._keymap.labels(key.id) or "(no key)", _does(key, self._keymap)) for key in DEFAULTS]
         with Vertical(classes="dialog help"), VerticalScroll():
             yield Plain("Commands", classes="title")
-            yield from _rows([*commands, *_MORE])
+            yield _Rows([*commands, *_MORE])
             if self._custom:
                 yield Plain("\nCustom commands and skills", classes="title")
-                yield from _rows((command.usage, _about(command)) for command in self._custom.values())
+                yield _Rows([(command.usage, _about(command)) for command in self._custom.values()])
             yield Plain("\nKeys  ([tui.keys] in the configuration changes them)", classes="title")
-            yield from _rows(keys)
+            yield _Rows(keys)
             yield Plain("\nEsc or q leaves this page", classes="detail")
 
     def on_mount(self) -> None:
@@ -65,8 +69,25 @@ def _about(command: CustomCommand) -> str:
     return f"{command.description}\n({command.kind}: {command.source}){hidden}"
 
 
-def _rows(lines: Iterable[tuple[str, str]]) -> Iterator[Horizontal]:
-    for shown, does in lines:
-        yield Horizontal(
-            Plain(Content.styled(shown, "bold"), classes="left"), Plain(does, classes="right"), classes="row"
-        )
+class _Rows(Plain):
+    """Two columns, in one widget: a page of widgets for each line of them takes ten times as long to open."""
+
+    def __init__(self, rows: Sequence[tuple[str, str]]) -> None:
+        super().__init__()
+        self._rows = rows
+
+    def get_content_height(self, _container: Size, _viewport: Size, width: int) -> int:
+        """Return how many lines there are at this width."""
+        return sum(1 for _ in self._lines(width))
+
+    def render(self) -> Content:
+        """Return the lines."""
+        return Content("\n").join(self._lines(self.content_size.width))
+
+    def _lines(self, width: int) -> Iterator[Content]:
+        room = min(_LEFT, max(width // 2, 2))
+        for shown, does in self._rows:
+            left = [line.rstrip() for line in Content.styled(shown, "bold").wrap(room - 1)]
+            right = Content.styled(does, "$dim").wrap(max(width - room, 1))
+            for one, other in zip_longest(left, right, fillvalue=Content("")):
+                yield one.pad_right(room - one.cell_length) + other
