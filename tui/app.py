@@ -100,7 +100,11 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
         self.app_suspend_signal.subscribe(self, self._news.end_title, immediate=True)
         self.app_resume_signal.subscribe(self, self._resume)
         if not (self.is_headless or self.is_web):
-            leave_at_signals(asyncio.get_running_loop(), lambda code: self.exit(return_code=code))
+            leave_at_signals(
+                asyncio.get_running_loop(),
+                lambda code: self.exit(return_code=code),
+                lambda: self.main.composer.keep_typed(),  # noqa: PLW0108  of the screen that is shown then
+            )
 
     def on_ready(self) -> None:
         """Open the session: the first frame was just painted (``call_after_refresh`` comes 20 ms later).

@@ -8,25 +8,39 @@ import signal
 import stat
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 _LONGEST = 5.0
 """The most seconds that leaving may take then: the database may be away, and nobody looks any more."""
 
 
-def leave_at_signals(loop: asyncio.AbstractEventLoop, leave: Callable[[int], None]) -> None:
-    """Call ``leave`` with the exit code when the terminal closes, or when the process is asked to end."""
+def leave_at_signals(
+    loop: asyncio.AbstractEventLoop, leave: Callable[[int], None], keep_typed: Callable[[], None]
+) -> None:
+    """Call ``leave`` with the exit code when the terminal closes, or when the process is asked to end.
 
-    def heed(number: int) -> None:
-        late = threading.Timer(_LONGEST, os._exit, (128 + number,))
+    ``keep_typed`` is called, on another thread, if the program has not ended in time; then it ends at once.
+    Not by ``loop.add_signal_handler``: the loop may wait for a terminal that takes nothing, and would hear nothing.
+    """
+
+    def end_at_once(code: int) -> None:
+        try:
+            keep_typed()
+        finally:
+            os._exit(code)
+
+    def heed(number: int, _frame: object) -> None:
+        late = threading.Timer(_LONGEST, end_at_once, (128 + number,))
         late.daemon = True
         late.start()
         if number == signal.SIGHUP:
             _let_go_of_the_terminal()
-        leave(128 + number)
+        with suppress(RuntimeError):  # the loop has ended: the program ends already
+            loop.call_soon_threadsafe(leave, 128 + number)
 
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:  # as nohup leaves it
-            loop.add_signal_handler(number, heed, number)
+            signal.signal(number, heed)
 
 
 def _let_go_of_the_terminal() -> None:
