@@ -6,7 +6,7 @@ import inspect
 import re
 import typing
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +55,13 @@ def _require_plain(function: Callable[..., Any], name: str) -> None:
         raise _refused(name, "it yields", "A tool returns one result: a list, for example.")
 
 
+def _parameters(function: Callable[..., Any], name: str) -> Iterable[inspect.Parameter]:
+    try:
+        return inspect.signature(function).parameters.values()
+    except ValueError:  # written in C
+        raise _refused(name, "Python does not know its parameters", "Call it in a function of your own.") from None
+
+
 def signature(function: Callable[..., Any], context_type: type, name: str | None = None) -> Signature:
     """Read a function; raise UsageError if it cannot become a tool."""
     name = name or str(getattr(function, "__name__", ""))
@@ -67,7 +74,7 @@ def signature(function: Callable[..., Any], context_type: type, name: str | None
         raise _refused(name, "it has no docstring", "Its first lines are what a model reads to know when to use it.")
     hints, told = _hints(function, name), _parameter_texts(text)
     context, fields = None, {}
-    for each in inspect.signature(function).parameters.values():
+    for each in _parameters(function, name):
         if each.kind not in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY):
             raise _refused(name, f"its parameter {each.name} cannot be given by name", "Spell the parameters out.")
         if each.name not in hints:

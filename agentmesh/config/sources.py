@@ -180,6 +180,10 @@ def _document(values: Values) -> Document:
     return document
 
 
+_BY_NAME = ("agent_types", "databases", "mcpServers", "providers")
+"""Tables of tables that have names of their own."""
+
+
 def _unknown_key(key: Key, name: str) -> ConfigError:
     tables: dict[str, type] = {
         "limits": Limits,
@@ -200,9 +204,16 @@ def _unknown_key(key: Key, name: str) -> ConfigError:
     }
     known = sorted(forms.keys(tables[key[0]] if len(key) > 1 else Document))
     close = difflib.get_close_matches(key[-1], known, n=1)
+    homes = [table for table, form in tables.items() if table not in _BY_NAME and key[-1] in forms.keys(form)]
+    if len(key) > 1 and key[0] not in _BY_NAME and key[-1] in forms.keys(Document):
+        hint = f"{key[-1]} belongs above the first [table] of the file."
+    elif len(key) == 1 and homes:
+        hint = f"It belongs in the table [{homes[0]}]."
+    else:
+        hint = f"Did you mean {close[0]}?" if close else f"Known here: {', '.join(known)}."
     return ConfigError(
         f"{name} is not a known key.",
-        hint=f"Did you mean {close[0]}?" if close else f"Known here: {', '.join(known)}.",
+        hint=hint,
     )
 
 

@@ -336,6 +336,7 @@ def hidden(_a: int) -> None:
         (starred, "many cannot be given by name"),
         (asynchronous, "is async"),
         (generated, "it yields"),
+        (int, "Python does not know its parameters"),
         (contextual, "one and two both take the context"),
         (unserializable, "JsonSchema|arbitrary|schema"),
         (hidden, "cannot be called _a"),

@@ -261,6 +261,8 @@ def test_a_bad_variable_or_flag_is_named_as_the_person_wrote_it(machine):
         ("[permissions]\ndenied = []", "permissions.denied", "Did you mean deny?"),
         ("[agent_types.explore]\nhide = true", "agent_types.explore.hide", "Did you mean hidden?"),
         ("[model_calls]\nzzz = 1", "model_calls.zzz", "Known here: connect_timeout, first_token_timeout,"),
+        ("max_agents = 8", "max_agents", "It belongs in the table [limits]."),
+        ('[tui]\nbell = true\nmodel = "x"', "tui.model", "model belongs above the first [table] of the file."),
     ],
 )
 @pytest.mark.parametrize("where", ["user", "project"])
