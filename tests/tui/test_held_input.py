@@ -30,6 +30,29 @@ def test_what_is_sent_stays_in_sight_until_the_board_shows_it():
     puppet(scene)
 
 
+def test_a_command_that_takes_long_is_not_called_unsent():
+    async def scene(show: Show) -> None:
+        await enter(show, "/export html")
+        await show.sees("↥ not done yet: /export html")
+
+    puppet(scene)
+
+
+def test_leaving_keeps_the_drafts_of_all_agents():
+    async def scene(show: Show) -> None:
+        await show.board(*family())
+        await show.type("for the root")
+        await show.press("ctrl+down")
+        await show.until(lambda: not show.typed)
+        await show.type("for the child")
+        await show.press("ctrl+up")
+        await show.until(lambda: show.typed == "for the root")
+        show.app.exit()
+
+    history = puppet(scene).main.composer._history
+    assert history.newest_first() == ["for the root", "for the child"]
+
+
 def test_leaving_says_that_something_is_not_sent():
     async def scene(show: Show) -> None:
         await enter(show, "hello")

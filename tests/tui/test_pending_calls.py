@@ -58,7 +58,7 @@ def test_commands_are_seen_when_they_take_long():
     for call in (Call("kill", (), "/kill"), Call(CAPTURED, ("x",), "x")):
         pending_calls.began(call, ROOT, 10.0)
     assert pending_calls.unsent(ROOT, 10.1) == []
-    assert pending_calls.unsent(ROOT, 11.0) == [Unsent("/kill", True), Unsent("x", True)]
+    assert pending_calls.unsent(ROOT, 11.0) == [Unsent("/kill", True, False), Unsent("x", True)]
 
 
 def test_a_shell_command_runs_until_it_has_ended():

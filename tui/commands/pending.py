@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from agentmesh.domain.ids import AgentId
-from agentmesh.tui.commands.calls import CUSTOM, CUSTOM_CHILD, SAY, SAY_TO, SHELL, URGENT, Call
+from agentmesh.tui.commands.calls import CAPTURED, CUSTOM, CUSTOM_CHILD, SAY, SAY_TO, SHELL, TASK, URGENT, Call
 
 LATE = 0.5
 """Seconds after which a pending call is shown as late; most take a few milliseconds."""
 
 _MESSAGES = frozenset({CUSTOM, CUSTOM_CHILD, SAY, SAY_TO, URGENT})
 """Calls that a person must not lose."""
+_TEXTS = _MESSAGES | {CAPTURED, TASK}
+"""Calls that send what was typed; the others do something."""
 _RUN = frozenset({CUSTOM, CUSTOM_CHILD, SHELL})
 """Calls that may run a command, which Esc ends."""
 
@@ -28,6 +30,8 @@ class Unsent(NamedTuple):
     text: str
     is_late: bool
     """Whether it is delayed: the database is away, or other calls come first."""
+    is_message: bool = True
+    """False for a command, which may also take long."""
 
 
 class RunningShell(NamedTuple):
@@ -78,7 +82,7 @@ class PendingCalls:
         for one in self._asked:
             is_late = now - one.since >= LATE and one.done_at is None
             if one.agent_id == agent_id and one.call.name != SHELL and (one.call.name in _MESSAGES or is_late):
-                found.append(Unsent(one.call.typed or one.call.name, is_late))
+                found.append(Unsent(one.call.typed or one.call.name, is_late, one.call.name in _TEXTS))
         return found
 
     @property

@@ -13,7 +13,7 @@ from agentmesh.tui.widgets.plain import Plain
 _SHOWN, _SHOWN_ON_SMALL = 3, 1
 _SMALL = 16
 """Lines of a screen that has room for little else."""
-_UNREAD, _UNSENT = "⏸ not read yet", "↥ not sent yet"
+_UNREAD, _UNSENT, _NOT_DONE = "⏸ not read yet", "↥ not sent yet", "↥ not done yet"
 
 
 class UnreadMessages(Plain):
@@ -28,12 +28,17 @@ class UnreadMessages(Plain):
         lines = [_line(_UNREAD, text) for text in texts]
         if lines and key:
             lines[-1] = Content.assemble(lines[-1], (f"  {key} takes it back", "$dim"))
-        lines += [_line(_UNSENT if one.is_late else _UNREAD, one.text) for one in unsent]
+        lines += [_line(_state(one), one.text) for one in unsent]
         most = _SHOWN_ON_SMALL if self.app.size.height < _SMALL else _SHOWN
         if len(lines) > most:
             lines = [Content.styled(f"… {len(lines) - most} more", "$dim"), *lines[-most:]]
         self.display = bool(lines)
         self.update(Content("\n").join(lines))
+
+
+def _state(unsent: Unsent) -> str:
+    late = _UNSENT if unsent.is_message else _NOT_DONE
+    return late if unsent.is_late else _UNREAD
 
 
 def _line(state: str, text: str) -> Content:
