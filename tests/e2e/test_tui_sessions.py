@@ -117,6 +117,22 @@ def test_a_new_session_and_back_to_the_old_one(desk: Desk, rig: Rig):
     shown.until("in the first", "Message root")
 
 
+def test_a_session_that_was_deleted_is_told_and_a_new_one_can_begin(desk: Desk, rig: Rig):
+    shown = desk.open_new()
+    shown.enter("hello")
+    shown.until("done")
+    shown.type("a draft")
+    shown.until("❯ a draft")
+    session = rig.one("select session_id from agentmesh.agents where id = %s", rig.root)
+    rig.one("select agentmesh.delete_session(%s)", session)
+    shown.until("This session was deleted: /new begins another one", "❯ a draft")
+    shown.press("ctrl+c")
+    shown.enter("/new")
+    shown.until("Message root", lambda text: "deleted" not in text and "hello" not in text)
+    shown.press("up", "up")
+    shown.until("❯ a draft")
+
+
 def test_without_a_terminal_it_says_what_works_without_one(desk: Desk):
     piped = desk.terminal("/bin/sh", "-c", f"{sys.executable} -m agentmesh | cat")
     piped.until("Exit codes: 0 done")

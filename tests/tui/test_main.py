@@ -75,7 +75,8 @@ def test_a_session_in_which_nothing_happened_leaves_no_trace(mesh, tmp_path):
     assert close(mesh, session) == ""
     with pytest.raises(UnknownSession):
         mesh.database.run(sessions.get, session.id)
-    assert close(mesh, session).startswith("there is no session"), "closed twice it says so"
+    said = f"there is no session {session.id}: agentmesh sessions lists them."
+    assert close(mesh, session) == said, "closed twice it says so, and nothing of agents that go on"
 
 
 def test_closing_says_who_goes_on_what_that_may_cost_and_how_to_stop_it(mesh, tmp_path):

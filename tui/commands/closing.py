@@ -6,7 +6,7 @@ import threading
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from agentmesh.domain.errors import AgentmeshError
+from agentmesh.domain.errors import AgentmeshError, UnknownSession
 from agentmesh.domain.figures import count, money, plural
 from agentmesh.domain.ids import short
 from agentmesh.store import board, sessions
@@ -29,6 +29,8 @@ def close(mesh: Mesh, session: Session) -> str:
         if left.running and mesh.settings.tui.on_exit == "interrupt":
             return _interrupt(mesh, session)
         return line(left, session, newest=_is_newest(mesh, session))
+    except UnknownSession as error:  # deleted meanwhile, or moved to another database
+        return f"{error.message}: {error.hint}"
     except AgentmeshError as error:
         return f"{error.message.rstrip('.')}. Agents that run go on; agentmesh ps shows them."
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from agentmesh.domain.errors import UsageError
+from agentmesh.domain.errors import UnknownAgent, UsageError
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import one_line, printable
 from agentmesh.store import agents, person, reader, sessions
@@ -99,8 +99,11 @@ def title(ctx: CommandContext, text: str) -> Done:
 
 
 def new(ctx: CommandContext) -> Done:
-    """Begin another session in the same directory, with the same model."""
-    model = ctx.run_idempotent(agents.get, ctx.session.root_id).model
+    """Begin another session in the same directory, with the same model; after a deleted one with the configured one."""
+    try:
+        model = ctx.run_idempotent(agents.get, ctx.session.root_id).model
+    except UnknownAgent:
+        return Done("A new session.", session=ctx.mesh.start_session(Path(ctx.session.workdir)))
     provider, _, name = model.partition("/")
     # A provider's name that models' names may begin with themselves is no prefix: OPENAI_BASE_URL moved it.
     is_prefix = provider == "demo" or provider in ctx.mesh.settings.provider_prefixes

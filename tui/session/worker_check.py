@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from agentmesh.domain.errors import AgentmeshError, DatabaseUnreachable
+from agentmesh.domain.errors import AgentmeshError, DatabaseUnreachable, SessionMoved, UnknownSession
 from agentmesh.domain.text import one_line
 
 if TYPE_CHECKING:
@@ -53,7 +53,9 @@ class WorkerCheck:
 
 
 def sentence(error: AgentmeshError) -> str:
-    """Return an error as one line; a lost connection in words that fit a narrow screen."""
+    """Return an error as one line; a lost connection, and a deleted session, in words for the screen."""
     if isinstance(error, DatabaseUnreachable):
         return "The database is away; trying again. What you send is kept until it is back."
+    if isinstance(error, UnknownSession) and not isinstance(error, SessionMoved):
+        return "This session was deleted: /new begins another one, /sessions lists the others."
     return one_line(error.message, 200)
