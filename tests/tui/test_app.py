@@ -127,6 +127,9 @@ def test_a_session_that_ends_and_whose_dead_are_reaped_stays_in_view(mesh: Mesh,
 
     async def comes_back(show: Show) -> None:
         await show.sees(" root", "✗ the session has ended", "killed by")
+        await show.type("hello")
+        await show.press("enter")
+        await show.sees("✗ hello", " the session has ended: Tab")
 
     on_screen(scene)
     on_screen(comes_back)

@@ -87,7 +87,7 @@ class Composer(Horizontal):
         self.drafts = Drafts()
         """What is typed for agents out of view."""
         self._agent_id: AgentId | None = None
-        self._capturing = self._is_dead = False
+        self._capturing = self._is_dead = self._has_ended = False
         self._name = ""
         self._refused: str | None = None
         """The unknown command in the input; entered again in a capture, it is kept as text."""
@@ -117,7 +117,7 @@ class Composer(Horizontal):
         self._capturing = face.capturing
         self.set_class(face.is_dead, "-dead")
         self.set_class(face.capturing, "-capturing")
-        self._is_dead, self._name = face.is_dead, face.name
+        self._is_dead, self._name, self._has_ended = face.is_dead, face.name, has_ended
         self._show_sign()
         self.prompt.placeholder = self._placeholder(face, has_ended=has_ended)
         if self.screen.focused is None:
@@ -264,7 +264,8 @@ class Composer(Horizontal):
         if self._is_dead and understood.name in _FOR_THE_LIVING:
             name = text.split(maxsplit=1)[0]
             refused = f"takes no {name}: other" if name.startswith("/") else "reads nothing:"
-            self.post_message(self.Feedback(f"{self._name} is dead and {refused} / commands and @agent text go on."))
+            dead = f"{self._name} is dead and {refused} / commands and @agent text go on."
+            self.post_message(self.Feedback(self._ended if self._has_ended else dead))
             return False
         if _leads_elsewhere(understood):
             self._move = _PendingMove(understood, self._agent_id)
