@@ -186,11 +186,19 @@ def _open(
         board = read_board(mesh.database, session.id)
         from agentmesh.tui.link import Opened
 
+        remark = remark or _of_mcp_servers(mesh, Path(session.workdir))
         welcome = _welcome(keymap) if is_scripted else mesh.start_warning
         return Opened(mesh, session, welcome, board, databases, remark)
     except BaseException:
         (databases or mesh).close()
         raise
+
+
+def _of_mcp_servers(mesh: Mesh, workdir: Path) -> str:
+    """Say which MCP servers' tools the agents of a session do without; empty if none."""
+    problems = mesh.mcp_problems(workdir)
+    more = f" {len(problems) - 1} more such." if len(problems) > 1 else ""
+    return f"{problems[0].words.rstrip('.')}.{more} /tools says more." if problems else ""
 
 
 def _find(databases: Databases, *, workdir: Path, begins: bool, resume: str | None, pick: bool) -> Mesh:

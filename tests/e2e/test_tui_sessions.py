@@ -133,6 +133,15 @@ def test_a_session_that_was_deleted_is_told_and_a_new_one_can_begin(desk: Desk, 
     shown.until("❯ a draft")
 
 
+def test_an_mcp_server_that_does_not_start_is_told(desk: Desk):
+    desk.configure('[mcpServers.gone]\ncommand = "/nonexistent/program"\n')
+    shown = desk.open_new()
+    shown.until("the MCP server gone cannot be started", "/tools says more")
+    shown.enter("/tools")
+    shown.until("ask_user: ")
+    shown.insist("pagedown", "MCP server gone: none of these")
+
+
 def test_without_a_terminal_it_says_what_works_without_one(desk: Desk):
     piped = desk.terminal("/bin/sh", "-c", f"{sys.executable} -m agentmesh | cat")
     piped.until("Exit codes: 0 done")
