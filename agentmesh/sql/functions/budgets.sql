@@ -52,7 +52,7 @@ begin
 end $$;
 
 comment on function agentmesh.reserve is
-  'Reserve a model call of the server at an address, whose request has so many bytes and whose answer may have so many tokens, at listed prices if there are some. Returns {"answer": limit of its tokens, null if nothing is capped}, {"waits": ''bill'' or ''room'' of other calls}, or {"refused": {error, hint}}.';
+  'Reserve a model call of the server at an address. Its request has so many bytes, and its answer may have so many tokens, at listed prices if there are some. Returns {"answer": limit of its tokens, null if nothing is capped}, {"waits": ''bill'' or ''room'' of other calls}, or {"refused": {error, hint}}.';
 
 create function agentmesh.reserve_retry(agent uuid, epoch bigint, last_tokens bigint, last_usd numeric, all_tokens bigint, all_usd numeric) returns boolean
 language plpgsql as $$
