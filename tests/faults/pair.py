@@ -86,12 +86,14 @@ class Node:
     def freeze(self) -> None:
         """Stop every process of it; its kernel still takes connections, and what clients send."""
         for each in self._processes():  # the postmaster first, so that it makes no further one
-            each.suspend()
+            with suppress(psutil.NoSuchProcess):
+                each.suspend()
 
     def thaw(self) -> None:
         """Let all of them go on."""
         for each in reversed(self._processes()):
-            each.send_signal(signal.SIGCONT)
+            with suppress(psutil.NoSuchProcess):  # a connection's process may end meanwhile
+                each.send_signal(signal.SIGCONT)
 
     def close(self) -> None:
         """Stop it for good."""
