@@ -5,14 +5,14 @@ from __future__ import annotations
 import builtins
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from agentmesh.api.board import Board
 from agentmesh.api.keys import key_of
 from agentmesh.api.resting import WaitResult
-from agentmesh.api.seconds import seconds_of
+from agentmesh.api.seconds import Span, seconds_of
 from agentmesh.app.attaching import attach
 from agentmesh.domain.errors import AgentmeshError, Interrupted, LimitReached, ModelError, Timeout, UsageError
 from agentmesh.domain.ids import AgentId, MailId, short
@@ -142,7 +142,7 @@ class Agent:
         name: str | None = None,
         schema: Form | None = None,
         check: str | None = None,
-        timeout: float | None = None,
+        timeout: Span | None = None,
         model: str | None = None,
         tools: Sequence[str] | None = None,
         effort: str | None = None,
@@ -158,9 +158,10 @@ class Agent:
         Raise ModelError, LimitReached or Interrupted if there is no answer. If the time is up, raise Timeout.
         """
         shape: dict[str, Any] = {"model": model, "tools": tools, "effort": effort, "schema": schema, "check": check}
+        seconds = seconds_of(timeout, "timeout")
         child = self.fork(name or type, prompt, type=type, **shape)
         try:
-            ended = child.wait(timeout)
+            ended = child.wait(seconds)
             if ended.status == AgentStatus.RUNNING:
                 raise Timeout(
                     f"the time limit passed before {child.name} was done", hint="It was ended: give more time."
@@ -201,9 +202,9 @@ class Agent:
         self,
         message: str,
         *,
-        after: float | timedelta | None = None,
+        after: Span | None = None,
         at: datetime | None = None,
-        every: float | timedelta | None = None,
+        every: Span | None = None,
         cron: str | None = None,
         key: str | None = None,
         images: Sequence[str | Path] = (),
@@ -232,12 +233,12 @@ class Agent:
         found = attach(self._link.runtime.core.database, self.id, Path(workdir), paths=paths)
         return found.references if found else ()
 
-    def wait(self, timeout: float | None = None) -> Waited:
+    def wait(self, timeout: Span | None = None) -> Waited:
         """Wait until it is idle or dead, or the time is up (then its status is ``running``)."""
         (one,) = self._link.wait([self.id], timeout).results
         return one
 
-    def wait_for(self, *who: Who, timeout: float | None = None) -> OwnWaitResult:
+    def wait_for(self, *who: Who, timeout: Span | None = None) -> OwnWaitResult:
         """Let this idle agent itself wait for a message from each of these agents (none named: from anyone).
 
         The messages that it takes become part of its conversation, as with its tool; it starts no turn. The wait
@@ -314,7 +315,7 @@ class Agent:
         found = self._link.list_agents(everybody=everybody)
         return [Agent(self._link, Ref(one.id, one.name)) for one in found if one.parent_id == self.id]
 
-    def wait_children(self, timeout: float | None = None) -> WaitResult:
+    def wait_children(self, timeout: Span | None = None) -> WaitResult:
         """Wait until all its children are idle or dead, or the time is up; return each one's status, oldest first.
 
         Nothing is consumed; without children it returns at once.

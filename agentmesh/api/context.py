@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from agentmesh.api.agent import Agent
     from agentmesh.api.resting import WaitResult
     from agentmesh.api.runtime import Runtime
+    from agentmesh.api.seconds import Span
     from agentmesh.domain.cancel import Cancel
     from agentmesh.engine.tool import ToolContext as EngineContext
 
@@ -71,6 +72,6 @@ class ToolContext:
         """Start a sub-agent: a child of the calling agent, with its conversation up to this call's step."""
         return self.agent.fork(name, prompt)
 
-    def wait(self, *agents: Agent | AgentId | str, timeout: float | None = None) -> WaitResult:
+    def wait(self, *agents: Agent | AgentId | str, timeout: Span | None = None) -> WaitResult:
         """Wait until these agents are idle or dead; raise Interrupted if the call is cancelled."""
         return self.session.wait(*agents, timeout=timeout)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from agentmesh.api.changes import Changes
 from agentmesh.api.own_wait import AgentWait, OwnWaitResult, read
 from agentmesh.api.resting import TICK, WaitResult, until_rest
+from agentmesh.api.seconds import Span, seconds_of
 from agentmesh.domain.errors import DatabaseUnreachable, Interrupted
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.rows import AgentView
@@ -54,18 +55,20 @@ class SessionLink:
         """Make sure that a worker serves the session; with ``must`` raise UsageError if none does and none will."""
         self.runtime.ensure_served(self.session, self.root, must=must)
 
-    def wait(self, listed: Sequence[AgentId], timeout: float | None) -> WaitResult:
+    def wait(self, listed: Sequence[AgentId], timeout: Span | None) -> WaitResult:
         """Wait until these agents (none listed: all) are idle or dead, or the time is up."""
+        seconds = seconds_of(timeout, "timeout")
         with self.waiting() as wakes:
             database = self.runtime.core.database
-            return until_rest(database, wakes, [self.session], listed, timeout, check=self.check, serve=self.serve)
+            return until_rest(database, wakes, [self.session], listed, seconds, check=self.check, serve=self.serve)
 
-    def wait_as(self, waiter: AgentId, names: Sequence[str], timeout: float | None) -> OwnWaitResult:
+    def wait_as(self, waiter: AgentId, names: Sequence[str], timeout: Span | None) -> OwnWaitResult:
         """Let an idle agent wait itself, and follow its wait to the end."""
+        seconds = seconds_of(timeout, "timeout")
         own = AgentWait(self.runtime.core.database, self.session, waiter)
         with self.waiting() as wakes:
             self.serve(True)
-            result = own.begin(names, timeout)
+            result = own.begin(names, seconds)
             while result is None:
                 anything = wakes.wait(TICK, [waiter]) is None
                 self.check()

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import sys
 from datetime import timedelta
+from typing import TypeAlias
 
 from agentmesh.domain.errors import UsageError
+
+Span: TypeAlias = float | timedelta
+"""Seconds, or a timedelta."""
 
 
 def seconds_of(value: object, what: str) -> float | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from agentmesh.api.agent import Agent, Who, find_agent
 from agentmesh.api.board import Board
 from agentmesh.api.link import SessionLink, Surroundings
+from agentmesh.api.seconds import Span, seconds_of
 from agentmesh.api.several import send_to_several
 from agentmesh.api.stream import Stream
 from agentmesh.app.interrupting import interrupt_until_rest
@@ -126,14 +127,14 @@ class Session:
         """
         return send_to_several(self._link, message, to, key, urgent=urgent)
 
-    def wait(self, *who: Who, timeout: float | None = None) -> WaitResult:
+    def wait(self, *who: Who, timeout: Span | None = None) -> WaitResult:
         """Wait until these agents (none named: all) are idle or dead, or the time is up. Nothing is consumed.
 
         Raise Interrupted if the mesh is closed meanwhile, or the waiting tool is stopped.
         """
         return self._link.wait(list(dict.fromkeys(self.agent(one).id for one in who)), timeout)
 
-    def wait_as(self, waiter: Who, *who: Who, timeout: float | None = None) -> OwnWaitResult:
+    def wait_as(self, waiter: Who, *who: Who, timeout: Span | None = None) -> OwnWaitResult:
         """Let an idle agent wait: see ``Agent.wait_for``."""
         return self.agent(waiter).wait_for(*who, timeout=timeout)
 
@@ -146,14 +147,15 @@ class Session:
         chosen = [self.agent(who)] if who is not None else self._working()
         return [Ref(agent.id, agent.name) for agent in chosen if agent.interrupt()]
 
-    def run(self, prompt: str, *, timeout: float | None = None, images: Sequence[str | Path] = ()) -> str:
+    def run(self, prompt: str, *, timeout: Span | None = None, images: Sequence[str | Path] = ()) -> str:
         """Write to the root, wait until all agents rest, and return the root's answer; ``images`` as for ``send``.
 
         If the root's turn ended otherwise, raise the error: ModelError, LimitReached, Interrupted. If the time is up,
         interrupt all agents and raise Timeout.
         """
+        seconds = seconds_of(timeout, "timeout")
         self.send(prompt, images=images)
-        waited = self.wait(timeout=timeout)
+        waited = self.wait(timeout=seconds)
         if waited.outcome == WaitOutcome.TIMEOUT:
             self._stop_all()
             raise Timeout(f"the time limit passed before all agents of session {short(self.id)} were done")
@@ -170,7 +172,7 @@ class Session:
 
     # What happens
 
-    def events(self, *, replay: bool = False, timeout: float | None = None) -> Iterator[Event]:
+    def events(self, *, replay: bool = False, timeout: Span | None = None) -> Iterator[Event]:
         """Yield events until all agents rest or the mesh is closed; raise Timeout if the time is up.
 
         One handle yields every row of every conversation once: the next call goes on where the last one stopped. The

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from agentmesh.api.events import Event, LiveText, RequestAsked, RowAppended
 from agentmesh.api.following import Following
+from agentmesh.api.seconds import Span, seconds_of
 from agentmesh.domain.errors import DatabaseUnreachable, Timeout
 from agentmesh.domain.ids import AgentId, SessionId, short
 from agentmesh.domain.rows import AgentView
@@ -51,10 +52,11 @@ class Stream:
         self._live.append(live)
 
     def events(
-        self, wakes: Changes, timeout: float | None, *, check: Callable[[], None], serve: Callable[[bool], None]
+        self, wakes: Changes, timeout: Span | None, *, check: Callable[[], None], serve: Callable[[bool], None]
     ) -> Iterator[Event]:
         """Yield events until all agents rest, or raise Timeout; ``check`` and ``serve`` as in ``until_rest``."""
-        deadline = time.monotonic() + timeout if timeout is not None else math.inf
+        seconds = seconds_of(timeout, "timeout")
+        deadline = time.monotonic() + seconds if seconds is not None else math.inf
         heard: set[AgentId] | None = None
         first = True
         while True:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypedDict
 
+from agentmesh.api.seconds import Span
+
 
 class TaskOptions(TypedDict, total=False):
     """What it takes besides prompt and schema."""
@@ -12,7 +14,7 @@ class TaskOptions(TypedDict, total=False):
     type: str
     name: str | None
     check: str | None
-    timeout: float | None
+    timeout: Span | None
     model: str | None
     tools: Sequence[str] | None
     effort: str | None

@@ -528,3 +528,21 @@ def test_a_fork_can_be_of_a_type(rig: Rig, mesh: agentmesh.Mesh):
     for wrong in odd:
         with pytest.raises(agentmesh.AgentmeshError):
             session.fork("wrong", type=wrong)
+
+
+def test_a_time_limit_that_is_none_is_refused_before_anything_happens(rig: Rig, mesh: agentmesh.Mesh):
+    session = session_of(mesh)
+    wrong: Any = "5"
+    for use in (
+        lambda: session.run("hello", timeout=wrong),
+        lambda: session.wait(timeout=wrong),
+        lambda: session.root.task("hello", timeout=wrong),
+        lambda: session.root.wait_for(timeout=wrong),
+        lambda: list(session.events(timeout=wrong)),
+        lambda: session.wait(timeout=float("nan")),
+    ):
+        with pytest.raises(UsageError, match="timeout is no span of time"):
+            use()
+    assert session.root.conversation() == []
+    assert len(session.list_agents(everybody=True)) == 1
+    assert session.wait(timeout=timedelta(seconds=5)).outcome == "complete"
